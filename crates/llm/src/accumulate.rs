@@ -1,0 +1,215 @@
+//! From events to the whole answer (client specification, section 4.4).
+
+use crate::content::{ContentPart, TextData, ThinkingData, ToolCall};
+use crate::error::{Error, ErrorKind};
+use crate::message::{Message, Origin, Role};
+use crate::response::{Finish, FinishReason, Response, Warning};
+use crate::stream::StreamEvent;
+use crate::usage::Usage;
+
+/// Collects stream events into what [`Client::complete`](crate::Client::complete) would have returned.
+///
+/// Parts stand in the order in which they started. What is there at any moment can be looked at
+/// ([`StreamAccumulator::partial`]), so text of a stream that dies is not lost.
+#[derive(Clone, Debug)]
+pub struct StreamAccumulator {
+    origin: Origin,
+    id: String,
+    model: Option<String>,
+    warnings: Vec<Warning>,
+    parts: Vec<Part>,
+    finish: Option<(FinishReason, Usage)>,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Text { id: String, data: TextData },
+    Reasoning { id: String, data: ThinkingData },
+    Call { id: String, call: Option<ToolCall> },
+    Whole(ContentPart),
+}
+
+impl StreamAccumulator {
+    /// An accumulator for an answer of this provider to a request for this model.
+    #[must_use]
+    pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
+        Self {
+            origin: Origin::new(provider, model),
+            id: String::new(),
+            model: None,
+            warnings: Vec::new(),
+            parts: Vec::new(),
+            finish: None,
+        }
+    }
+
+    /// Takes one event.
+    pub fn process(&mut self, event: &StreamEvent) {
+        match event {
+            StreamEvent::StreamStart { id, model, warnings } => {
+                if let Some(id) = id {
+                    self.id.clone_from(id);
+                }
+                if model.is_some() {
+                    self.model.clone_from(model);
+                }
+                self.warnings.extend_from_slice(warnings);
+            }
+            StreamEvent::TextStart { text_id } => {
+                self.parts.push(Part::Text {
+                    id: text_id.clone(),
+                    data: TextData { text: String::new(), signature: None },
+                });
+            }
+            StreamEvent::TextDelta { text_id, delta } => {
+                if let Some(data) = self.text_mut(text_id) {
+                    data.text.push_str(delta);
+                }
+            }
+            StreamEvent::TextEnd { text_id, signature } => {
+                if let Some(data) = self.text_mut(text_id) {
+                    data.signature.clone_from(signature);
+                }
+            }
+            StreamEvent::ReasoningStart { reasoning_id } => {
+                self.parts.push(Part::Reasoning { id: reasoning_id.clone(), data: ThinkingData::default() });
+            }
+            StreamEvent::ReasoningDelta { reasoning_id, reasoning_delta } => {
+                if let Some(data) = self.reasoning_mut(reasoning_id) {
+                    data.text.push_str(reasoning_delta);
+                }
+            }
+            StreamEvent::ReasoningEnd { reasoning_id, thinking } => {
+                if let Some(data) = self.reasoning_mut(reasoning_id) {
+                    data.clone_from(thinking);
+                }
+            }
+            StreamEvent::ToolCallStart { tool_call } => {
+                self.parts.push(Part::Call { id: tool_call.id.clone(), call: None });
+            }
+            StreamEvent::ToolCallDelta { .. } | StreamEvent::StepFinish { .. } => {}
+            StreamEvent::ToolCallEnd { tool_call } => self.end_call(tool_call),
+            StreamEvent::Finish { finish_reason, usage, .. } => {
+                self.finish = Some((finish_reason.clone(), usage.clone()));
+            }
+            StreamEvent::ProviderEvent { part, .. } => {
+                if let Some(part) = part {
+                    self.parts.push(Part::Whole((**part).clone()));
+                }
+            }
+        }
+    }
+
+    /// The answer, after [`StreamEvent::Finish`].
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Stream`] if the stream has not finished.
+    pub fn response(&self) -> Result<Response, Error> {
+        if self.finish.is_none() {
+            return Err(Error::new(ErrorKind::Stream, "the stream ended before its answer was complete"));
+        }
+        Ok(self.partial())
+    }
+
+    /// The answer so far: complete parts and the text that has come. Calls that still form are left out.
+    #[must_use]
+    pub fn partial(&self) -> Response {
+        let model = self.model.clone().unwrap_or_else(|| self.origin.model.clone());
+        let mut response = Response::new(self.origin.provider.clone(), model, self.message());
+        response.id.clone_from(&self.id);
+        response.warnings.clone_from(&self.warnings);
+        match &self.finish {
+            Some((reason, usage)) => {
+                response.finish_reason = reason.clone();
+                response.usage = usage.clone();
+            }
+            None => response.finish_reason = FinishReason::new(Finish::Error),
+        }
+        response
+    }
+
+    fn message(&self) -> Message {
+        let content = self.parts.iter().filter_map(Part::content).collect();
+        Message::new(Role::Assistant, content).with_origin(self.origin.clone())
+    }
+
+    fn end_call(&mut self, done: &ToolCall) {
+        let open = self.parts.iter_mut().find_map(|part| match part {
+            Part::Call { id, call: call @ None } if *id == done.id => Some(call),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Whole(_) => None,
+        });
+        match open {
+            Some(call) => *call = Some(done.clone()),
+            None => self.parts.push(Part::Call { id: done.id.clone(), call: Some(done.clone()) }),
+        }
+    }
+
+    fn text_mut(&mut self, wanted: &str) -> Option<&mut TextData> {
+        self.parts.iter_mut().rev().find_map(|part| match part {
+            Part::Text { id, data } if id == wanted => Some(data),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Whole(_) => None,
+        })
+    }
+
+    fn reasoning_mut(&mut self, wanted: &str) -> Option<&mut ThinkingData> {
+        self.parts.iter_mut().rev().find_map(|part| match part {
+            Part::Reasoning { id, data } if id == wanted => Some(data),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Whole(_) => None,
+        })
+    }
+}
+
+impl Part {
+    fn content(&self) -> Option<ContentPart> {
+        match self {
+            Self::Text { data, .. } if data.text.is_empty() && data.signature.is_none() => None,
+            Self::Text { data, .. } => Some(ContentPart::Text(data.clone())),
+            Self::Reasoning { data, .. } => Some(ContentPart::Thinking(data.clone())),
+            Self::Call { call, .. } => call.clone().map(ContentPart::ToolCall),
+            Self::Whole(part) => Some(part.clone()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::stream::PartialToolCall;
+
+    fn text(id: &str, deltas: &[&str]) -> Vec<StreamEvent> {
+        let mut events = vec![StreamEvent::TextStart { text_id: id.into() }];
+        events
+            .extend(deltas.iter().map(|d| StreamEvent::TextDelta { text_id: id.into(), delta: (*d).into() }));
+        events.push(StreamEvent::TextEnd { text_id: id.into(), signature: None });
+        events
+    }
+
+    #[test]
+    fn parts_stand_in_the_order_of_their_starts() {
+        let mut accumulator = StreamAccumulator::new("p", "m");
+        let call = ToolCall::from_raw("c", "t", "{}");
+        let mut events = text("0", &["a", "b"]);
+        events.push(StreamEvent::ToolCallStart {
+            tool_call: PartialToolCall { id: "c".into(), name: "t".into() },
+        });
+        events.extend(text("1", &["c"]));
+        events.push(StreamEvent::ToolCallEnd { tool_call: call.clone() });
+        for event in &events {
+            accumulator.process(event);
+        }
+        let message = accumulator.partial().message;
+        assert_eq!(message.content, [ContentPart::text("ab"), call.into(), ContentPart::text("c")]);
+        assert_eq!(message.origin, Some(Origin::new("p", "m")));
+    }
+
+    #[test]
+    fn an_unfinished_stream_gives_its_text_and_no_response() {
+        let mut accumulator = StreamAccumulator::new("p", "m");
+        for event in &text("0", &["half"])[..2] {
+            accumulator.process(event);
+        }
+        assert_eq!(accumulator.partial().text(), "half");
+        assert_eq!(accumulator.response().unwrap_err().kind(), ErrorKind::Stream);
+    }
+}

@@ -1,0 +1,211 @@
+//! History items: immutable messages that are encoded once per dialect.
+
+use std::any::Any;
+use std::fmt;
+use std::hash::Hasher as _;
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use siphasher::sip128::{Hasher128 as _, SipHasher13};
+
+use crate::message::Message;
+
+/// A message as it stands in a history: immutable, shared, and encoded once.
+///
+/// A conversation is sent whole at every turn. An item therefore keeps what an adapter made of it
+/// ([`HistoryItem::encoding`]), so that the next request reuses the same bytes instead of serialising anew.
+#[derive(Clone)]
+pub struct HistoryItem {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    message: Message,
+    fingerprint: OnceLock<Fingerprint>,
+    // One slot per dialect; a slot that was made for another target is replaced.
+    encodings: Mutex<Vec<Slot>>,
+}
+
+struct Slot {
+    dialect: &'static str,
+    target: Box<str>,
+    value: Arc<dyn Any + Send + Sync>,
+}
+
+/// A hash of content that is the same in every process and on every machine.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Fingerprint(u128);
+
+impl Fingerprint {
+    /// The fingerprint of these bytes.
+    #[must_use]
+    pub fn of(bytes: &[u8]) -> Self {
+        let mut hasher = SipHasher13::new();
+        hasher.write(bytes);
+        Self(hasher.finish128().as_u128())
+    }
+
+    /// The fingerprint of everything before (`self`) followed by `next`.
+    #[must_use]
+    pub fn chain(self, next: Self) -> Self {
+        let mut hasher = SipHasher13::new();
+        hasher.write(&self.0.to_le_bytes());
+        hasher.write(&next.0.to_le_bytes());
+        Self(hasher.finish128().as_u128())
+    }
+}
+
+impl HistoryItem {
+    /// The message.
+    #[must_use]
+    pub fn message(&self) -> &Message {
+        &self.inner.message
+    }
+
+    /// What `dialect` made of this item for `target`; `encode` runs at most once per pair in a row.
+    ///
+    /// `target` names everything outside the message that the encoding depends on (the model, whether foreign
+    /// reasoning is dropped). One value per dialect is kept, so a switch of target costs one encoding.
+    pub fn encoding<T: Any + Send + Sync>(
+        &self,
+        dialect: &'static str,
+        target: &str,
+        encode: impl FnOnce(&Message) -> T,
+    ) -> Arc<T> {
+        if let Some(found) = self.kept(dialect, target) {
+            return found;
+        }
+        let value = Arc::new(encode(&self.inner.message));
+        let slot =
+            Slot { dialect, target: target.into(), value: Arc::clone(&value) as Arc<dyn Any + Send + Sync> };
+        let mut slots = self.inner.encodings.lock().unwrap_or_else(PoisonError::into_inner);
+        slots.retain(|kept| kept.dialect != dialect);
+        slots.push(slot);
+        value
+    }
+
+    /// A hash over the whole message, made once.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        *self.inner.fingerprint.get_or_init(|| {
+            // A message holds nothing that can fail to serialise; an empty text would only weaken the hash.
+            Fingerprint::of(&serde_json::to_vec(&self.inner.message).unwrap_or_default())
+        })
+    }
+
+    fn kept<T: Any + Send + Sync>(&self, dialect: &str, target: &str) -> Option<Arc<T>> {
+        let slots = self.inner.encodings.lock().unwrap_or_else(PoisonError::into_inner);
+        let slot = slots.iter().find(|slot| slot.dialect == dialect && &*slot.target == target)?;
+        Arc::clone(&slot.value).downcast().ok()
+    }
+}
+
+impl From<Message> for HistoryItem {
+    fn from(message: Message) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                message,
+                fingerprint: OnceLock::new(),
+                encodings: Mutex::new(Vec::new()),
+            }),
+        }
+    }
+}
+
+impl Deref for HistoryItem {
+    type Target = Message;
+
+    fn deref(&self) -> &Message {
+        &self.inner.message
+    }
+}
+
+impl PartialEq for HistoryItem {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner) || self.inner.message == other.inner.message
+    }
+}
+
+impl fmt::Debug for HistoryItem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.message.fmt(f)
+    }
+}
+
+impl Serialize for HistoryItem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.inner.message.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for HistoryItem {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Message::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:032x}", self.0)
+    }
+}
+
+impl fmt::Debug for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl From<Fingerprint> for String {
+    fn from(fingerprint: Fingerprint) -> Self {
+        fingerprint.to_string()
+    }
+}
+
+impl TryFrom<String> for Fingerprint {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Self, Self::Error> {
+        u128::from_str_radix(&text, 16).map(Self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    #[test]
+    fn an_item_is_encoded_once_per_dialect_and_target() {
+        let item = HistoryItem::from(Message::user("hello"));
+        let runs = Cell::new(0);
+        let encode = |dialect, target: &str| {
+            let text = item.encoding(dialect, target, |message| {
+                runs.set(runs.get() + 1);
+                message.text()
+            });
+            assert_eq!(*text, "hello");
+        };
+        encode("a", "m1");
+        encode("a", "m1");
+        item.clone().encoding("a", "m1", |_| -> String { unreachable!("clones share the memo") });
+        assert_eq!(runs.get(), 1);
+        encode("b", "m1");
+        encode("a", "m1");
+        assert_eq!(runs.get(), 2, "dialects do not displace each other");
+        encode("a", "m2");
+        encode("a", "m1");
+        assert_eq!(runs.get(), 4, "another target is another encoding");
+    }
+
+    #[test]
+    fn fingerprints_are_stable_and_tell_messages_apart() {
+        let item = HistoryItem::from(Message::user("hello"));
+        assert_eq!(item.fingerprint(), HistoryItem::from(Message::user("hello")).fingerprint());
+        assert_ne!(item.fingerprint(), HistoryItem::from(Message::assistant("hello")).fingerprint());
+        assert_eq!(Fingerprint::of(b"pintle").to_string(), "a505aa499cc797bab23565b437400511");
+    }
+}

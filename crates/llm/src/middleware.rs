@@ -1,0 +1,76 @@
+//! Cross-cutting concerns around calls (client specification, section 2.3).
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::adapter::ProviderAdapter;
+use crate::error::Error;
+use crate::request::Request;
+use crate::response::Response;
+use crate::stream::EventStream;
+
+/// Which of the two calls passes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// The whole answer at once.
+    Complete,
+    /// The answer as it forms.
+    Stream,
+}
+
+/// What came back.
+pub enum Reply {
+    /// To [`Mode::Complete`].
+    Response(Box<Response>),
+    /// To [`Mode::Stream`]; may be wrapped to watch or change events.
+    Stream(EventStream),
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Response(response) => f.debug_tuple("Response").field(response).finish(),
+            Self::Stream(_) => f.write_str("Stream(..)"),
+        }
+    }
+}
+
+/// A layer around every call of a client.
+///
+/// Layers run in the order of their registration on the way to the provider and in reverse on the way back. A
+/// layer may change the request, answer by itself without calling `next`, call it again, or change the reply,
+/// whose variant must fit the mode.
+#[async_trait]
+pub trait Middleware: fmt::Debug + Send + Sync {
+    /// Handles one call.
+    async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error>;
+}
+
+const _: fn(&dyn Middleware) = |_| {};
+
+/// The rest of the way: the remaining layers, then the provider.
+#[derive(Clone, Copy, Debug)]
+pub struct Next<'a> {
+    pub(crate) layers: &'a [std::sync::Arc<dyn Middleware>],
+    pub(crate) adapter: &'a dyn ProviderAdapter,
+}
+
+impl Next<'_> {
+    /// Goes on with this request.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the layers below or the provider report.
+    pub async fn run(self, request: Request, mode: Mode) -> Result<Reply, Error> {
+        match self.layers.split_first() {
+            Some((layer, rest)) => {
+                layer.handle(request, mode, Next { layers: rest, adapter: self.adapter }).await
+            }
+            None => match mode {
+                Mode::Complete => self.adapter.complete(&request).await.map(|r| Reply::Response(Box::new(r))),
+                Mode::Stream => self.adapter.stream(&request).await.map(Reply::Stream),
+            },
+        }
+    }
+}

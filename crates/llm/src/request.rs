@@ -1,0 +1,400 @@
+//! The request (client specification, section 3.6).
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::history::{Fingerprint, HistoryItem};
+use crate::tool::{ToolChoice, ToolDefinition};
+
+/// The single input of [`Client::complete`](crate::Client::complete) and [`Client::stream`](crate::Client::stream).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Request {
+    /// The provider's own name of the model.
+    pub model: String,
+    /// The conversation, system messages included.
+    pub messages: Vec<HistoryItem>,
+    /// The provider to route to; the client's default if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// The tools that the model may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolDefinition>,
+    /// Whether it may, must or must not; `None` means auto if there are tools.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_choice: Option<ToolChoice>,
+    /// The form of the answer; text if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_format: Option<ResponseFormat>,
+    /// Sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Nucleus sampling.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// The most tokens to write; the provider's default if `None` (Anthropic: 4,096).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+    /// Texts that end the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop_sequences: Vec<String>,
+    /// How much to reason; the provider's default if `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// Arbitrary pairs for the provider's records.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, String>,
+    /// Parameters that only one provider has, keyed by the provider's name. Not portable, by design.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub provider_options: Map<String, Value>,
+    /// How long to wait; the adapter's own limits if `None`. Not part of what the model sees.
+    #[serde(skip)]
+    pub timeout: Option<AdapterTimeout>,
+}
+
+impl Request {
+    /// A request with a model and a conversation; everything else is unset.
+    #[must_use]
+    pub fn new<M: Into<HistoryItem>>(
+        model: impl Into<String>,
+        messages: impl IntoIterator<Item = M>,
+    ) -> Self {
+        Self {
+            model: model.into(),
+            messages: messages.into_iter().map(Into::into).collect(),
+            provider: None,
+            tools: Vec::new(),
+            tool_choice: None,
+            response_format: None,
+            temperature: None,
+            top_p: None,
+            max_tokens: None,
+            stop_sequences: Vec::new(),
+            reasoning_effort: None,
+            metadata: BTreeMap::new(),
+            provider_options: Map::new(),
+            timeout: None,
+        }
+    }
+
+    /// With a provider to route to.
+    #[must_use]
+    pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
+        self.provider = Some(provider.into());
+        self
+    }
+
+    /// With tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: Vec<ToolDefinition>) -> Self {
+        self.tools = tools;
+        self
+    }
+
+    /// With a tool choice.
+    #[must_use]
+    pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
+        self.tool_choice = Some(choice);
+        self
+    }
+
+    /// With a limit on the answer, in tokens.
+    #[must_use]
+    pub fn with_max_tokens(mut self, max_tokens: u64) -> Self {
+        self.max_tokens = Some(max_tokens);
+        self
+    }
+
+    /// With a reasoning effort.
+    #[must_use]
+    pub fn with_reasoning_effort(mut self, effort: ReasoningEffort) -> Self {
+        self.reasoning_effort = Some(effort);
+        self
+    }
+
+    /// With one provider's own parameters.
+    #[must_use]
+    pub fn with_provider_options(mut self, provider: impl Into<String>, options: Value) -> Self {
+        self.provider_options.insert(provider.into(), options);
+        self
+    }
+
+    /// With other time limits than the adapter's.
+    #[must_use]
+    pub fn with_timeout(mut self, timeout: AdapterTimeout) -> Self {
+        self.timeout = Some(timeout);
+        self
+    }
+
+    /// The options of this provider, if any were given as an object.
+    #[must_use]
+    pub fn options_of(&self, provider: &str) -> Option<&Map<String, Value>> {
+        self.provider_options.get(provider).and_then(Value::as_object)
+    }
+
+    /// The hash chain over what a provider caches: tools, then each message.
+    ///
+    /// Two requests share a prefix as far as their chains agree; the first link that differs names what moved.
+    #[must_use]
+    pub fn prefix_chain(&self) -> PrefixChain {
+        let tools = Fingerprint::of(&serde_json::to_vec(&self.tools).unwrap_or_default());
+        let mut links = Vec::with_capacity(self.messages.len() + 1);
+        let mut last = tools;
+        links.push(last);
+        for item in &self.messages {
+            last = last.chain(item.fingerprint());
+            links.push(last);
+        }
+        PrefixChain { links }
+    }
+}
+
+/// The fingerprints of a request's growing prefixes: tools first, then one per message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PrefixChain {
+    links: Vec<Fingerprint>,
+}
+
+impl PrefixChain {
+    /// The fingerprint of the whole.
+    #[must_use]
+    pub fn last(&self) -> Option<Fingerprint> {
+        self.links.last().copied()
+    }
+
+    /// The number of links: one more than there are messages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.links.len()
+    }
+
+    /// `true` only for a chain that was read from somewhere without links.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.links.is_empty()
+    }
+
+    /// The first segment in which `next` departs from this chain: `None` if it only continues it.
+    #[must_use]
+    pub fn first_moved(&self, next: &Self) -> Option<Segment> {
+        let place = self.links.iter().zip(&next.links).position(|(a, b)| a != b);
+        let place = place.or_else(|| (next.links.len() < self.links.len()).then_some(next.links.len()))?;
+        Some(match place.checked_sub(1) {
+            None => Segment::Tools,
+            Some(index) => Segment::Message(index),
+        })
+    }
+}
+
+/// A part of the prompt that a cache sees as one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Segment {
+    /// The tool definitions.
+    Tools,
+    /// The message at this index, system messages included.
+    Message(usize),
+}
+
+impl fmt::Display for Segment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tools => f.write_str("tools"),
+            Self::Message(index) => write!(f, "message {index}"),
+        }
+    }
+}
+
+/// How much the model reasons before it answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(from = "String", into = "String")]
+pub enum ReasoningEffort {
+    /// Fast and cheap.
+    Low,
+    /// Balanced.
+    Medium,
+    /// Slow and deep.
+    High,
+    /// A value that only some providers know, such as `minimal` or `xhigh`; passed on as it is.
+    Other(String),
+}
+
+impl ReasoningEffort {
+    /// The value as providers spell it.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Other(other) => other,
+        }
+    }
+}
+
+impl From<String> for ReasoningEffort {
+    fn from(text: String) -> Self {
+        match text.as_str() {
+            "low" => Self::Low,
+            "medium" => Self::Medium,
+            "high" => Self::High,
+            _ => Self::Other(text),
+        }
+    }
+}
+
+impl From<ReasoningEffort> for String {
+    fn from(effort: ReasoningEffort) -> Self {
+        effort.as_str().to_owned()
+    }
+}
+
+impl FromStr for ReasoningEffort {
+    type Err = Infallible;
+
+    fn from_str(text: &str) -> Result<Self, Infallible> {
+        Ok(text.to_owned().into())
+    }
+}
+
+impl fmt::Display for ReasoningEffort {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The form of the answer (specification section 3.10).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum ResponseFormat {
+    /// Plain text.
+    Text,
+    /// Any JSON value.
+    Json,
+    /// JSON that fits a schema.
+    JsonSchema {
+        /// The schema.
+        json_schema: Value,
+        /// Whether the provider enforces it.
+        #[serde(default)]
+        strict: bool,
+    },
+}
+
+/// How long an adapter waits (specification section 4.7), counted in raw bytes, so that a provider's
+/// keep-alive comments keep a stream alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct AdapterTimeout {
+    /// To establish a connection. Default 10 s. Fixed when the adapter is built.
+    pub connect: Duration,
+    /// For the whole exchange; `None` waits without end. Default 120 s, for whole answers only.
+    pub request: Option<Duration>,
+    /// From the request to the first byte of the answer's body. Default 120 s.
+    pub first_byte: Duration,
+    /// Between two reads of a stream. Default 30 s.
+    pub stream_read: Duration,
+}
+
+impl Default for AdapterTimeout {
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(10),
+            request: Some(Duration::from_secs(120)),
+            first_byte: Duration::from_secs(120),
+            stream_read: Duration::from_secs(30),
+        }
+    }
+}
+
+impl AdapterTimeout {
+    /// The limits of a session's model calls: 300 s to the first byte and between bytes, no total.
+    #[must_use]
+    pub fn patient() -> Self {
+        let long = Duration::from_secs(300);
+        Self { request: None, first_byte: long, stream_read: long, ..Self::default() }
+    }
+
+    /// With another limit between two reads.
+    #[must_use]
+    pub fn with_stream_read(mut self, limit: Duration) -> Self {
+        self.stream_read = limit;
+        self
+    }
+
+    /// With another limit to the first byte.
+    #[must_use]
+    pub fn with_first_byte(mut self, limit: Duration) -> Self {
+        self.first_byte = limit;
+        self
+    }
+
+    /// With another limit for the whole exchange.
+    #[must_use]
+    pub fn with_request(mut self, limit: Option<Duration>) -> Self {
+        self.request = limit;
+        self
+    }
+
+    /// With another limit to connect.
+    #[must_use]
+    pub fn with_connect(mut self, limit: Duration) -> Self {
+        self.connect = limit;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::message::Message;
+
+    fn request(texts: &[&str]) -> Request {
+        Request::new("m", texts.iter().map(|text| Message::user(*text)))
+    }
+
+    #[test]
+    fn the_chain_names_the_first_segment_that_moved() {
+        let base = request(&["system", "a", "b"]);
+        let rows = [
+            (request(&["system", "a", "b", "c"]), None),
+            (request(&["other", "a", "b"]), Some(Segment::Message(0))),
+            (request(&["system", "a", "x", "c"]), Some(Segment::Message(2))),
+            (request(&["system", "a"]), Some(Segment::Message(2))),
+            (
+                base.clone()
+                    .with_tools(vec![ToolDefinition::new("t", "", json!({"type": "object"})).unwrap()]),
+                Some(Segment::Tools),
+            ),
+        ];
+        for (next, moved) in rows {
+            assert_eq!(base.prefix_chain().first_moved(&next.prefix_chain()), moved, "{next:?}");
+        }
+    }
+
+    #[test]
+    fn effort_keeps_values_it_does_not_know() {
+        for text in ["low", "medium", "high", "xhigh"] {
+            assert_eq!(ReasoningEffort::from(text.to_owned()).to_string(), text);
+        }
+    }
+
+    #[test]
+    fn a_request_survives_serialisation() {
+        let request = request(&["hello"])
+            .with_provider("openai")
+            .with_tool_choice(ToolChoice::Named("t".into()))
+            .with_reasoning_effort(ReasoningEffort::High)
+            .with_provider_options("openai", json!({"store": true}));
+        let text = serde_json::to_string(&request).unwrap();
+        assert_eq!(serde_json::from_str::<Request>(&text).unwrap(), request);
+    }
+}

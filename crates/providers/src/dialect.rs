@@ -1,0 +1,90 @@
+//! One wire dialect as pure functions; one driver does the I/O for all ([`crate::transport`]).
+
+use std::fmt;
+
+use pintle_llm::{Error, Request, Response, StreamEvent};
+
+/// What goes over the wire: everything but the connection.
+///
+/// `Debug` leaves out header values, since one of them is the key.
+pub(crate) struct HttpRequest {
+    /// Path below the base URL, with a leading slash and any query.
+    pub(crate) path: String,
+    /// Names in lower case.
+    pub(crate) headers: Vec<(&'static str, String)>,
+    /// JSON.
+    pub(crate) body: Vec<u8>,
+}
+
+impl fmt::Debug for HttpRequest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| *name).collect();
+        f.debug_struct("HttpRequest")
+            .field("path", &self.path)
+            .field("headers", &names)
+            .field("body", &format_args!("{} bytes", self.body.len()))
+            .finish()
+    }
+}
+
+/// The headers of an answer; names are looked up without regard to case.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Headers(pub(crate) Vec<(String, String)>);
+
+impl Headers {
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    }
+}
+
+/// One event of a server-sent event stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SseEvent<'a> {
+    /// The `event:` line; empty if there was none. The payload's own type is preferred.
+    pub(crate) name: &'a str,
+    /// The `data:` lines, joined by line feeds.
+    pub(crate) data: &'a str,
+}
+
+/// A wire dialect: encode, decode, stream-decode and classify, without I/O.
+pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
+    /// The decoder of one streamed answer.
+    type Decoder: Decoder;
+
+    /// The provider's name as errors and responses carry it.
+    fn provider(&self) -> &str;
+
+    /// The request on the wire. Local media paths have been read before.
+    fn encode(&self, request: &Request, stream: bool) -> Result<HttpRequest, Error>;
+
+    /// A whole answer.
+    fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error>;
+
+    /// A decoder for the answer to `request`. `seed` is fresh per answer; ids are derived from it where the
+    /// provider gives none, so that the same seed decodes the same bytes to the same events.
+    fn decoder(&self, request: &Request, seed: u64) -> Self::Decoder;
+
+    /// What an answer with an error status means.
+    fn classify(&self, status: u16, headers: &Headers, body: &[u8]) -> Error;
+}
+
+/// Turns the events of one stream into unified events.
+///
+/// It never sees a network read: the driver hands over whole events. It emits no `STREAM_START` twice, pairs
+/// every start with an end, and emits [`StreamEvent::Finish`] once, last, with an empty response that the driver
+/// fills from its accumulator.
+pub(crate) trait Decoder: Send + 'static {
+    /// Takes one event and pushes what follows from it.
+    ///
+    /// # Errors
+    ///
+    /// An error event in the stream, or bytes that are not this dialect. The stream ends there.
+    fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error>;
+
+    /// The bytes have ended: finishes, or says that the terminal event never came.
+    ///
+    /// # Errors
+    ///
+    /// [`pintle_llm::ErrorKind::Stream`] if the answer is incomplete.
+    fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Error>;
+}

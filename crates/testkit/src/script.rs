@@ -1,0 +1,113 @@
+//! Scripts: what the model says, turn by turn, and what it expects to be told.
+
+mod call;
+mod error;
+mod expectation;
+mod failure;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use serde::Deserialize;
+
+pub use call::{Call, CallInput};
+pub use error::ScriptError;
+pub use expectation::Expectation;
+pub use failure::{ErrorEvent, Failure, FailureKind};
+pub use turn::{Finish, Turn};
+
+use crate::dialect::Dialect;
+
+/// A scripted model: its turns in order.
+///
+/// A script is usually a TOML file ([`Script::parse`]); tests may also build one in code.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct Script {
+    /// The name that error answers quote.
+    pub name: String,
+    /// The dialect that a command should use by default; the server speaks all four in any case.
+    #[serde(default)]
+    pub dialect: Option<Dialect>,
+    /// The only model that the server knows; any model when absent.
+    #[serde(default)]
+    pub model: Option<String>,
+    /// The turns, for all dialects; [`Script::turns_for`] picks those of one.
+    #[serde(default, rename = "turn")]
+    pub turns: Vec<Turn>,
+}
+
+impl Script {
+    /// A script without turns, to be filled by [`Script::with_turn`].
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), dialect: None, model: None, turns: Vec::new() }
+    }
+
+    /// Reads a script from TOML and checks it.
+    ///
+    /// # Errors
+    ///
+    /// [`ScriptError::Syntax`] with line and column when the text is not TOML or holds an unknown or wrongly typed key,
+    /// and the errors of [`Script::validate`].
+    pub fn parse(text: &str) -> Result<Self, ScriptError> {
+        let script: Self = toml::from_str(text).map_err(|error| ScriptError::syntax(&error, text))?;
+        script.validate()?;
+        Ok(script)
+    }
+
+    /// Appends a turn.
+    #[must_use]
+    pub fn with_turn(mut self, turn: Turn) -> Self {
+        self.turns.push(turn);
+        self
+    }
+
+    /// Names the only model that the server knows.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.model = Some(model.into());
+        self
+    }
+
+    /// Checks what TOML cannot: that every turn says something, in bounds, and can be said in its dialects.
+    ///
+    /// # Errors
+    ///
+    /// [`ScriptError::Empty`] without turns, [`ScriptError::Turn`] naming the first turn that is wrong.
+    pub fn validate(&self) -> Result<(), ScriptError> {
+        if self.turns.is_empty() {
+            return Err(ScriptError::Empty { script: self.name.clone() });
+        }
+        for (index, turn) in self.turns.iter().enumerate() {
+            turn.validate().map_err(|problem| ScriptError::Turn { turn: index + 1, problem })?;
+        }
+        for dialect in Dialect::ALL {
+            self.validate_call_indices(dialect)?;
+        }
+        Ok(())
+    }
+
+    /// The turns that are given in one dialect, in order.
+    pub fn turns_for(&self, dialect: Dialect) -> impl Iterator<Item = &Turn> {
+        self.turns.iter().filter(move |turn| turn.is_for(dialect))
+    }
+
+    /// An expectation speaks of a call of the turn before, so that call must exist in each dialect.
+    fn validate_call_indices(&self, dialect: Dialect) -> Result<(), ScriptError> {
+        let mut calls_before = 0;
+        for (index, turn) in self.turns.iter().enumerate().filter(|(_, turn)| turn.is_for(dialect)) {
+            let unknown = turn.expectations.iter().filter_map(Expectation::call).find(|call| *call >= calls_before);
+            if let Some(call) = unknown {
+                let problem = format!(
+                    "expects a result of call {call}, but the turn before it in dialect {dialect} makes {calls_before} calls"
+                );
+                return Err(ScriptError::Turn { turn: index + 1, problem });
+            }
+            calls_before = turn.calls.len();
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,159 @@
+//! `cargo xtask ci`: what must hold before a change is taken, cheap checks first.
+
+use std::time::{Duration, Instant};
+
+use crate::{
+    conformance, consumers, deny, failure::Failure, metadata::Metadata, process, tidy, weight,
+};
+
+/// One step of the run.
+struct Step {
+    name: &'static str,
+    /// Runs the step; what it pushes is printed again at the very end.
+    run: fn(&Metadata, &mut Vec<String>) -> Result<(), Failure>,
+}
+
+/// Clippy and the tests each build the tree once; what follows reuses the tests' build.
+const STEPS: &[Step] = &[
+    Step { name: "fmt", run: |metadata, _| cargo(metadata, &["fmt", "--all", "--check"]) },
+    Step { name: "tidy", run: |metadata, _| tidy::run(metadata, &[]) },
+    Step { name: "weight", run: |metadata, _| weight::run(metadata, &[]) },
+    Step { name: "deny", run: |metadata, _| deny::run(metadata, &[]) },
+    Step { name: "clippy", run: clippy },
+    Step { name: "test", run: test },
+    Step { name: "conformance", run: |metadata, _| conformance::run(metadata, &[]) },
+    Step { name: "consumers", run: |metadata, _| consumers::run(metadata, &[]) },
+    Step { name: "doc", run: doc },
+];
+
+/// Runs every step; stops at the first that fails.
+pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
+    let started = Instant::now();
+    let mut closing = Vec::new();
+    let mut durations = Vec::new();
+    for step in STEPS {
+        println!("== {}", step.name);
+        let step_started = Instant::now();
+        let outcome = (step.run)(metadata, &mut closing);
+        let took = step_started.elapsed();
+        durations.push((step.name, took));
+        if let Err(failure) = outcome {
+            println!("error: {}", failure.chain());
+            repeat(&closing);
+            return Err(Failure::new(format!(
+                "ci FAILED at `{}` after {}",
+                step.name,
+                seconds(started.elapsed())
+            )));
+        }
+        println!("== {}: ok in {}", step.name, seconds(took));
+    }
+    println!("== durations");
+    for (name, took) in &durations {
+        println!("{name:<12} {:>9}", seconds(*took));
+    }
+    repeat(&closing);
+    println!("ci passed: {} steps in {}", STEPS.len(), seconds(started.elapsed()));
+    Ok(())
+}
+
+/// The names of the steps, for the invariants that name one as their check.
+pub(crate) fn step_names() -> impl Iterator<Item = &'static str> {
+    STEPS.iter().map(|step| step.name)
+}
+
+fn clippy(metadata: &Metadata, _closing: &mut Vec<String>) -> Result<(), Failure> {
+    // Flags after `--` reach the workspace's own crates only, so the dependencies are not built again.
+    cargo(metadata, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+}
+
+/// The README's test command; the runner's closing lines are kept for the end of the whole run.
+fn test(metadata: &Metadata, closing: &mut Vec<String>) -> Result<(), Failure> {
+    closing.push(String::from("== cargo test --workspace"));
+    let mut tally = Tally::default();
+    let mut command = process::cargo(&metadata.workspace_root);
+    command.args(["test", "--workspace"]);
+    let outcome = process::run_seen(&mut command, |line| {
+        if line.starts_with("test result: ") {
+            closing.push(line.to_owned());
+            tally.add(line);
+        }
+    });
+    closing.push(tally.to_string());
+    outcome?;
+    if tally.ignored > 0 {
+        return Err(Failure::new(format!("{} tests are ignored; none may be", tally.ignored)));
+    }
+    Ok(())
+}
+
+fn doc(metadata: &Metadata, _closing: &mut Vec<String>) -> Result<(), Failure> {
+    process::run(
+        process::cargo(&metadata.workspace_root)
+            .args(["doc", "--workspace", "--no-deps"])
+            .env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+fn cargo(metadata: &Metadata, arguments: &[&str]) -> Result<(), Failure> {
+    process::run(process::cargo(&metadata.workspace_root).args(arguments))
+}
+
+fn repeat(closing: &[String]) {
+    for line in closing {
+        println!("{line}");
+    }
+}
+
+fn seconds(duration: Duration) -> String {
+    format!("{:.1} s", duration.as_secs_f64())
+}
+
+/// The sum over all test binaries.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Tally {
+    binaries: u64,
+    passed: u64,
+    failed: u64,
+    ignored: u64,
+}
+
+impl Tally {
+    /// Adds `test result: ok. 3 passed; 0 failed; 0 ignored; ...`.
+    fn add(&mut self, line: &str) {
+        let count = |what: &str| -> u64 {
+            line.split(['.', ';'])
+                .filter_map(|part| part.trim().split_once(' '))
+                .find(|(_, name)| *name == what)
+                .and_then(|(number, _)| number.parse().ok())
+                .unwrap_or(0)
+        };
+        self.binaries += 1;
+        self.passed += count("passed");
+        self.failed += count("failed");
+        self.ignored += count("ignored");
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            formatter,
+            "all {} test binaries: {} passed; {} failed; {} ignored",
+            self.binaries, self.passed, self.failed, self.ignored
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Tally;
+
+    #[test]
+    fn closing_lines_add_up() {
+        let mut tally = Tally::default();
+        tally.add("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s");
+        tally.add("test result: FAILED. 1 passed; 2 failed; 4 ignored; 0 measured; 0 filtered out; finished in 0.01s");
+        assert_eq!(tally, Tally { binaries: 2, passed: 13, failed: 2, ignored: 4 });
+    }
+}

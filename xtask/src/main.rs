@@ -1,0 +1,102 @@
+//! The project's own chores: what continuous integration runs, and the rules that no compiler checks.
+//!
+//! `cargo xtask NAME` runs one command; without a known name it lists them.
+#![forbid(unsafe_code)]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a developer's program: it starts cargo, reads the tree and talks to a terminal"
+)]
+
+mod ci;
+mod conformance;
+mod consumers;
+mod deny;
+mod failure;
+mod metadata;
+mod process;
+mod tidy;
+mod weight;
+
+use std::process::ExitCode;
+
+use crate::{failure::Failure, metadata::Metadata};
+
+/// A chore with a name.
+struct Command {
+    name: &'static str,
+    summary: &'static str,
+    run: fn(&Metadata, &[String]) -> Result<(), Failure>,
+}
+
+const COMMANDS: &[Command] = &[
+    Command {
+        name: "ci",
+        summary: "everything below, with formatting, lints, tests and documentation, as CI runs it",
+        run: ci::run,
+    },
+    Command {
+        name: "tidy",
+        summary: "the rules of the tree: crate arrows, manifests, sources, invariants, links",
+        run: tidy::run,
+    },
+    Command {
+        name: "conformance",
+        summary: "each checkbox of both definitions of done, with its tests; --list, --write",
+        run: conformance::run,
+    },
+    Command {
+        name: "consumers",
+        summary: "each library packaged, unpacked and used alone, outside the workspace; [CRATE..]",
+        run: consumers::run,
+    },
+    Command {
+        name: "weight",
+        summary: "crates compiled for each layer alone, against xtask/weight.toml",
+        run: weight::run,
+    },
+    Command {
+        name: "deny",
+        summary: "licences, bans and sources of the dependencies, by cargo-deny",
+        run: deny::run,
+    },
+];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let name = arguments.next().unwrap_or_default();
+    let rest: Vec<String> = arguments.collect();
+    match dispatch(&name, &rest) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            eprintln!("error: {}", failure.chain());
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(name: &str, arguments: &[String]) -> Result<(), Failure> {
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        return Err(Failure::new(usage(name)));
+    };
+    let metadata = Metadata::load()?;
+    (command.run)(&metadata, arguments)
+}
+
+fn usage(found: &str) -> String {
+    let mut text = if found.is_empty() {
+        String::from("no command given; the commands are:")
+    } else {
+        format!("no command is called `{found}`; the commands are:")
+    };
+    for command in COMMANDS {
+        text.push_str(&format!("\n  {:<12} {}", command.name, command.summary));
+    }
+    text
+}
+
+/// The names of all commands, for the invariants that name one as their check.
+fn command_names() -> impl Iterator<Item = &'static str> {
+    COMMANDS.iter().map(|command| command.name)
+}

@@ -1,0 +1,94 @@
+//! The workspace as cargo sees it.
+
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use crate::{failure::Failure, process};
+
+/// `cargo metadata --no-deps`: the packages of the workspace, nothing of the registry.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Metadata {
+    pub(crate) packages: Vec<Package>,
+    pub(crate) workspace_root: PathBuf,
+    pub(crate) target_directory: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) manifest_path: PathBuf,
+    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) targets: Vec<Target>,
+    /// Registries that may take the package: `None` is any, an empty list is none.
+    pub(crate) publish: Option<Vec<String>>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `None` is a normal dependency; else `dev` or `build`.
+    pub(crate) kind: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) kind: Vec<String>,
+}
+
+impl Metadata {
+    pub(crate) fn load() -> Result<Self, Failure> {
+        let json = process::capture(process::cargo(Path::new(".")).args([
+            "metadata",
+            "--no-deps",
+            "--format-version=1",
+        ]))?;
+        serde_json::from_str(&json)
+            .map_err(|cause| Failure::new("cargo's metadata was not understood").because(cause))
+    }
+
+    pub(crate) fn package(&self, name: &str) -> Option<&Package> {
+        self.packages.iter().find(|package| package.name == name)
+    }
+
+    /// The crates that others use: a library target and permission to be published.
+    pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.is_library())
+    }
+
+    /// `name` and every package of the workspace beneath it, by normal dependencies.
+    pub(crate) fn closure<'a>(&'a self, name: &'a str) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        let mut open = vec![name];
+        while let Some(next) = open.pop() {
+            let Some(package) = self.package(next) else { continue };
+            if found.insert(package.name.as_str()) {
+                open.extend(package.normal_dependencies());
+            }
+        }
+        found
+    }
+}
+
+impl Package {
+    pub(crate) fn is_library(&self) -> bool {
+        let publishable = self.publish.as_ref().is_none_or(|registries| !registries.is_empty());
+        publishable && self.targets.iter().any(|target| target.kind.iter().any(|kind| kind == "lib"))
+    }
+
+    pub(crate) fn normal_dependencies(&self) -> impl Iterator<Item = &str> {
+        self.dependencies
+            .iter()
+            .filter(|dependency| dependency.kind.is_none())
+            .map(|dependency| dependency.name.as_str())
+    }
+
+    pub(crate) fn directory(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(&self.manifest_path)
+    }
+}

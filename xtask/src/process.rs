@@ -1,0 +1,84 @@
+//! Other programs, run to their end.
+
+use std::{
+    ffi::OsString,
+    io::{BufRead, BufReader},
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+};
+
+use crate::failure::Failure;
+
+/// The cargo that started this program, in `directory`.
+pub(crate) fn cargo(directory: &Path) -> Command {
+    let program = std::env::var_os("CARGO").unwrap_or_else(|| OsString::from("cargo"));
+    let mut command = Command::new(program);
+    command.current_dir(directory);
+    command
+}
+
+/// Runs `command` on this terminal.
+pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
+    let status = command
+        .stdin(Stdio::null())
+        .status()
+        .map_err(|cause| cannot_start(command).because(cause))?;
+    require_success(command, status)
+}
+
+/// Runs `command` and returns what it wrote to standard output; its errors go to this terminal.
+pub(crate) fn capture(command: &mut Command) -> Result<String, Failure> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .map_err(|cause| cannot_start(command).because(cause))?;
+    require_success(command, output.status)?;
+    String::from_utf8(output.stdout)
+        .map_err(|cause| Failure::new(format!("`{}` wrote no UTF-8", line(command))).because(cause))
+}
+
+/// Runs `command` on this terminal and hands each line of its standard output to `see` as well.
+pub(crate) fn run_seen(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), Failure> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .map_err(|cause| cannot_start(command).because(cause))?;
+    if let Some(stdout) = child.stdout.take() {
+        let mut reader = BufReader::new(stdout);
+        let mut bytes = Vec::new();
+        while matches!(reader.read_until(b'\n', &mut bytes), Ok(count) if count > 0) {
+            let text = String::from_utf8_lossy(&bytes);
+            print!("{text}");
+            see(text.trim_end());
+            bytes.clear();
+        }
+    }
+    let status = child.wait().map_err(|cause| {
+        Failure::new(format!("`{}` could not be awaited", line(command))).because(cause)
+    })?;
+    require_success(command, status)
+}
+
+fn require_success(command: &Command, status: ExitStatus) -> Result<(), Failure> {
+    if status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format!("`{}` ended with {status}", line(command))))
+}
+
+fn cannot_start(command: &Command) -> Failure {
+    Failure::new(format!("`{}` could not be started", line(command)))
+}
+
+/// The command as a person would type it, with the program's bare name.
+fn line(command: &Command) -> String {
+    let program = Path::new(command.get_program());
+    let mut text = program.file_name().unwrap_or_default().to_string_lossy().into_owned();
+    for argument in command.get_args() {
+        text.push(' ');
+        text.push_str(&argument.to_string_lossy());
+    }
+    text
+}

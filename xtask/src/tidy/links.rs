@@ -1,0 +1,111 @@
+//! Links between pages.
+
+use std::collections::BTreeSet;
+
+use super::{
+    Violation,
+    tree::{File, Tree},
+};
+
+/// Prompts are what a model reads: they hold no links of ours.
+const PROMPTS: &str = "crates/agent/prompts/";
+
+pub(super) fn check(tree: &Tree) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut linked = BTreeSet::new();
+    for page in pages(tree) {
+        for (number, target) in links(page) {
+            let path = resolve(&page.path, target);
+            if leads_somewhere(tree, &path) {
+                linked.insert(path);
+            } else {
+                let message = format!("the link to `{target}` leads nowhere");
+                violations.push(Violation::at_line(&page.path, number, message));
+            }
+        }
+    }
+    for page in pages(tree).filter(|page| page.path.starts_with("docs/")) {
+        let is_linked = linked.iter().any(|path| {
+            page.path == *path || page.path.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'))
+        });
+        if !is_linked {
+            violations.push(Violation::new(&page.path, "no page links to it"));
+        }
+    }
+    violations
+}
+
+fn pages(tree: &Tree) -> impl Iterator<Item = &File> {
+    tree.files.iter().filter(|file| file.path.ends_with(".md") && !file.path.starts_with(PROMPTS))
+}
+
+/// Relative targets of inline links, without their fragment; code blocks are skipped.
+fn links(page: &File) -> Vec<(usize, &str)> {
+    let mut found = Vec::new();
+    let mut in_code = false;
+    for (number, line) in page.lines() {
+        if line.trim_start().starts_with("```") {
+            in_code = !in_code;
+        }
+        if in_code {
+            continue;
+        }
+        for rest in line.split("](").skip(1) {
+            let target = rest.split([')', '#', ' ']).next().unwrap_or_default();
+            if !target.is_empty() && !target.contains(':') {
+                found.push((number, target));
+            }
+        }
+    }
+    found
+}
+
+/// The path from the root that `target` means on the page `from`.
+fn resolve(from: &str, target: &str) -> String {
+    let mut components: Vec<&str> = from.split('/').collect();
+    components.pop();
+    for component in target.split('/').filter(|component| !component.is_empty()) {
+        match component {
+            "." => {}
+            ".." => {
+                components.pop();
+            }
+            name => components.push(name),
+        }
+    }
+    components.join("/")
+}
+
+/// Documentation paths of Rust items (`crate::Item`) hold a colon and never come here.
+fn leads_somewhere(tree: &Tree, path: &str) -> bool {
+    tree.file(path).is_some() || tree.files_under(path).next().is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use crate::tidy::tree::Tree;
+
+    fn shown(files: &[(&str, &str)]) -> Vec<String> {
+        check(&Tree::of(files)).into_iter().map(|violation| violation.to_string()).collect()
+    }
+
+    #[test]
+    fn links_lead_to_files_and_folders() {
+        let files = [
+            ("README.md", "[a](docs/a.md#part) [d](docs/decisions/) [w](https://example.org/x)"),
+            ("docs/a.md", "[up](../README.md)\n```text\n[not](a/link)\n```\n"),
+            ("docs/decisions/0001-x.md", ""),
+        ];
+        assert_eq!(shown(&files), [""; 0]);
+    }
+
+    #[test]
+    fn a_dead_link_and_a_lost_page_are_named() {
+        let files = [("README.md", "\n[a](docs/b.md)"), ("docs/a.md", "")];
+        assert_eq!(
+            shown(&files),
+            ["README.md:2: the link to `docs/b.md` leads nowhere", "docs/a.md: no page links to it"]
+        );
+    }
+}

@@ -1,0 +1,135 @@
+//! What the rules look at.
+
+use std::{fs, path::Path, process::Command};
+
+use super::rust_code;
+use crate::{failure::Failure, metadata::Metadata, process};
+
+/// The packages and the text files of the repository.
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    pub(super) packages: Vec<Package>,
+    pub(super) files: Vec<File>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Package {
+    pub(super) name: String,
+    /// From the root, without a slash at the end.
+    pub(super) directory: String,
+    pub(super) is_library: bool,
+    pub(super) normal: Vec<String>,
+    /// Dependencies of tests and build scripts.
+    pub(super) other: Vec<String>,
+}
+
+#[derive(Debug)]
+pub(super) struct File {
+    /// From the root, with slashes.
+    pub(super) path: String,
+    pub(super) text: String,
+}
+
+impl Tree {
+    /// Reads what git tracks and what it would track: a rule should speak before the commit.
+    pub(super) fn load(metadata: &Metadata) -> Result<Self, Failure> {
+        let root = &metadata.workspace_root;
+        let listed = process::capture(
+            Command::new("git")
+                .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
+                .current_dir(root),
+        )?;
+        let mut files = Vec::new();
+        for path in listed.split('\0').filter(|path| !path.is_empty()) {
+            // A deleted file is still listed, and a binary file has no text to judge.
+            if let Ok(text) = fs::read_to_string(root.join(path)) {
+                files.push(File { path: path.to_owned(), text });
+            }
+        }
+        files.sort_by(|left, right| left.path.cmp(&right.path));
+        files.dedup_by(|left, right| left.path == right.path);
+        let packages = metadata.packages.iter().map(|package| Package::new(package, root)).collect();
+        Ok(Self { packages, files })
+    }
+
+    pub(super) fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    pub(super) fn libraries(&self) -> impl Iterator<Item = &Package> {
+        self.packages.iter().filter(|package| package.is_library)
+    }
+
+    pub(super) fn rust_files(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.path.ends_with(".rs"))
+    }
+
+    pub(super) fn files_under<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = &'a File> {
+        self.files.iter().filter(move |file| {
+            file.path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
+        })
+    }
+}
+
+impl Package {
+    fn new(package: &crate::metadata::Package, root: &Path) -> Self {
+        let directory = package.directory();
+        Self {
+            name: package.name.clone(),
+            directory: directory.strip_prefix(root).unwrap_or(directory).to_string_lossy().into_owned(),
+            is_library: package.is_library(),
+            normal: package.normal_dependencies().map(str::to_owned).collect(),
+            other: package
+                .dependencies
+                .iter()
+                .filter(|dependency| dependency.kind.is_some())
+                .map(|dependency| dependency.name.clone())
+                .collect(),
+        }
+    }
+}
+
+impl File {
+    /// The text with comments and literals blanked, line by line from 1.
+    pub(super) fn code_lines(&self) -> Vec<(usize, String)> {
+        let code = rust_code::without_comments_and_literals(&self.text);
+        code.lines().enumerate().map(|(index, line)| (index + 1, line.to_owned())).collect()
+    }
+
+    pub(super) fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.text.lines().enumerate().map(|(index, line)| (index + 1, line))
+    }
+}
+
+#[cfg(test)]
+impl Tree {
+    /// A tree of files made of strings.
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
+        let files = files
+            .iter()
+            .map(|(path, text)| File { path: (*path).to_owned(), text: (*text).to_owned() })
+            .collect();
+        Self { packages: Vec::new(), files }
+    }
+
+    pub(super) fn with_library(mut self, name: &str, directory: &str) -> Self {
+        self.packages.push(Package {
+            name: name.to_owned(),
+            directory: directory.to_owned(),
+            is_library: true,
+            ..Package::default()
+        });
+        self
+    }
+
+    pub(super) fn with_arrows(mut self, name: &str, normal: &[&str], other: &[&str]) -> Self {
+        let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        self.packages.push(Package {
+            name: name.to_owned(),
+            normal: owned(normal),
+            other: owned(other),
+            ..Package::default()
+        });
+        self
+    }
+}
