@@ -2,9 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{
-    conformance, consumers, deny, failure::Failure, metadata::Metadata, process, tidy, weight,
-};
+use crate::{conformance, consumers, deny, failure::Failure, metadata::Metadata, process, tidy, weight};
 
 /// One step of the run.
 struct Step {
@@ -152,7 +150,9 @@ mod tests {
     #[test]
     fn closing_lines_add_up() {
         let mut tally = Tally::default();
-        tally.add("test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s");
+        tally.add(
+            "test result: ok. 12 passed; 0 failed; 0 ignored; 0 measured; 3 filtered out; finished in 0.01s",
+        );
         tally.add("test result: FAILED. 1 passed; 2 failed; 4 ignored; 0 measured; 0 filtered out; finished in 0.01s");
         assert_eq!(tally, Tally { binaries: 2, passed: 13, failed: 2, ignored: 4 });
     }

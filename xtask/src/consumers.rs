@@ -48,10 +48,7 @@ fn chosen<'a>(metadata: &'a Metadata, names: &[String]) -> Result<Vec<&'a Packag
             )));
         }
     }
-    Ok(libraries
-        .into_iter()
-        .filter(|library| names.is_empty() || names.contains(&library.name))
-        .collect())
+    Ok(libraries.into_iter().filter(|library| names.is_empty() || names.contains(&library.name)).collect())
 }
 
 /// A directory outside the workspace, at the same place in every run of one checkout.
@@ -143,9 +140,7 @@ fn make_directory(path: &Path) -> Result<(), Failure> {
 }
 
 fn copy(from: &Path, to: &Path) -> Result<(), Failure> {
-    fs::copy(from, to)
-        .map(|_| ())
-        .map_err(|cause| at(from, "could not be copied").because(cause))
+    fs::copy(from, to).map(|_| ()).map_err(|cause| at(from, "could not be copied").because(cause))
 }
 
 fn at(path: &Path, what: &str) -> Failure {

@@ -17,10 +17,14 @@ pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Fail
         return Ok(());
     }
     // The advisory database is a download; licences, bans and sources need none.
-    process::run(
-        process::cargo(&metadata.workspace_root)
-            .args(["deny", "--all-features", "check", "bans", "licenses", "sources"]),
-    )
+    process::run(process::cargo(&metadata.workspace_root).args([
+        "deny",
+        "--all-features",
+        "check",
+        "bans",
+        "licenses",
+        "sources",
+    ]))
 }
 
 fn is_installed() -> bool {

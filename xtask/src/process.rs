@@ -19,10 +19,8 @@ pub(crate) fn cargo(directory: &Path) -> Command {
 
 /// Runs `command` on this terminal.
 pub(crate) fn run(command: &mut Command) -> Result<(), Failure> {
-    let status = command
-        .stdin(Stdio::null())
-        .status()
-        .map_err(|cause| cannot_start(command).because(cause))?;
+    let status =
+        command.stdin(Stdio::null()).status().map_err(|cause| cannot_start(command).because(cause))?;
     require_success(command, status)
 }
 
@@ -55,9 +53,9 @@ pub(crate) fn run_seen(command: &mut Command, mut see: impl FnMut(&str)) -> Resu
             bytes.clear();
         }
     }
-    let status = child.wait().map_err(|cause| {
-        Failure::new(format!("`{}` could not be awaited", line(command))).because(cause)
-    })?;
+    let status = child
+        .wait()
+        .map_err(|cause| Failure::new(format!("`{}` could not be awaited", line(command))).because(cause))?;
     require_success(command, status)
 }
 

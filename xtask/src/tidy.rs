@@ -27,12 +27,24 @@ struct Rule {
 
 const RULES: &[Rule] = &[
     Rule { name: "arrows", asks: "crates depend only on what the table allows", check: arrows::check },
-    Rule { name: "fences", asks: "a fenced dependency is used by its owner only", check: arrows::check_fences },
+    Rule {
+        name: "fences",
+        asks: "a fenced dependency is used by its owner only",
+        check: arrows::check_fences,
+    },
     Rule { name: "manifests", asks: "manifests inherit from the workspace", check: manifests::check },
-    Rule { name: "module_files", asks: "a module is `foo.rs`, never `mod.rs`", check: sources::check_module_files },
+    Rule {
+        name: "module_files",
+        asks: "a module is `foo.rs`, never `mod.rs`",
+        check: sources::check_module_files,
+    },
     Rule { name: "prints", asks: "libraries print nothing", check: sources::check_prints },
     Rule { name: "unfinished", asks: "no placeholder and no ignored test", check: sources::check_unfinished },
-    Rule { name: "crate_roots", asks: "libraries forbid unsafe code and show their README", check: sources::check_crate_roots },
+    Rule {
+        name: "crate_roots",
+        asks: "libraries forbid unsafe code and show their README",
+        check: sources::check_crate_roots,
+    },
     Rule { name: "readmes", asks: "each library's README has an example that runs", check: readmes::check },
     Rule { name: "invariants", asks: "each invariant names a check that exists", check: invariants::check },
     Rule { name: "machine_paths", asks: "no path of one machine", check: machine_paths::check },

@@ -24,7 +24,10 @@ struct Table {
 pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
     let table = Table::load(metadata)?;
     let mut grown = Vec::new();
-    println!("{:<18} {:>6} {:>6} {:>8}  driven by (crates beneath, of which by it alone)", "alone", "crates", "table", "+ build");
+    println!(
+        "{:<18} {:>6} {:>6} {:>8}  driven by (crates beneath, of which by it alone)",
+        "alone", "crates", "table", "+ build"
+    );
     for (name, allowed) in &table.crates {
         let graph = tree(metadata, name, &table.target, "normal")?;
         let built = tree(metadata, name, &table.target, "normal,build")?;
@@ -41,12 +44,23 @@ pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Fail
     if grown.is_empty() {
         return Ok(());
     }
-    Err(Failure::new(format!("{} (drop a dependency, or state the growth in xtask/weight.toml)", grown.join("; "))))
+    Err(Failure::new(format!(
+        "{} (drop a dependency, or state the growth in xtask/weight.toml)",
+        grown.join("; ")
+    )))
 }
 
 fn tree(metadata: &Metadata, package: &str, target: &str, edges: &str) -> Result<Graph, Failure> {
     let text = process::capture(process::cargo(&metadata.workspace_root).args([
-        "tree", "--package", package, "--edges", edges, "--target", target, "--prefix", "depth",
+        "tree",
+        "--package",
+        package,
+        "--edges",
+        edges,
+        "--target",
+        target,
+        "--prefix",
+        "depth",
     ]))?;
     Ok(Graph::parse(&text))
 }
@@ -64,7 +78,9 @@ fn drivers(graph: &Graph) -> String {
     let named: Vec<String> = direct
         .iter()
         .take(DRIVERS)
-        .map(|(alone, beneath, name)| format!("{} {beneath} ({alone})", name.split(' ').next().unwrap_or(name)))
+        .map(|(alone, beneath, name)| {
+            format!("{} {beneath} ({alone})", name.split(' ').next().unwrap_or(name))
+        })
         .collect();
     named.join(", ")
 }

@@ -1,1 +1,28 @@
-//! Stub.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod anthropic;
+mod body;
+mod builder;
+mod compatible;
+mod dialect;
+mod failure;
+mod from_env;
+mod gemini;
+mod media;
+mod openai;
+mod rate_limit;
+mod retry_after;
+mod secret;
+mod sse;
+mod transport;
+
+#[cfg(test)]
+mod switch_tests;
+
+pub use anthropic::Anthropic;
+pub use builder::AdapterBuilder;
+pub use compatible::OpenAiCompatible;
+pub use from_env::FromEnv;
+pub use gemini::Gemini;
+pub use openai::OpenAi;

@@ -17,21 +17,13 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-llm", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-env", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-providers", to: &["pintle-llm"], to_in_tests: &["pintle-testkit"] },
-    Arrows {
-        from: "pintle-tools",
-        to: &["pintle-env", "pintle-llm", "pintle-patch"],
-        to_in_tests: &[],
-    },
+    Arrows { from: "pintle-tools", to: &["pintle-env", "pintle-llm", "pintle-patch"], to_in_tests: &[] },
     Arrows {
         from: "pintle-agent",
         to: &["pintle-env", "pintle-llm", "pintle-tools"],
         to_in_tests: &["pintle-testkit"],
     },
-    Arrows {
-        from: "pintle-testkit",
-        to: &["pintle-env", "pintle-llm", "pintle-tools"],
-        to_in_tests: &[],
-    },
+    Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "xtask", to: &[], to_in_tests: &[] },
@@ -80,13 +72,13 @@ pub(super) fn check(tree: &Tree) -> Vec<Violation> {
         };
         for name in package.normal.iter().filter(|name| is_member(name)) {
             if !row.to.contains(&name.as_str()) {
-                violations.push(refused(row, "", name, row.to.to_vec()));
+                violations.push(refused(row, "", name, row.to));
             }
         }
         for name in package.other.iter().filter(|name| is_member(name)) {
             let allowed = [row.to, row.to_in_tests].concat();
             if !allowed.contains(&name.as_str()) {
-                violations.push(refused(row, " in its tests", name, allowed));
+                violations.push(refused(row, " in its tests", name, &allowed));
             }
         }
     }
@@ -108,14 +100,17 @@ pub(super) fn check_fences(tree: &Tree) -> Vec<Violation> {
         let beyond = package.normal.iter().filter(|name| !PATCH_DEPENDENCIES.contains(&name.as_str()));
         if package.name == "pintle-patch" {
             violations.extend(beyond.map(|name| {
-                Violation::new(&package.name, format!("depends on {name}, allowed are {PATCH_DEPENDENCIES:?}"))
+                Violation::new(
+                    &package.name,
+                    format!("depends on {name}, allowed are {PATCH_DEPENDENCIES:?}"),
+                )
             }));
         }
     }
     violations
 }
 
-fn refused(row: &Arrows, whereabouts: &str, name: &str, allowed: Vec<&str>) -> Violation {
+fn refused(row: &Arrows, whereabouts: &str, name: &str, allowed: &[&str]) -> Violation {
     Violation::new(row.from, format!("depends on {name}{whereabouts}, allowed are {allowed:?}"))
 }
 
@@ -130,18 +125,22 @@ mod tests {
 
     #[test]
     fn an_arrow_up_is_refused() {
-        let tree = Tree::default()
-            .with_arrows("pintle-llm", &["serde", "pintle-agent"], &[])
-            .with_arrows("pintle-agent", &["pintle-llm"], &[]);
+        let tree = Tree::default().with_arrows("pintle-llm", &["serde", "pintle-agent"], &[]).with_arrows(
+            "pintle-agent",
+            &["pintle-llm"],
+            &[],
+        );
         assert_eq!(places(&tree), ["pintle-llm: depends on pintle-agent, allowed are []"]);
     }
 
     #[test]
     fn the_testkit_is_for_tests_beside_or_above_it() {
         let testkit = Tree::default().with_arrows("pintle-testkit", &[], &[]);
-        let tree = testkit
-            .with_arrows("pintle-providers", &[], &["pintle-testkit"])
-            .with_arrows("pintle-env", &[], &["pintle-testkit"]);
+        let tree = testkit.with_arrows("pintle-providers", &[], &["pintle-testkit"]).with_arrows(
+            "pintle-env",
+            &[],
+            &["pintle-testkit"],
+        );
         assert_eq!(places(&tree), ["pintle-env: depends on pintle-testkit in its tests, allowed are []"]);
     }
 

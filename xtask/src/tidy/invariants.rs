@@ -70,7 +70,8 @@ fn is_test(tree: &Tree, package: &str, function: &str) -> bool {
         let lines = file.code_lines();
         lines.iter().enumerate().any(|(index, (_, line))| {
             let before = lines.iter().take(index).rev();
-            line.contains(&head) && before.map(|(_, line)| line.trim()).take_while(|line| is_above(line)).any(is_marker)
+            line.contains(&head)
+                && before.map(|(_, line)| line.trim()).take_while(|line| is_above(line)).any(is_marker)
         })
     })
 }
@@ -110,10 +111,22 @@ mod tests {
         let cases = [
             ("**I-01** A rule.", "I-01 names no check; end the line with Check: `name`"),
             ("**I-02** A. Check: `a::tests::holds`.", "the invariant after I-00 is I-02"),
-            ("**I-01** A. Check: `a::tests::helper`.", "I-01 names `a::tests::helper`, which is neither a test nor an xtask check"),
-            ("**I-01** A. Check: `a::tests::gone`.", "I-01 names `a::tests::gone`, which is neither a test nor an xtask check"),
-            ("**I-01** A. Check: `b::tests::holds`.", "I-01 names `b::tests::holds`, which is neither a test nor an xtask check"),
-            ("**I-01** A. Check: `xtask::tidy::nothing`.", "I-01 names `xtask::tidy::nothing`, which is neither a test nor an xtask check"),
+            (
+                "**I-01** A. Check: `a::tests::helper`.",
+                "I-01 names `a::tests::helper`, which is neither a test nor an xtask check",
+            ),
+            (
+                "**I-01** A. Check: `a::tests::gone`.",
+                "I-01 names `a::tests::gone`, which is neither a test nor an xtask check",
+            ),
+            (
+                "**I-01** A. Check: `b::tests::holds`.",
+                "I-01 names `b::tests::holds`, which is neither a test nor an xtask check",
+            ),
+            (
+                "**I-01** A. Check: `xtask::tidy::nothing`.",
+                "I-01 names `xtask::tidy::nothing`, which is neither a test nor an xtask check",
+            ),
             ("No rule.", "holds no invariant (`**I-01** ...`)"),
         ];
         for (page, message) in cases {

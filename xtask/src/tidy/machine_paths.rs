@@ -24,7 +24,8 @@ fn names(line: &str, home: &str) -> bool {
     line.match_indices(&needle).any(|(index, found)| {
         let before = line.get(..index).and_then(|before| before.chars().next_back());
         let after = line.get(index + found.len()..).and_then(|after| after.chars().next());
-        let starts = !before.is_some_and(|character| character.is_alphanumeric() || "_-.}/*".contains(character));
+        let starts =
+            !before.is_some_and(|character| character.is_alphanumeric() || "_-.}/*".contains(character));
         starts && after.is_some_and(|character| character.is_alphanumeric())
     })
 }

@@ -88,7 +88,11 @@ serde = { workspace = true, features = ["derive"] }
     fn a_manifest_inherits() {
         assert_eq!(messages(GOOD), [""; 0]);
         let cases = [
-            ("edition.workspace = true", "edition = \"2021\"", "`package.edition` does not say `workspace = true`"),
+            (
+                "edition.workspace = true",
+                "edition = \"2021\"",
+                "`package.edition` does not say `workspace = true`",
+            ),
             ("readme = \"README.md\"", "", "`package.readme` is missing"),
             ("[lints]\nworkspace = true", "", "`[lints]` does not say `workspace = true`"),
             (

@@ -102,14 +102,19 @@ mod tests {
             ("crates/command/src/main.rs", text),
         ])
         .with_library("a", "crates/a");
-        assert_eq!(shown(check_prints(&tree)), ["crates/a/src/lib.rs:1: `println!`: a library prints nothing"]);
+        assert_eq!(
+            shown(check_prints(&tree)),
+            ["crates/a/src/lib.rs:1: `println!`: a library prints nothing"]
+        );
     }
 
     #[test]
     fn placeholders_and_ignored_tests_are_found_in_code_only() {
         let text = "// todo!\n#[ignore = \"later\"]\nfn f() { unimplemented!() }\nconst T: &str = \"todo!()\";\nfn g() { todo!() }\n";
-        let lines: Vec<String> =
-            check_unfinished(&Tree::of(&[("a.rs", text)])).into_iter().map(|violation| violation.place).collect();
+        let lines: Vec<String> = check_unfinished(&Tree::of(&[("a.rs", text)]))
+            .into_iter()
+            .map(|violation| violation.place)
+            .collect();
         assert_eq!(lines, ["a.rs:2", "a.rs:3", "a.rs:5"]);
     }
 

@@ -65,9 +65,9 @@ impl Tree {
     }
 
     pub(super) fn files_under<'a>(&'a self, directory: &'a str) -> impl Iterator<Item = &'a File> {
-        self.files.iter().filter(move |file| {
-            file.path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/'))
-        })
+        self.files
+            .iter()
+            .filter(move |file| file.path.strip_prefix(directory).is_some_and(|rest| rest.starts_with('/')))
     }
 }
 

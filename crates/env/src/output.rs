@@ -1,0 +1,333 @@
+//! Captured output: small ones in memory, large ones in a spool file without a name.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a spool file belongs to the host, not to the environment that the output came from"
+)]
+
+mod capture;
+mod collector;
+
+use std::{
+    fmt,
+    fs::File,
+    io::{self, Write},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use serde::{
+    Serialize, Serializer,
+    ser::{Error as _, SerializeStruct},
+};
+
+pub use self::{
+    capture::{Captured, OutputCapture},
+    collector::OutputCollector,
+};
+
+/// Which of its two streams a process wrote to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OutputStream {
+    /// The standard output.
+    Stdout,
+    /// The standard error.
+    Stderr,
+}
+
+/// A piece of output as it arrived; pieces may end in the middle of a character.
+///
+/// `Debug` shows the length only.
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutputChunk {
+    /// Where it was written.
+    pub stream: OutputStream,
+    /// What was written; never empty.
+    pub bytes: Vec<u8>,
+}
+
+impl OutputChunk {
+    /// A piece of `stream`.
+    #[must_use]
+    pub fn new(stream: OutputStream, bytes: impl Into<Vec<u8>>) -> Self {
+        Self {
+            stream,
+            bytes: bytes.into(),
+        }
+    }
+}
+
+impl fmt::Debug for OutputChunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutputChunk")
+            .field("stream", &self.stream)
+            .field("bytes", &self.bytes.len())
+            .finish()
+    }
+}
+
+/// How much output is kept, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct OutputLimits {
+    /// Up to this many bytes stay in memory; default 1 MiB.
+    pub inline: usize,
+    /// What goes beyond this many bytes is counted and not kept; default 4 GiB.
+    pub total: u64,
+    /// The directory for spool files, on the host; default `/tmp`.
+    pub spool_dir: PathBuf,
+}
+
+impl Default for OutputLimits {
+    fn default() -> Self {
+        Self {
+            inline: 1 << 20,
+            total: 4 << 30,
+            spool_dir: PathBuf::from("/tmp"),
+        }
+    }
+}
+
+impl OutputLimits {
+    /// Sets how many bytes stay in memory.
+    #[must_use]
+    pub fn with_inline(mut self, bytes: usize) -> Self {
+        self.inline = bytes;
+        self
+    }
+
+    /// Sets how many bytes are kept at most.
+    #[must_use]
+    pub fn with_total(mut self, bytes: u64) -> Self {
+        self.total = bytes;
+        self
+    }
+
+    /// Sets the directory for spool files.
+    #[must_use]
+    pub fn with_spool_dir(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.spool_dir = directory.into();
+        self
+    }
+}
+
+/// The whole output of a command, cheap to clone.
+///
+/// Up to 1 MiB is held in memory. More is held in a spool file that has no name from the moment it
+/// is created, so that nothing is left behind whatever happens to the process. Reading a spooled
+/// output blocks on the disk.
+///
+/// `Serialize` gives the text, or for a spooled output its size and its two ends:
+/// `{"spooled":true,"bytes":n,"head":"…","tail":"…"}`. `Debug` shows no content.
+#[derive(Clone)]
+pub struct Output {
+    content: Content,
+    dropped: u64,
+}
+
+/// The bytes that a spooled output gives for each of its two ends when it is serialised.
+const SERIALIZED_END: usize = 16 << 10;
+
+/// The size of one read of a copy.
+const COPY_BLOCK: usize = 1 << 20;
+
+#[derive(Clone)]
+enum Content {
+    Inline(Arc<Vec<u8>>),
+    Spooled { file: Arc<File>, len: u64 },
+}
+
+impl Output {
+    /// How many bytes are kept.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match &self.content {
+            Content::Inline(bytes) => bytes.len() as u64,
+            Content::Spooled { len, .. } => *len,
+        }
+    }
+
+    /// Whether no byte is kept.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether the bytes are in a spool file rather than in memory.
+    #[must_use]
+    pub fn is_spooled(&self) -> bool {
+        matches!(self.content, Content::Spooled { .. })
+    }
+
+    /// How many further bytes were written and not kept: beyond the total limit, or because the
+    /// disk for spool files was full.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.dropped
+    }
+
+    /// Up to `len` bytes from `offset` on; fewer only at the end.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the spool file.
+    pub fn read_at(&self, offset: u64, len: usize) -> io::Result<Vec<u8>> {
+        let rest = self.len().saturating_sub(offset);
+        let len = usize::try_from(rest).unwrap_or(usize::MAX).min(len);
+        match &self.content {
+            Content::Inline(bytes) => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let wanted = bytes.get(start..).and_then(|rest| rest.get(..len));
+                Ok(wanted.unwrap_or_default().to_vec())
+            }
+            Content::Spooled { file, .. } => {
+                let mut bytes = vec![0; len];
+                file.read_exact_at(&mut bytes, offset)?;
+                Ok(bytes)
+            }
+        }
+    }
+
+    /// The whole output as text, with U+FFFD for what is not UTF-8. As large as the output.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the spool file.
+    pub fn to_text_lossy(&self) -> io::Result<String> {
+        Ok(match &self.content {
+            Content::Inline(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+            Content::Spooled { .. } => lossy(self.read_at(0, usize::MAX)?),
+        })
+    }
+
+    /// The first `max_bytes` as text, without a character that the cut would split.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the spool file.
+    pub fn head_text_lossy(&self, max_bytes: usize) -> io::Result<String> {
+        let mut bytes = self.read_at(0, max_bytes)?;
+        if (bytes.len() as u64) < self.len() {
+            bytes.truncate(bytes.len() - split_character(&bytes));
+        }
+        Ok(lossy(bytes))
+    }
+
+    /// The last `max_bytes` as text, without a character that the cut would split.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the spool file.
+    pub fn tail_text_lossy(&self, max_bytes: usize) -> io::Result<String> {
+        let offset = self.len().saturating_sub(max_bytes as u64);
+        let mut bytes = self.read_at(offset, max_bytes)?;
+        if offset > 0 {
+            // A character has at most three bytes after its first.
+            let split = bytes.iter().take(3).take_while(|byte| is_continuation(**byte));
+            let split = split.count();
+            bytes.drain(..split);
+        }
+        Ok(lossy(bytes))
+    }
+
+    /// Copies the output to a new file at `path`, replacing what is there. Returns the bytes copied.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading the spool file and of writing the new one.
+    pub fn persist(&self, path: &Path) -> io::Result<u64> {
+        let mut file = File::create(path)?;
+        self.copy_to(&mut file)
+    }
+
+    fn copy_to(&self, target: &mut impl Write) -> io::Result<u64> {
+        let mut offset = 0;
+        loop {
+            let block = self.read_at(offset, COPY_BLOCK)?;
+            if block.is_empty() {
+                return Ok(offset);
+            }
+            target.write_all(&block)?;
+            offset += block.len() as u64;
+        }
+    }
+}
+
+impl Default for Output {
+    fn default() -> Self {
+        Self::from(Vec::new())
+    }
+}
+
+impl From<Vec<u8>> for Output {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self {
+            content: Content::Inline(Arc::new(bytes)),
+            dropped: 0,
+        }
+    }
+}
+
+impl From<&str> for Output {
+    fn from(text: &str) -> Self {
+        Self::from(text.as_bytes().to_vec())
+    }
+}
+
+impl fmt::Debug for Output {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Output")
+            .field("bytes", &self.len())
+            .field("spooled", &self.is_spooled())
+            .field("dropped", &self.dropped)
+            .finish()
+    }
+}
+
+impl Serialize for Output {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Content::Inline(bytes) = &self.content {
+            return serializer.serialize_str(&String::from_utf8_lossy(bytes));
+        }
+        let head = self.head_text_lossy(SERIALIZED_END).map_err(S::Error::custom)?;
+        let tail = self.tail_text_lossy(SERIALIZED_END).map_err(S::Error::custom)?;
+        let mut fields = serializer.serialize_struct("Output", 4)?;
+        fields.serialize_field("spooled", &true)?;
+        fields.serialize_field("bytes", &self.len())?;
+        fields.serialize_field("head", &head)?;
+        fields.serialize_field("tail", &tail)?;
+        fields.end()
+    }
+}
+
+fn lossy(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+fn is_continuation(byte: u8) -> bool {
+    byte & 0b1100_0000 == 0b1000_0000
+}
+
+/// How many bytes at the end of `bytes` begin a character that goes on behind it.
+fn split_character(bytes: &[u8]) -> usize {
+    let end = bytes.len().saturating_sub(3);
+    let Some(tail) = bytes.get(end..) else {
+        return 0;
+    };
+    match std::str::from_utf8(skip_continuations(tail)) {
+        Err(error) if error.error_len().is_none() => {
+            skip_continuations(tail).len() - error.valid_up_to()
+        }
+        Ok(_) | Err(_) => 0,
+    }
+}
+
+fn skip_continuations(bytes: &[u8]) -> &[u8] {
+    let start = bytes.iter().take_while(|byte| is_continuation(**byte)).count();
+    bytes.get(start..).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

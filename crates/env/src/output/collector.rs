@@ -1,0 +1,165 @@
+//! Appending to an output.
+
+use std::{fs::File, io, io::Write, sync::Arc};
+
+use super::{Content, Output, OutputLimits};
+
+/// Collects bytes into an [`Output`] in bounded memory.
+///
+/// Once the inline limit is passed everything goes to a spool file, and appending blocks on the
+/// disk. What cannot be kept is counted as dropped and never fails the command.
+#[derive(Debug)]
+pub struct OutputCollector {
+    limits: OutputLimits,
+    content: Collected,
+    dropped: u64,
+}
+
+#[derive(Debug)]
+enum Collected {
+    Inline(Vec<u8>),
+    Spooled { file: File, len: u64 },
+}
+
+impl OutputCollector {
+    /// Collects within `limits`.
+    #[must_use]
+    pub fn new(limits: OutputLimits) -> Self {
+        Self {
+            limits,
+            content: Collected::Inline(Vec::new()),
+            dropped: 0,
+        }
+    }
+
+    /// How many bytes are kept so far.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        match &self.content {
+            Collected::Inline(bytes) => bytes.len() as u64,
+            Collected::Spooled { len, .. } => *len,
+        }
+    }
+
+    /// Whether no byte is kept so far.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether appending `more` bytes will touch the disk.
+    #[must_use]
+    pub fn spools(&self, more: usize) -> bool {
+        match &self.content {
+            Collected::Inline(bytes) => bytes.len().saturating_add(more) > self.limits.inline,
+            Collected::Spooled { .. } => true,
+        }
+    }
+
+    /// Appends bytes; blocks on the disk if [`spools`](Self::spools) says so.
+    pub fn push(&mut self, bytes: &[u8]) {
+        let room = self.limits.total.saturating_sub(self.len());
+        let keep = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        let kept = match bytes.get(..keep) {
+            // After one loss nothing more is kept: what is kept has no hole.
+            Some(wanted) if self.dropped == 0 => self.append(wanted),
+            Some(_) | None => 0,
+        };
+        self.dropped += (bytes.len() - kept) as u64;
+    }
+
+    /// The output collected.
+    #[must_use]
+    pub fn finish(self) -> Output {
+        let content = match self.content {
+            Collected::Inline(bytes) => Content::Inline(Arc::new(bytes)),
+            Collected::Spooled { file, len } => Content::Spooled {
+                file: Arc::new(file),
+                len,
+            },
+        };
+        Output {
+            content,
+            dropped: self.dropped,
+        }
+    }
+
+    /// A second collector with the same content.
+    pub(super) fn duplicate(&self) -> Self {
+        let mut twin = Self::new(self.limits.clone());
+        let copied = match &self.content {
+            Collected::Inline(bytes) => {
+                twin.push(bytes);
+                Ok(())
+            }
+            Collected::Spooled { file, len } => twin.copy(file, *len),
+        };
+        if let Err(error) = copied {
+            tracing::warn!(%error, "output is lost: cannot copy a spool file");
+        }
+        twin.dropped = self.dropped + self.len().saturating_sub(twin.len());
+        twin
+    }
+
+    fn copy(&mut self, file: &File, len: u64) -> io::Result<()> {
+        let source = Output {
+            content: Content::Spooled {
+                file: Arc::new(file.try_clone()?),
+                len,
+            },
+            dropped: 0,
+        };
+        source.copy_to(&mut Append(self)).map(drop)
+    }
+
+    /// Returns how many of the bytes are kept.
+    fn append(&mut self, bytes: &[u8]) -> usize {
+        if self.spools(bytes.len())
+            && let Collected::Inline(_) = &self.content
+            && let Err(error) = self.start_spool()
+        {
+            tracing::warn!(%error, "output is lost: cannot create a spool file");
+            return 0;
+        }
+        match &mut self.content {
+            Collected::Inline(kept) => {
+                kept.extend_from_slice(bytes);
+                bytes.len()
+            }
+            Collected::Spooled { file, len } => match file.write_all(bytes) {
+                Ok(()) => {
+                    *len += bytes.len() as u64;
+                    bytes.len()
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "output is lost: cannot write a spool file");
+                    0
+                }
+            },
+        }
+    }
+
+    fn start_spool(&mut self) -> io::Result<()> {
+        if let Collected::Inline(bytes) = &self.content {
+            let mut file = tempfile::tempfile_in(&self.limits.spool_dir)?;
+            file.write_all(bytes)?;
+            let len = bytes.len() as u64;
+            self.content = Collected::Spooled { file, len };
+        }
+        Ok(())
+    }
+}
+
+/// Lets a copy be written into a collector.
+struct Append<'a>(&'a mut OutputCollector);
+
+impl Write for Append<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.push(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

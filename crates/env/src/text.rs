@@ -1,0 +1,98 @@
+//! Reading lines of text on top of [`ExecutionEnvironment::read`].
+
+use std::path::Path;
+
+use crate::{
+    environment::{ExecutionEnvironment, MAX_READ},
+    error::EnvError,
+};
+
+/// The size of one read: lines of a large file are found without the whole of it in memory.
+const BLOCK: u64 = 1 << 20;
+
+/// `limit` lines from the 1-based line `offset` on.
+pub(crate) async fn read_lines<E: ExecutionEnvironment + ?Sized>(
+    env: &E,
+    path: &Path,
+    offset: Option<usize>,
+    limit: Option<usize>,
+) -> Result<String, EnvError> {
+    let mut lines = Lines {
+        to_skip: offset.unwrap_or(1).saturating_sub(1),
+        to_keep: limit.unwrap_or(usize::MAX),
+        kept: Vec::new(),
+    };
+    let mut position = 0;
+    loop {
+        let block = env.read(path, Some(position..position + BLOCK)).await?;
+        if let Some(zero) = block.iter().position(|byte| *byte == 0) {
+            return Err(EnvError::NotText {
+                path: env.resolve(path),
+                offset: position + zero as u64,
+            });
+        }
+        position += block.len() as u64;
+        lines.feed(&block);
+        if lines.kept.len() as u64 > MAX_READ {
+            return Err(EnvError::TooLarge {
+                path: env.resolve(path),
+                limit: MAX_READ,
+            });
+        }
+        if block.is_empty() || lines.to_keep == 0 {
+            return Ok(String::from_utf8(lines.kept)
+                .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()));
+        }
+    }
+}
+
+/// Cuts a range of lines out of a stream of blocks.
+struct Lines {
+    to_skip: usize,
+    to_keep: usize,
+    kept: Vec<u8>,
+}
+
+impl Lines {
+    fn feed(&mut self, block: &[u8]) {
+        if self.to_skip == 0 && self.to_keep == usize::MAX {
+            self.kept.extend_from_slice(block);
+            return;
+        }
+        for piece in block.split_inclusive(|byte| *byte == b'\n') {
+            let ends = piece.ends_with(b"\n");
+            if self.to_skip > 0 {
+                self.to_skip -= usize::from(ends);
+            } else if self.to_keep > 0 {
+                self.kept.extend_from_slice(piece);
+                self.to_keep -= usize::from(ends);
+            } else {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn blocks_do_not_matter(
+            text in "[ab\n\r]{0,40}",
+            size in 1_usize..8,
+            skip in 0_usize..6,
+            keep in 0_usize..6,
+        ) {
+            let mut lines = Lines { to_skip: skip, to_keep: keep, kept: Vec::new() };
+            for block in text.as_bytes().chunks(size) {
+                lines.feed(block);
+            }
+            let expected: String = text.split_inclusive('\n').skip(skip).take(keep).collect();
+            prop_assert_eq!(String::from_utf8(lines.kept).unwrap(), expected);
+        }
+    }
+}

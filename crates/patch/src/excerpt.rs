@@ -1,0 +1,62 @@
+//! Short, printable pieces of lines for messages: bounded, however long the line.
+
+/// Characters shown of one line.
+const SHOWN: usize = 120;
+/// Characters shown before the point of interest when the start of the line is cut.
+const LEAD: usize = 30;
+
+/// The start of a line.
+pub(crate) fn excerpt(line: &[u8]) -> String {
+    excerpt_around(line, 0)
+}
+
+/// The part of a line around byte `point`, so that two long lines that differ late show where.
+pub(crate) fn excerpt_around(line: &[u8], point: usize) -> String {
+    let from = if point < SHOWN - LEAD { 0 } else { start_of_character(line, point - LEAD) };
+    // A character has at most four bytes: what is cut here is never shown.
+    let window = line.get(from..).unwrap_or_default();
+    let window = window.get(..SHOWN * 4 + 4).unwrap_or(window);
+    let shown = String::from_utf8_lossy(window);
+    let mut text = String::from(if from > 0 { "…" } else { "" });
+    let mut characters = shown.chars();
+    for character in characters.by_ref().take(SHOWN) {
+        match character {
+            '\t' => text.push('\t'),
+            _ if character.is_control() => text.extend(character.escape_default()),
+            _ => text.push(character),
+        }
+    }
+    if characters.next().is_some() {
+        text.push('…');
+    }
+    text
+}
+
+/// The number of leading bytes that two lines share.
+pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> usize {
+    left.iter().zip(right).take_while(|(left, right)| left == right).count()
+}
+
+fn start_of_character(line: &[u8], near: usize) -> usize {
+    let is_continuation = |at: usize| line.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    (near.saturating_sub(3)..=near).rev().find(|&at| !is_continuation(at)).unwrap_or(near)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_cut_around_the_point() {
+        assert_eq!(excerpt(b"short"), "short");
+        let long = format!("{}é{}", "a".repeat(500), "b".repeat(500));
+        let shown = excerpt_around(long.as_bytes(), 501);
+        assert!(shown.starts_with("…a") && shown.contains("é") && shown.ends_with("b…"));
+        assert!(shown.chars().count() <= SHOWN + 2);
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(excerpt(b"a\tb\x00\x1b\xFF"), "a\tb\\u{0}\\u{1b}\u{FFFD}");
+    }
+}

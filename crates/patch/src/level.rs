@@ -1,0 +1,137 @@
+//! How strictly two lines are compared, and the form in which they are.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use crate::canonical;
+
+/// How strictly the old lines of a hunk are compared with the file, strictest first.
+///
+/// A looser level is tried only where no stricter one finds a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum MatchLevel {
+    /// Byte for byte.
+    Exact,
+    /// Blanks at the end of a line do not count.
+    TrailingBlanks,
+    /// Blanks at both ends of a line do not count.
+    SurroundingBlanks,
+    /// As before, and typographic dashes, quotes and spaces equal their ASCII counterparts, and
+    /// canonically equal Unicode is equal.
+    Typography,
+}
+
+impl MatchLevel {
+    /// All levels, strictest first.
+    pub const ALL: [Self; 4] =
+        [Self::Exact, Self::TrailingBlanks, Self::SurroundingBlanks, Self::Typography];
+}
+
+impl fmt::Display for MatchLevel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Exact => "exactly",
+            Self::TrailingBlanks => "ignoring trailing blanks",
+            Self::SurroundingBlanks => "ignoring leading and trailing blanks",
+            Self::Typography => "ignoring blanks, typographic punctuation and composed accents",
+        })
+    }
+}
+
+/// The form in which lines of one file are compared.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Form {
+    /// Whether the file is UTF-8: if not, its bytes above 127 mean nothing here.
+    pub(crate) utf8: bool,
+    /// Whether canonically equal Unicode is equal at the loosest level.
+    pub(crate) canonical: bool,
+}
+
+impl Form {
+    /// Two lines match at `level` if and only if their keys are equal.
+    pub(crate) fn key<'a>(&self, level: MatchLevel, line: &'a [u8]) -> Cow<'a, [u8]> {
+        if level == MatchLevel::Exact {
+            return Cow::Borrowed(line);
+        }
+        let Some(text) = self.unicode(line) else {
+            return Cow::Borrowed(match level {
+                MatchLevel::Exact => line,
+                MatchLevel::TrailingBlanks => line.trim_ascii_end(),
+                MatchLevel::SurroundingBlanks | MatchLevel::Typography => line.trim_ascii(),
+            });
+        };
+        match level {
+            MatchLevel::Exact => Cow::Borrowed(line),
+            MatchLevel::TrailingBlanks => Cow::Borrowed(text.trim_end().as_bytes()),
+            MatchLevel::SurroundingBlanks => Cow::Borrowed(text.trim().as_bytes()),
+            MatchLevel::Typography => Cow::Owned(self.plain(text.trim()).into_bytes()),
+        }
+    }
+
+    pub(crate) fn equal(&self, level: MatchLevel, left: &[u8], right: &[u8]) -> bool {
+        left == right || self.key(level, left) == self.key(level, right)
+    }
+
+    /// The line as text, if it has characters beyond ASCII that may be read.
+    fn unicode<'a>(&self, line: &'a [u8]) -> Option<&'a str> {
+        if !self.utf8 || line.is_ascii() {
+            return None;
+        }
+        std::str::from_utf8(line).ok()
+    }
+
+    fn plain(&self, text: &str) -> String {
+        let decomposed = match self.canonical {
+            true => Cow::Owned(canonical::decompose(text)),
+            false => Cow::Borrowed(text),
+        };
+        decomposed.chars().map(ascii_counterpart).collect()
+    }
+}
+
+fn ascii_counterpart(character: char) -> char {
+    match character {
+        '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
+        '\u{2018}'..='\u{201B}' => '\'',
+        '\u{201C}'..='\u{201F}' => '"',
+        '\u{A0}' | '\u{2000}'..='\u{200A}' | '\u{202F}' | '\u{205F}' | '\u{3000}' => ' ',
+        _ => character,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_level_forgives_what_it_says() {
+        let form = Form { utf8: true, canonical: true };
+        let strictest = |left: &str, right: &str| {
+            let equal = |level: &MatchLevel| form.equal(*level, left.as_bytes(), right.as_bytes());
+            MatchLevel::ALL.into_iter().find(|level| equal(level))
+        };
+        let cases = [
+            ("a b", "a b", Some(MatchLevel::Exact)),
+            ("a", "a \t", Some(MatchLevel::TrailingBlanks)),
+            ("é", "é\u{A0}", Some(MatchLevel::TrailingBlanks)),
+            ("    a", "\ta", Some(MatchLevel::SurroundingBlanks)),
+            ("“a” – ‘b’", "\"a\" - 'b'", Some(MatchLevel::Typography)),
+            ("a\u{A0}b", "a b", Some(MatchLevel::Typography)),
+            ("caf\u{E9}", "cafe\u{301}", Some(MatchLevel::Typography)),
+            ("a  b", "a b", None),
+            ("x\u{B2}", "x2", None),
+            ("a", "A", None),
+        ];
+        for (left, right, expected) in cases {
+            assert_eq!(strictest(left, right), expected, "{left:?} and {right:?}");
+        }
+    }
+
+    #[test]
+    fn bytes_of_another_encoding_are_never_read_as_unicode() {
+        let form = Form { utf8: false, canonical: true };
+        // In Latin-1 this is a capital A with tilde and a copyright sign, not an accented e.
+        assert!(!form.equal(MatchLevel::Typography, b"\xC3\xA9", "e\u{301}".as_bytes()));
+        assert!(form.equal(MatchLevel::SurroundingBlanks, b"  \xE9 ", b"\xE9"));
+    }
+}

@@ -1,0 +1,154 @@
+//! Finds the patch inside the text: its first and last marker, and what stands around them.
+
+use crate::error::{ParseError, ParseErrorKind, Wrapper};
+use crate::parse::marker::{Marker, MarkerLine};
+use crate::parse::{Tolerated, numbered_lines};
+use crate::DiagnosticKind;
+
+/// Where the body of the patch lies.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Envelope {
+    /// The line of the begin marker, from 1.
+    pub(super) begin: usize,
+    /// The line of the end marker, or the line after the last one where it is missing.
+    pub(super) end: usize,
+}
+
+/// What the scan has seen so far.
+#[derive(Default)]
+struct Scan<'t> {
+    before: Vec<(usize, &'t str)>,
+    begin: Option<usize>,
+    /// The last line of the body that is not blank.
+    last: Option<(usize, &'t str)>,
+    end: Option<usize>,
+    after: Option<(usize, &'t str)>,
+    lines: usize,
+}
+
+impl Envelope {
+    pub(super) fn find(text: &str, tolerated: &mut Tolerated) -> Result<Self, ParseError> {
+        let mut scan = Scan::default();
+        for (number, line) in numbered_lines(text) {
+            scan.lines = number;
+            if !line.trim().is_empty() {
+                scan.line(number, line, tolerated)?;
+            }
+        }
+        scan.finish(tolerated)
+    }
+}
+
+impl<'t> Scan<'t> {
+    fn line(
+        &mut self,
+        number: usize,
+        line: &'t str,
+        tolerated: &mut Tolerated,
+    ) -> Result<(), ParseError> {
+        let read = MarkerLine::read(line);
+        let refuse = |kind| Err(ParseError::new(number, line, kind));
+        match (self.begin, self.end, read) {
+            (None, _, Some(marker)) if marker.marker == Marker::BeginPatch => {
+                tolerated.dress(marker, number);
+                self.begin = Some(number);
+            }
+            (None, _, Some(marker)) if marker.marker.is_operation() => {
+                return refuse(ParseErrorKind::OperationOutside);
+            }
+            // A few lines tell all there is to know of the text before.
+            (None, ..) if self.before.len() < 2 => self.before.push((number, line)),
+            (None, ..) => {}
+            (Some(_), None, Some(marker)) if !marker.padded && marker.marker == Marker::EndPatch => {
+                tolerated.dress(marker, number);
+                self.end = Some(number);
+            }
+            (Some(_), None, Some(marker))
+                if !marker.padded && marker.marker == Marker::BeginPatch =>
+            {
+                return refuse(ParseErrorKind::SecondBegin);
+            }
+            (Some(_), None, _) => self.last = Some((number, line)),
+            (Some(_), Some(_), Some(marker)) if marker.marker == Marker::BeginPatch => {
+                return refuse(ParseErrorKind::SecondBegin);
+            }
+            (Some(_), Some(_), Some(marker)) if marker.marker.is_operation() => {
+                return refuse(ParseErrorKind::OperationOutside);
+            }
+            (Some(_), Some(_), _) => {
+                self.after.get_or_insert((number, line));
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self, tolerated: &mut Tolerated) -> Result<Envelope, ParseError> {
+        let first = self.before.first().copied();
+        let Some(begin) = self.begin else {
+            let Some((number, line)) = first else {
+                return Err(ParseError::new(1, "", ParseErrorKind::Empty));
+            };
+            let kind = Wrapper::of(line).map_or(ParseErrorKind::NoBegin, ParseErrorKind::Wrapped);
+            return Err(ParseError::new(number, line, kind));
+        };
+        self.surroundings(tolerated)?;
+        let end = match (self.end, self.last) {
+            (Some(end), _) => end,
+            (None, Some((number, line))) if is_end(line) => {
+                tolerated.note(DiagnosticKind::PaddedMarker, number);
+                number
+            }
+            (None, _) => {
+                tolerated.note(DiagnosticKind::MissingEnd, self.lines);
+                self.lines + 1
+            }
+        };
+        Ok(Envelope { begin, end })
+    }
+
+    /// Judges the text before and after the patch.
+    fn surroundings(&self, tolerated: &mut Tolerated) -> Result<(), ParseError> {
+        let mut delimiter = None;
+        for &(number, line) in &self.before {
+            if let Some(wrapper) = Wrapper::of(line) {
+                return Err(ParseError::new(number, line, ParseErrorKind::Wrapped(wrapper)));
+            }
+            if line.contains("<<") {
+                // Anything else in that command, `cd` above all, would change what is meant.
+                delimiter = heredoc_delimiter(line);
+                if delimiter.is_none() {
+                    let kind = ParseErrorKind::Wrapped(Wrapper::ShellCommand);
+                    return Err(ParseError::new(number, line, kind));
+                }
+                tolerated.note(DiagnosticKind::Heredoc, number);
+            } else {
+                tolerated.note(DiagnosticKind::TextBeforeBegin, number);
+            }
+        }
+        if let Some((number, line)) = self.after
+            && Some(line.trim()) != delimiter
+        {
+            tolerated.note(DiagnosticKind::TextAfterEnd, number);
+        }
+        Ok(())
+    }
+}
+
+fn is_end(line: &str) -> bool {
+    MarkerLine::read(line).is_some_and(|marker| marker.marker == Marker::EndPatch)
+}
+
+/// The delimiter of a here-document that feeds nothing but the patch.
+fn heredoc_delimiter(line: &str) -> Option<&str> {
+    let (command, word) = line.split_once("<<")?;
+    if !matches!(command.trim(), "" | "apply_patch" | "applypatch") {
+        return None;
+    }
+    let word = word.trim();
+    let unquoted = ['\'', '"']
+        .into_iter()
+        .find_map(|quote| word.strip_prefix(quote)?.strip_suffix(quote))
+        .unwrap_or(word);
+    let is_word = |character: char| character.is_alphanumeric() || character == '_';
+    (!unquoted.is_empty() && unquoted.chars().all(is_word)).then_some(unquoted)
+}

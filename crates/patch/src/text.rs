@@ -1,0 +1,160 @@
+//! A file's bytes as lines that each know their own end.
+
+/// The bytes that end a line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LineEnd {
+    Lf,
+    CrLf,
+    Cr,
+    /// The last line of a file without a final newline.
+    Missing,
+}
+
+impl LineEnd {
+    pub(crate) fn as_bytes(self) -> &'static [u8] {
+        match self {
+            Self::Lf => b"\n",
+            Self::CrLf => b"\r\n",
+            Self::Cr => b"\r",
+            Self::Missing => b"",
+        }
+    }
+
+    pub(crate) fn is_missing(self) -> bool {
+        self == Self::Missing
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Line<'a> {
+    pub(crate) text: &'a [u8],
+    pub(crate) end: LineEnd,
+}
+
+/// A whole file. Writing the mark and then every line with its end gives the same bytes again.
+#[derive(Debug)]
+pub(crate) struct Text<'a> {
+    /// The byte-order mark, or nothing.
+    pub(crate) mark: &'a [u8],
+    pub(crate) lines: Vec<Line<'a>>,
+    /// Whether the whole file is UTF-8.
+    pub(crate) utf8: bool,
+}
+
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
+
+impl<'a> Text<'a> {
+    /// Splits `bytes`; with `keep_mark` a byte-order mark stays a part of the first line.
+    pub(crate) fn new(bytes: &'a [u8], keep_mark: bool) -> Self {
+        let mark_length = match bytes.starts_with(BYTE_ORDER_MARK) && !keep_mark {
+            true => BYTE_ORDER_MARK.len(),
+            false => 0,
+        };
+        let (mark, body) = bytes.split_at(mark_length);
+        Self {
+            mark,
+            lines: Lines { rest: body }.collect(),
+            utf8: std::str::from_utf8(bytes).is_ok(),
+        }
+    }
+
+    /// The first line end of the file, LF where there is none.
+    pub(crate) fn first_end(&self) -> LineEnd {
+        match self.lines.first() {
+            Some(line) if !line.end.is_missing() => line.end,
+            _ => LineEnd::Lf,
+        }
+    }
+
+    /// The end that a new line takes at position `at`: that of the line before it, else of the
+    /// line after it, else LF.
+    pub(crate) fn neighbouring_end(&self, at: usize) -> LineEnd {
+        let before = at.checked_sub(1).and_then(|before| self.lines.get(before));
+        [before, self.lines.get(at)]
+            .into_iter()
+            .flatten()
+            .map(|line| line.end)
+            .find(|end| !end.is_missing())
+            .unwrap_or_else(|| self.last_end())
+    }
+
+    /// The last line end that is there: only the very last line can miss its own.
+    fn last_end(&self) -> LineEnd {
+        let ends = self.lines.iter().rev().map(|line| line.end);
+        ends.take(2).find(|end| !end.is_missing()).unwrap_or(LineEnd::Lf)
+    }
+}
+
+/// The lines of `text` when it is read as part of a file: a CR inside a line of a patch is a
+/// line end there.
+pub(crate) fn lines_of(text: &str) -> impl Iterator<Item = &[u8]> {
+    text.as_bytes().split(|&byte| byte == b'\r')
+}
+
+struct Lines<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Iterator for Lines<'a> {
+    type Item = Line<'a>;
+
+    fn next(&mut self) -> Option<Line<'a>> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let length = self.rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
+        let (text, after) = self.rest.split_at(length.unwrap_or(self.rest.len()));
+        let end = match after {
+            [] => LineEnd::Missing,
+            [b'\r', b'\n', ..] => LineEnd::CrLf,
+            [b'\r', ..] => LineEnd::Cr,
+            [_, ..] => LineEnd::Lf,
+        };
+        self.rest = after.get(end.as_bytes().len()..).unwrap_or_default();
+        Some(Line { text, end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn each_line_knows_its_own_end() {
+        let text = Text::new(b"\xEF\xBB\xBFa\nb\r\nc\rd", false);
+        let lines: Vec<_> = text.lines.iter().map(|line| (line.text, line.end)).collect();
+        assert_eq!(
+            lines,
+            [
+                (&b"a"[..], LineEnd::Lf),
+                (b"b", LineEnd::CrLf),
+                (b"c", LineEnd::Cr),
+                (b"d", LineEnd::Missing),
+            ]
+        );
+        assert_eq!(text.mark, BYTE_ORDER_MARK);
+    }
+
+    #[test]
+    fn a_new_line_takes_the_end_of_its_neighbours() {
+        let text = Text::new(b"a\nb\r\nc", false);
+        let ends: Vec<_> = (0..=3).map(|at| text.neighbouring_end(at)).collect();
+        assert_eq!(ends, [LineEnd::Lf, LineEnd::Lf, LineEnd::CrLf, LineEnd::CrLf]);
+        assert_eq!(Text::new(b"a", false).neighbouring_end(1), LineEnd::Lf);
+        assert_eq!(Text::new(b"", false).neighbouring_end(0), LineEnd::Lf);
+    }
+
+    proptest! {
+        #[test]
+        fn splitting_loses_no_byte(bytes in prop::collection::vec(prop_oneof![Just(b'\r'), Just(b'\n'), any::<u8>()], 0..64)) {
+            let text = Text::new(&bytes, false);
+            let mut again = text.mark.to_vec();
+            for line in &text.lines {
+                again.extend_from_slice(line.text);
+                again.extend_from_slice(line.end.as_bytes());
+            }
+            prop_assert_eq!(again, bytes);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! A hash that is the same in every process: for ids, seals and prefixes, never for secrets.
+
+use std::hash::Hasher;
+
+use siphasher::sip::SipHasher13;
+
+/// The hash of a list of texts; where one text ends and the next begins counts.
+pub(crate) fn of(parts: &[&str]) -> u64 {
+    let mut hasher = SipHasher13::new_with_keys(0x7069_6e74, 0x6c65);
+    for part in parts {
+        hasher.write(part.as_bytes());
+        hasher.write_u8(0xff);
+    }
+    hasher.finish()
+}
+
+/// The hash of a list of texts as 32 lower case hexadecimal digits.
+pub(crate) fn hex(parts: &[&str]) -> String {
+    let first = of(parts);
+    let second = of(&[&first.to_string(), "second half"]);
+    format!("{first:016x}{second:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn boundaries_between_texts_count() {
+        assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
+        assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
+        assert_eq!(hex(&["a"]).len(), 32);
+    }
+}

@@ -1,0 +1,123 @@
+//! Failures for the model, and failures for whoever registers a tool.
+
+use std::error::Error as StdError;
+use std::fmt;
+
+use pintle_env::EnvError;
+use serde::{Deserialize, Serialize};
+
+/// What kind of failure a call met (loop specification, appendix B).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum ToolErrorKind {
+    /// No tool of this name is registered.
+    UnknownTool,
+    /// The arguments do not fit the tool's schema.
+    InvalidArguments,
+    /// A gate or a person said no.
+    Denied,
+    /// A file or directory is not there.
+    NotFound,
+    /// The system refuses access.
+    PermissionDenied,
+    /// The text to replace is missing or stands in several places, or a patch does not apply.
+    EditConflict,
+    /// The call was cancelled while it ran.
+    Cancelled,
+    /// The place where tools run is gone. The only kind that ends the turn.
+    EnvironmentLost,
+    /// Anything else.
+    Failed,
+}
+
+/// A failed call, in words for the model.
+#[derive(Debug)]
+pub struct ToolError {
+    kind: ToolErrorKind,
+    message: String,
+    source: Option<Box<dyn StdError + Send + Sync>>,
+}
+
+impl ToolError {
+    /// A failure with what the model should read.
+    #[must_use]
+    pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), source: None }
+    }
+
+    /// What the model reads.
+    #[must_use]
+    pub fn for_model(&self) -> &str {
+        &self.message
+    }
+
+    /// The kind of failure.
+    #[must_use]
+    pub fn kind(&self) -> ToolErrorKind {
+        self.kind
+    }
+
+    /// Whether the turn cannot go on.
+    #[must_use]
+    pub fn is_fatal(&self) -> bool {
+        self.kind == ToolErrorKind::EnvironmentLost
+    }
+
+    /// With the cause.
+    #[must_use]
+    pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+}
+
+impl fmt::Display for ToolError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl StdError for ToolError {
+    fn source(&self) -> Option<&(dyn StdError + 'static)> {
+        self.source.as_deref().map(|source| source as &(dyn StdError + 'static))
+    }
+}
+
+impl From<EnvError> for ToolError {
+    /// The environment's sentence, with the system's own below it, since the model sees no `source`.
+    fn from(error: EnvError) -> Self {
+        let kind = match &error {
+            EnvError::NotFound { .. } => ToolErrorKind::NotFound,
+            EnvError::PermissionDenied { .. } | EnvError::Refused { .. } => ToolErrorKind::PermissionDenied,
+            EnvError::InvalidPattern { .. } | EnvError::InvalidPath { .. } => ToolErrorKind::InvalidArguments,
+            EnvError::EnvironmentLost { .. } => ToolErrorKind::EnvironmentLost,
+            // The environment's error may grow; what is new there is a failure like any other here.
+            _ => ToolErrorKind::Failed,
+        };
+        let mut message = error.to_string();
+        // "does not exist" needs no "No such file or directory" after it.
+        if kind != ToolErrorKind::NotFound
+            && let Some(source) = error.source()
+        {
+            message = format!("{message}: {source}");
+        }
+        Self::new(kind, message).with_source(error)
+    }
+}
+
+/// A tool that cannot be registered.
+#[derive(Debug, thiserror::Error)]
+#[error("tool `{name}` cannot be registered")]
+pub struct DefinitionError {
+    name: String,
+    source: Box<dyn StdError + Send + Sync>,
+}
+
+impl DefinitionError {
+    /// The tool of this name, and why.
+    #[must_use]
+    pub fn refused(name: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
+        Self { name: name.into(), source: source.into() }
+    }
+}

@@ -1,0 +1,151 @@
+//! The tools that a model may call (loop specification, sections 3.7 and 3.8).
+
+use std::fmt;
+use std::sync::Arc;
+
+use jsonschema::Validator;
+use pintle_llm::ToolDefinition;
+
+use crate::error::DefinitionError;
+use crate::schema;
+use crate::tool::{DynTool, Effect};
+
+/// An ordered set of tools. Cheap to clone; a clone is independent.
+///
+/// The order of registration is the order in which the model sees them. A tool of a name that is already there
+/// takes its place.
+#[derive(Clone, Debug, Default)]
+pub struct ToolRegistry {
+    tools: Vec<Arc<RegisteredTool>>,
+}
+
+/// A tool with its schema compiled.
+pub struct RegisteredTool {
+    definition: ToolDefinition,
+    kind: String,
+    validator: Validator,
+    tool: Arc<dyn DynTool>,
+}
+
+impl ToolRegistry {
+    /// A registry without tools.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tool, or puts it in the place of one with the same name. Its schema is compiled here, once.
+    ///
+    /// # Errors
+    ///
+    /// A name or a schema that is not as the specification wants it; the registry is then as it was.
+    pub fn register(&mut self, tool: impl DynTool) -> Result<(), DefinitionError> {
+        self.register_shared(Arc::new(tool))
+    }
+
+    /// As [`ToolRegistry::register`], for a tool that is shared with others.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ToolRegistry::register`].
+    pub fn register_shared(&mut self, tool: Arc<dyn DynTool>) -> Result<(), DefinitionError> {
+        let definition = tool.definition()?;
+        let validator = schema::compile(&definition.parameters)
+            .map_err(|source| DefinitionError::refused(definition.name.clone(), source))?;
+        let kind = tool.canonical_kind().unwrap_or_else(|| definition.name.clone());
+        let entry = Arc::new(RegisteredTool { definition, kind, validator, tool });
+        match self.tools.iter_mut().find(|known| known.name() == entry.name()) {
+            Some(known) => *known = entry,
+            None => self.tools.push(entry),
+        }
+        Ok(())
+    }
+
+    /// Takes a tool out; `false` if there was none of this name.
+    pub fn unregister(&mut self, name: &str) -> bool {
+        let before = self.tools.len();
+        self.tools.retain(|tool| tool.name() != name);
+        self.tools.len() != before
+    }
+
+    /// The tool of this name.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&Arc<RegisteredTool>> {
+        self.tools.iter().find(|tool| tool.name() == name)
+    }
+
+    /// What the model is told, in order.
+    #[must_use]
+    pub fn definitions(&self) -> Vec<ToolDefinition> {
+        self.tools.iter().map(|tool| tool.definition.clone()).collect()
+    }
+
+    /// All names, in order.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tools.iter().map(|tool| tool.name())
+    }
+
+    /// The known names that are like this one, the nearest first; at most three.
+    #[must_use]
+    pub fn nearest(&self, name: &str) -> Vec<&str> {
+        const LIKE: f64 = 0.6;
+        let wanted = name.to_ascii_lowercase();
+        let mut scored: Vec<(f64, &str)> = self
+            .names()
+            .map(|known| (strsim::jaro_winkler(&wanted, &known.to_ascii_lowercase()), known))
+            .filter(|(score, _)| *score >= LIKE)
+            .collect();
+        scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+        scored.into_iter().take(3).map(|(_, known)| known).collect()
+    }
+}
+
+impl RegisteredTool {
+    /// The name that the model calls.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+
+    /// What the model is told.
+    #[must_use]
+    pub fn definition(&self) -> &ToolDefinition {
+        &self.definition
+    }
+
+    /// The canonical name that output limits are keyed by.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        &self.kind
+    }
+
+    /// What a call does to the world.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        self.tool.effect()
+    }
+
+    /// Whether the same call may be made twice without harm.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        self.tool.is_repeatable()
+    }
+
+    pub(crate) fn validator(&self) -> &Validator {
+        &self.validator
+    }
+
+    pub(crate) fn tool(&self) -> &dyn DynTool {
+        self.tool.as_ref()
+    }
+}
+
+impl fmt::Debug for RegisteredTool {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RegisteredTool")
+            .field("name", &self.name())
+            .field("kind", &self.kind)
+            .field("effect", &self.effect())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,183 @@
+//! Schemas of typed inputs, and mistakes in arguments told so that a model can mend them.
+
+use jsonschema::Validator;
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use schemars::JsonSchema;
+use schemars::generate::SchemaSettings;
+use serde_json::{Map, Value};
+
+/// The JSON Schema of `T` as providers want it: an object, everything inline, no titles, nothing unknown allowed.
+pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
+    let settings = SchemaSettings::draft07().with(|settings| {
+        settings.inline_subschemas = true;
+        settings.meta_schema = None;
+    });
+    let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
+    tidy(&mut schema);
+    if let Value::Object(root) = &mut schema {
+        root.remove("description");
+        root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
+        root.insert("additionalProperties".into(), Value::Bool(false));
+    }
+    schema
+}
+
+/// Takes out what says nothing to a model: titles, number formats, `null` beside the type of an optional field.
+fn tidy(schema: &mut Value) {
+    match schema {
+        Value::Object(map) => {
+            // A property may be called "title"; only the keyword, whose value is a text, goes.
+            if map.get("title").is_some_and(Value::is_string) {
+                map.remove("title");
+            }
+            if map.get("format").is_some_and(Value::is_string) {
+                map.remove("format");
+            }
+            if let Some(Value::Array(types)) = map.get_mut("type") {
+                types.retain(|kind| kind != "null");
+                if let [only] = types.as_slice() {
+                    let only = only.clone();
+                    map.insert("type".into(), only);
+                }
+            }
+            if map.get("default").is_some_and(Value::is_null) {
+                map.remove("default");
+            }
+            map.values_mut().for_each(tidy);
+        }
+        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A compiled schema.
+///
+/// # Errors
+///
+/// What is wrong with the schema.
+pub(crate) fn compile(schema: &Value) -> Result<Validator, Box<jsonschema::ValidationError<'static>>> {
+    jsonschema::draft7::new(schema).map_err(Box::new)
+}
+
+/// One line per mistake: the argument's name, what was expected and what came. Empty if the arguments fit.
+pub(crate) fn mistakes(validator: &Validator, arguments: &Value) -> Vec<String> {
+    const SHOWN: usize = 8;
+    validator.iter_errors(arguments).take(SHOWN).map(|error| mistake(&error)).collect()
+}
+
+fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
+    let path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
+    let place = if path.is_empty() { "the arguments".to_owned() } else { format!("`{path}`") };
+    match error.kind() {
+        ValidationErrorKind::Required { property } => {
+            let name = property.as_str().unwrap_or_default();
+            let name = if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+            format!("`{name}`: required, but missing")
+        }
+        ValidationErrorKind::AdditionalProperties { unexpected } => {
+            let names: Vec<String> = unexpected.iter().map(|name| format!("`{name}`")).collect();
+            format!("{}: no such argument", names.join(", "))
+        }
+        ValidationErrorKind::Type { kind } => {
+            let expected = match kind {
+                TypeKind::Single(kind) => kind.to_string(),
+                TypeKind::Multiple(kinds) => {
+                    kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or ")
+                }
+            };
+            format!("{place}: expected {expected}, got {}", shown(error.instance()))
+        }
+        ValidationErrorKind::Enum { options } => {
+            format!("{place}: expected one of {options}, got {}", shown(error.instance()))
+        }
+        // The validator's own sentence names the limit or the pattern.
+        _ => format!("{place}: {error}"),
+    }
+}
+
+/// A value with its type, short enough to read.
+fn shown(value: &Value) -> String {
+    const LIMIT: usize = 60;
+    let kind = match value {
+        Value::Null => return "null".into(),
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    };
+    let text = value.to_string();
+    if text.chars().count() <= LIMIT {
+        return format!("{kind} {text}");
+    }
+    let head: String = text.chars().take(LIMIT).collect();
+    format!("{kind} {head}…")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Deserialize;
+    use serde_json::json;
+
+    use super::*;
+
+    /// Not for the model.
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only the schema is looked at")]
+    struct Input {
+        /// Where.
+        path: String,
+        /// How many.
+        #[serde(default)]
+        limit: Option<u32>,
+        /// In which way.
+        mode: Option<Mode>,
+        /// A field that is called as the keyword.
+        title: Option<String>,
+    }
+
+    #[derive(Deserialize, JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    enum Mode {
+        Fast,
+        Slow,
+    }
+
+    #[test]
+    fn a_typed_input_becomes_a_plain_schema() {
+        assert_eq!(
+            parameters_of::<Input>(),
+            json!({
+                "type": "object",
+                "properties": {
+                    "path": {"type": "string", "description": "Where."},
+                    "limit": {"type": "integer", "minimum": 0, "description": "How many."},
+                    "mode": {"type": "string", "enum": ["fast", "slow"], "description": "In which way."},
+                    "title": {"type": "string", "description": "A field that is called as the keyword."},
+                },
+                "required": ["path"],
+                "additionalProperties": false,
+            })
+        );
+    }
+
+    #[test]
+    fn mistakes_name_the_argument_what_was_expected_and_what_came() {
+        let validator = compile(&parameters_of::<Input>()).unwrap();
+        let rows = [
+            (json!({"path": "a", "limit": 3}), vec![]),
+            (json!({}), vec!["`path`: required, but missing"]),
+            (json!({"path": 5}), vec!["`path`: expected string, got number 5"]),
+            (json!({"path": "a", "limit": "x"}), vec!["`limit`: expected integer, got string \"x\""]),
+            (json!({"path": "a", "colour": 1}), vec!["`colour`: no such argument"]),
+            (
+                json!({"path": "a", "mode": "odd"}),
+                vec!["`mode`: expected one of [\"fast\",\"slow\"], got string \"odd\""],
+            ),
+            (json!("text"), vec!["the arguments: expected object, got string \"text\""]),
+        ];
+        for (arguments, expected) in rows {
+            assert_eq!(mistakes(&validator, &arguments), expected, "{arguments}");
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! The workspace's test binaries, and single tests of them run one process each.
+//!
+//! A test is named as cargo-nextest names it: the package, then `::TARGET` for an integration test
+//! or `::bin/TARGET` for a program, then `::` and the path that the test itself prints.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde::Deserialize;
+
+use crate::{failure::Failure, metadata::Metadata, process};
+
+/// The longest that one test may take.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
+/// How often a running test is looked after.
+const POLL: Duration = Duration::from_millis(5);
+/// How many closing lines of a failed test are shown.
+const TAIL: usize = 12;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TestOutcome {
+    Passed,
+    /// Why, with the last lines that it printed.
+    Failed(String),
+    Missing,
+}
+
+pub(super) struct TestBinaries {
+    binaries: Vec<TestBinary>,
+    /// Where a test's output goes.
+    logs: PathBuf,
+}
+
+struct TestBinary {
+    /// What every name of its tests starts with.
+    id: String,
+    executable: PathBuf,
+    package_directory: PathBuf,
+}
+
+/// One line of `cargo test --message-format=json`, as far as it concerns us.
+#[derive(Debug, Deserialize)]
+struct Message {
+    reason: String,
+    package_id: Option<String>,
+    target: Option<MessageTarget>,
+    executable: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct MessageTarget {
+    name: String,
+    kind: Vec<String>,
+}
+
+impl TestBinaries {
+    /// Builds them all, which after `cargo test --workspace` is nothing to do.
+    pub(super) fn build(metadata: &Metadata) -> Result<Self, Failure> {
+        let json = process::capture(process::cargo(&metadata.workspace_root).args([
+            "test",
+            "--workspace",
+            "--no-run",
+            "--quiet",
+            "--message-format=json-render-diagnostics",
+        ]))?;
+        let mut binaries = Vec::new();
+        for line in json.lines() {
+            let message: Message = serde_json::from_str(line)
+                .map_err(|cause| Failure::new("a message of cargo was not understood").because(cause))?;
+            binaries.extend(TestBinary::from_message(metadata, message));
+        }
+        let logs = metadata.target_directory.join("conformance");
+        fs::create_dir_all(&logs)
+            .map_err(|cause| Failure::new("the folder for test output could not be made").because(cause))?;
+        Ok(Self { binaries, logs })
+    }
+
+    /// Runs every test of `names` that exists.
+    pub(super) fn run(&self, names: &BTreeSet<&str>) -> Result<BTreeMap<String, TestOutcome>, Failure> {
+        let mut runs = Vec::new();
+        let mut outcomes = BTreeMap::new();
+        let mut listed: BTreeMap<&str, Listing> = BTreeMap::new();
+        for name in names {
+            outcomes.insert((*name).to_owned(), TestOutcome::Missing);
+            let Some((binary, test)) = self.find(name) else { continue };
+            if !listed.contains_key(binary.id.as_str()) {
+                listed.insert(&binary.id, binary.list()?);
+            }
+            match listed.get(binary.id.as_str()).and_then(|listing| listing.state(test)) {
+                Some(State::Runs) => runs.push(Run { name, binary, test }),
+                Some(State::Ignored) => {
+                    outcomes.insert((*name).to_owned(), TestOutcome::Failed(String::from("it is ignored")));
+                }
+                None => {}
+            }
+        }
+        outcomes.extend(run_all(&runs, &self.logs));
+        Ok(outcomes)
+    }
+
+    /// The binary whose identifier is the longest that `name` starts with, and the rest.
+    fn find<'a>(&'a self, name: &'a str) -> Option<(&'a TestBinary, &'a str)> {
+        self.binaries
+            .iter()
+            .filter_map(|binary| Some((binary, name.strip_prefix(&binary.id)?.strip_prefix("::")?)))
+            .max_by_key(|(binary, _)| binary.id.len())
+    }
+}
+
+impl TestBinary {
+    fn from_message(metadata: &Metadata, message: Message) -> Option<Self> {
+        if message.reason != "compiler-artifact" {
+            return None;
+        }
+        let (package_id, target) = (message.package_id?, message.target?);
+        let package = metadata.packages.iter().find(|package| package.id == package_id)?;
+        let id = match target.kind.first().map(String::as_str)? {
+            "test" => format!("{}::{}", package.name, target.name),
+            kind @ ("bin" | "example" | "bench") => format!("{}::{kind}/{}", package.name, target.name),
+            _ => package.name.clone(),
+        };
+        let package_directory = package.directory().to_owned();
+        Some(Self { id, executable: message.executable?, package_directory })
+    }
+
+    fn list(&self) -> Result<Listing, Failure> {
+        let names = |arguments: &[&str]| -> Result<BTreeSet<String>, Failure> {
+            let text = process::capture(self.command().args(["--list", "--format=terse"]).args(arguments))?;
+            Ok(text.lines().filter_map(|line| line.strip_suffix(": test")).map(str::to_owned).collect())
+        };
+        Ok(Listing { all: names(&[])?, ignored: names(&["--ignored"])? })
+    }
+
+    /// A command as `cargo test` would set it up.
+    fn command(&self) -> Command {
+        let mut command = Command::new(&self.executable);
+        command
+            .current_dir(&self.package_directory)
+            .env("CARGO_MANIFEST_DIR", &self.package_directory)
+            .stdin(Stdio::null());
+        command
+    }
+}
+
+struct Listing {
+    all: BTreeSet<String>,
+    ignored: BTreeSet<String>,
+}
+
+enum State {
+    Runs,
+    Ignored,
+}
+
+impl Listing {
+    fn state(&self, test: &str) -> Option<State> {
+        let known = self.all.contains(test);
+        known.then(|| if self.ignored.contains(test) { State::Ignored } else { State::Runs })
+    }
+}
+
+struct Run<'a> {
+    name: &'a str,
+    binary: &'a TestBinary,
+    test: &'a str,
+}
+
+/// Runs the tests on as many threads as there are cores.
+fn run_all(runs: &[Run<'_>], logs: &Path) -> Vec<(String, TestOutcome)> {
+    let next = AtomicUsize::new(0);
+    let done = Mutex::new(Vec::new());
+    let work = || {
+        while let Some(run) = runs.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let log = logs.join(format!("{}.log", run.name.replace([':', '/'], "_")));
+            let outcome = run
+                .execute(&log)
+                .map_or_else(|failure| TestOutcome::Failed(failure.chain()), |()| TestOutcome::Passed);
+            if let Ok(mut done) = done.lock() {
+                done.push((run.name.to_owned(), outcome));
+            }
+        }
+    };
+    thread::scope(|scope| {
+        for _ in 0..thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(work);
+        }
+    });
+    done.into_inner().unwrap_or_default()
+}
+
+impl Run<'_> {
+    fn execute(&self, log: &Path) -> Result<(), Failure> {
+        let trouble = |cause: std::io::Error| Failure::new("it could not be run").because(cause);
+        let output = File::create(log).map_err(trouble)?;
+        let errors = output.try_clone().map_err(trouble)?;
+        let mut child = self
+            .binary
+            .command()
+            .args(["--exact", self.test, "--nocapture"])
+            .stdout(output)
+            .stderr(errors)
+            .spawn()
+            .map_err(trouble)?;
+        let started = Instant::now();
+        let status = loop {
+            if let Some(status) = child.try_wait().map_err(trouble)? {
+                break status;
+            }
+            if started.elapsed() > TIME_LIMIT {
+                child.kill().map_err(trouble)?;
+                child.wait().map_err(trouble)?;
+                return Err(Failure::new(format!("it took longer than {} s", TIME_LIMIT.as_secs())));
+            }
+            thread::sleep(POLL);
+        };
+        if status.success() {
+            return Ok(());
+        }
+        Err(Failure::new(format!("{status}{}", tail(log))))
+    }
+}
+
+fn tail(log: &Path) -> String {
+    let text = fs::read(log).map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default();
+    let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+    let skipped = lines.len().saturating_sub(TAIL);
+    lines.iter().skip(skipped).map(|line| format!("\n        {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        collections::{BTreeMap, BTreeSet},
+        path::PathBuf,
+    };
+
+    use super::{TestBinaries, TestBinary, TestOutcome};
+
+    /// This very test binary stands in for those of the workspace.
+    fn this_binary() -> TestBinaries {
+        let binary = TestBinary {
+            id: String::from("xtask::bin/xtask"),
+            executable: std::env::current_exe().expect("a test is a program"),
+            package_directory: PathBuf::from("."),
+        };
+        let logs = std::env::temp_dir().join(format!("pintle-xtask-{}", std::process::id()));
+        std::fs::create_dir_all(&logs).expect("a folder for the output");
+        TestBinaries { binaries: vec![binary], logs }
+    }
+
+    #[test]
+    fn a_named_test_is_run_and_a_missing_one_is_told() {
+        let binaries = this_binary();
+        let good = "xtask::bin/xtask::ci::tests::closing_lines_add_up";
+        let gone = "xtask::bin/xtask::ci::tests::no_such_test";
+        let elsewhere = "pintle-nowhere::tests::a";
+        let found = binaries.run(&BTreeSet::from([good, gone, elsewhere])).expect("the tests are run");
+        std::fs::remove_dir_all(&binaries.logs).expect("the folder goes");
+        assert_eq!(
+            found,
+            BTreeMap::from([
+                (good.to_owned(), TestOutcome::Passed),
+                (gone.to_owned(), TestOutcome::Missing),
+                (elsewhere.to_owned(), TestOutcome::Missing),
+            ])
+        );
+    }
+
+    #[test]
+    fn a_name_belongs_to_the_longest_identifier() {
+        let binary = |id: &str| TestBinary {
+            id: id.to_owned(),
+            executable: PathBuf::new(),
+            package_directory: PathBuf::new(),
+        };
+        let binaries = TestBinaries {
+            binaries: vec![binary("pintle-tests"), binary("pintle-tests::it"), binary("pintle")],
+            logs: PathBuf::new(),
+        };
+        let found = |name| binaries.find(name).map(|(binary, test)| (binary.id.clone(), test.to_owned()));
+        assert_eq!(
+            found("pintle-tests::it::steering::once"),
+            Some((String::from("pintle-tests::it"), String::from("steering::once")))
+        );
+        assert_eq!(found("pintle-testkit::script::tests::a"), None);
+    }
+}
