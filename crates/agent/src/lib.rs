@@ -1,1 +1,28 @@
-//! Stub.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod config;
+mod driver;
+mod error;
+mod event;
+mod event_log;
+mod id;
+mod profile;
+mod project_docs;
+mod prompt;
+mod run;
+mod session;
+mod timestamp;
+pub mod turn;
+
+pub use config::{ModelTimeout, SessionConfig, SessionRetry, TurnLimits};
+pub use error::SessionError;
+pub use event::{EventKind, SessionEvent};
+pub use id::{CallKey, ModelCallId, RunId, SegmentId, SessionId};
+pub use profile::ProviderProfile;
+pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
+pub use prompt::{EnvironmentContext, GitContext};
+pub use run::{Events, Run};
+pub use session::{Decision, Session, SessionBuilder, SessionHandle};
+pub use timestamp::{Clock, SystemClock, Timestamp};
+pub use turn::{Outcome, OutcomeStatus, SessionState, Turn, TurnKind};

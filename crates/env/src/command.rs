@@ -1,13 +1,6 @@
 //! What to run and what came of it.
 
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    fmt,
-    path::PathBuf,
-    sync::Arc,
-    time::Duration,
-};
+use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::output::{Output, OutputChunk};
 
@@ -77,12 +70,7 @@ impl Command {
     /// A command with the default place, variables and input.
     #[must_use]
     pub fn new(program: Program) -> Self {
-        Self {
-            program,
-            working_dir: None,
-            env: BTreeMap::new(),
-            stdin: Stdin::Null,
-        }
+        Self { program, working_dir: None, env: BTreeMap::new(), stdin: Stdin::Null }
     }
 
     /// Runs in `directory` instead of the environment's working directory.

@@ -12,7 +12,8 @@ use tokio::time::Instant;
 use crate::{
     command::{Command, ExecRequest, ExecResult, Stdin},
     error::EnvError,
-    exec, file::{DirEntry, Metadata},
+    exec,
+    file::{DirEntry, Metadata},
     listing,
     output::OutputLimits,
     path,

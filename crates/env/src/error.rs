@@ -159,29 +159,19 @@ impl EnvError {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => {
                 Self::InvalidPath { path, source }
             }
-            _ => Self::Io {
-                action,
-                path,
-                source,
-            },
+            _ => Self::Io { action, path, source },
         }
     }
 
     /// Nothing exists at `path`, for environments that have no error of a system to pass on.
     #[must_use]
     pub fn not_found(path: &Path) -> Self {
-        Self::NotFound {
-            path: path.to_path_buf(),
-            source: io::ErrorKind::NotFound.into(),
-        }
+        Self::NotFound { path: path.to_path_buf(), source: io::ErrorKind::NotFound.into() }
     }
 
     /// A pattern that does not parse, with the parser's own error as its cause.
     #[must_use]
     pub fn invalid_pattern(pattern: &str, source: impl Into<BoxError>) -> Self {
-        Self::InvalidPattern {
-            pattern: pattern.to_owned(),
-            source: source.into(),
-        }
+        Self::InvalidPattern { pattern: pattern.to_owned(), source: source.into() }
     }
 }

@@ -140,9 +140,7 @@ impl Reader {
     }
 
     /// The next piece. Cancel safe, as the trait's method is.
-    fn next(
-        &mut self,
-    ) -> Pin<Box<dyn Future<Output = Result<Option<OutputChunk>, EnvError>> + Send + '_>> {
+    fn next(&mut self) -> Pin<Box<dyn Future<Output = Result<Option<OutputChunk>, EnvError>> + Send + '_>> {
         match &mut self.output {
             Some(output) => output.next_chunk(),
             None => Box::pin(async { Ok(None) }),

@@ -31,12 +31,7 @@ impl Metadata {
     /// Facts without a time and without permission bits.
     #[must_use]
     pub fn new(kind: FileKind, len: u64) -> Self {
-        Self {
-            kind,
-            len,
-            modified: None,
-            mode: None,
-        }
+        Self { kind, len, modified: None, mode: None }
     }
 
     /// Sets when the content changed last.
@@ -84,44 +79,24 @@ impl DirEntry {
     /// A regular file of `size` bytes.
     #[must_use]
     pub fn file(name: impl Into<PathBuf>, size: u64) -> Self {
-        Self {
-            name: name.into(),
-            is_dir: false,
-            is_symlink: false,
-            size: Some(size),
-        }
+        Self { name: name.into(), is_dir: false, is_symlink: false, size: Some(size) }
     }
 
     /// A directory.
     #[must_use]
     pub fn directory(name: impl Into<PathBuf>) -> Self {
-        Self {
-            name: name.into(),
-            is_dir: true,
-            is_symlink: false,
-            size: None,
-        }
+        Self { name: name.into(), is_dir: true, is_symlink: false, size: None }
     }
 
     /// A symbolic link, whatever it points to.
     #[must_use]
     pub fn symlink(name: impl Into<PathBuf>) -> Self {
-        Self {
-            name: name.into(),
-            is_dir: false,
-            is_symlink: true,
-            size: None,
-        }
+        Self { name: name.into(), is_dir: false, is_symlink: true, size: None }
     }
 
     /// A device, pipe or socket.
     #[must_use]
     pub fn other(name: impl Into<PathBuf>) -> Self {
-        Self {
-            name: name.into(),
-            is_dir: false,
-            is_symlink: false,
-            size: None,
-        }
+        Self { name: name.into(), is_dir: false, is_symlink: false, size: None }
     }
 }

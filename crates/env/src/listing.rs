@@ -20,10 +20,7 @@ pub(crate) async fn list_directory<E: ExecutionEnvironment + ?Sized>(
     let mut pending = children(env, &root, Path::new(""), 1).await?;
     while let Some((entry, level)) = pending.pop() {
         if listed.len() == MAX_ENTRIES {
-            return Err(EnvError::TooManyEntries {
-                path: root,
-                limit: MAX_ENTRIES,
-            });
+            return Err(EnvError::TooManyEntries { path: root, limit: MAX_ENTRIES });
         }
         if entry.is_dir && level < depth {
             // A directory that goes away or is closed to us is listed without its entries.

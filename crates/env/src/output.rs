@@ -17,7 +17,7 @@ use std::{
 };
 
 use serde::{
-    Serialize, Serializer,
+    Deserialize, Deserializer, Serialize, Serializer,
     ser::{Error as _, SerializeStruct},
 };
 
@@ -51,19 +51,13 @@ impl OutputChunk {
     /// A piece of `stream`.
     #[must_use]
     pub fn new(stream: OutputStream, bytes: impl Into<Vec<u8>>) -> Self {
-        Self {
-            stream,
-            bytes: bytes.into(),
-        }
+        Self { stream, bytes: bytes.into() }
     }
 }
 
 impl fmt::Debug for OutputChunk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OutputChunk")
-            .field("stream", &self.stream)
-            .field("bytes", &self.bytes.len())
-            .finish()
+        f.debug_struct("OutputChunk").field("stream", &self.stream).field("bytes", &self.bytes.len()).finish()
     }
 }
 
@@ -81,11 +75,7 @@ pub struct OutputLimits {
 
 impl Default for OutputLimits {
     fn default() -> Self {
-        Self {
-            inline: 1 << 20,
-            total: 4 << 30,
-            spool_dir: PathBuf::from("/tmp"),
-        }
+        Self { inline: 1 << 20, total: 4 << 30, spool_dir: PathBuf::from("/tmp") }
     }
 }
 
@@ -135,7 +125,20 @@ const COPY_BLOCK: usize = 1 << 20;
 #[derive(Clone)]
 enum Content {
     Inline(Arc<Vec<u8>>),
-    Spooled { file: Arc<File>, len: u64 },
+    Spooled {
+        file: Arc<File>,
+        len: u64,
+    },
+    /// Read back from a record of a spooled output: its two ends.
+    Recorded(Arc<Ends>),
+}
+
+/// A spooled output as it is serialised.
+#[derive(Debug, PartialEq, Eq, Deserialize)]
+struct Ends {
+    bytes: u64,
+    head: String,
+    tail: String,
 }
 
 impl Output {
@@ -145,6 +148,7 @@ impl Output {
         match &self.content {
             Content::Inline(bytes) => bytes.len() as u64,
             Content::Spooled { len, .. } => *len,
+            Content::Recorded(ends) => ends.bytes,
         }
     }
 
@@ -154,10 +158,13 @@ impl Output {
         self.len() == 0
     }
 
-    /// Whether the bytes are in a spool file rather than in memory.
+    /// Whether the bytes are in a spool file, or were when they were recorded, rather than in memory.
     #[must_use]
     pub fn is_spooled(&self) -> bool {
-        matches!(self.content, Content::Spooled { .. })
+        match self.content {
+            Content::Inline(_) => false,
+            Content::Spooled { .. } | Content::Recorded(_) => true,
+        }
     }
 
     /// How many further bytes were written and not kept: beyond the total limit, or because the
@@ -186,6 +193,12 @@ impl Output {
                 file.read_exact_at(&mut bytes, offset)?;
                 Ok(bytes)
             }
+            Content::Recorded(ends) => ends.read_at(offset, len).ok_or_else(|| {
+                io::Error::new(
+                    io::ErrorKind::Unsupported,
+                    "only the two ends of this output are in the record",
+                )
+            }),
         }
     }
 
@@ -197,7 +210,7 @@ impl Output {
     pub fn to_text_lossy(&self) -> io::Result<String> {
         Ok(match &self.content {
             Content::Inline(bytes) => String::from_utf8_lossy(bytes).into_owned(),
-            Content::Spooled { .. } => lossy(self.read_at(0, usize::MAX)?),
+            Content::Spooled { .. } | Content::Recorded(_) => lossy(self.read_at(0, usize::MAX)?),
         })
     }
 
@@ -262,10 +275,55 @@ impl Default for Output {
 
 impl From<Vec<u8>> for Output {
     fn from(bytes: Vec<u8>) -> Self {
-        Self {
-            content: Content::Inline(Arc::new(bytes)),
-            dropped: 0,
+        Self { content: Content::Inline(Arc::new(bytes)), dropped: 0 }
+    }
+}
+
+impl From<String> for Output {
+    fn from(text: String) -> Self {
+        Self::from(text.into_bytes())
+    }
+}
+
+impl Ends {
+    /// The bytes of one end, if they lie in it.
+    fn read_at(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
+        let start = usize::try_from(offset).ok()?;
+        if let Some(found) = self.head.as_bytes().get(start..start.checked_add(len)?) {
+            return Some(found.to_vec());
         }
+        let tail_start = self.bytes.checked_sub(self.tail.len() as u64)?;
+        let start = usize::try_from(offset.checked_sub(tail_start)?).ok()?;
+        self.tail.as_bytes().get(start..start.checked_add(len)?).map(<[u8]>::to_vec)
+    }
+}
+
+/// Two outputs in memory are equal if their bytes are; a spooled one equals its clones only.
+impl PartialEq for Output {
+    fn eq(&self, other: &Self) -> bool {
+        let same = match (&self.content, &other.content) {
+            (Content::Inline(a), Content::Inline(b)) => a == b,
+            (Content::Spooled { file: a, .. }, Content::Spooled { file: b, .. }) => Arc::ptr_eq(a, b),
+            (Content::Recorded(a), Content::Recorded(b)) => a == b,
+            (Content::Inline(_) | Content::Spooled { .. } | Content::Recorded(_), _) => false,
+        };
+        same && self.dropped == other.dropped
+    }
+}
+
+/// Reads what `Serialize` wrote. Of a spooled output only the two ends come back.
+impl<'de> Deserialize<'de> for Output {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Record {
+            Text(String),
+            Ends(Ends),
+        }
+        Ok(match Record::deserialize(deserializer)? {
+            Record::Text(text) => Self::from(text),
+            Record::Ends(ends) => Self { content: Content::Recorded(Arc::new(ends)), dropped: 0 },
+        })
     }
 }
 
@@ -290,8 +348,13 @@ impl Serialize for Output {
         if let Content::Inline(bytes) = &self.content {
             return serializer.serialize_str(&String::from_utf8_lossy(bytes));
         }
-        let head = self.head_text_lossy(SERIALIZED_END).map_err(S::Error::custom)?;
-        let tail = self.tail_text_lossy(SERIALIZED_END).map_err(S::Error::custom)?;
+        let (head, tail) = match &self.content {
+            Content::Recorded(ends) => (ends.head.clone(), ends.tail.clone()),
+            Content::Inline(_) | Content::Spooled { .. } => (
+                self.head_text_lossy(SERIALIZED_END).map_err(S::Error::custom)?,
+                self.tail_text_lossy(SERIALIZED_END).map_err(S::Error::custom)?,
+            ),
+        };
         let mut fields = serializer.serialize_struct("Output", 4)?;
         fields.serialize_field("spooled", &true)?;
         fields.serialize_field("bytes", &self.len())?;
@@ -302,8 +365,7 @@ impl Serialize for Output {
 }
 
 fn lossy(bytes: Vec<u8>) -> String {
-    String::from_utf8(bytes)
-        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+    String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
 fn is_continuation(byte: u8) -> bool {
@@ -317,9 +379,7 @@ fn split_character(bytes: &[u8]) -> usize {
         return 0;
     };
     match std::str::from_utf8(skip_continuations(tail)) {
-        Err(error) if error.error_len().is_none() => {
-            skip_continuations(tail).len() - error.valid_up_to()
-        }
+        Err(error) if error.error_len().is_none() => skip_continuations(tail).len() - error.valid_up_to(),
         Ok(_) | Err(_) => 0,
     }
 }

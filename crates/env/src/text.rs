@@ -26,20 +26,14 @@ pub(crate) async fn read_lines<E: ExecutionEnvironment + ?Sized>(
     loop {
         let block = env.read(path, Some(position..position + BLOCK)).await?;
         if let Some(zero) = block.iter().position(|byte| *byte == 0) {
-            return Err(EnvError::NotText {
-                path: env.resolve(path),
-                offset: position + zero as u64,
-            });
+            return Err(EnvError::NotText { path: env.resolve(path), offset: position + zero as u64 });
         }
         position += block.len() as u64;
         lines.feed(&block);
         if lines.kept.len() as u64 > MAX_READ {
-            return Err(EnvError::TooLarge {
-                path: env.resolve(path),
-                limit: MAX_READ,
-            });
+            return Err(EnvError::TooLarge { path: env.resolve(path), limit: MAX_READ });
         }
-        if block.is_empty() || lines.to_keep == 0 {
+        if (block.len() as u64) < BLOCK || lines.to_keep == 0 {
             return Ok(String::from_utf8(lines.kept)
                 .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()));
         }

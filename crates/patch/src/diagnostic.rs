@@ -73,11 +73,11 @@ pub enum DiagnosticKind {
         /// The line that it named.
         file_line: usize,
     },
-    /// The old lines match several places exactly; the first was taken.
+    /// The hunk fits several places exactly; the first was taken.
     SeveralPlaces {
         /// The place that was taken.
         file_line: usize,
-        /// The next place that matches.
+        /// The next place that fits.
         other: usize,
     },
     /// The hunk is out of file order.
@@ -173,20 +173,13 @@ impl fmt::Display for DiagnosticKind {
                 return write!(f, "the hint is only the start of line {file_line}");
             }
             Self::SeveralPlaces { file_line, other } => {
-                return write!(
-                    f,
-                    "the old lines match at line {file_line} and again at line {other}; the first \
-                     was taken"
-                );
+                return write!(f, "both line {file_line} and line {other} fit; the first was taken");
             }
             Self::OutOfOrder { file_line } => {
                 return write!(f, "out of file order; placed at line {file_line}, where alone it fits");
             }
             Self::TrailingContext { file_line } => {
-                return write!(
-                    f,
-                    "empty context lines at the end were ignored to match at line {file_line}"
-                );
+                return write!(f, "empty context lines at the end were ignored to match at line {file_line}");
             }
         };
         f.write_str(text)

@@ -23,8 +23,7 @@ pub enum MatchLevel {
 
 impl MatchLevel {
     /// All levels, strictest first.
-    pub const ALL: [Self; 4] =
-        [Self::Exact, Self::TrailingBlanks, Self::SurroundingBlanks, Self::Typography];
+    pub const ALL: [Self; 4] = [Self::Exact, Self::TrailingBlanks, Self::SurroundingBlanks, Self::Typography];
 }
 
 impl fmt::Display for MatchLevel {

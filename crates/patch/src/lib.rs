@@ -1,1 +1,29 @@
-//! Stub.
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod canonical;
+mod diagnostic;
+mod error;
+mod excerpt;
+mod explain;
+mod level;
+mod locate;
+mod options;
+mod parse;
+mod pattern;
+mod plan;
+mod render;
+mod seek;
+mod syntax;
+mod text;
+mod update;
+
+pub use diagnostic::{Diagnostic, DiagnosticKind};
+pub use error::{
+    Action, ApplyError, ApplyErrorKind, Candidate, Difference, Elsewhere, ParseError, ParseErrorKind, Wrapper,
+};
+pub use level::MatchLevel;
+pub use options::ApplyOptions;
+pub use parse::{MAX_HINTS, MAX_PATCH_BYTES, parse};
+pub use plan::{Change, ChangeKind, Plan, plan};
+pub use syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};

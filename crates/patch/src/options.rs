@@ -38,8 +38,8 @@ pub struct ApplyOptions {
     pub self_move_deletes: bool,
     /// A move without a hunk is a plain rename. Otherwise it is refused. Default: true.
     pub pure_rename: bool,
-    /// What the parser tolerated beyond the reference's own leniency is accepted. Otherwise it
-    /// is refused. Default: true.
+    /// What the parser tolerated beyond the reference's own leniency is accepted, and a hint may
+    /// be only the start of a line. Otherwise both are refused. Default: true.
     pub tolerant_syntax: bool,
 }
 

@@ -63,10 +63,10 @@ struct OpenUpdate {
 
 struct OpenHunk {
     hunk: Hunk,
-    /// How many of its last lines are truly empty: context, or only a gap in the text.
-    bare_tail: usize,
-    /// The first of those.
-    bare_line: usize,
+    /// A `@@` line opened it.
+    headed: bool,
+    /// How many truly empty lines followed last: empty context, or only a gap in the text.
+    bare: usize,
 }
 
 impl Parser {
@@ -111,12 +111,7 @@ impl Parser {
     }
 
     /// Opens the operation that `line` names; any other line is refused as `otherwise`.
-    fn header(
-        &mut self,
-        number: usize,
-        line: &str,
-        otherwise: ParseErrorKind,
-    ) -> Result<(), ParseError> {
+    fn header(&mut self, number: usize, line: &str, otherwise: ParseErrorKind) -> Result<(), ParseError> {
         let Some(read) = MarkerLine::read(line) else {
             return Err(ParseError::new(number, line, otherwise));
         };
@@ -135,16 +130,14 @@ impl Parser {
                 let path = self.tolerated.path(path, number, line)?;
                 let hunks = Vec::new();
                 let file = UpdateFile { path, move_to: None, hunks, line: number };
-                self.section =
-                    Section::Update(OpenUpdate { file, hunk: None, at_end_of_file: false });
+                self.section = Section::Update(OpenUpdate { file, hunk: None, at_end_of_file: false });
             }
             Marker::MoveTo(_) => {
                 return Err(ParseError::new(number, line, ParseErrorKind::MisplacedMove));
             }
-            Marker::BeginPatch
-            | Marker::EndPatch
-            | Marker::EndOfFile
-            | Marker::EnvironmentId => return Err(ParseError::new(number, line, otherwise)),
+            Marker::BeginPatch | Marker::EndPatch | Marker::EndOfFile | Marker::EnvironmentId => {
+                return Err(ParseError::new(number, line, otherwise));
+            }
         }
         self.tolerated.dress(read, number);
         Ok(())
@@ -159,9 +152,7 @@ impl Parser {
         };
         match read.marker {
             Marker::EndOfFile => {
-                let open = update.hunk.is_some();
-                update.close_hunk(true, &mut self.tolerated)?;
-                if !open || update.file.hunks.is_empty() {
+                if !update.close_hunk(true, &mut self.tolerated)? {
                     return Err(ParseError::new(number, line, ParseErrorKind::EmptyHunk));
                 }
                 update.at_end_of_file = true;
@@ -216,12 +207,7 @@ impl Parser {
 
 impl OpenUpdate {
     /// A line of an update that is not a marker.
-    fn line(
-        &mut self,
-        number: usize,
-        line: &str,
-        tolerated: &mut Tolerated,
-    ) -> Result<(), ParseError> {
+    fn line(&mut self, number: usize, line: &str, tolerated: &mut Tolerated) -> Result<(), ParseError> {
         if let Some(text) = line.strip_prefix("@@") {
             return self.hunk_header(number, line, text, tolerated);
         }
@@ -236,20 +222,184 @@ impl OpenUpdate {
             (_, Some(text), _) => HunkLine::Remove(text.to_owned()),
             (.., Some(text)) => HunkLine::Add(text.to_owned()),
             _ if line.is_empty() => {
-                self.open(number).push_bare(number);
+                self.hunk.get_or_insert_with(|| OpenHunk::new(number, false)).bare += 1;
                 return Ok(());
             }
             _ => return Err(ParseError::new(number, line, ParseErrorKind::NotAHunkLine)),
         };
-        if self.file.hunks.is_empty() && self.hunk.as_ref().is_none_or(OpenHunk::is_gap) {
+        let open = self.hunk.get_or_insert_with(|| OpenHunk::new(number, false));
+        if open.is_gap() {
             tolerated.note(DiagnosticKind::MissingHunkHeader, number);
-            self.hunk = None;
+            *open = OpenHunk::new(number, false);
         }
-        self.open(number).push(parsed, tolerated);
+        open.flush_bare(number, tolerated);
+        open.hunk.lines.push(parsed);
         Ok(())
     }
 
-    fn open(&mut self, number: usize) -> &mut OpenHunk {
-        self.hunk.get_or_insert_with(|| OpenHunk::new(number, false))
+    fn hunk_header(
+        &mut self,
+        number: usize,
+        line: &str,
+        text: &str,
+        tolerated: &mut Tolerated,
+    ) -> Result<(), ParseError> {
+        self.at_end_of_file = false;
+        let mut open = match self.hunk.take() {
+            Some(open) if open.is_stackable() => open,
+            closing => {
+                self.hunk = closing;
+                self.close_hunk(false, tolerated)?;
+                OpenHunk::new(number, true)
+            }
+        };
+        open.bare = 0;
+        let hint = tolerated.hint(text, number);
+        if !hint.trim().is_empty() {
+            if open.hunk.hints.len() == MAX_HINTS {
+                return Err(ParseError::new(number, line, ParseErrorKind::TooManyHints));
+            }
+            open.hunk.hints.push(hint.to_owned());
+        }
+        self.hunk = Some(open);
+        Ok(())
+    }
+
+    /// Ends the hunk that is being read, if any; says whether there was one.
+    fn close_hunk(&mut self, end_of_file: bool, tolerated: &mut Tolerated) -> Result<bool, ParseError> {
+        let mut open = match self.hunk.take() {
+            Some(open) if !open.is_gap() => open,
+            _ => return Ok(false),
+        };
+        if open.hunk.lines.is_empty() {
+            return Err(ParseError::new(open.hunk.line, "@@", ParseErrorKind::EmptyHunk));
+        }
+        if open.hunk.lines.iter().all(|line| matches!(line, HunkLine::Add(_))) {
+            // A gap after additions must not turn them into an insertion before a blank line.
+            open.bare = 0;
+        }
+        open.flush_bare(open.hunk.line, tolerated);
+        open.hunk.end_of_file = end_of_file;
+        self.file.hunks.push(open.hunk);
+        Ok(true)
     }
 }
+
+impl OpenHunk {
+    fn new(line: usize, headed: bool) -> Self {
+        Self { hunk: Hunk { line, ..Hunk::new(Vec::new()) }, headed, bare: 0 }
+    }
+
+    /// Only blank lines so far, which separate and say nothing.
+    fn is_gap(&self) -> bool {
+        !self.headed && self.hunk.lines.is_empty()
+    }
+
+    /// Only `@@` lines so far.
+    fn is_stackable(&self) -> bool {
+        self.headed && self.hunk.lines.is_empty()
+    }
+
+    fn flush_bare(&mut self, number: usize, tolerated: &mut Tolerated) {
+        let bare = std::mem::take(&mut self.bare);
+        if bare > 0 {
+            tolerated.note(DiagnosticKind::EmptyContext, number);
+        }
+        let empty = HunkLine::Context(String::new());
+        self.hunk.lines.extend(std::iter::repeat_n(empty, bare));
+    }
+}
+
+/// What was tolerated so far: one diagnostic for each kind, so a bad patch makes few.
+#[derive(Default)]
+struct Tolerated {
+    diagnostics: Vec<Diagnostic>,
+}
+
+impl Tolerated {
+    fn note(&mut self, kind: DiagnosticKind, line: usize) {
+        match self.diagnostics.iter_mut().find(|seen| seen.kind == kind) {
+            Some(seen) => seen.count += 1,
+            None => self.diagnostics.push(Diagnostic::new(kind, line)),
+        }
+    }
+
+    fn dress(&mut self, read: MarkerLine<'_>, line: usize) {
+        if read.padded {
+            self.note(DiagnosticKind::PaddedMarker, line);
+        }
+        if read.starred {
+            self.note(DiagnosticKind::StarredMarker, line);
+        }
+    }
+
+    /// The path of a header, without `.` segments.
+    fn path(&mut self, path: &str, number: usize, line: &str) -> Result<String, ParseError> {
+        if path.chars().any(char::is_control) {
+            return Err(ParseError::new(number, line, ParseErrorKind::ControlInPath));
+        }
+        let root = if path.starts_with('/') { "/" } else { "" };
+        let segments = path.split('/').filter(|segment| !matches!(*segment, "" | "."));
+        let clean = format!("{root}{}", segments.collect::<Vec<_>>().join("/"));
+        if clean == root {
+            return Err(ParseError::new(number, line, ParseErrorKind::EmptyPath));
+        }
+        if clean != path {
+            self.note(DiagnosticKind::DotSegments, number);
+        }
+        Ok(clean)
+    }
+
+    /// The hint of a `@@` line, empty where it has none. Its indentation stays: it tells twins
+    /// apart.
+    fn hint<'a>(&mut self, text: &'a str, number: usize) -> &'a str {
+        let mut rest = text;
+        loop {
+            let hint = rest.strip_prefix(' ').unwrap_or(rest).trim_end();
+            rest = if let Some(heading) = without_ranges(hint.trim_start()) {
+                self.note(DiagnosticKind::GitHunkHeader, number);
+                heading
+            } else if let Some(opened) = without_closing(hint) {
+                self.note(DiagnosticKind::ClosedHint, number);
+                opened
+            } else {
+                return hint;
+            };
+        }
+    }
+}
+
+/// The heading after the ranges of a git-style header: `-1,2 +1,3 @@ heading`.
+fn without_ranges(hint: &str) -> Option<&str> {
+    let rest = range(hint.strip_prefix('-')?)?.trim_start();
+    let rest = range(rest.strip_prefix('+')?)?.trim_start();
+    match rest.strip_prefix("@@") {
+        Some(heading) => Some(heading),
+        None => rest.is_empty().then_some(rest),
+    }
+}
+
+/// What follows `12` or `12,3`.
+fn range(text: &str) -> Option<&str> {
+    let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = text.get(digits(text)..).filter(|rest| rest.len() < text.len())?;
+    match rest.strip_prefix(',') {
+        Some(count) => count.get(digits(count)..).filter(|rest| rest.len() < count.len()),
+        None => Some(rest),
+    }
+}
+
+/// The hint without a closing `@@` that stands alone.
+fn without_closing(hint: &str) -> Option<&str> {
+    let rest = hint.strip_suffix("@@")?;
+    (rest.is_empty() || rest.ends_with(char::is_whitespace)).then_some(rest)
+}
+
+/// The lines of `text` with their numbers, from 1, without a byte-order mark.
+fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    text.split_terminator('\n').enumerate().map(|(index, line)| (index + 1, line))
+}
+
+#[cfg(test)]
+mod tests;

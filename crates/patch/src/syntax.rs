@@ -97,11 +97,7 @@ impl Patch {
     /// sources, destinations and additions, each once, in the order of the patch.
     pub fn paths(&self) -> Vec<&str> {
         let mut seen = std::collections::HashSet::new();
-        self.operations
-            .iter()
-            .flat_map(Operation::paths)
-            .filter(|path| seen.insert(*path))
-            .collect()
+        self.operations.iter().flat_map(Operation::paths).filter(|path| seen.insert(*path)).collect()
     }
 
     /// The same patch with every path passed through `resolve`, for a host whose files have
@@ -110,18 +106,15 @@ impl Patch {
     /// # Errors
     ///
     /// The first error of `resolve`, which may refuse a path.
-    pub fn resolve_paths<E>(
-        mut self,
-        mut resolve: impl FnMut(&str) -> Result<String, E>,
-    ) -> Result<Self, E> {
+    pub fn resolve_paths<E>(mut self, mut resolve: impl FnMut(&str) -> Result<String, E>) -> Result<Self, E> {
         for operation in &mut self.operations {
             match operation {
-                Operation::Add(AddFile { path, .. })
-                | Operation::Delete(DeleteFile { path, .. }) => *path = resolve(path)?,
+                Operation::Add(AddFile { path, .. }) | Operation::Delete(DeleteFile { path, .. }) => {
+                    *path = resolve(path)?
+                }
                 Operation::Update(update) => {
                     update.path = resolve(&update.path)?;
-                    update.move_to =
-                        update.move_to.as_deref().map(&mut resolve).transpose()?;
+                    update.move_to = update.move_to.as_deref().map(&mut resolve).transpose()?;
                 }
             }
         }

@@ -51,11 +51,7 @@ impl<'a> Text<'a> {
             false => 0,
         };
         let (mark, body) = bytes.split_at(mark_length);
-        Self {
-            mark,
-            lines: Lines { rest: body }.collect(),
-            utf8: std::str::from_utf8(bytes).is_ok(),
-        }
+        Self { mark, lines: Lines { rest: body }.collect(), utf8: std::str::from_utf8(bytes).is_ok() }
     }
 
     /// The first line end of the file, LF where there is none.
@@ -126,12 +122,7 @@ mod tests {
         let lines: Vec<_> = text.lines.iter().map(|line| (line.text, line.end)).collect();
         assert_eq!(
             lines,
-            [
-                (&b"a"[..], LineEnd::Lf),
-                (b"b", LineEnd::CrLf),
-                (b"c", LineEnd::Cr),
-                (b"d", LineEnd::Missing),
-            ]
+            [(&b"a"[..], LineEnd::Lf), (b"b", LineEnd::CrLf), (b"c", LineEnd::Cr), (b"d", LineEnd::Missing),]
         );
         assert_eq!(text.mark, BYTE_ORDER_MARK);
     }

@@ -1,12 +1,18 @@
 //! What a provider's complaint means (client specification, sections 6.4 and 6.5): one table for all dialects.
 
-use pintle_llm::{Error, ErrorKind, Retry};
+use pintle_llm::{Error, ErrorKind};
 use serde_json::Value;
+
+/// The most of an error body that is read and kept, in bytes.
+pub(crate) const MAX_ERROR_BODY: usize = 64 * 1024;
+
+/// The longest message that is taken over, in characters.
+const MAX_MESSAGE: usize = 2_000;
 
 /// A provider's complaint, taken apart by its dialect.
 ///
 /// The driver adds what stands in headers: the request id and `Retry-After`.
-#[derive(Debug, Default)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Failure<'a> {
     pub(crate) provider: &'a str,
     /// The HTTP status; `None` for an error inside a stream that names none.
@@ -22,6 +28,200 @@ pub(crate) struct Failure<'a> {
 impl Failure<'_> {
     /// The error that follows.
     pub(crate) fn into_error(self) -> Error {
-        todo!()
+        let kind = self.kind();
+        let mut error = Error::new(kind, self.text()).with_provider(self.provider);
+        if let Some(status) = self.status {
+            error = error.with_status(status);
+        }
+        if let Some(code) = self.code {
+            error = error.with_error_code(code);
+        }
+        match raw(self.body) {
+            Some(raw) => error.with_raw(raw),
+            None => error,
+        }
+    }
+
+    fn kind(&self) -> ErrorKind {
+        let by_status = self.status.map(ErrorKind::from_status);
+        let lower = self.message.unwrap_or_default().to_lowercase();
+        if self.status == Some(402) {
+            return ErrorKind::QuotaExceeded;
+        }
+        match self.code.and_then(by_code) {
+            Some(Verdict::Precise(kind)) => kind,
+            Some(Verdict::Broad(kind)) => by_message(by_status.unwrap_or(kind), &lower),
+            None => match by_status {
+                Some(kind) => by_message(kind, &lower),
+                // Nothing is known but the words; a failure of unknown kind may pass (section 6.3).
+                None => match by_message(ErrorKind::InvalidRequest, &lower) {
+                    ErrorKind::InvalidRequest => ErrorKind::Server,
+                    kind => kind,
+                },
+            },
+        }
+    }
+
+    fn text(&self) -> String {
+        match self.message {
+            Some(message) if !message.trim().is_empty() => message.trim().chars().take(MAX_MESSAGE).collect(),
+            Some(_) | None if self.body.is_empty() => "no reason given".to_owned(),
+            Some(_) | None => format!("the body begins with {}", excerpt(self.body)),
+        }
+    }
+}
+
+/// The first 200 characters of an answer, quoted, for a message about bytes that are not what was expected.
+pub(crate) fn excerpt(body: &[u8]) -> String {
+    let head = body.get(..800).unwrap_or(body);
+    let text: String = String::from_utf8_lossy(head).chars().take(200).collect();
+    format!("{text:?}")
+}
+
+/// An answer that is not what its dialect says: [`ErrorKind::Stream`], since a proxy's page may be gone next time.
+pub(crate) fn malformed(provider: &str, expected: &str, body: &[u8]) -> Error {
+    Error::new(ErrorKind::Stream, format!("expected {expected}, found {}", excerpt(body))).with_provider(provider)
+}
+
+/// Whether this word for an error says what kind it is.
+pub(crate) fn is_known(code: &str) -> bool {
+    by_code(code).is_some()
+}
+
+/// What a provider's own word for an error says.
+enum Verdict {
+    /// This kind, whatever the status says.
+    Precise(ErrorKind),
+    /// A class that the status or the message may refine.
+    Broad(ErrorKind),
+}
+
+fn by_code(code: &str) -> Option<Verdict> {
+    use Verdict::{Broad, Precise};
+    Some(match code {
+        "context_length_exceeded" | "context_window_exceeded" | "model_context_window_exceeded" => {
+            Precise(ErrorKind::ContextLength)
+        }
+        "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "billing_not_active"
+        | "insufficient_balance" | "quota_exceeded" => Precise(ErrorKind::QuotaExceeded),
+        "invalid_api_key" | "authentication_error" | "API_KEY_INVALID" | "UNAUTHENTICATED" => {
+            Precise(ErrorKind::Authentication)
+        }
+        "permission_error" | "PERMISSION_DENIED" | "permission_denied" => Precise(ErrorKind::AccessDenied),
+        "model_not_found" | "not_found_error" | "NOT_FOUND" => Precise(ErrorKind::NotFound),
+        "content_filter" | "content_policy_violation" | "responsible_ai_policy_violation" => {
+            Precise(ErrorKind::ContentFilter)
+        }
+        "rate_limit_exceeded" | "rate_limit_error" | "RateLimitReached" | "RESOURCE_EXHAUSTED" => {
+            Broad(ErrorKind::RateLimit)
+        }
+        "overloaded_error" | "server_error" | "api_error" | "internal_error" | "internal_server_error"
+        | "INTERNAL" | "UNAVAILABLE" => Broad(ErrorKind::Server),
+        "timeout_error" | "DEADLINE_EXCEEDED" => Broad(ErrorKind::RequestTimeout),
+        "invalid_request_error" | "invalid_prompt" | "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "tool_use_failed" => {
+            Broad(ErrorKind::InvalidRequest)
+        }
+        _ => return None,
+    })
+}
+
+/// The kind after a look at the words, which matters where the status is ambiguous only.
+fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
+    let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
+    let too_long = says(&[
+        "context length",
+        "context window",
+        "maximum context",
+        "prompt is too long",
+        "input is too long",
+        "input token count",
+    ]);
+    match kind {
+        // A rate is exceeded by "too many tokens" too, but only a prompt that is too long exceeds a context.
+        ErrorKind::RateLimit if too_long => ErrorKind::ContextLength,
+        ErrorKind::InvalidRequest => {
+            if too_long || says(&["too many tokens"]) {
+                ErrorKind::ContextLength
+            } else if says(&["unauthorized", "invalid key", "invalid api key", "api key not valid", "incorrect api key"]) {
+                ErrorKind::Authentication
+            } else if says(&["content filter", "safety"]) {
+                ErrorKind::ContentFilter
+            } else if says(&["not found", "does not exist"]) {
+                ErrorKind::NotFound
+            } else {
+                kind
+            }
+        }
+        other => other,
+    }
+}
+
+/// The body as JSON, or as text; bounded.
+fn raw(body: &[u8]) -> Option<Value> {
+    let bounded = body.get(..MAX_ERROR_BODY).unwrap_or(body);
+    if bounded.is_empty() {
+        return None;
+    }
+    Some(serde_json::from_slice(bounded).unwrap_or_else(|_| String::from_utf8_lossy(bounded).into_owned().into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_llm::Retry;
+
+    use super::*;
+
+    #[test]
+    fn status_code_and_words_give_the_kind() {
+        use ErrorKind as K;
+        let rows: &[(Option<u16>, Option<&str>, &str, K)] = &[
+            (Some(400), None, "bad", K::InvalidRequest),
+            (Some(400), None, "This model's maximum context length is 8192 tokens", K::ContextLength),
+            (Some(400), Some("invalid_request_error"), "prompt is too long: 210000 tokens", K::ContextLength),
+            (Some(400), Some("INVALID_ARGUMENT"), "API key not valid. Please pass a valid API key.", K::Authentication),
+            (Some(400), None, "The model `x` does not exist", K::NotFound),
+            (Some(400), Some("content_filter"), "blocked", K::ContentFilter),
+            (Some(400), None, "blocked by safety settings", K::ContentFilter),
+            (Some(401), None, "", K::Authentication),
+            (Some(402), None, "Insufficient Balance", K::QuotaExceeded),
+            (Some(403), Some("PERMISSION_DENIED"), "no", K::AccessDenied),
+            (Some(404), None, "no", K::NotFound),
+            (Some(408), None, "", K::RequestTimeout),
+            (Some(413), Some("request_too_large"), "", K::ContextLength),
+            (Some(422), None, "too many tokens", K::ContextLength),
+            (Some(429), None, "slow down", K::RateLimit),
+            (Some(429), None, "too many tokens per minute", K::RateLimit),
+            (Some(429), None, "the context length of the model is 8k", K::ContextLength),
+            (Some(429), Some("insufficient_quota"), "", K::QuotaExceeded),
+            (Some(429), Some("RESOURCE_EXHAUSTED"), "You exceeded your current quota", K::RateLimit),
+            (Some(500), None, "not found", K::Server),
+            (Some(529), Some("overloaded_error"), "Overloaded", K::Server),
+            (None, Some("overloaded_error"), "Overloaded", K::Server),
+            (None, Some("rate_limit_exceeded"), "TPM", K::RateLimit),
+            (None, Some("invalid_request_error"), "bad", K::InvalidRequest),
+            (None, None, "something unheard of", K::Server),
+            (None, None, "maximum context reached", K::ContextLength),
+        ];
+        for (status, code, message, kind) in rows {
+            let failure = Failure { provider: "p", status: *status, code: *code, message: Some(message), body: b"" };
+            let error = failure.into_error();
+            assert_eq!(error.kind(), *kind, "{failure:?}");
+            assert_eq!(error.is_retryable(), kind.default_retry() != Retry::Never, "{failure:?}");
+            assert_eq!((error.provider(), error.status(), error.error_code()), (Some("p"), *status, *code));
+        }
+    }
+
+    #[test]
+    fn bodies_are_kept_bounded() {
+        let failure = Failure { status: Some(500), body: br#"{"a": 1}"#, ..Failure::default() };
+        assert_eq!(failure.into_error().raw(), Some(&serde_json::json!({"a": 1})));
+        let page = format!("<html>{}", "x".repeat(100_000));
+        let error = Failure { status: Some(502), body: page.as_bytes(), ..Failure::default() }.into_error();
+        assert_eq!(error.raw().and_then(Value::as_str).map(str::len), Some(MAX_ERROR_BODY));
+        assert!(error.message().starts_with("the body begins with \"<html>x"), "{error}");
+        assert!(error.message().len() < 300);
+        let error = Failure { message: Some(&"m".repeat(10_000)), ..Failure::default() }.into_error();
+        assert_eq!(error.message().len(), MAX_MESSAGE);
+        assert_eq!(Failure::default().into_error().message(), "no reason given");
     }
 }

@@ -1,0 +1,98 @@
+//! Gemini (generateContent).
+
+mod arguments;
+mod conversation;
+mod error;
+mod reasoning;
+mod request;
+mod response;
+mod stream;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+use pintle_llm::{Error, Request, Response};
+
+use crate::builder::AdapterBuilder;
+use crate::dialect::{Dialect, Headers, HttpRequest};
+use crate::secret::Secret;
+use crate::transport::{HttpAdapter, provider_adapter};
+
+/// The provider's name, and the key of its encodings in history items.
+const NAME: &str = "gemini";
+
+/// The Gemini API (client specification, sections 2.7 and 7.3).
+///
+/// The key goes into a header, not into the query: URLs reach logs.
+///
+/// # Provider options
+///
+/// Of `provider_options.gemini` it understands
+///
+/// * `tools`: entries such as `{"googleSearch": {}}`, sent after the request's own functions;
+/// * `cachedContent`: the system prompt, the tools and their configuration are then left out, since they are part
+///   of the cache and the API refuses them beside it;
+///
+/// and merges everything else into the body, objects key by key: `safetySettings`, `generationConfig`, …
+///
+/// # Reasoning
+///
+/// A reasoning effort becomes `thinkingLevel` for Gemini 3 and later, else a budget of 1,024, 8,192 or 24,576
+/// tokens; thoughts are asked for with it. Signatures go back on the part they came on, to the model that made
+/// them; a call without one carries the documented value that skips the check of Gemini 3.
+#[derive(Debug)]
+pub struct Gemini {
+    http: HttpAdapter<GenerateContent>,
+}
+
+impl Gemini {
+    /// Begins an adapter with this key. The base URL is `https://generativelanguage.googleapis.com` unless another
+    /// one is given.
+    pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
+        AdapterBuilder::new(NAME, "https://generativelanguage.googleapis.com", Secret::new(api_key), |parts| {
+            let dialect = GenerateContent { api_key: parts.api_key.checked(NAME)? };
+            Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
+        })
+    }
+}
+
+provider_adapter!(Gemini);
+
+/// The generateContent dialect.
+#[derive(Debug)]
+pub(crate) struct GenerateContent {
+    pub(crate) api_key: Secret,
+}
+
+impl Dialect for GenerateContent {
+    type Decoder = stream::Decoder;
+
+    fn provider(&self) -> &str {
+        NAME
+    }
+
+    fn encode(&self, request: &Request, stream: bool) -> Result<HttpRequest, Error> {
+        request::encode(request, stream, &self.api_key)
+    }
+
+    fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
+        response::decode(request, body)
+    }
+
+    fn decoder(&self, request: &Request, seed: u64) -> stream::Decoder {
+        stream::Decoder::new(&request.model, seed)
+    }
+
+    fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {
+        error::classify(status, body)
+    }
+}
+
+/// Whether a model is of Gemini 3 or later, which thinks by level and checks signatures.
+fn is_third_generation(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let Some(rest) = name.strip_prefix("gemini-") else { return false };
+    let generation: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    // Names such as `gemini-flash-latest` follow the newest generation.
+    generation.parse::<u32>().map_or_else(|_| name.ends_with("-latest"), |generation| generation >= 3)
+}

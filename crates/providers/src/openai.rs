@@ -1,8 +1,91 @@
-//! OpenAI (Responses API).
+//! OpenAI through the Responses API.
 
-use pintle_llm::Error;
+mod error;
+mod request;
+mod response;
+mod stream;
 
+use pintle_llm::{Error, Request, Response};
+
+pub(crate) use self::error::failure_of;
+use self::stream::ResponsesDecoder;
 use crate::builder::AdapterBuilder;
+use crate::dialect::{Dialect, Headers, HttpRequest};
+use crate::failure::Failure;
 use crate::secret::Secret;
 use crate::transport::{HttpAdapter, provider_adapter};
 
+const PROVIDER: &str = "openai";
+
+/// OpenAI, through the Responses API.
+///
+/// Nothing is stored at the provider: each request carries the whole conversation, and reasoning goes back as the
+/// encrypted content that came with it, to the model that wrote it only.
+///
+/// `provider_options.openai` is merged into the body, objects key by key, except for `tools`, whose entries (such as
+/// built-in tools) are added to the request's own. `model`, `stream` and `input` cannot be set there.
+#[derive(Debug)]
+pub struct OpenAi {
+    http: HttpAdapter<Responses>,
+}
+
+impl OpenAi {
+    /// Begins an adapter for `https://api.openai.com/v1`, named `openai`.
+    pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
+        AdapterBuilder::new(PROVIDER, "https://api.openai.com/v1", Secret::new(api_key), |parts| {
+            let dialect = Responses { api_key: parts.api_key.checked(PROVIDER)? };
+            Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
+        })
+    }
+}
+
+impl AdapterBuilder<OpenAi> {
+    /// The organization that pays, where a key belongs to several.
+    pub fn organization(self, id: impl Into<String>) -> Self {
+        self.default_header("openai-organization", id)
+    }
+
+    /// The project that the requests count for.
+    pub fn project(self, id: impl Into<String>) -> Self {
+        self.default_header("openai-project", id)
+    }
+}
+
+provider_adapter!(OpenAi);
+
+/// The dialect of the Responses API.
+#[derive(Debug)]
+pub(crate) struct Responses {
+    api_key: Secret,
+}
+
+impl Dialect for Responses {
+    type Decoder = ResponsesDecoder;
+
+    fn provider(&self) -> &str {
+        PROVIDER
+    }
+
+    fn encode(&self, request: &Request, stream: bool) -> Result<HttpRequest, Error> {
+        Ok(HttpRequest {
+            path: "/responses".to_owned(),
+            headers: vec![("authorization", format!("Bearer {}", self.api_key.expose()))],
+            body: request::encode(request, stream)?,
+        })
+    }
+
+    fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
+        response::decode(request, body)
+    }
+
+    fn decoder(&self, request: &Request, seed: u64) -> ResponsesDecoder {
+        ResponsesDecoder::new(response::warnings(request), seed)
+    }
+
+    fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {
+        failure_of(Failure { provider: PROVIDER, status: Some(status), body, ..Failure::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests;

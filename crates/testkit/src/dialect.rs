@@ -26,12 +26,8 @@ pub enum Dialect {
 
 impl Dialect {
     /// Every dialect, in the order in which the documentation names them.
-    pub const ALL: [Self; 4] = [
-        Self::OpenAiResponses,
-        Self::AnthropicMessages,
-        Self::Gemini,
-        Self::ChatCompletions,
-    ];
+    pub const ALL: [Self; 4] =
+        [Self::OpenAiResponses, Self::AnthropicMessages, Self::Gemini, Self::ChatCompletions];
 
     /// The name used in scripts: `openai`, `anthropic`, `gemini` or `openai-compatible`.
     #[must_use]

@@ -99,7 +99,8 @@ impl Script {
     fn validate_call_indices(&self, dialect: Dialect) -> Result<(), ScriptError> {
         let mut calls_before = 0;
         for (index, turn) in self.turns.iter().enumerate().filter(|(_, turn)| turn.is_for(dialect)) {
-            let unknown = turn.expectations.iter().filter_map(Expectation::call).find(|call| *call >= calls_before);
+            let unknown =
+                turn.expectations.iter().filter_map(Expectation::call).find(|call| *call >= calls_before);
             if let Some(call) = unknown {
                 let problem = format!(
                     "expects a result of call {call}, but the turn before it in dialect {dialect} makes {calls_before} calls"

@@ -173,7 +173,7 @@ impl fmt::Display for Unjudged<'_> {
 }
 
 fn write_line(formatter: &mut fmt::Formatter<'_>, line: &Line, state: &str) -> fmt::Result {
-    writeln!(formatter, "{:<28} {state:<18} {}", line.id, line.says)
+    writeln!(formatter, "{:<30} {state:<18} {}", line.id, line.says)
 }
 
 fn write_tests(formatter: &mut fmt::Formatter<'_>, line: &Line, state: &str) -> fmt::Result {

@@ -54,7 +54,13 @@ struct Message {
     reason: String,
     package_id: Option<String>,
     target: Option<MessageTarget>,
+    profile: Option<MessageProfile>,
     executable: Option<PathBuf>,
+}
+
+#[derive(Debug, Deserialize)]
+struct MessageProfile {
+    test: bool,
 }
 
 #[derive(Debug, Deserialize)]
@@ -119,7 +125,9 @@ impl TestBinaries {
 
 impl TestBinary {
     fn from_message(metadata: &Metadata, message: Message) -> Option<Self> {
-        if message.reason != "compiler-artifact" {
+        // The program that an integration test starts is built too, but holds no tests.
+        let is_test = message.profile.is_some_and(|profile| profile.test);
+        if message.reason != "compiler-artifact" || !is_test {
             return None;
         }
         let (package_id, target) = (message.package_id?, message.target?);
@@ -147,6 +155,8 @@ impl TestBinary {
         command
             .current_dir(&self.package_directory)
             .env("CARGO_MANIFEST_DIR", &self.package_directory)
+            // A backtrace would push the message out of the lines that are shown.
+            .env("RUST_BACKTRACE", "0")
             .stdin(Stdio::null());
         command
     }
@@ -244,7 +254,7 @@ mod tests {
         path::PathBuf,
     };
 
-    use super::{TestBinaries, TestBinary, TestOutcome};
+    use super::{Metadata, TestBinaries, TestBinary, TestOutcome};
 
     /// This very test binary stands in for those of the workspace.
     fn this_binary() -> TestBinaries {
@@ -274,6 +284,26 @@ mod tests {
                 (elsewhere.to_owned(), TestOutcome::Missing),
             ])
         );
+    }
+
+    #[test]
+    fn binaries_are_named_as_cargo_nextest_names_them() {
+        let metadata: Metadata = serde_json::from_str(
+            r#"{"packages": [{"id": "path#p@1", "name": "p", "version": "1.0.0", "manifest_path": "/x/p/Cargo.toml",
+                "dependencies": [], "targets": [], "publish": null}], "workspace_root": "/x", "target_directory": "/x/t"}"#,
+        )
+        .expect("metadata");
+        let id = |kind: &str, test: bool| {
+            let line = format!(
+                r#"{{"reason": "compiler-artifact", "package_id": "path#p@1", "executable": "/x/t/e",
+                    "target": {{"name": "n", "kind": ["{kind}"]}}, "profile": {{"test": {test}}}}}"#
+            );
+            let message = serde_json::from_str(&line).expect("a message");
+            TestBinary::from_message(&metadata, message).map(|binary| binary.id)
+        };
+        let ids = ["lib", "test", "bin", "example"].map(|kind| id(kind, true).expect("a test binary"));
+        assert_eq!(ids, ["p", "p::n", "p::bin/n", "p::example/n"]);
+        assert_eq!(id("bin", false), None);
     }
 
     #[test]

@@ -45,11 +45,7 @@ impl OutputCapture {
     /// Collects each of the three outputs within `limits`.
     #[must_use]
     pub fn new(limits: OutputLimits) -> Self {
-        Self {
-            combined: OutputCollector::new(limits.clone()),
-            limits,
-            split: Split::Silent,
-        }
+        Self { combined: OutputCollector::new(limits.clone()), limits, split: Split::Silent }
     }
 
     /// Whether appending `more` bytes will touch the disk.
@@ -81,11 +77,7 @@ impl OutputCapture {
             Split::One(OutputStream::Stderr) => (Output::default(), output.clone()),
             Split::Both { stdout, stderr } => (stdout.finish(), stderr.finish()),
         };
-        Captured {
-            stdout,
-            stderr,
-            output,
-        }
+        Captured { stdout, stderr, output }
     }
 
     /// Keeps the streams apart from the moment that the second one speaks.
@@ -94,14 +86,8 @@ impl OutputCapture {
         self.split = match &self.split {
             Split::Silent => Split::One(speaker),
             Split::One(first) if *first != speaker => match first {
-                OutputStream::Stdout => Split::Both {
-                    stdout: self.combined.duplicate(),
-                    stderr: silent(),
-                },
-                OutputStream::Stderr => Split::Both {
-                    stdout: silent(),
-                    stderr: self.combined.duplicate(),
-                },
+                OutputStream::Stdout => Split::Both { stdout: self.combined.duplicate(), stderr: silent() },
+                OutputStream::Stderr => Split::Both { stdout: silent(), stderr: self.combined.duplicate() },
             },
             Split::One(_) | Split::Both { .. } => return,
         };

@@ -25,11 +25,7 @@ impl OutputCollector {
     /// Collects within `limits`.
     #[must_use]
     pub fn new(limits: OutputLimits) -> Self {
-        Self {
-            limits,
-            content: Collected::Inline(Vec::new()),
-            dropped: 0,
-        }
+        Self { limits, content: Collected::Inline(Vec::new()), dropped: 0 }
     }
 
     /// How many bytes are kept so far.
@@ -73,15 +69,9 @@ impl OutputCollector {
     pub fn finish(self) -> Output {
         let content = match self.content {
             Collected::Inline(bytes) => Content::Inline(Arc::new(bytes)),
-            Collected::Spooled { file, len } => Content::Spooled {
-                file: Arc::new(file),
-                len,
-            },
+            Collected::Spooled { file, len } => Content::Spooled { file: Arc::new(file), len },
         };
-        Output {
-            content,
-            dropped: self.dropped,
-        }
+        Output { content, dropped: self.dropped }
     }
 
     /// A second collector with the same content.
@@ -102,13 +92,8 @@ impl OutputCollector {
     }
 
     fn copy(&mut self, file: &File, len: u64) -> io::Result<()> {
-        let source = Output {
-            content: Content::Spooled {
-                file: Arc::new(file.try_clone()?),
-                len,
-            },
-            dropped: 0,
-        };
+        let source =
+            Output { content: Content::Spooled { file: Arc::new(file.try_clone()?), len }, dropped: 0 };
         source.copy_to(&mut Append(self)).map(drop)
     }
 

@@ -1,7 +1,4 @@
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the tests look at files that the crate wrote"
-)]
+#![expect(clippy::disallowed_methods, reason = "the tests look at files that the crate wrote")]
 
 use proptest::prelude::*;
 
@@ -117,4 +114,18 @@ proptest! {
         prop_assert!(text.starts_with(&output.head_text_lossy(bytes).unwrap()));
         prop_assert!(text.ends_with(&output.tail_text_lossy(bytes).unwrap()));
     }
+}
+
+#[test]
+fn a_record_gives_the_text_or_the_two_ends_back() {
+    let text = Output::from("all of it");
+    let json = serde_json::to_string(&text).unwrap();
+    assert_eq!(serde_json::from_str::<Output>(&json).unwrap(), text);
+    let json = r#"{"spooled":true,"bytes":100,"head":"begin","tail":"end"}"#;
+    let spooled: Output = serde_json::from_str(json).unwrap();
+    assert_eq!((spooled.len(), spooled.is_spooled()), (100, true));
+    assert_eq!(spooled.read_at(1, 3).unwrap(), b"egi");
+    assert_eq!(spooled.tail_text_lossy(3).unwrap(), "end");
+    assert!(spooled.read_at(50, 3).is_err(), "the middle is not in the record");
+    assert_eq!(serde_json::to_string(&spooled).unwrap(), json);
 }

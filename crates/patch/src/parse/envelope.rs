@@ -1,9 +1,9 @@
 //! Finds the patch inside the text: its first and last marker, and what stands around them.
 
+use crate::DiagnosticKind;
 use crate::error::{ParseError, ParseErrorKind, Wrapper};
 use crate::parse::marker::{Marker, MarkerLine};
 use crate::parse::{Tolerated, numbered_lines};
-use crate::DiagnosticKind;
 
 /// Where the body of the patch lies.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,12 +17,14 @@ pub(super) struct Envelope {
 /// What the scan has seen so far.
 #[derive(Default)]
 struct Scan<'t> {
-    before: Vec<(usize, &'t str)>,
+    /// The first and the last line before the patch that are not blank.
+    before: Option<((usize, &'t str), (usize, &'t str))>,
     begin: Option<usize>,
     /// The last line of the body that is not blank.
     last: Option<(usize, &'t str)>,
     end: Option<usize>,
-    after: Option<(usize, &'t str)>,
+    /// The first two lines after it that are not blank.
+    after: Vec<(usize, &'t str)>,
     lines: usize,
 }
 
@@ -40,12 +42,7 @@ impl Envelope {
 }
 
 impl<'t> Scan<'t> {
-    fn line(
-        &mut self,
-        number: usize,
-        line: &'t str,
-        tolerated: &mut Tolerated,
-    ) -> Result<(), ParseError> {
+    fn line(&mut self, number: usize, line: &'t str, tolerated: &mut Tolerated) -> Result<(), ParseError> {
         let read = MarkerLine::read(line);
         let refuse = |kind| Err(ParseError::new(number, line, kind));
         match (self.begin, self.end, read) {
@@ -56,16 +53,15 @@ impl<'t> Scan<'t> {
             (None, _, Some(marker)) if marker.marker.is_operation() => {
                 return refuse(ParseErrorKind::OperationOutside);
             }
-            // A few lines tell all there is to know of the text before.
-            (None, ..) if self.before.len() < 2 => self.before.push((number, line)),
-            (None, ..) => {}
+            (None, ..) => {
+                let (_, last) = self.before.get_or_insert(((number, line), (number, line)));
+                *last = (number, line);
+            }
             (Some(_), None, Some(marker)) if !marker.padded && marker.marker == Marker::EndPatch => {
                 tolerated.dress(marker, number);
                 self.end = Some(number);
             }
-            (Some(_), None, Some(marker))
-                if !marker.padded && marker.marker == Marker::BeginPatch =>
-            {
+            (Some(_), None, Some(marker)) if !marker.padded && marker.marker == Marker::BeginPatch => {
                 return refuse(ParseErrorKind::SecondBegin);
             }
             (Some(_), None, _) => self.last = Some((number, line)),
@@ -75,15 +71,14 @@ impl<'t> Scan<'t> {
             (Some(_), Some(_), Some(marker)) if marker.marker.is_operation() => {
                 return refuse(ParseErrorKind::OperationOutside);
             }
-            (Some(_), Some(_), _) => {
-                self.after.get_or_insert((number, line));
-            }
+            (Some(_), Some(_), _) if self.after.len() < 2 => self.after.push((number, line)),
+            (Some(_), Some(_), _) => {}
         }
         Ok(())
     }
 
     fn finish(self, tolerated: &mut Tolerated) -> Result<Envelope, ParseError> {
-        let first = self.before.first().copied();
+        let first = self.before.map(|(first, _)| first);
         let Some(begin) = self.begin else {
             let Some((number, line)) = first else {
                 return Err(ParseError::new(1, "", ParseErrorKind::Empty));
@@ -108,30 +103,43 @@ impl<'t> Scan<'t> {
 
     /// Judges the text before and after the patch.
     fn surroundings(&self, tolerated: &mut Tolerated) -> Result<(), ParseError> {
-        let mut delimiter = None;
-        for &(number, line) in &self.before {
-            if let Some(wrapper) = Wrapper::of(line) {
-                return Err(ParseError::new(number, line, ParseErrorKind::Wrapped(wrapper)));
-            }
-            if line.contains("<<") {
-                // Anything else in that command, `cd` above all, would change what is meant.
-                delimiter = heredoc_delimiter(line);
-                if delimiter.is_none() {
-                    let kind = ParseErrorKind::Wrapped(Wrapper::ShellCommand);
-                    return Err(ParseError::new(number, line, kind));
-                }
-                tolerated.note(DiagnosticKind::Heredoc, number);
-            } else {
-                tolerated.note(DiagnosticKind::TextBeforeBegin, number);
-            }
-        }
-        if let Some((number, line)) = self.after
-            && Some(line.trim()) != delimiter
-        {
+        let delimiter = match self.before {
+            Some((first, last)) => before(first, last, tolerated)?,
+            None => None,
+        };
+        let mut after = self.after.iter().skip_while(|(_, line)| Some(line.trim()) == delimiter);
+        if let Some(&(number, _)) = after.next() {
             tolerated.note(DiagnosticKind::TextAfterEnd, number);
         }
         Ok(())
     }
+}
+
+/// Judges the text before the patch; gives the delimiter of the here-document that it opens.
+fn before<'t>(
+    first: (usize, &'t str),
+    last: (usize, &'t str),
+    tolerated: &mut Tolerated,
+) -> Result<Option<&'t str>, ParseError> {
+    for (number, line) in [first, last] {
+        if let Some(wrapper) = Wrapper::of(line) {
+            return Err(ParseError::new(number, line, ParseErrorKind::Wrapped(wrapper)));
+        }
+    }
+    let (number, line) = last;
+    if !line.contains("<<") {
+        tolerated.note(DiagnosticKind::TextBeforeBegin, first.0);
+        return Ok(None);
+    }
+    // Anything else in that command, `cd` above all, would change what is meant.
+    let Some(delimiter) = heredoc_delimiter(line) else {
+        return Err(ParseError::new(number, line, ParseErrorKind::Wrapped(Wrapper::ShellCommand)));
+    };
+    if first != last {
+        tolerated.note(DiagnosticKind::TextBeforeBegin, first.0);
+    }
+    tolerated.note(DiagnosticKind::Heredoc, number);
+    Ok(Some(delimiter))
 }
 
 fn is_end(line: &str) -> bool {

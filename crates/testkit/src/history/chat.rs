@@ -5,7 +5,8 @@ use serde_json::Value;
 use super::{History, ToolOutcome, content_text, list_at};
 
 pub(super) fn read(body: &Value, history: &mut History) {
-    history.stream_usage = body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false);
+    history.stream_usage =
+        body.pointer("/stream_options/include_usage").and_then(Value::as_bool).unwrap_or(false);
     for message in list_at(body, "messages") {
         let text = message.get("content").map(content_text).unwrap_or_default();
         match message.get("role").and_then(Value::as_str) {

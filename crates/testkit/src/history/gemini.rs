@@ -54,7 +54,9 @@ fn outcome(response: &Value) -> ToolOutcome {
     let Some(object) = response.get("response").and_then(Value::as_object) else {
         return ToolOutcome::default();
     };
-    let texts: Vec<String> =
-        object.values().map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)).collect();
+    let texts: Vec<String> = object
+        .values()
+        .map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        .collect();
     ToolOutcome { text: texts.join("\n"), is_error: Some(object.contains_key("error")) }
 }

@@ -24,7 +24,9 @@ fn read_item(index: usize, item: &Value, history: &mut History) {
             history.result(call_id, ToolOutcome { text, is_error: None });
         }
         "reasoning" => match item.get("encrypted_content").and_then(Value::as_str) {
-            Some(seal) => history.reasoning(format!("input[{index}].encrypted_content"), None, seal.to_owned()),
+            Some(seal) => {
+                history.reasoning(format!("input[{index}].encrypted_content"), None, seal.to_owned())
+            }
             None => history.step(|_| ()),
         },
         _ => {}

@@ -34,7 +34,8 @@ impl Call {
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
         let input = match arguments {
             Value::Object(arguments) => CallInput::Arguments(arguments),
-            other @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
+            other
+            @ (Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) | Value::Array(_)) => {
                 CallInput::Raw(other.to_string())
             }
         };

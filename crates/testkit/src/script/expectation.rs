@@ -91,7 +91,10 @@ fn judge_result(
         return Some(format!("expected the result of call {call} to contain {text:?}, found {}", found()));
     }
     if let Some(text) = not_contains.filter(|text| outcome.text.contains(text)) {
-        return Some(format!("expected the result of call {call} not to contain {text:?}, found {}", found()));
+        return Some(format!(
+            "expected the result of call {call} not to contain {text:?}, found {}",
+            found()
+        ));
     }
     match (is_error, outcome.is_error) {
         (Some(true), Some(false)) => {

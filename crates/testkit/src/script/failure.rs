@@ -114,7 +114,11 @@ impl TryFrom<RawFailure> for Failure {
     fn try_from(raw: RawFailure) -> Result<Self, String> {
         let stall = Duration::from_millis(raw.stall_ms.unwrap_or(0));
         if stall > LONGEST_STALL {
-            return Err(format!("stall_ms is {}; expected at most {}", stall.as_millis(), LONGEST_STALL.as_millis()));
+            return Err(format!(
+                "stall_ms is {}; expected at most {}",
+                stall.as_millis(),
+                LONGEST_STALL.as_millis()
+            ));
         }
         let has_status_parts = raw.retry_after.is_some() || raw.body.is_some();
         let kind = match (raw.status, raw.cut_after_events, raw.error_event) {
@@ -123,7 +127,9 @@ impl TryFrom<RawFailure> for Failure {
             }
             (Some(status), None, None) => return Err(format!("status is {status}; expected 400 to 599")),
             (None, _, _) if has_status_parts => {
-                return Err("retry_after and body belong to a status; expected `status` beside them".to_owned());
+                return Err(
+                    "retry_after and body belong to a status; expected `status` beside them".to_owned()
+                );
             }
             (None, Some(after_events), None) => FailureKind::Cut { after_events },
             (None, None, Some(event)) => FailureKind::ErrorEvent(event),

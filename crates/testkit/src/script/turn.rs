@@ -134,7 +134,11 @@ impl Turn {
             return Err("says nothing: expected `text`, a [[turn.call]], or `finish = \"length\"`".to_owned());
         }
         if self.pause() > LONGEST_PAUSE {
-            return Err(format!("has pause_ms = {}; expected at most {}", self.pause_ms, LONGEST_PAUSE.as_millis()));
+            return Err(format!(
+                "has pause_ms = {}; expected at most {}",
+                self.pause_ms,
+                LONGEST_PAUSE.as_millis()
+            ));
         }
         let freeform = self.calls.iter().find(|call| call.is_freeform());
         if let Some(call) = freeform.filter(|_| self.only.as_deref() != Some(&[Dialect::OpenAiResponses])) {

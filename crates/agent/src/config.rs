@@ -1,0 +1,140 @@
+//! Every limit of a session in one value (loop specification, section 2.2; design, section 9).
+
+use std::time::Duration;
+
+use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
+use pintle_tools::{CommandTimeouts, TruncationLimits};
+use serde::{Deserialize, Serialize};
+
+/// The limits that the turn machine keeps: plain data that a record can hold.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TurnLimits {
+    /// Assistant turns over the whole session; 0 is unlimited. Default 0.
+    pub max_turns: u64,
+    /// Rounds of tool calls per user input; 0 is unlimited. Default 0.
+    pub max_tool_rounds_per_input: u64,
+    /// Whether repeating patterns of calls are looked for. Default true.
+    pub enable_loop_detection: bool,
+    /// How many calls must repeat before the model is told. Default 10.
+    pub loop_detection_window: usize,
+    /// Tool calls that run at the same time, where the profile allows any. Default 8.
+    pub max_parallel_tools: usize,
+    /// How long an approval may take before it counts as a denial; `None` waits without end. Default `None`.
+    pub approval_timeout: Option<Duration>,
+    /// Steering messages, and follow-ups, that may wait. Default 1,000 each; more are refused.
+    pub max_queued: usize,
+}
+
+impl Default for TurnLimits {
+    fn default() -> Self {
+        Self {
+            max_turns: 0,
+            max_tool_rounds_per_input: 0,
+            enable_loop_detection: true,
+            loop_detection_window: 10,
+            max_parallel_tools: 8,
+            approval_timeout: None,
+            max_queued: 1_000,
+        }
+    }
+}
+
+/// How a session behaves.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SessionConfig {
+    /// What the turn machine keeps.
+    pub limits: TurnLimits,
+    /// How much the model reasons; its default if `None`.
+    pub reasoning_effort: Option<ReasoningEffort>,
+    /// How long commands may run. Default 10 s, 10 min at most.
+    pub command_timeouts: CommandTimeouts,
+    /// How much of a tool's output the model gets, per tool.
+    pub tool_output: TruncationLimits,
+    /// When a failed model call is made again. Default: twice, time-outs included.
+    pub retry: SessionRetry,
+    /// How long a model call may be silent. Default 300 s.
+    pub model_timeout: ModelTimeout,
+    /// Appended to the system prompt last, with the highest priority.
+    pub user_instructions: Option<String>,
+}
+
+impl SessionConfig {
+    /// With other limits.
+    #[must_use]
+    pub fn with_limits(mut self, limits: TurnLimits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    /// With a limit on assistant turns over the session; 0 is unlimited.
+    #[must_use]
+    pub fn with_max_turns(mut self, max_turns: u64) -> Self {
+        self.limits.max_turns = max_turns;
+        self
+    }
+
+    /// With a limit on tool rounds per input; 0 is unlimited.
+    #[must_use]
+    pub fn with_max_tool_rounds(mut self, max_rounds: u64) -> Self {
+        self.limits.max_tool_rounds_per_input = max_rounds;
+        self
+    }
+
+    /// With a reasoning effort.
+    #[must_use]
+    pub fn with_reasoning_effort(mut self, effort: Option<ReasoningEffort>) -> Self {
+        self.reasoning_effort = effort;
+        self
+    }
+
+    /// With other time-outs of commands.
+    #[must_use]
+    pub fn with_command_timeouts(mut self, timeouts: CommandTimeouts) -> Self {
+        self.command_timeouts = timeouts;
+        self
+    }
+
+    /// With other limits on what the model gets of a tool's output.
+    #[must_use]
+    pub fn with_tool_output(mut self, limits: TruncationLimits) -> Self {
+        self.tool_output = limits;
+        self
+    }
+
+    /// With another retry policy around each model call.
+    #[must_use]
+    pub fn with_retry(mut self, policy: RetryPolicy) -> Self {
+        self.retry = SessionRetry(policy);
+        self
+    }
+
+    /// With instructions of the user, appended last.
+    #[must_use]
+    pub fn with_user_instructions(mut self, text: impl Into<String>) -> Self {
+        self.user_instructions = Some(text.into());
+        self
+    }
+}
+
+/// The retry policy of a session: the client's defaults, but time-outs count as transient.
+#[derive(Clone, Debug)]
+pub struct SessionRetry(pub RetryPolicy);
+
+impl Default for SessionRetry {
+    fn default() -> Self {
+        Self(RetryPolicy::default().with_retry_timeouts(true))
+    }
+}
+
+/// The time limits of a session's model calls: patient, since reasoning models are silent for minutes.
+#[derive(Clone, Copy, Debug)]
+pub struct ModelTimeout(pub AdapterTimeout);
+
+impl Default for ModelTimeout {
+    fn default() -> Self {
+        Self(AdapterTimeout::patient())
+    }
+}

@@ -1,0 +1,409 @@
+//! The driver: performs what the turn machine wants done and tells it what came of it. It decides nothing.
+
+mod context;
+mod model;
+mod output;
+mod tool;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use pintle_env::ExecutionEnvironment;
+use pintle_llm::{Client, ReasoningEffort};
+use pintle_tools::pipeline::{Gate, PreparedCall};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::config::{SessionConfig, TurnLimits};
+use crate::event::EventKind;
+use crate::event_log::EventLog;
+use crate::id::{CallKey, ModelCallId, RunId, SegmentId};
+use crate::profile::ProviderProfile;
+use crate::prompt::EnvironmentContext;
+use crate::run::Finished;
+use crate::session::{Decision, FinishedSender, Shared};
+use crate::timestamp::Clock;
+use crate::turn::{Action, Change, Input, InputKind, Machine, Outcome, SegmentKind, SessionState};
+
+/// Reports of tasks that may wait for the driver; a task that has more waits itself.
+const MAX_REPORTS: usize = 256;
+
+/// What a host wants of a session.
+#[derive(Debug)]
+pub(crate) enum Command {
+    Submit { run: RunId, text: String, finished: FinishedSender },
+    Steer(String),
+    FollowUp(String),
+    Interrupt,
+    Abort,
+    Close,
+    SetReasoningEffort(Option<ReasoningEffort>),
+    SetModel(String),
+    SetProfile(Box<ProviderProfile>),
+    SetLimits(TurnLimits),
+    Decide { call_id: String, decision: Decision },
+}
+
+/// What a task tells the driver.
+#[derive(Debug)]
+pub(crate) enum Report {
+    /// Something that the machine must know.
+    Input(InputKind),
+    /// More text of an open segment.
+    Text { segment: SegmentId, delta: String },
+    /// A call's preparation is over.
+    Prepared { call: CallKey, preparation: crate::turn::Preparation, prepared: Option<Box<PreparedCall>> },
+    /// The facts of the place where tools run.
+    Environment(Box<EnvironmentContext>),
+}
+
+pub(crate) struct Driver {
+    machine: Machine,
+    client: Client,
+    profile: ProviderProfile,
+    env: Arc<dyn ExecutionEnvironment>,
+    /// Gathered once, so that the prompt stays the same over the session.
+    environment: Option<EnvironmentContext>,
+    config: SessionConfig,
+    gates: Arc<[Arc<dyn Gate>]>,
+    clock: Arc<dyn Clock>,
+    keep_environment: bool,
+    log: Arc<EventLog>,
+    shared: watch::Sender<Shared>,
+    reports: mpsc::Sender<Report>,
+    inbox: mpsc::Receiver<Report>,
+    /// Every task that the session has started. Dropping the driver ends them.
+    tasks: JoinSet<()>,
+    runs: HashMap<RunId, FinishedSender>,
+    model: Option<CancellationToken>,
+    /// Draws the ids of segments.
+    segments_drawn: Arc<AtomicU64>,
+    /// Open segments and the number of the event that began each.
+    segments: HashMap<SegmentId, u64>,
+    prepared: HashMap<CallKey, PreparedCall>,
+    running: HashMap<CallKey, RunningTool>,
+    asking: HashMap<String, CallKey>,
+    timers: HashMap<CallKey, CancellationToken>,
+    /// Calls that have begun and not ended: the number of the start event by call id.
+    open_calls: HashMap<String, u64>,
+}
+
+#[derive(Debug)]
+struct RunningTool {
+    cancel: CancellationToken,
+}
+
+impl Driver {
+    #[expect(clippy::too_many_arguments, reason = "one caller, which hands over what the builder collected")]
+    pub(crate) fn new(
+        client: Client,
+        profile: ProviderProfile,
+        env: Arc<dyn ExecutionEnvironment>,
+        config: SessionConfig,
+        gates: Vec<Arc<dyn Gate>>,
+        clock: Arc<dyn Clock>,
+        keep_environment: bool,
+        log: Arc<EventLog>,
+        shared: watch::Sender<Shared>,
+    ) -> Self {
+        let (reports, inbox) = mpsc::channel(MAX_REPORTS);
+        Self {
+            machine: Machine::new(config.limits.clone(), config.reasoning_effort.clone()),
+            client,
+            profile,
+            env,
+            environment: None,
+            config,
+            gates: gates.into(),
+            clock,
+            keep_environment,
+            log,
+            shared,
+            reports,
+            inbox,
+            tasks: JoinSet::new(),
+            runs: HashMap::new(),
+            model: None,
+            segments_drawn: Arc::new(AtomicU64::new(0)),
+            segments: HashMap::new(),
+            prepared: HashMap::new(),
+            running: HashMap::new(),
+            asking: HashMap::new(),
+            timers: HashMap::new(),
+            open_calls: HashMap::new(),
+        }
+    }
+
+    /// Drives the session until it is closed, or until nobody can reach it any more.
+    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+        let _closing = CloseOnDrop(Arc::clone(&self.log));
+        self.step(InputKind::Opened {
+            provider: self.profile.provider.clone(),
+            model: self.profile.model.clone(),
+            working_directory: self.env.working_directory().display().to_string(),
+        })
+        .await;
+        while self.machine.state() != SessionState::Closed {
+            tokio::select! {
+                command = commands.recv() => match command {
+                    Some(command) => self.command(command).await,
+                    None => return,
+                },
+                Some(report) = self.inbox.recv() => self.report(report).await,
+                // Ended tasks have reported what they had; this only frees them.
+                Some(_) = self.tasks.join_next() => {}
+            }
+        }
+        // Inputs that were sent before the end was seen are told that it has come.
+        commands.close();
+        while let Some(command) = commands.recv().await {
+            self.command(command).await;
+        }
+        self.tasks.shutdown().await;
+    }
+
+    async fn command(&mut self, command: Command) {
+        let kind = match command {
+            Command::Submit { run, text, finished } => {
+                self.runs.insert(run, finished);
+                InputKind::Submit { run, text }
+            }
+            Command::Steer(text) => InputKind::Steer { text },
+            Command::FollowUp(text) => InputKind::FollowUp { text },
+            Command::Interrupt => InputKind::Interrupt,
+            Command::Abort => InputKind::Abort,
+            Command::Close => InputKind::Close,
+            Command::SetReasoningEffort(effort) => {
+                InputKind::Configure { change: Change::ReasoningEffort(effort) }
+            }
+            Command::SetLimits(limits) => InputKind::Configure { change: Change::Limits(limits) },
+            Command::SetModel(model) => {
+                self.profile = self.profile.clone().with_model(model);
+                InputKind::Configure { change: Change::Context }
+            }
+            Command::SetProfile(profile) => {
+                self.profile = *profile;
+                InputKind::Configure { change: Change::Context }
+            }
+            Command::Decide { call_id, decision } => {
+                let Some(call) = self.asking.get(&call_id).copied() else { return };
+                let (approved, reason) = match decision {
+                    Decision::Approve => (true, None),
+                    Decision::Deny { reason } => (false, reason),
+                };
+                InputKind::ApprovalDecided { call, approved, reason }
+            }
+        };
+        self.step(kind).await;
+    }
+
+    async fn report(&mut self, report: Report) {
+        match report {
+            Report::Input(kind) => self.step(kind).await,
+            Report::Text { segment, delta } => {
+                if let Some(start) = self.segments.get(&segment) {
+                    self.log.delta(*start, &delta);
+                }
+            }
+            Report::Prepared { call, preparation, prepared } => {
+                if let Some(prepared) = prepared {
+                    self.prepared.insert(call, *prepared);
+                }
+                self.step(InputKind::CallPrepared { call, preparation }).await;
+            }
+            Report::Environment(environment) => self.environment = Some(*environment),
+        }
+    }
+
+    /// Feeds one input and performs what follows, and what follows from that.
+    async fn step(&mut self, kind: InputKind) {
+        let mut inputs = std::collections::VecDeque::from([kind]);
+        while let Some(kind) = inputs.pop_front() {
+            let at = self.clock.now();
+            self.forget(&kind);
+            let opened = opened_segment(&kind);
+            let closed = closed_segment(&kind);
+            let started = started_call(&kind);
+            for action in self.machine.step(Input::new(at, kind)) {
+                let next = match action {
+                    Action::Emit(event) => {
+                        self.emit(*event, opened, closed);
+                        None
+                    }
+                    other => self.perform(other).await,
+                };
+                inputs.extend(next);
+            }
+            // The start is in the log before the effect, and its number is known for the deltas.
+            if let Some(call) = started {
+                self.start_tool(call);
+            }
+        }
+        self.show();
+    }
+
+    /// Does what an action asks for. Some actions are answered at once.
+    async fn perform(&mut self, action: Action) -> Option<InputKind> {
+        match action {
+            Action::LoadContext => self.load_context(),
+            Action::CallModel { model_call, request } => self.call_model(model_call, *request),
+            Action::CancelModel => {
+                if let Some(cancel) = &self.model {
+                    cancel.cancel();
+                }
+            }
+            Action::SetTimer { timer: crate::turn::Timer::Approval(call), after } => self.set_timer(call, after),
+            Action::PrepareCall { call, tool_call } => self.prepare_call(call, *tool_call),
+            Action::AskApproval { call, call_id } => {
+                self.asking.insert(call_id, call);
+            }
+            Action::RunTool { call } => return Some(InputKind::ToolStarted { call }),
+            Action::CancelTool { call } => {
+                if let Some(running) = self.running.get(&call) {
+                    running.cancel.cancel();
+                }
+            }
+            Action::CleanUp => {
+                self.clean_up().await;
+                return Some(InputKind::CleanedUp);
+            }
+            Action::Finish { run, outcome } => self.finish(run, *outcome),
+            Action::Emit(_) => {}
+        }
+        None
+    }
+
+    fn emit(&mut self, event: EventKind, opened: Option<SegmentId>, closed: Option<SegmentId>) {
+        let at = self.clock.now();
+        if let EventKind::ToolCallStart { call_id, .. } = &event {
+            let call_id = call_id.clone();
+            let start = self.log.append(at, event);
+            self.open_calls.insert(call_id, start);
+        } else if let EventKind::ToolCallEnd { call_id, .. } = &event {
+            match self.open_calls.remove(call_id) {
+                Some(start) => self.log.append_end(at, start, event),
+                None => self.log.append(at, event),
+            };
+        } else if let Some(start) = closed.and_then(|segment| self.segments.remove(&segment)) {
+            self.log.append_end(at, start, event);
+        } else {
+            let start = self.log.append(at, event);
+            if let Some(segment) = opened {
+                self.segments.insert(segment, start);
+            }
+        }
+    }
+
+    fn finish(&mut self, run: RunId, outcome: Outcome) {
+        // The state is shown first, so that who has the outcome sees it.
+        self.show();
+        if let Some(sender) = self.runs.remove(&run) {
+            // Nobody waits for a detached run.
+            let _ = sender.send(Some(Finished { outcome, end: self.log.next_seq() }));
+        }
+    }
+
+    fn set_timer(&mut self, call: CallKey, after: Duration) {
+        let cancel = CancellationToken::new();
+        self.timers.insert(call, cancel.clone());
+        let reports = self.reports.clone();
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = cancel.cancelled() => {}
+                () = tokio::time::sleep(after) => {
+                    let timer = crate::turn::Timer::Approval(call);
+                    // Without a driver there is nothing to time.
+                    let _ = reports.send(Report::Input(InputKind::TimerFired { timer })).await;
+                }
+            }
+        });
+    }
+
+    /// Drops what an input makes superfluous.
+    fn forget(&mut self, kind: &InputKind) {
+        match kind {
+            InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => self.model = None,
+            InputKind::ApprovalDecided { call, .. } => {
+                self.asking.retain(|_, asking| asking != call);
+                if let Some(timer) = self.timers.remove(call) {
+                    timer.cancel();
+                }
+            }
+            InputKind::ToolFinished { call, .. } | InputKind::ToolLost { call } => {
+                self.running.remove(call);
+                self.prepared.remove(call);
+            }
+            InputKind::Interrupt | InputKind::Abort | InputKind::Close => self.asking.clear(),
+            InputKind::Opened { .. }
+            | InputKind::Submit { .. }
+            | InputKind::Steer { .. }
+            | InputKind::FollowUp { .. }
+            | InputKind::Configure { .. }
+            | InputKind::ContextLoaded { .. }
+            | InputKind::ContextFailed { .. }
+            | InputKind::SegmentOpened { .. }
+            | InputKind::SegmentClosed { .. }
+            | InputKind::ModelRetrying { .. }
+            | InputKind::TimerFired { .. }
+            | InputKind::CallPrepared { .. }
+            | InputKind::ToolStarted { .. }
+            | InputKind::CleanedUp => {}
+        }
+    }
+
+    /// Ends every task, then every process, and waits for both (appendix B, steps 1 to 4).
+    async fn clean_up(&mut self) {
+        if let Some(model) = self.model.take() {
+            model.cancel();
+        }
+        self.tasks.shutdown().await;
+        self.running.clear();
+        self.prepared.clear();
+        if !self.keep_environment
+            && let Err(error) = self.env.cleanup().await
+        {
+            tracing::warn!(%error, "the environment could not be cleaned up");
+        }
+    }
+
+    fn show(&self) {
+        let state = self.machine.state();
+        let turns = self.machine.history().len();
+        self.shared.send_if_modified(|shared| {
+            let changed = shared.state != state
+                || shared.history.len() != turns
+                || shared.asking.len() != self.asking.len()
+                || !shared.asking.iter().all(|call| self.asking.contains_key(call));
+            if changed {
+                shared.state = state;
+                shared.history.extend_from_slice(self.machine.history().get(shared.history.len()..).unwrap_or(&[]));
+                shared.asking = self.asking.keys().cloned().collect();
+            }
+            changed
+        });
+    }
+}
+
+fn opened_segment(kind: &InputKind) -> Option<SegmentId> {
+    if let InputKind::SegmentOpened { segment, .. } = kind { Some(*segment) } else { None }
+}
+
+fn closed_segment(kind: &InputKind) -> Option<SegmentId> {
+    if let InputKind::SegmentClosed { segment, .. } = kind { Some(*segment) } else { None }
+}
+
+fn started_call(kind: &InputKind) -> Option<CallKey> {
+    if let InputKind::ToolStarted { call } = kind { Some(*call) } else { None }
+}
+
+/// Closes the log however the driver ends, so that no subscriber waits for ever.
+struct CloseOnDrop(Arc<EventLog>);
+
+impl Drop for CloseOnDrop {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

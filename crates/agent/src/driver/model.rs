@@ -1,0 +1,204 @@
+//! One call of the model: streamed, retried, cancellable.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::{FutureExt as _, StreamExt as _};
+use pintle_llm::{Client, Error, ErrorKind, Request, Response, RetryPolicy, StreamEvent, spread};
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+
+use super::{Driver, Report};
+use crate::id::{ModelCallId, SegmentId};
+use crate::turn::{InputKind, SegmentKind};
+
+impl Driver {
+    pub(super) fn call_model(&mut self, model_call: ModelCallId, request: Request) {
+        let cancel = CancellationToken::new();
+        self.model = Some(cancel.clone());
+        let reports = self.reports.clone();
+        let call = ModelCall {
+            client: self.client.clone(),
+            request: request.with_timeout(self.config.model_timeout.0),
+            streams: self.profile.supports_streaming,
+            policy: self.config.retry.0.clone(),
+            model_call,
+            segments: Segments {
+                reports: reports.clone(),
+                drawn: Arc::clone(&self.segments_drawn),
+                open: Vec::new(),
+                text: String::new(),
+            },
+        };
+        self.tasks.spawn(async move {
+            let ended = AssertUnwindSafe(call.run(cancel)).catch_unwind().await;
+            let kind = ended.unwrap_or_else(|_| {
+                let error = Error::new(ErrorKind::Configuration, "the provider adapter panicked");
+                InputKind::ModelFailed { model_call, error: error.info().clone(), partial: String::new() }
+            });
+            // Without a driver nobody waits for the answer.
+            let _ = reports.send(Report::Input(kind)).await;
+        });
+    }
+}
+
+struct ModelCall {
+    client: Client,
+    request: Request,
+    streams: bool,
+    policy: RetryPolicy,
+    model_call: ModelCallId,
+    segments: Segments,
+}
+
+impl ModelCall {
+    async fn run(mut self, cancel: CancellationToken) -> InputKind {
+        let model_call = self.model_call;
+        let result = tokio::select! {
+            biased;
+            () = cancel.cancelled() => Err(Error::new(ErrorKind::Abort, "the model call was cancelled")),
+            result = self.attempts() => result,
+        };
+        match result {
+            Ok(response) => InputKind::ModelReplied { model_call, response: Box::new(response) },
+            Err(error) => {
+                let partial = self.segments.interrupt().await;
+                InputKind::ModelFailed { model_call, error: error.info().clone(), partial }
+            }
+        }
+    }
+
+    /// Tries until an attempt succeeds or the policy says no more. No tool has started, so trying again is safe.
+    async fn attempts(&mut self) -> Result<Response, Error> {
+        let mut attempt = 0;
+        loop {
+            let error = match self.attempt().await {
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            let Some(delay) = self.policy.delay(attempt, &error, spread()) else { return Err(error) };
+            attempt += 1;
+            self.segments.interrupt().await;
+            self.tell_retry(attempt, delay, &error).await;
+            tokio::time::sleep(delay).await;
+        }
+    }
+
+    async fn tell_retry(&self, attempt: u32, delay: Duration, error: &Error) {
+        let kind = InputKind::ModelRetrying {
+            model_call: self.model_call,
+            attempt,
+            delay,
+            error: error.info().clone(),
+        };
+        self.segments.tell(kind).await;
+    }
+
+    async fn attempt(&mut self) -> Result<Response, Error> {
+        if !self.streams {
+            let response = self.client.complete(self.request.clone()).await?;
+            self.segments.whole(&response).await;
+            return Ok(response);
+        }
+        let mut events = self.client.stream(self.request.clone()).await?;
+        while let Some(event) = events.next().await {
+            if let StreamEvent::Finish { response, .. } = self.segments.follow(event?).await {
+                return Ok(*response);
+            }
+        }
+        Err(Error::new(ErrorKind::Stream, "the stream ended without its final event"))
+    }
+}
+
+/// The open stretches of text and reasoning of an answer.
+struct Segments {
+    reports: mpsc::Sender<Report>,
+    drawn: Arc<AtomicU64>,
+    open: Vec<Open>,
+    /// All visible text of the attempt.
+    text: String,
+}
+
+struct Open {
+    id: String,
+    segment: SegmentId,
+    kind: SegmentKind,
+    text: String,
+}
+
+impl Segments {
+    /// Tells the driver what an event means for the segments and gives it back.
+    async fn follow(&mut self, event: StreamEvent) -> StreamEvent {
+        match &event {
+            StreamEvent::TextStart { text_id } => self.begin(text_id, SegmentKind::Text).await,
+            StreamEvent::TextDelta { text_id, delta } => self.add(text_id, SegmentKind::Text, delta).await,
+            StreamEvent::TextEnd { text_id, .. } => self.end(text_id, SegmentKind::Text).await,
+            StreamEvent::ReasoningStart { reasoning_id } => self.begin(reasoning_id, SegmentKind::Reasoning).await,
+            StreamEvent::ReasoningDelta { reasoning_id, reasoning_delta } => {
+                self.add(reasoning_id, SegmentKind::Reasoning, reasoning_delta).await;
+            }
+            StreamEvent::ReasoningEnd { reasoning_id, .. } => self.end(reasoning_id, SegmentKind::Reasoning).await,
+            // Tool calls show when they run; the stream's own events may grow.
+            _ => {}
+        }
+        event
+    }
+
+    /// The segments of an answer that came whole.
+    async fn whole(&mut self, response: &Response) {
+        if let Some(reasoning) = response.reasoning() {
+            self.begin("0", SegmentKind::Reasoning).await;
+            self.add("0", SegmentKind::Reasoning, &reasoning).await;
+            self.end("0", SegmentKind::Reasoning).await;
+        }
+        let text = response.text();
+        if !text.is_empty() {
+            self.begin("1", SegmentKind::Text).await;
+            self.add("1", SegmentKind::Text, &text).await;
+            self.end("1", SegmentKind::Text).await;
+        }
+    }
+
+    async fn begin(&mut self, id: &str, kind: SegmentKind) {
+        let segment = SegmentId(self.drawn.fetch_add(1, Ordering::Relaxed));
+        self.open.push(Open { id: id.to_owned(), segment, kind, text: String::new() });
+        self.tell(InputKind::SegmentOpened { segment, kind }).await;
+    }
+
+    async fn add(&mut self, id: &str, kind: SegmentKind, delta: &str) {
+        let Some(open) = self.open.iter_mut().rev().find(|open| open.id == id && open.kind == kind) else { return };
+        open.text.push_str(delta);
+        let segment = open.segment;
+        if kind == SegmentKind::Text {
+            self.text.push_str(delta);
+        }
+        // The channel is the brake: a stream is read no faster than the driver follows.
+        let _ = self.reports.send(Report::Text { segment, delta: delta.to_owned() }).await;
+    }
+
+    async fn end(&mut self, id: &str, kind: SegmentKind) {
+        let Some(place) = self.open.iter().rposition(|open| open.id == id && open.kind == kind) else { return };
+        let open = self.open.remove(place);
+        self.close(open, false).await;
+    }
+
+    /// Ends what is open as interrupted, and gives the visible text of the attempt.
+    async fn interrupt(&mut self) -> String {
+        for open in std::mem::take(&mut self.open).into_iter().rev() {
+            self.close(open, true).await;
+        }
+        std::mem::take(&mut self.text)
+    }
+
+    async fn close(&self, open: Open, interrupted: bool) {
+        let Open { segment, kind, text, .. } = open;
+        self.tell(InputKind::SegmentClosed { segment, kind, text, interrupted }).await;
+    }
+
+    async fn tell(&self, kind: InputKind) {
+        // Without a driver nobody listens.
+        let _ = self.reports.send(Report::Input(kind)).await;
+    }
+}

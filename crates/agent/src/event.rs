@@ -1,0 +1,214 @@
+//! What a host sees (loop specification, section 2.9; design, section 4).
+
+use pintle_env::Output;
+use pintle_llm::{ErrorInfo, Fingerprint, FinishReason, Segment, Usage};
+use pintle_tools::{FileChange, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::id::SessionId;
+use crate::timestamp::Timestamp;
+use crate::turn::SessionState;
+
+/// One event of a session.
+///
+/// Serialised as the specification's record: `kind`, `timestamp`, `session_id` and `data`, with `seq` beside them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SessionEvent {
+    /// Counts up from 0 without gaps within a session. A delta carries the number of its start.
+    pub seq: u64,
+    /// Where a delta begins, in bytes of its segment; `None` for every other event.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offset: Option<u64>,
+    /// When.
+    pub timestamp: Timestamp,
+    /// In which session.
+    pub session_id: SessionId,
+    /// How deep the session stands below the first: 0 for a session that a host made.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub depth: u32,
+    /// The session that spawned this one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<SessionId>,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(depth: &u32) -> bool {
+    *depth == 0
+}
+
+/// What happened. Starts and ends pair; deltas concatenate to what the end carries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", content = "data", rename_all = "SCREAMING_SNAKE_CASE")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// The session was created. The first event.
+    SessionStart {
+        /// The provider that its requests go to.
+        provider: String,
+        /// The model.
+        model: String,
+        /// Where its tools run.
+        working_directory: String,
+    },
+    /// The session is closed. The last event.
+    SessionEnd {
+        /// Always closed; here because the specification says that the final state is part of it.
+        state: SessionState,
+    },
+    /// The user submitted input, or a follow-up's turn has come.
+    UserInput {
+        /// The text.
+        content: String,
+    },
+    /// The input is handled and every follow-up with it.
+    ProcessingEnd {
+        /// The state that the session is in now.
+        state: SessionState,
+    },
+    /// A request is about to be sent.
+    RequestPrepared {
+        /// The hash over everything that a provider may cache.
+        fingerprint: Fingerprint,
+        /// The number of messages, the system prompt included.
+        messages: usize,
+        /// The first segment that is not as in the request before, so that a cache miss can be explained.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        moved: Option<Segment>,
+    },
+    /// The model began to write text.
+    AssistantTextStart {},
+    /// More text.
+    AssistantTextDelta {
+        /// The text.
+        delta: String,
+    },
+    /// The model finished a stretch of text.
+    AssistantTextEnd {
+        /// All of it.
+        text: String,
+        /// Whether the stream died or was stopped here.
+        #[serde(default)]
+        interrupted: bool,
+    },
+    /// The model began to reason.
+    ReasoningStart {},
+    /// More reasoning.
+    ReasoningDelta {
+        /// The text.
+        delta: String,
+    },
+    /// The model finished a stretch of reasoning.
+    ReasoningEnd {
+        /// All of it that is readable.
+        text: String,
+        /// Whether the stream died or was stopped here.
+        #[serde(default)]
+        interrupted: bool,
+    },
+    /// An answer of the model is complete and part of the history.
+    ModelResponse {
+        /// The provider's id for it.
+        response_id: String,
+        /// The model that answered.
+        model: String,
+        /// Why it stopped.
+        finish_reason: FinishReason,
+        /// Tokens of this call.
+        usage: Usage,
+    },
+    /// A tool call began to run.
+    ToolCallStart {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// Its arguments.
+        arguments: Value,
+    },
+    /// More output of a running tool.
+    ToolCallOutputDelta {
+        /// The call.
+        call_id: String,
+        /// The text; bytes that are not UTF-8 are replaced.
+        delta: String,
+    },
+    /// A tool call ended.
+    ToolCallEnd {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// The whole output, not what the model gets of it.
+        output: Output,
+        /// The kind of failure, if it failed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        error: Option<ToolErrorKind>,
+        /// How long it ran, in milliseconds.
+        duration_ms: u64,
+        /// The files that it changed.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        changes: Vec<FileChange>,
+    },
+    /// A gate wants a person to decide on a call.
+    ApprovalRequested {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// Its arguments.
+        arguments: Value,
+        /// Why.
+        reason: String,
+    },
+    /// A person decided, or the time for it ran out.
+    ApprovalDecided {
+        /// The call.
+        call_id: String,
+        /// Whether it may run.
+        approved: bool,
+    },
+    /// A steering message entered the history.
+    SteeringInjected {
+        /// The text.
+        content: String,
+    },
+    /// A limit stopped the loop.
+    TurnLimit {
+        /// Tool rounds of this input, if that limit was met.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        round: Option<u64>,
+        /// Assistant turns of the session, if that limit was met.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        total_turns: Option<u64>,
+    },
+    /// The newest calls repeat.
+    LoopDetection {
+        /// What the model is told.
+        message: String,
+    },
+    /// The history was changed so that the next request is one that a provider accepts.
+    HistoryRepaired {
+        /// What was changed and why.
+        message: String,
+    },
+    /// Something that does not stop the turn: context usage, a retry, a cut answer.
+    Warning {
+        /// For a person.
+        message: String,
+    },
+    /// Something that stopped the turn.
+    Error {
+        /// What.
+        error: ErrorInfo,
+    },
+    /// A subscriber lagged and deltas were skipped; the segment's end carries the whole all the same.
+    Gap {
+        /// How much, in bytes.
+        skipped: u64,
+    },
+}

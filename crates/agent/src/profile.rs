@@ -1,0 +1,244 @@
+//! What a model family works best with: its tools, its prompt, its limits (loop specification, section 3).
+
+mod anthropic;
+mod compatible;
+mod gemini;
+mod openai;
+
+use std::sync::Arc;
+
+use pintle_llm::{Capability, Catalog, ToolDefinition};
+use pintle_tools::{DefinitionError, DynTool, ToolRegistry};
+use serde_json::{Map, Value};
+
+use crate::project_docs::ProjectDocs;
+use crate::prompt::{self, EnvironmentContext, PromptLayer};
+
+/// Tools, prompt, limits and request options for one model: plain data, so that a host can change any of it or bring
+/// its own (loop specification, section 3.2).
+///
+/// Reasoning effort is not here: a session puts it into each request, and the adapter into the dialect's own field.
+/// What a provider wants besides goes into `provider_options`, which is empty by default: beta headers as
+/// `{"anthropic": {"beta_headers": [..]}}`, safety settings and grounding as `{"gemini": {..}}`.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ProviderProfile {
+    /// `openai`, `anthropic`, `gemini`, `openai-compatible`, or a host's own name.
+    pub id: String,
+    /// The name under which the client knows the provider that requests go to; the same as `id` by default.
+    pub provider: String,
+    /// The provider's identifier of the model.
+    pub model: String,
+    /// The model's name for people; `None` if the catalog does not know the model.
+    pub display_name: Option<String>,
+    /// Until when its training data reaches, as its maker words it; `None` if unknown.
+    pub knowledge_cutoff: Option<String>,
+    /// The first layer of the system prompt, in Markdown.
+    pub base_instructions: String,
+    /// The tools, in the order in which the model sees them.
+    pub tool_registry: ToolRegistry,
+    /// The project documents that the prompt holds: names relative to a directory, the later with more precedence.
+    pub doc_files: Vec<String>,
+    /// Parameters that only one provider has, keyed by the provider's name, as in [`pintle_llm::Request`].
+    pub provider_options: Map<String, Value>,
+    /// Whether the model reasons before it answers.
+    pub supports_reasoning: bool,
+    /// Whether answers can be streamed.
+    pub supports_streaming: bool,
+    /// Whether the model makes several calls in one answer, which then run side by side.
+    pub supports_parallel_tool_calls: bool,
+    /// Input and output together, in tokens.
+    pub context_window_size: u64,
+    /// The most tokens that the model writes in one answer; `None` if unknown.
+    pub max_output_tokens: Option<u64>,
+}
+
+/// What is taken for granted of a model that the catalog does not know.
+struct UnknownModel {
+    context_window_size: u64,
+    supports_reasoning: bool,
+}
+
+impl ProviderProfile {
+    /// For OpenAI's models: `apply_patch` for edits (section 3.4).
+    #[must_use]
+    pub fn openai(model: impl Into<String>) -> Self {
+        openai::profile(model.into())
+    }
+
+    /// For Claude: `edit_file` for edits, and two minutes for a command (section 3.5).
+    #[must_use]
+    pub fn anthropic(model: impl Into<String>) -> Self {
+        anthropic::profile(model.into())
+    }
+
+    /// For Gemini: `edit_file` in Gemini's form, batch reading and directory listing (section 3.6).
+    #[must_use]
+    pub fn gemini(model: impl Into<String>) -> Self {
+        gemini::profile(model.into())
+    }
+
+    /// For local and other models behind Chat Completions: short instructions, one call at a time.
+    #[must_use]
+    pub fn openai_compatible(model: impl Into<String>) -> Self {
+        compatible::profile(model.into())
+    }
+
+    /// A profile of a host's own: no instructions, no tools, `AGENTS.md` only, streaming, one call at a time, a window
+    /// of 32,768 tokens where the catalog does not know better.
+    #[must_use]
+    pub fn new(id: impl Into<String>, model: impl Into<String>) -> Self {
+        let id = id.into();
+        let profile = Self {
+            provider: id.clone(),
+            id,
+            model: String::new(),
+            display_name: None,
+            knowledge_cutoff: None,
+            base_instructions: String::new(),
+            tool_registry: ToolRegistry::new(),
+            doc_files: vec!["AGENTS.md".to_owned()],
+            provider_options: Map::new(),
+            supports_reasoning: false,
+            supports_streaming: true,
+            supports_parallel_tool_calls: false,
+            context_window_size: 32_768,
+            max_output_tokens: None,
+        };
+        profile.with_model(model)
+    }
+
+    /// The best model of the shipped catalog that calls tools; `None` for a provider that it has no models of.
+    #[must_use]
+    pub fn default_model(id: &str) -> Option<&'static str> {
+        Catalog::built_in().latest(id, Some(Capability::Tools)).map(|model| model.id.as_str())
+    }
+
+    /// What the model is told of the tools.
+    #[must_use]
+    pub fn tools(&self) -> Vec<ToolDefinition> {
+        self.tool_registry.definitions()
+    }
+
+    /// The system prompt: the text of all [layers](Self::prompt_layers), with a blank line between two.
+    #[must_use]
+    pub fn build_system_prompt(
+        &self,
+        environment: &EnvironmentContext,
+        docs: &ProjectDocs,
+        user_instructions: Option<&str>,
+    ) -> String {
+        let layers = self.prompt_layers(environment, docs, user_instructions);
+        layers.into_iter().map(|layer| layer.text).collect::<Vec<_>>().join("\n\n")
+    }
+
+    /// The layers of the system prompt that have something to say, in order; the user's instructions are the last
+    /// (section 6.1). The same arguments give the same bytes.
+    #[must_use]
+    pub fn prompt_layers(
+        &self,
+        environment: &EnvironmentContext,
+        docs: &ProjectDocs,
+        user_instructions: Option<&str>,
+    ) -> Vec<PromptLayer> {
+        prompt::layers(self, environment, docs, user_instructions)
+    }
+
+    /// For another model, with what the shipped catalog knows of it; an alias becomes the model's identifier.
+    #[must_use]
+    pub fn with_model(mut self, model: impl Into<String>) -> Self {
+        self.model = model.into();
+        self.with_catalog(Catalog::built_in())
+    }
+
+    /// With what `catalog` knows of the model.
+    ///
+    /// For a model that it does not know, name, cutoff and output limit become unknown, and window and reasoning
+    /// become what is usual for the family; in a host's own profile these two stay.
+    #[must_use]
+    pub fn with_catalog(mut self, catalog: &Catalog) -> Self {
+        // An alias counts only where the entry's own provider serves the model: elsewhere it may be a model's name.
+        let known = catalog.get(&self.model).filter(|info| info.id == self.model || info.provider == self.id);
+        self.display_name = known.map(|info| info.display_name.clone());
+        self.knowledge_cutoff = known.and_then(|info| info.knowledge_cutoff.clone());
+        self.max_output_tokens = known.and_then(|info| info.max_output);
+        if let Some(info) = known {
+            self.context_window_size = info.context_window;
+            self.supports_reasoning = info.supports_reasoning;
+            self.model.clone_from(&info.id);
+        } else if let Some(usual) = usual_of(&self.id) {
+            self.context_window_size = usual.context_window_size;
+            self.supports_reasoning = usual.supports_reasoning;
+        }
+        self
+    }
+
+    /// With requests going to the provider that the client knows by this name.
+    #[must_use]
+    pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
+        self.provider = provider.into();
+        self
+    }
+
+    /// With other instructions in the first layer of the prompt.
+    #[must_use]
+    pub fn with_base_instructions(mut self, markdown: impl Into<String>) -> Self {
+        self.base_instructions = markdown.into();
+        self
+    }
+
+    /// With one more tool, or with this tool in the place of the one that has its name (section 3.7).
+    ///
+    /// # Errors
+    ///
+    /// A name or a schema that no provider would accept.
+    pub fn with_tool(mut self, tool: impl DynTool) -> Result<Self, DefinitionError> {
+        self.tool_registry.register(tool)?;
+        Ok(self)
+    }
+
+    /// Without the tool of this name.
+    #[must_use]
+    pub fn without_tool(mut self, name: &str) -> Self {
+        self.tool_registry.unregister(name);
+        self
+    }
+
+    /// With other project documents.
+    #[must_use]
+    pub fn with_doc_files<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.doc_files = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// With one provider's own parameters, in the place of those that were set for it.
+    #[must_use]
+    pub fn with_provider_options(mut self, provider: impl Into<String>, options: Value) -> Self {
+        self.provider_options.insert(provider.into(), options);
+        self
+    }
+}
+
+fn usual_of(id: &str) -> Option<UnknownModel> {
+    match id {
+        openai::ID => Some(openai::UNKNOWN_MODEL),
+        anthropic::ID => Some(anthropic::UNKNOWN_MODEL),
+        gemini::ID => Some(gemini::UNKNOWN_MODEL),
+        compatible::ID => Some(compatible::UNKNOWN_MODEL),
+        _ => None,
+    }
+}
+
+/// The tools of a family. Their definitions are constants, and a test registers every one of them.
+fn registry_of<const N: usize>(tools: [Arc<dyn DynTool>; N]) -> ToolRegistry {
+    let mut registry = ToolRegistry::new();
+    for tool in tools {
+        if let Err(error) = registry.register_shared(tool) {
+            tracing::error!(%error, "a built-in tool was left out");
+        }
+    }
+    registry
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,226 @@
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_env::{ExecutionEnvironment, LocalEnvironment};
+use pintle_llm::ToolCall;
+use pintle_tools::pipeline::{Preparation, execute, prepare};
+use pintle_tools::{Effect, ToolContext, ToolError, ToolOutput, TruncationLimits};
+use serde_json::json;
+
+use super::*;
+use crate::prompt::LayerKind;
+
+fn all() -> [ProviderProfile; 4] {
+    [
+        ProviderProfile::openai("m"),
+        ProviderProfile::anthropic("m"),
+        ProviderProfile::gemini("m"),
+        ProviderProfile::openai_compatible("m"),
+    ]
+}
+
+#[test]
+fn each_family_has_its_tools_and_documents() {
+    let rows: [(&str, &[&str], &[&str], bool); 4] = [
+        (
+            "openai",
+            &["read_file", "apply_patch", "write_file", "shell", "grep", "glob"],
+            &["AGENTS.md", ".codex/instructions.md"],
+            true,
+        ),
+        (
+            "anthropic",
+            &["read_file", "write_file", "edit_file", "shell", "grep", "glob"],
+            &["AGENTS.md", "CLAUDE.md"],
+            true,
+        ),
+        (
+            "gemini",
+            &["read_file", "read_many_files", "write_file", "edit_file", "shell", "grep", "glob", "list_dir"],
+            &["AGENTS.md", "GEMINI.md"],
+            true,
+        ),
+        (
+            "openai-compatible",
+            &["read_file", "write_file", "edit_file", "shell", "grep", "glob"],
+            &["AGENTS.md"],
+            false,
+        ),
+    ];
+    for (profile, (id, tools, doc_files, parallel)) in all().into_iter().zip(rows) {
+        assert_eq!((profile.id.as_str(), profile.provider.as_str()), (id, id));
+        assert_eq!(profile.tools().iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), tools, "{id}");
+        assert_eq!(profile.doc_files, doc_files, "{id}");
+        assert_eq!(profile.supports_parallel_tool_calls, parallel, "{id}");
+        assert!(profile.supports_streaming && profile.provider_options.is_empty(), "{id}");
+    }
+}
+
+#[test]
+fn each_prompt_speaks_of_the_tools_that_are_there() {
+    let mut every: Vec<String> = all().iter().flat_map(|p| p.tools()).map(|tool| tool.name).collect();
+    every.sort();
+    every.dedup();
+    for profile in all() {
+        let text = &profile.base_instructions;
+        // Tools of one family's own must not appear in another's text, where a model would call them.
+        for name in &every {
+            let named = text.contains(&format!("`{name}`")) || text.contains(&format!("## {name}"));
+            let named = named || (name == "glob" || name == "grep") && text.contains("## grep and glob");
+            assert_eq!(named, profile.tool_registry.get(name).is_some(), "{name} in {}", profile.id);
+        }
+        for file in &profile.doc_files {
+            let parent_covers = file.starts_with(".codex/");
+            assert!(parent_covers || text.contains(file.as_str()), "{file} in {}", profile.id);
+        }
+        assert!(text.len() < 9 * 1024, "{} has {} bytes", profile.id, text.len());
+        assert!(text.starts_with("You are a coding agent run by Pintle"), "{}", profile.id);
+    }
+}
+
+#[test]
+fn every_prompt_lists_its_tools_after_the_environment() {
+    let environment = EnvironmentContext::new("/p", "linux", "Linux 6.18.0", "2026-11-21");
+    for profile in all() {
+        let layers = profile.prompt_layers(&environment, &ProjectDocs::default(), None);
+        let kinds: Vec<LayerKind> = layers.iter().map(|layer| layer.kind).collect();
+        assert_eq!(kinds, [LayerKind::BaseInstructions, LayerKind::Environment, LayerKind::Tools]);
+        let names = profile.tools().into_iter().map(|tool| format!("- `{}`: ", tool.name));
+        let listed = layers[2].text.lines().filter(|line| line.starts_with("- `"));
+        assert!(names.eq(listed.map(|line| line[..line.find(": ").unwrap() + 2].to_owned())), "{}", profile.id);
+    }
+}
+
+#[test]
+fn facts_come_from_the_catalog() {
+    for id in ["openai", "anthropic", "gemini"] {
+        let best = ProviderProfile::default_model(id).unwrap();
+        let info = Catalog::built_in().get(best).unwrap();
+        let profile = match id {
+            "openai" => ProviderProfile::openai(best),
+            "anthropic" => ProviderProfile::anthropic(best),
+            _ => ProviderProfile::gemini(best),
+        };
+        assert_eq!(profile.display_name.as_ref(), Some(&info.display_name));
+        assert_eq!(profile.knowledge_cutoff, info.knowledge_cutoff);
+        assert_eq!(profile.context_window_size, info.context_window);
+        assert_eq!(profile.max_output_tokens, info.max_output);
+        assert_eq!(profile.supports_reasoning, info.supports_reasoning);
+        assert!(info.supports_tools);
+    }
+    assert_eq!(ProviderProfile::default_model("openai-compatible"), None);
+}
+
+#[test]
+fn another_model_brings_its_own_facts() {
+    let profile = ProviderProfile::anthropic("opus");
+    assert_eq!(profile.model, "claude-opus-4-6", "an alias becomes the identifier");
+    let unknown = profile.with_model("claude-next");
+    assert_eq!(unknown.model, "claude-next");
+    assert_eq!((unknown.display_name.as_ref(), unknown.max_output_tokens), (None, None));
+    assert_eq!((unknown.context_window_size, unknown.supports_reasoning), (200_000, true));
+
+    let served_elsewhere = ProviderProfile::openai_compatible("claude-sonnet-4-5");
+    assert_eq!(served_elsewhere.display_name.as_deref(), Some("Claude Sonnet 4.5"));
+    let alias_elsewhere = ProviderProfile::openai_compatible("sonnet");
+    assert_eq!((alias_elsewhere.model.as_str(), alias_elsewhere.context_window_size), ("sonnet", 32_768));
+
+    let entry = r#"[{"id": "local", "provider": "openai-compatible", "display_name": "Local", "context_window": 8192,
+        "supports_tools": true, "supports_vision": false, "supports_reasoning": true, "max_output": 4096}]"#;
+    let local =
+        ProviderProfile::openai_compatible("local").with_catalog(&Catalog::from_json(entry).unwrap());
+    assert_eq!((local.context_window_size, local.max_output_tokens), (8192, Some(4096)));
+    assert!(local.supports_reasoning);
+}
+
+#[test]
+fn a_hosts_own_profile_is_data() {
+    let mut profile = ProviderProfile::new("house", "m")
+        .with_provider("gateway")
+        .with_doc_files(["HOUSE.md"])
+        .with_provider_options("anthropic", json!({"beta_headers": ["context-1m-2025-08-07"]}))
+        .with_base_instructions("Be careful.");
+    profile.context_window_size = 10_000;
+    let profile = profile.with_model("m2");
+    assert_eq!((profile.id.as_str(), profile.provider.as_str()), ("house", "gateway"));
+    assert_eq!((profile.model.as_str(), profile.context_window_size), ("m2", 10_000));
+    assert_eq!(profile.doc_files, ["HOUSE.md"]);
+    assert_eq!(profile.provider_options["anthropic"]["beta_headers"][0], "context-1m-2025-08-07");
+    assert!(profile.tools().is_empty());
+}
+
+/// Takes the place of the shell.
+#[derive(Debug)]
+struct OwnShell;
+
+#[async_trait]
+impl DynTool for OwnShell {
+    fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
+        let parameters = json!({"type": "object", "properties": {"line": {"type": "string"}}});
+        ToolDefinition::new("shell", "Runs in our sandbox.", parameters)
+            .map_err(|source| DefinitionError::refused("shell", source))
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    async fn call_json(&self, arguments: Value, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::new(format!("sandboxed {}", arguments["line"])))
+    }
+}
+
+/// Calls a tool of the profile in `directory`.
+async fn call(profile: &ProviderProfile, directory: &Path, name: &str, arguments: Value) -> String {
+    let env: Arc<dyn ExecutionEnvironment> = Arc::new(LocalEnvironment::builder(directory).build().unwrap());
+    let call = ToolCall::new("c1", name, arguments);
+    match prepare(&profile.tool_registry, &[], env.as_ref(), &call).await {
+        Preparation::Ready(call) => {
+            let cx = ToolContext::new(env, "c1");
+            let execution = execute(&call, &cx, &TruncationLimits::default()).await;
+            assert_eq!(execution.error, None, "{:?}", execution.result);
+            execution.output.to_text_lossy().unwrap()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_custom_tool_takes_the_place_of_its_name() {
+    let before: Vec<String> = ProviderProfile::openai("m").tools().into_iter().map(|tool| tool.name).collect();
+    let profile = ProviderProfile::openai("m").with_tool(OwnShell).unwrap();
+    let after: Vec<String> = profile.tools().into_iter().map(|tool| tool.name).collect();
+    assert_eq!(before, after, "same names, same order");
+    let environment = EnvironmentContext::new("/p", "linux", "Linux 6.18.0", "2026-11-21");
+    let prompt = profile.build_system_prompt(&environment, &ProjectDocs::default(), None);
+    assert!(prompt.contains("- `shell`: Runs in our sandbox.\n"), "{prompt}");
+    let directory = tempfile::tempdir().unwrap();
+    assert_eq!(call(&profile, directory.path(), "shell", json!({"line": "ls"})).await, "sandboxed \"ls\"");
+    assert!(ProviderProfile::openai("m").without_tool("shell").tool_registry.get("shell").is_none());
+}
+
+#[tokio::test]
+async fn the_patch_that_the_prompt_shows_applies() {
+    let profile = ProviderProfile::openai("m");
+    let text = &profile.base_instructions;
+    let start = text.find("*** Begin Patch\n").unwrap();
+    let patch = &text[start..start + text[start..].find("\n```").unwrap()];
+    let directory = tempfile::tempdir().unwrap();
+    let env = LocalEnvironment::builder(directory.path()).build().unwrap();
+    let server = "impl Server {\n    pub fn accept(&mut self, request: Request) -> Result<usize, Error> {\n        \
+        self.queue.push(request);\n        Ok(0)\n    }\n}\n";
+    for (name, content) in [
+        ("src/server.rs", server),
+        ("src/old_name.rs", "//! The old name.\n"),
+        ("src/unused.rs", "//! Unused.\n"),
+    ] {
+        env.write_file(Path::new(name), content).await.unwrap();
+    }
+    call(&profile, directory.path(), "apply_patch", json!({"patch": patch})).await;
+    let read = async |name: &str| env.read_file(Path::new(name), None, None).await.ok();
+    assert!(read("src/server.rs").await.unwrap().contains("Ok(self.queue.len())"));
+    assert_eq!(read("src/new_name.rs").await.as_deref(), Some("//! The new name.\n"));
+    assert!(read("docs/limits.md").await.is_some());
+    assert_eq!((read("src/unused.rs").await, read("src/old_name.rs").await), (None, None));
+}

@@ -1,0 +1,184 @@
+use pintle_env::LocalEnvironment;
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::profile::ProviderProfile;
+
+/// A project whose working directory is `src/deep`.
+struct Project {
+    root: TempDir,
+    env: LocalEnvironment,
+}
+
+impl Project {
+    async fn with(files: &[(&str, &[u8])]) -> Self {
+        let root = tempfile::tempdir().unwrap();
+        let env = LocalEnvironment::builder(root.path().join("src/deep")).build().unwrap();
+        let project = Self { root, env };
+        for (name, bytes) in files {
+            project.env.write(&project.root.path().join(name), bytes).await.unwrap();
+        }
+        project
+    }
+
+    async fn discover(&self, names: &[&str]) -> ProjectDocs {
+        let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+        ProjectDocs::discover(&self.env, Some(self.root.path()), &names).await
+    }
+
+    /// Paths relative to the root, with text and mark.
+    fn shown(&self, docs: &ProjectDocs) -> Vec<(String, String, bool)> {
+        let root = format!("{}/", self.root.path().display());
+        let relative = |path: &str| path.strip_prefix(&root).expect("the path is absolute").to_owned();
+        let show = |doc: &ProjectDoc| (relative(&doc.path), doc.content.clone(), doc.truncated);
+        docs.documents.iter().map(show).collect()
+    }
+
+    async fn contents(&self, names: &[&str]) -> Vec<String> {
+        self.discover(names).await.documents.into_iter().map(|doc| doc.content).collect()
+    }
+}
+
+#[tokio::test]
+async fn each_profile_reads_its_own_files_root_first() {
+    let project = Project::with(&[
+        ("AGENTS.md", b"root agents\n"),
+        ("CLAUDE.md", b"root claude\n"),
+        ("GEMINI.md", b"root gemini\n"),
+        (".codex/instructions.md", b"root codex\n"),
+        ("src/AGENTS.md", b"src agents\n"),
+        ("src/deep/AGENTS.md", b"deep agents\n"),
+        ("src/deep/CLAUDE.md", b"deep claude\n"),
+        ("src/deep/below/AGENTS.md", b"not on the way\n"),
+        ("src/beside/AGENTS.md", b"not on the way\n"),
+    ])
+    .await;
+    for (profile, expected) in [
+        (
+            ProviderProfile::openai("m"),
+            ["root agents", "root codex", "src agents", "deep agents"].as_slice(),
+        ),
+        (
+            ProviderProfile::anthropic("m"),
+            &["root agents", "root claude", "src agents", "deep agents", "deep claude"],
+        ),
+        (ProviderProfile::gemini("m"), &["root agents", "root gemini", "src agents", "deep agents"]),
+        (ProviderProfile::openai_compatible("m"), &["root agents", "src agents", "deep agents"]),
+    ] {
+        let names: Vec<&str> = profile.doc_files.iter().map(String::as_str).collect();
+        assert_eq!(project.contents(&names).await, expected, "{}", profile.id);
+    }
+    let docs = project.discover(&["AGENTS.md"]).await;
+    assert_eq!(project.shown(&docs)[2], ("src/deep/AGENTS.md".into(), "deep agents".into(), false));
+    assert!(!docs.truncated);
+}
+
+#[tokio::test]
+async fn without_a_root_only_the_working_directory_counts() {
+    let project = Project::with(&[("AGENTS.md", b"above"), ("src/deep/AGENTS.md", b"here")]).await;
+    let names = ["AGENTS.md".to_owned()];
+    let docs = ProjectDocs::discover(&project.env, None, &names).await;
+    assert_eq!(project.shown(&docs), [("src/deep/AGENTS.md".into(), "here".into(), false)]);
+}
+
+#[tokio::test]
+async fn a_root_of_another_name_is_read_before_the_working_directory() {
+    let project = Project::with(&[("src/AGENTS.md", b"between"), ("src/deep/AGENTS.md", b"here")]).await;
+    let elsewhere = Project::with(&[("AGENTS.md", b"root")]).await;
+    let names = ["AGENTS.md".to_owned()];
+    let docs = ProjectDocs::discover(&project.env, Some(elsewhere.root.path()), &names).await;
+    let contents: Vec<_> = docs.documents.iter().map(|doc| doc.content.as_str()).collect();
+    assert_eq!(contents, ["root", "here"]);
+}
+
+#[tokio::test]
+async fn what_is_no_document_is_left_out() {
+    let project = Project::with(&[
+        ("AGENTS.md/inside.txt", b"AGENTS.md is a directory here"),
+        ("CLAUDE.md", b"text\0binary"),
+        ("GEMINI.md", b" \n\n\t"),
+        ("src/AGENTS.md", b"\xef\xbb\xbf\r\n  indented\r\nlast  \n\n"),
+        ("src/CLAUDE.md", b"caf\xe9"),
+        ("src/deep/AGENTS.md", b"twice"),
+        ("src/deep/CLAUDE.md", b"twice\n"),
+    ])
+    .await;
+    let link = project.root.path().join("LOOP.md");
+    std::os::unix::fs::symlink(&link, &link).unwrap();
+    let docs = project.discover(&["AGENTS.md", "CLAUDE.md", "GEMINI.md", "LOOP.md"]).await;
+    assert_eq!(
+        project.shown(&docs),
+        [
+            ("src/AGENTS.md".into(), "  indented\r\nlast".into(), false),
+            ("src/CLAUDE.md".into(), "caf\u{fffd}".into(), false),
+            ("src/deep/AGENTS.md".into(), "twice".into(), false),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_nearest_is_kept_and_the_root_is_cut() {
+    const KIB: usize = 1024;
+    // Sizes of the root's file, the one between and the nearest, and what is kept of each.
+    for (sizes, kept, truncated) in [
+        ([32 * KIB, 0, 0], [32 * KIB, 0, 0], [false, false, false]),
+        ([32 * KIB + 1, 0, 0], [32 * KIB, 0, 0], [true, false, false]),
+        ([1 << 20, 0, 0], [32 * KIB, 0, 0], [true, false, false]),
+        ([20 * KIB, 0, 12 * KIB], [20 * KIB, 0, 12 * KIB], [false, false, false]),
+        ([20 * KIB, 5 * KIB, 10 * KIB], [17 * KIB, 5 * KIB, 10 * KIB], [true, false, false]),
+        ([KIB, 30 * KIB, 10 * KIB], [0, 22 * KIB, 10 * KIB], [true, true, false]),
+        ([KIB, 0, 32 * KIB], [0, 0, 32 * KIB], [true, false, false]),
+    ] {
+        let texts = sizes.map(|size| vec![b'x'; size]);
+        let project = Project::with(&[
+            ("AGENTS.md", &texts[0]),
+            ("src/AGENTS.md", &texts[1]),
+            ("src/deep/AGENTS.md", &texts[2]),
+        ])
+        .await;
+        let docs = project.discover(&["AGENTS.md"]).await;
+        let present: Vec<usize> = (0..3).filter(|place| sizes[*place] > 0).collect();
+        let found: Vec<_> = docs.documents.iter().map(|doc| (doc.content.len(), doc.truncated)).collect();
+        let expected: Vec<_> = present.iter().map(|place| (kept[*place], truncated[*place])).collect();
+        assert_eq!(found, expected, "{sizes:?}");
+        assert_eq!(docs.truncated, truncated.contains(&true), "{sizes:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_cut_never_splits_a_character() {
+    for start in 0..4 {
+        let text = format!("{}{}", "a".repeat(start), "😀".repeat(PROJECT_DOC_BUDGET / 4 + 10));
+        let project = Project::with(&[("AGENTS.md", text.as_bytes())]).await;
+        let content = project.contents(&["AGENTS.md"]).await.remove(0);
+        assert!(text.starts_with(&content), "only the end is missing");
+        assert!((PROJECT_DOC_BUDGET - 3..=PROJECT_DOC_BUDGET).contains(&content.len()), "{}", content.len());
+    }
+}
+
+#[test]
+fn documents_survive_a_recording() {
+    let docs = ProjectDocs::new(vec![
+        ProjectDoc::new("/p/AGENTS.md", "root").with_truncated(true),
+        ProjectDoc::new("/p/a/AGENTS.md", "near"),
+    ]);
+    assert!(docs.truncated);
+    let recorded = serde_json::to_string(&docs).unwrap();
+    assert_eq!(serde_json::from_str::<ProjectDocs>(&recorded).unwrap(), docs);
+}
+
+proptest! {
+    #[test]
+    fn the_budget_holds_and_nothing_is_invented(texts in prop::collection::vec("[aé€😀]{0,30}", 0..6), room in 0usize..100) {
+        let mut left = room;
+        let cut: Vec<ProjectDoc> =
+            texts.iter().map(|text| ProjectDoc::new("p", text.as_str()).cut_to(&mut left)).collect();
+        let kept: usize = cut.iter().map(|doc| doc.content.len()).sum();
+        prop_assert_eq!(kept + left, room);
+        for (doc, text) in cut.iter().zip(&texts) {
+            prop_assert!(text.starts_with(&doc.content));
+            prop_assert_eq!(doc.truncated, doc.content.len() < text.len());
+        }
+    }
+}

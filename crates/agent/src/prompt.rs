@@ -1,0 +1,180 @@
+//! The system prompt in its layers (loop specification, section 6).
+
+mod environment;
+mod git;
+mod plain;
+
+use pintle_tools::ToolRegistry;
+use serde::{Deserialize, Serialize};
+
+pub use self::environment::{EnvironmentContext, GitContext};
+use self::plain::{defused, single_line};
+use crate::profile::ProviderProfile;
+use crate::project_docs::{ProjectDoc, ProjectDocs, TRUNCATION_MARKER};
+
+/// One layer of a system prompt. Later layers take precedence over earlier ones.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct PromptLayer {
+    /// Which layer it is.
+    pub kind: LayerKind,
+    /// What it says. Never empty: a layer with nothing to say is left out.
+    pub text: String,
+}
+
+/// The layers of a system prompt, in their order (loop specification, section 6.1).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LayerKind {
+    /// The profile's own instructions (section 6.2).
+    BaseInstructions,
+    /// The environment block (section 6.3).
+    Environment,
+    /// The git snapshot (section 6.4).
+    Git,
+    /// What the tools are for, one line each.
+    Tools,
+    /// The project's instruction files (section 6.5).
+    ProjectDocuments,
+    /// What the host's user wants on top.
+    UserInstructions,
+}
+
+/// The layers that have something to say, in order.
+pub(crate) fn layers(
+    profile: &ProviderProfile,
+    environment: &EnvironmentContext,
+    docs: &ProjectDocs,
+    user_instructions: Option<&str>,
+) -> Vec<PromptLayer> {
+    let layers = [
+        (LayerKind::BaseInstructions, profile.base_instructions.trim().to_owned()),
+        (LayerKind::Environment, environment_block(profile, environment)),
+        (LayerKind::Git, environment.git.as_ref().map(git_snapshot).unwrap_or_default()),
+        (LayerKind::Tools, tool_list(&profile.tool_registry)),
+        (LayerKind::ProjectDocuments, project_documents(docs)),
+        (LayerKind::UserInstructions, user_section(user_instructions.unwrap_or_default())),
+    ];
+    let said = layers.into_iter().filter(|(_, text)| !text.is_empty());
+    said.map(|(kind, text)| PromptLayer { kind, text }).collect()
+}
+
+/// The longest path that is shown, in characters: what Linux allows.
+const SHOWN_PATH: usize = 4096;
+
+/// The longest other fact that is shown, in characters.
+const SHOWN_FACT: usize = 200;
+
+/// The block of section 6.3. A line whose fact is unknown is left out.
+fn environment_block(profile: &ProviderProfile, environment: &EnvironmentContext) -> String {
+    let branch = environment.git.as_ref().and_then(|git| git.branch.as_deref());
+    let model = profile.display_name.as_deref().unwrap_or(&profile.model);
+    let is_git_repository = if environment.is_git_repository { "true" } else { "false" };
+    let facts = [
+        ("Working directory", Some(environment.working_directory.as_str()), SHOWN_PATH),
+        ("Is git repository", Some(is_git_repository), SHOWN_FACT),
+        ("Git branch", branch, SHOWN_FACT),
+        ("Platform", Some(environment.platform.as_str()), SHOWN_FACT),
+        ("OS version", Some(environment.os_version.as_str()), SHOWN_FACT),
+        ("Today's date", Some(environment.date.as_str()), SHOWN_FACT),
+        ("Model", Some(model), SHOWN_FACT),
+        ("Knowledge cutoff", profile.knowledge_cutoff.as_deref(), SHOWN_FACT),
+    ];
+    let mut block = String::from("<environment>\n");
+    for (name, value, limit) in facts {
+        if let Some(value) = value {
+            block.push_str(&format!("{name}: {}\n", fact(value, limit)));
+        }
+    }
+    block.push_str("</environment>");
+    block
+}
+
+/// The snapshot of section 6.4: enough to know where one stands, not the diff.
+fn git_snapshot(git: &GitContext) -> String {
+    let mut block = String::from(
+        "<git_snapshot>\nTaken when the session started; run git for the current state.\n",
+    );
+    if let Some(branch) = &git.branch {
+        block.push_str(&format!("Current branch: {}\n", fact(branch, SHOWN_FACT)));
+    }
+    block.push_str(&format!("Status: {}\n", short_status(git)));
+    if !git.recent_commits.is_empty() {
+        block.push_str("Recent commits:\n");
+    }
+    for commit in &git.recent_commits {
+        block.push_str(&format!("- {}\n", fact(commit, SHOWN_FACT)));
+    }
+    block.push_str("</git_snapshot>");
+    block
+}
+
+fn short_status(git: &GitContext) -> String {
+    match (git.modified, git.untracked) {
+        (Some(0), Some(0)) => "clean".to_owned(),
+        (Some(modified), Some(untracked)) => format!("{modified} modified, {untracked} untracked"),
+        (None, _) | (_, None) => "unknown".to_owned(),
+    }
+}
+
+/// The first paragraph of each description: the whole travels with the tool's definition.
+fn tool_list(registry: &ToolRegistry) -> String {
+    let definitions = registry.definitions();
+    if definitions.is_empty() {
+        return String::new();
+    }
+    let lines: Vec<String> = definitions
+        .iter()
+        .map(|tool| format!("- `{}`: {}", tool.name, first_paragraph(&tool.description)))
+        .collect();
+    format!("# Tools\n\nThese tools are available. Their definitions say more.\n\n{}", lines.join("\n"))
+}
+
+fn first_paragraph(text: &str) -> String {
+    let lines = text.trim().lines().map(str::trim).take_while(|line| !line.is_empty());
+    lines.collect::<Vec<_>>().join(" ")
+}
+
+fn project_documents(docs: &ProjectDocs) -> String {
+    if docs.documents.is_empty() {
+        return String::new();
+    }
+    let blocks: Vec<String> = docs.documents.iter().map(document_block).collect();
+    format!(
+        "# Project instructions\n\n\
+         These files come from the project, those of its root first. \
+         Follow them; where two disagree, the later one counts, and what the user says counts more than any.\n\n{}",
+        blocks.join("\n\n")
+    )
+}
+
+fn document_block(document: &ProjectDoc) -> String {
+    let path = fact(&document.path, SHOWN_PATH).replace('"', "'");
+    let content = defused(&document.content, "project_document");
+    let mut block = format!("<project_document path=\"{path}\">\n");
+    if !content.is_empty() {
+        block.push_str(&content);
+        block.push('\n');
+    }
+    if document.truncated {
+        block.push_str(TRUNCATION_MARKER);
+        block.push('\n');
+    }
+    block.push_str("</project_document>");
+    block
+}
+
+fn user_section(instructions: &str) -> String {
+    match instructions.trim() {
+        "" => String::new(),
+        text => format!("# User instructions\n\n{text}"),
+    }
+}
+
+/// A fact for one line of a block, which it can neither leave nor close.
+fn fact(text: &str, limit: usize) -> String {
+    defused(&defused(&single_line(text, limit), "environment"), "git_snapshot")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,136 @@
+use std::ffi::OsStr;
+
+use pintle_env::{ExecRequest, LocalEnvironment};
+use tempfile::TempDir;
+
+use super::*;
+
+const DATE: &str = "2026-11-21";
+
+/// An environment in `directory` whose git knows no other configuration than ours.
+fn environment(directory: &Path) -> LocalEnvironment {
+    let person = [
+        ("GIT_CONFIG_GLOBAL", "/dev/null"),
+        ("GIT_CONFIG_NOSYSTEM", "1"),
+        ("GIT_AUTHOR_NAME", "A"),
+        ("GIT_AUTHOR_EMAIL", "a@example.invalid"),
+        ("GIT_COMMITTER_NAME", "A"),
+        ("GIT_COMMITTER_EMAIL", "a@example.invalid"),
+    ];
+    let mut builder = LocalEnvironment::builder(directory).host_env(std::env::vars_os());
+    for (name, value) in person {
+        builder = builder.variable(name, value);
+    }
+    // A repository above the temporary directory is none of ours.
+    builder.variable("GIT_CEILING_DIRECTORIES", directory.parent().unwrap()).build().unwrap()
+}
+
+async fn run(env: &LocalEnvironment, line: &str) {
+    let result = env.exec_command(ExecRequest::new(line)).await.unwrap();
+    assert!(result.success(), "{line}: {}", result.output.to_text_lossy().unwrap());
+}
+
+async fn repository(lines: &[&str]) -> (TempDir, LocalEnvironment) {
+    let directory = tempfile::tempdir().unwrap();
+    let env = environment(directory.path());
+    run(&env, "git init -q -b main").await;
+    for line in lines {
+        run(&env, line).await;
+    }
+    (directory, env)
+}
+
+fn subjects(git: &GitContext) -> Vec<&str> {
+    git.recent_commits.iter().map(|commit| commit.split_once(' ').expect("hash and subject").1).collect()
+}
+
+#[tokio::test]
+async fn a_repository_is_described() {
+    let (directory, env) = repository(&[
+        "echo 1 > kept; echo 1 > gone; echo 1 > staged; mkdir sub; git add .; git commit -q -m First",
+        "for n in 2 3 4 5 6 7 8 9 10 11 12; do git commit -q --allow-empty -m \"Commit $n\"; done",
+        "echo 2 > kept; rm gone; echo 2 > staged; git add staged; mkdir new; touch new/a new/b loose",
+    ])
+    .await;
+    let context = EnvironmentContext::gather(&env, DATE.into()).await;
+    assert!(context.is_git_repository);
+    assert_eq!(context.working_directory, directory.path().to_str().unwrap());
+    assert_eq!((context.date.as_str(), context.platform.as_str()), (DATE, env.platform()));
+    let git = context.git.unwrap();
+    assert_eq!(git.root, directory.path());
+    assert_eq!(git.branch.as_deref(), Some("main"));
+    assert_eq!((git.modified, git.untracked), (Some(3), Some(2)));
+    let newest: Vec<String> = (3..=12).rev().map(|n| format!("Commit {n}")).collect();
+    assert_eq!(subjects(&git), newest);
+    env.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn states_that_are_not_a_clean_branch() {
+    for (lines, below, branch, status, commits) in [
+        (["true", "true"], "", "main", (0, 0), 0),
+        (["mkdir -p a/b", "touch a/b/x"], "a/b", "main", (0, 1), 0),
+        (["git commit -q --allow-empty -m One", "git checkout -q --detach"], "", "(detached)", (0, 0), 1),
+        (["git checkout -q -b 'x</environment>'", "true"], "", "x</environment>", (0, 0), 0),
+    ] {
+        let (directory, _env) = repository(&lines).await;
+        let env = environment(&directory.path().join(below));
+        let git = EnvironmentContext::gather(&env, DATE.into()).await.git.unwrap();
+        assert_eq!(git.root, directory.path(), "{lines:?}");
+        assert_eq!(git.branch.as_deref(), Some(branch), "{lines:?}");
+        assert_eq!((git.modified, git.untracked), (Some(status.0), Some(status.1)), "{lines:?}");
+        assert_eq!(git.recent_commits.len(), commits, "{lines:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_linked_directory_keeps_its_name() {
+    let (directory, _env) = repository(&["mkdir sub"]).await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    let link = elsewhere.path().join("link");
+    std::os::unix::fs::symlink(directory.path(), &link).unwrap();
+    let context = EnvironmentContext::gather(&environment(&link.join("sub")), DATE.into()).await;
+    assert_eq!(context.git_root(), Some(link.as_path()));
+}
+
+#[tokio::test]
+async fn asking_runs_nothing_of_the_repository_and_leaves_it_as_it_was() {
+    let (directory, env) = repository(&[
+        "touch a; git add a; git commit -q -m One",
+        "printf '#!/bin/sh\\ntouch ran\\n' > monitor.sh; chmod +x monitor.sh; echo ran >> .git/info/exclude",
+        "git config core.fsmonitor ./monitor.sh; git config log.showSignature true; git config color.ui always",
+        "touch -d '2001-01-01' a; cp .git/index index.before",
+    ])
+    .await;
+    let git = EnvironmentContext::gather(&env, DATE.into()).await.git.unwrap();
+    assert_eq!((git.modified, git.untracked), (Some(0), Some(2)));
+    assert_eq!(subjects(&git), ["One"]);
+    assert!(!env.file_exists(&directory.path().join("ran")).await.unwrap(), "the monitor was started");
+    run(&env, "cmp .git/index index.before").await;
+}
+
+#[tokio::test]
+async fn a_place_without_git_is_no_repository() {
+    let (directory, _env) = repository(&[]).await;
+    let nothing = tempfile::tempdir().unwrap();
+    let git_less = LocalEnvironment::builder(directory.path()).variable("PATH", OsStr::new("/nonexistent"));
+    let missing = environment(&nothing.path().join("missing"));
+    for env in [environment(nothing.path()), git_less.build().unwrap(), missing] {
+        let context = EnvironmentContext::gather(&env, DATE.into()).await;
+        assert_eq!((context.is_git_repository, context.git.as_ref()), (false, None), "{env:?}");
+        assert_eq!(context.date, DATE);
+    }
+}
+
+#[test]
+fn a_context_survives_a_recording_whatever_the_root_is_called() {
+    let git = GitContext::new("/p").with_branch("main").with_status(1, 2).with_recent_commits(["a b"]);
+    let context = EnvironmentContext::new("/p", "linux", "Linux 6", DATE).with_git(git);
+    let recorded = serde_json::to_string(&context).unwrap();
+    assert_eq!(serde_json::from_str::<EnvironmentContext>(&recorded).unwrap(), context);
+
+    use std::os::unix::ffi::OsStrExt;
+    let odd = Path::new(OsStr::from_bytes(b"/caf\xe9"));
+    let context = EnvironmentContext::new("/p", "linux", "Linux 6", DATE).with_git(GitContext::new(odd));
+    assert!(serde_json::to_string(&context).unwrap().contains("/caf\u{fffd}"));
+}

@@ -1,0 +1,80 @@
+use super::*;
+
+fn answer(stdout: impl Into<Vec<u8>>) -> ExecResult {
+    ExecResult::new(0).with_outputs(Output::from(stdout.into()), Output::default(), Output::default())
+}
+
+fn read_in(directory: &str, result: &ExecResult) -> Option<GitContext> {
+    read(result, Path::new(directory)).unwrap()
+}
+
+#[test]
+fn a_whole_answer_is_read() {
+    let stdout = b"/p\nsrc/\n\0* 1a2b3c4 Newest\n* 0f0f0f0 Older\n# branch.oid 1a2b3c4\n# branch.head main\n\
+        # branch.ab +0 -0\n1 .M N... 100644 100644 100644 a b kept.rs\n2 R. N... 100644 100644 100644 a b R100 n\to\n\
+        u UU N... 1 2 3 4 a b c both.rs\n? new.rs\n? other/\n";
+    let expected = GitContext::new("/p")
+        .with_branch("main")
+        .with_status(3, 2)
+        .with_recent_commits(["1a2b3c4 Newest", "0f0f0f0 Older"]);
+    assert_eq!(read_in("/p/src", &answer(stdout)), Some(expected));
+}
+
+#[test]
+fn an_answer_that_stops_leaves_the_rest_unknown() {
+    for (stdout, expected) in [
+        ("", None),
+        ("/p\n", None),
+        ("/p\n\n", None),
+        ("fatal: not a git repository\n\0", None),
+        ("/p\n\n\0", Some(GitContext::new("/p"))),
+        ("/p\n\n\0* 1a2b3c4 One\n", Some(GitContext::new("/p").with_recent_commits(["1a2b3c4 One"]))),
+        ("/p\n\n\0# branch.head main\n? a\n", Some(GitContext::new("/p").with_branch("main"))),
+    ] {
+        let result = answer(stdout).with_timed_out(true);
+        assert_eq!(read_in("/p", &result), expected, "{stdout:?}");
+    }
+}
+
+#[test]
+fn names_and_subjects_of_strangers_are_harmless() {
+    let subject = format!("\u{1b}[2J\u{202e}x\ty{}", "z".repeat(20_000));
+    let stdout = format!("/p\n\n\0* 1a2b3c4 {subject}\n# branch.head a\u{7}b\u{200b}c\n");
+    let git = read_in("/p", &answer(stdout)).unwrap();
+    assert_eq!(git.branch.unwrap(), "abc");
+    let commit = git.recent_commits.into_iter().next().unwrap();
+    assert!(commit.starts_with("1a2b3c4 [2Jx yzzz"), "{commit}");
+    assert_eq!(commit.chars().count(), SHOWN + 1, "cut, with a mark");
+
+    let many = format!("/p\n\n\0{}", "* 1a2b3c4 x\n".repeat(50));
+    assert_eq!(read_in("/p", &answer(many)).unwrap().recent_commits.len(), COMMITS);
+    let invalid = read_in("/p", &answer(b"/p\n\n\0# branch.head caf\xe9\n".as_slice())).unwrap();
+    assert_eq!(invalid.branch.unwrap(), "caf\u{fffd}");
+}
+
+#[test]
+fn a_long_status_is_counted_to_its_end() {
+    let stdout = format!("/p\n\n\0# branch.head main\n{}", "? some/new/file\n".repeat(20_000));
+    assert_eq!(read_in("/p", &answer(stdout)), Some(GitContext::new("/p").with_branch("main").with_status(0, 20_000)));
+}
+
+#[test]
+fn the_root_has_the_working_directorys_name() {
+    for (working_directory, place, expected) in [
+        ("/p", "/p\n\n", Some("/p")),
+        ("/p/a/b", "/p\na/b/\n", Some("/p")),
+        // `/tmp` is a link to `/private/tmp`.
+        ("/tmp/p/a", "/private/tmp/p\na/\n", Some("/tmp/p")),
+        ("/tmp/p", "/private/tmp/p\n\n", Some("/tmp/p")),
+        // The working directory is itself a link into the project.
+        ("/home/link", "/p\na/\n", Some("/p")),
+        ("/", "/\n\n", Some("/")),
+        // A line break in a name: where does the root end?
+        ("/p\nq/a", "/p\nq\na/\n", None),
+        ("/p", "relative\n\n", None),
+        ("/p", "/p", None),
+    ] {
+        let root = root_of(place.as_bytes(), Path::new(working_directory));
+        assert_eq!(root.as_deref(), expected.map(Path::new), "{working_directory:?} {place:?}");
+    }
+}

@@ -1,0 +1,316 @@
+//! The session: what a host holds (loop specification, section 2.1; design, section 4).
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pintle_env::ExecutionEnvironment;
+use pintle_llm::{Client, ReasoningEffort};
+use pintle_tools::pipeline::Gate;
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use crate::config::{SessionConfig, TurnLimits};
+use crate::driver::{Command, Driver};
+use crate::error::SessionError;
+use crate::event_log::{Cursor, EventLog, Identity};
+use crate::id::{RunId, SessionId};
+use crate::profile::ProviderProfile;
+use crate::run::{Events, Finished, Run};
+use crate::timestamp::{Clock, SystemClock};
+use crate::turn::{SessionState, Turn};
+
+/// Commands that may wait before the session takes no more.
+const MAX_COMMANDS: usize = 1_024;
+
+/// A coding agent at work: submit to it, watch it, steer it, stop it.
+///
+/// One task drives it; dropping the session ends that task and everything that it started.
+/// [`Session::close`] does the same in order and waits for it.
+#[derive(Debug)]
+pub struct Session {
+    id: SessionId,
+    handle: SessionHandle,
+    runs: AtomicU64,
+    log: Arc<EventLog>,
+    driver: JoinSet<()>,
+}
+
+impl Session {
+    /// Begins a session of this profile, whose models `client` reaches and whose tools run in `env`.
+    #[must_use]
+    pub fn builder(
+        client: Client,
+        profile: ProviderProfile,
+        env: Arc<dyn ExecutionEnvironment>,
+    ) -> SessionBuilder {
+        SessionBuilder {
+            client,
+            profile,
+            env,
+            config: SessionConfig::default(),
+            gates: Vec::new(),
+            id: None,
+            clock: Arc::new(SystemClock),
+            keep_environment: false,
+        }
+    }
+
+    /// Has the agent handle this input. Call it from within a tokio runtime.
+    ///
+    /// One input at a time: while a run goes on, another one ends at once as failed; steer, or queue a follow-up.
+    pub fn submit(&self, text: impl Into<String>) -> Run {
+        let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
+        let (sender, finished) = watch::channel(None);
+        let from = self.log.next_seq();
+        // If the session takes no command the sender is dropped, and the run says that it is closed.
+        let _ = self.handle.send(Command::Submit { run, text: text.into(), finished: sender });
+        Run::new(Arc::clone(&self.log), from, finished, self.handle.clone())
+    }
+
+    /// Every event from `seq` on, those of the past first. Any number of subscribers may read at their own pace.
+    #[must_use]
+    pub fn events_from(&self, seq: u64) -> Events {
+        Events::of_session(Cursor::new(Arc::clone(&self.log), seq))
+    }
+
+    /// Every event from the first on.
+    #[must_use]
+    pub fn events(&self) -> Events {
+        self.events_from(0)
+    }
+
+    /// The session's id.
+    #[must_use]
+    pub fn id(&self) -> &SessionId {
+        &self.id
+    }
+
+    /// A handle for other tasks.
+    #[must_use]
+    pub fn handle(&self) -> SessionHandle {
+        self.handle.clone()
+    }
+
+    /// The state that the session is in.
+    #[must_use]
+    pub fn state(&self) -> SessionState {
+        self.handle.shared.borrow().state
+    }
+
+    /// The conversation as of the last change of state or of the history.
+    #[must_use]
+    pub fn history(&self) -> Vec<Turn> {
+        self.handle.shared.borrow().history.clone()
+    }
+
+    /// Stops what runs, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is
+    /// the last event.
+    pub async fn close(mut self) {
+        // A session that takes no command any more is at its end already.
+        let _ = self.handle.send(Command::Close);
+        while self.driver.join_next().await.is_some() {}
+    }
+}
+
+/// Reaches a session from anywhere. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct SessionHandle {
+    commands: mpsc::Sender<Command>,
+    shared: watch::Receiver<Shared>,
+}
+
+/// What the driver shows of itself.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Shared {
+    pub(crate) state: SessionState,
+    pub(crate) history: Vec<Turn>,
+    /// The ids of calls that wait for a decision.
+    pub(crate) asking: Vec<String>,
+}
+
+/// A person's word on a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It may run, once.
+    Approve,
+    /// It may not; the reason goes to the model.
+    Deny {
+        /// Why.
+        reason: Option<String>,
+    },
+}
+
+impl SessionHandle {
+    /// Gives the model a message after the current round of tool calls; with the next input if the session is idle.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn steer(&self, text: impl Into<String>) -> Result<(), SessionError> {
+        self.send(Command::Steer(text.into()))
+    }
+
+    /// Queues an input for after the current one.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn follow_up(&self, text: impl Into<String>) -> Result<(), SessionError> {
+        self.send(Command::FollowUp(text.into()))
+    }
+
+    /// Stops the current turn; the session goes on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn interrupt(&self) -> Result<(), SessionError> {
+        self.send(Command::Interrupt)
+    }
+
+    /// Stops everything and closes the session (loop specification, appendix B).
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn abort(&self) -> Result<(), SessionError> {
+        self.send(Command::Abort)
+    }
+
+    /// Changes how much the model reasons, from the next request on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_reasoning_effort(&self, effort: Option<ReasoningEffort>) -> Result<(), SessionError> {
+        self.send(Command::SetReasoningEffort(effort))
+    }
+
+    /// Changes the model within the profile, from the next request on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_model(&self, model: impl Into<String>) -> Result<(), SessionError> {
+        self.send(Command::SetModel(model.into()))
+    }
+
+    /// Changes the profile, and with it model, tools and prompt, from the next request on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_profile(&self, profile: ProviderProfile) -> Result<(), SessionError> {
+        self.send(Command::SetProfile(Box::new(profile)))
+    }
+
+    /// Changes the limits, from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_limits(&self, limits: TurnLimits) -> Result<(), SessionError> {
+        self.send(Command::SetLimits(limits))
+    }
+
+    /// Decides on a call that waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchApproval`] if none of this id waits, else as for the others.
+    pub fn decide(&self, call_id: &str, decision: Decision) -> Result<(), SessionError> {
+        if !self.shared.borrow().asking.iter().any(|asking| asking == call_id) {
+            return Err(SessionError::NoSuchApproval(call_id.to_owned()));
+        }
+        self.send(Command::Decide { call_id: call_id.to_owned(), decision })
+    }
+
+    pub(crate) fn send(&self, command: Command) -> Result<(), SessionError> {
+        self.commands.try_send(command).map_err(|error| match error {
+            mpsc::error::TrySendError::Full(_) => SessionError::Full(MAX_COMMANDS),
+            mpsc::error::TrySendError::Closed(_) => SessionError::Closed,
+        })
+    }
+}
+
+/// Collects what a [`Session`] is made of.
+#[derive(Debug)]
+pub struct SessionBuilder {
+    client: Client,
+    profile: ProviderProfile,
+    env: Arc<dyn ExecutionEnvironment>,
+    config: SessionConfig,
+    gates: Vec<Arc<dyn Gate>>,
+    id: Option<SessionId>,
+    clock: Arc<dyn Clock>,
+    keep_environment: bool,
+}
+
+impl SessionBuilder {
+    /// With this configuration.
+    #[must_use]
+    pub fn config(mut self, config: SessionConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// With one more gate, asked after those added before.
+    #[must_use]
+    pub fn gate(mut self, gate: impl Gate + 'static) -> Self {
+        self.gates.push(Arc::new(gate));
+        self
+    }
+
+    /// With an id that the host chose.
+    #[must_use]
+    pub fn id(mut self, id: SessionId) -> Self {
+        self.id = Some(id);
+        self
+    }
+
+    /// With another clock.
+    #[must_use]
+    pub fn clock(mut self, clock: Arc<dyn Clock>) -> Self {
+        self.clock = clock;
+        self
+    }
+
+    /// Leaves `initialize` and `cleanup` of the environment to the host, which shares it with others.
+    #[must_use]
+    pub fn shared_environment(mut self) -> Self {
+        self.keep_environment = true;
+        self
+    }
+
+    /// The session. Call it from within a tokio runtime, which will drive it.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Build`] if the client has no provider of the profile's name.
+    pub fn build(self) -> Result<Session, SessionError> {
+        self.client.adapter(Some(&self.profile.provider)).map_err(SessionError::Build)?;
+        let id = self.id.unwrap_or_else(SessionId::generate);
+        let identity = Identity { session_id: id.clone(), depth: 0, parent: None };
+        let log = Arc::new(EventLog::new(identity));
+        let (sender, commands) = mpsc::channel(MAX_COMMANDS);
+        let (shared, shown) = watch::channel(Shared::default());
+        let driver = Driver::new(
+            self.client,
+            self.profile,
+            self.env,
+            self.config,
+            self.gates,
+            self.clock,
+            self.keep_environment,
+            Arc::clone(&log),
+            shared,
+        );
+        let mut task = JoinSet::new();
+        task.spawn(driver.run(commands));
+        let handle = SessionHandle { commands: sender, shared: shown };
+        Ok(Session { id, handle, runs: AtomicU64::new(0), log, driver: task })
+    }
+}
+
+/// A run's way to tell its end.
+pub(crate) type FinishedSender = watch::Sender<Option<Finished>>;

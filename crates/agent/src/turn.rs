@@ -1,0 +1,255 @@
+//! The turn machine: every decision of the loop, without I/O, clock or chance (design, section 3).
+//!
+//! [`Machine::step`] takes one [`Input`] and gives the [`Action`]s that follow. The same inputs give the same
+//! actions, so a session can be tested as a table, replayed from its record, and run inside a workflow engine.
+
+mod action;
+mod cycle;
+mod ending;
+mod history;
+mod input;
+mod loops;
+mod round;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeSet, VecDeque};
+
+use pintle_llm::{HistoryItem, PrefixChain, ReasoningEffort};
+use serde::{Deserialize, Serialize};
+
+pub use action::{Action, Outcome, OutcomeStatus};
+pub use history::{Turn, TurnKind};
+pub use input::{
+    CallPlan, Change, FinishedCall, Input, InputKind, Preparation, SegmentKind, Timer, TurnContext,
+};
+
+use crate::config::TurnLimits;
+use crate::event::EventKind;
+use crate::id::{ModelCallId, RunId};
+use crate::timestamp::Timestamp;
+use cycle::Progress;
+use ending::Ending;
+use loops::LoopWindow;
+use round::Round;
+
+/// The states of a session (loop specification, section 2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum SessionState {
+    /// Waiting for input.
+    #[default]
+    Idle,
+    /// Running the loop.
+    Processing,
+    /// The model asked something; the next input answers it.
+    AwaitingInput,
+    /// Over.
+    Closed,
+}
+
+/// The state machine of one session.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Machine {
+    limits: TurnLimits,
+    reasoning_effort: Option<ReasoningEffort>,
+    state: SessionState,
+    phase: Phase,
+    /// The run that is served, and what it has come to.
+    progress: Option<Progress>,
+    /// Set while what runs is being stopped.
+    ending: Option<Ending>,
+    history: Vec<Turn>,
+    context: Option<TurnContext>,
+    /// The system prompt as a history item, so that it is encoded once.
+    system: Option<HistoryItem>,
+    steering: VecDeque<String>,
+    follow_ups: VecDeque<String>,
+    /// Assistant turns of the session.
+    turns: u64,
+    model_calls: u64,
+    /// Every call id that the history has, since two calls of one id cannot both be answered.
+    call_ids: BTreeSet<String>,
+    calls: LoopWindow,
+    /// The size of the history, in characters.
+    chars: u64,
+    context_warned: bool,
+    last_chain: Option<PrefixChain>,
+    now: Timestamp,
+}
+
+/// What the machine waits for.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+enum Phase {
+    /// Input.
+    #[default]
+    Resting,
+    /// The prompt's facts; `stale` if they changed again meanwhile.
+    LoadingContext { stale: bool },
+    /// This model call.
+    AwaitingModel(ModelCallId),
+    /// The calls of a round.
+    RunningTools(Round),
+    /// The end of everything that the session started.
+    CleaningUp,
+}
+
+impl Machine {
+    /// A machine that waits for [`InputKind::Opened`].
+    #[must_use]
+    pub fn new(limits: TurnLimits, reasoning_effort: Option<ReasoningEffort>) -> Self {
+        Self {
+            limits,
+            reasoning_effort,
+            state: SessionState::Idle,
+            phase: Phase::Resting,
+            progress: None,
+            ending: None,
+            history: Vec::new(),
+            context: None,
+            system: None,
+            steering: VecDeque::new(),
+            follow_ups: VecDeque::new(),
+            turns: 0,
+            model_calls: 0,
+            call_ids: BTreeSet::new(),
+            calls: LoopWindow::default(),
+            chars: 0,
+            context_warned: false,
+            last_chain: None,
+            now: Timestamp::from_millis(0),
+        }
+    }
+
+    /// The conversation so far.
+    #[must_use]
+    pub fn history(&self) -> &[Turn] {
+        &self.history
+    }
+
+    /// The state that the host sees.
+    #[must_use]
+    pub fn state(&self) -> SessionState {
+        self.state
+    }
+
+    /// Takes one input and says what follows, in order. Inputs that come too late change nothing.
+    pub fn step(&mut self, input: Input) -> Vec<Action> {
+        let mut out = Vec::new();
+        // A clock that jumps back must not make a history that runs backwards.
+        self.now = self.now.max(input.at);
+        match input.kind {
+            InputKind::Opened { provider, model, working_directory } => {
+                out.push(Action::emit(EventKind::SessionStart { provider, model, working_directory }));
+            }
+            InputKind::Submit { run, text } => self.submit(run, text, &mut out),
+            InputKind::Steer { text } => self.steer(text, &mut out),
+            InputKind::FollowUp { text } => self.follow_up(text, &mut out),
+            InputKind::Interrupt => self.stop(Ending::Interrupt, &mut out),
+            InputKind::Abort => self.stop(Ending::Abort, &mut out),
+            InputKind::Close => self.stop(Ending::Close, &mut out),
+            InputKind::Configure { change } => self.configure(change),
+            InputKind::ApprovalDecided { call, approved, reason } => {
+                self.approval_decided(call, approved, reason, &mut out);
+            }
+            InputKind::ContextLoaded { context } => self.context_loaded(*context, &mut out),
+            InputKind::ContextFailed { error } => self.context_failed(error, &mut out),
+            InputKind::SegmentOpened { kind, .. } => out.push(Action::emit(match kind {
+                SegmentKind::Text => EventKind::AssistantTextStart {},
+                SegmentKind::Reasoning => EventKind::ReasoningStart {},
+            })),
+            InputKind::SegmentClosed { kind, text, interrupted, .. } => out.push(Action::emit(match kind {
+                SegmentKind::Text => EventKind::AssistantTextEnd { text, interrupted },
+                SegmentKind::Reasoning => EventKind::ReasoningEnd { text, interrupted },
+            })),
+            InputKind::ModelRetrying { attempt, delay, error, .. } => {
+                let message =
+                    format!("model call failed, retry {attempt} in {:.1} s: {error}", delay.as_secs_f64());
+                out.push(Action::emit(EventKind::Warning { message }));
+            }
+            InputKind::ModelReplied { model_call, response } => self.replied(model_call, *response, &mut out),
+            InputKind::ModelFailed { model_call, error, partial } => {
+                self.model_failed(model_call, error, partial, &mut out);
+            }
+            InputKind::TimerFired { timer: Timer::Approval(call) } => {
+                let reason = "nobody decided in time".to_owned();
+                self.approval_decided(call, false, Some(reason), &mut out);
+            }
+            InputKind::CallPrepared { call, preparation } => self.call_prepared(call, preparation, &mut out),
+            InputKind::ToolStarted { call } => self.tool_started(call, &mut out),
+            InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, &mut out),
+            InputKind::ToolLost { call } => self.tool_lost(call, &mut out),
+            InputKind::CleanedUp => self.cleaned_up(&mut out),
+        }
+        out
+    }
+
+    fn submit(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
+        let refusal = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
+            Some("the session is closed")
+        } else if self.progress.is_some() {
+            Some("the session is processing: steer it, queue a follow-up, or wait for the run to end")
+        } else if text.trim().is_empty() {
+            Some("the input is empty: expected some text")
+        } else {
+            None
+        };
+        if let Some(message) = refusal {
+            out.push(ending::refused(run, message));
+            return;
+        }
+        self.progress = Some(Progress::new(run));
+        self.state = SessionState::Processing;
+        self.begin_input(text, out);
+    }
+
+    fn steer(&mut self, text: String, out: &mut Vec<Action>) {
+        Self::queue(&mut self.steering, text, self.limits.max_queued, self.state, out);
+    }
+
+    fn follow_up(&mut self, text: String, out: &mut Vec<Action>) {
+        Self::queue(&mut self.follow_ups, text, self.limits.max_queued, self.state, out);
+    }
+
+    fn queue(queue: &mut VecDeque<String>, text: String, max: usize, state: SessionState, out: &mut Vec<Action>) {
+        let problem = if state == SessionState::Closed {
+            "the session is closed".to_owned()
+        } else if queue.len() >= max {
+            format!("{max} messages wait already")
+        } else if text.trim().is_empty() {
+            "it is empty".to_owned()
+        } else {
+            queue.push_back(text);
+            return;
+        };
+        // After the end no event may follow.
+        if state != SessionState::Closed {
+            out.push(Action::emit(EventKind::Warning { message: format!("a message was not queued: {problem}") }));
+        }
+    }
+
+    fn configure(&mut self, change: Change) {
+        match change {
+            Change::ReasoningEffort(effort) => self.reasoning_effort = effort,
+            Change::Limits(limits) => self.limits = limits,
+            Change::Context => {
+                self.context = None;
+                if let Phase::LoadingContext { stale } = &mut self.phase {
+                    *stale = true;
+                }
+            }
+        }
+    }
+
+    fn record(&mut self, turn: Turn) {
+        self.chars = self.chars.saturating_add(turn.chars());
+        self.history.push(turn);
+    }
+
+    fn drain_steering(&mut self, out: &mut Vec<Action>) {
+        while let Some(content) = self.steering.pop_front() {
+            self.record(Turn::steering(content.clone(), self.now));
+            out.push(Action::emit(EventKind::SteeringInjected { content }));
+        }
+    }
+}

@@ -1,0 +1,307 @@
+//! From an input to its end: requests, answers and limits (loop specification, section 2.5).
+
+use pintle_llm::{
+    ContentPart, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, Request, Response, ToolCall, ToolChoice, Usage,
+};
+use serde::{Deserialize, Serialize};
+
+use super::action::{Action, OutcomeStatus};
+use super::ending::Ending;
+use super::input::TurnContext;
+use super::round::{NotRun, Round};
+use super::{Machine, Phase, Turn};
+use crate::event::EventKind;
+use crate::id::{ModelCallId, RunId};
+
+/// A share of the window above which the host is warned.
+const WARN_ABOVE: f64 = 0.8;
+
+/// Characters per token, roughly (loop specification, section 5.5).
+const CHARS_PER_TOKEN: u64 = 4;
+
+/// The provider's word for "call again and I go on" (Anthropic, `stop_reason`).
+const PAUSED: &str = "pause_turn";
+
+/// What a run has come to.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Progress {
+    pub(super) run: RunId,
+    /// Rounds of tool calls for the input that is being handled.
+    pub(super) rounds: u64,
+    pub(super) text: String,
+    pub(super) usage: Usage,
+    pub(super) model_calls: u64,
+    pub(super) tool_calls: u64,
+}
+
+impl Progress {
+    pub(super) fn new(run: RunId) -> Self {
+        Self { run, rounds: 0, text: String::new(), usage: Usage::default(), model_calls: 0, tool_calls: 0 }
+    }
+}
+
+impl Machine {
+    pub(super) fn begin_input(&mut self, text: String, out: &mut Vec<Action>) {
+        if let Some(progress) = &mut self.progress {
+            progress.rounds = 0;
+        }
+        self.record(Turn::user(text.clone(), self.now));
+        out.push(Action::emit(EventKind::UserInput { content: text }));
+        self.drain_steering(out);
+        self.proceed(out);
+    }
+
+    /// Goes on with the next request, unless a limit is met or the prompt's facts are missing.
+    pub(super) fn proceed(&mut self, out: &mut Vec<Action>) {
+        if self.stopped_by_limit(out) {
+            return;
+        }
+        let Some(context) = self.context.clone() else {
+            self.phase = Phase::LoadingContext { stale: false };
+            out.push(Action::LoadContext);
+            return;
+        };
+        self.warn_of_context(&context, out);
+        let request = self.request(&context);
+        self.announce(&request, out);
+        self.model_calls += 1;
+        let model_call = ModelCallId(self.model_calls);
+        if let Some(progress) = &mut self.progress {
+            progress.model_calls += 1;
+        }
+        self.phase = Phase::AwaitingModel(model_call);
+        out.push(Action::CallModel { model_call, request: Box::new(request) });
+    }
+
+    fn stopped_by_limit(&mut self, out: &mut Vec<Action>) -> bool {
+        let rounds = self.progress.as_ref().map_or(0, |progress| progress.rounds);
+        let max_rounds = self.limits.max_tool_rounds_per_input;
+        let max_turns = self.limits.max_turns;
+        if max_rounds > 0 && rounds >= max_rounds {
+            out.push(Action::emit(EventKind::TurnLimit { round: Some(rounds), total_turns: None }));
+            self.finish_input(OutcomeStatus::RoundLimit, out);
+            true
+        } else if max_turns > 0 && self.turns >= max_turns {
+            out.push(Action::emit(EventKind::TurnLimit { round: None, total_turns: Some(self.turns) }));
+            self.finish_input(OutcomeStatus::TurnLimit, out);
+            true
+        } else {
+            false
+        }
+    }
+
+    pub(super) fn context_loaded(&mut self, context: TurnContext, out: &mut Vec<Action>) {
+        let Phase::LoadingContext { stale } = self.phase else { return };
+        if stale {
+            self.phase = Phase::LoadingContext { stale: false };
+            out.push(Action::LoadContext);
+            return;
+        }
+        // An unchanged prompt keeps its item, and with it what adapters made of it.
+        if self.system.as_ref().is_none_or(|item| item.text() != context.system_prompt) {
+            self.system = Some(Message::system(context.system_prompt.clone()).into());
+        }
+        self.context = Some(context);
+        self.context_warned = false;
+        self.proceed(out);
+    }
+
+    pub(super) fn context_failed(&mut self, error: ErrorInfo, out: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::LoadingContext { .. }) {
+            self.fail(error, out);
+        }
+    }
+
+    fn request(&self, context: &TurnContext) -> Request {
+        let items: Vec<HistoryItem> =
+            self.system.iter().cloned().chain(self.history.iter().map(|turn| turn.item.clone())).collect();
+        let mut request = Request::new(context.model.clone(), items).with_provider(context.provider.clone());
+        request.tools.clone_from(&context.tools);
+        request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::Auto);
+        request.reasoning_effort.clone_from(&self.reasoning_effort);
+        request.max_tokens = context.max_tokens;
+        request.provider_options.clone_from(&context.provider_options);
+        request
+    }
+
+    fn announce(&mut self, request: &Request, out: &mut Vec<Action>) {
+        let chain = request.prefix_chain();
+        let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
+        if let Some(fingerprint) = chain.last() {
+            let messages = request.messages.len();
+            out.push(Action::emit(EventKind::RequestPrepared { fingerprint, messages, moved }));
+        }
+        self.last_chain = Some(chain);
+    }
+
+    /// Warns once when the history has grown beyond the share, and again only after it was smaller.
+    fn warn_of_context(&mut self, context: &TurnContext, out: &mut Vec<Action>) {
+        let prompt = u64::try_from(context.system_prompt.chars().count()).unwrap_or(u64::MAX);
+        let tokens = self.chars.saturating_add(prompt) / CHARS_PER_TOKEN;
+        #[expect(clippy::cast_precision_loss, reason = "a percentage for a person")]
+        let share = tokens as f64 / context.context_window.max(1) as f64;
+        if share <= WARN_ABOVE {
+            self.context_warned = false;
+        } else if !self.context_warned {
+            self.context_warned = true;
+            let message = format!("Context usage at ~{:.0}% of context window", share * 100.0);
+            out.push(Action::emit(EventKind::Warning { message }));
+        }
+    }
+
+    pub(super) fn replied(&mut self, model_call: ModelCallId, mut response: Response, out: &mut Vec<Action>) {
+        if !matches!(self.phase, Phase::AwaitingModel(current) if current == model_call) {
+            return;
+        }
+        self.make_call_ids_unique(&mut response.message, out);
+        let calls: Vec<ToolCall> = response.tool_calls().cloned().collect();
+        self.record_answer(&response, out);
+        if self.ending.is_some() {
+            self.settle_unrun(calls, NotRun::Stopped, out);
+            self.conclude(out);
+            return;
+        }
+        match response.finish_reason.reason {
+            Finish::Length if !calls.is_empty() => {
+                self.settle_unrun(calls, NotRun::CutOff, out);
+                self.next_round(out);
+            }
+            Finish::ContentFilter => {
+                self.settle_unrun(calls, NotRun::Blocked, out);
+                self.finish_input(OutcomeStatus::Refused, out);
+            }
+            Finish::Error if !calls.is_empty() => {
+                self.settle_unrun(calls, NotRun::CutOff, out);
+                self.next_round(out);
+            }
+            Finish::Other if response.finish_reason.raw.as_deref() == Some(PAUSED) && calls.is_empty() => {
+                self.proceed(out);
+            }
+            Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::Error | Finish::Other => {
+                if calls.is_empty() { self.answered(&response, out) } else { self.begin_round(model_call, calls, out) }
+            }
+        }
+    }
+
+    fn record_answer(&mut self, response: &Response, out: &mut Vec<Action>) {
+        self.turns += 1;
+        if let Some(progress) = &mut self.progress {
+            progress.text = response.text();
+            progress.usage += &response.usage;
+        }
+        // An answer without anything in it cannot be sent back; no provider accepts it.
+        if !response.message.is_empty() {
+            let mut turn = Turn::assistant(response.message.clone(), self.now);
+            turn.usage = Some(response.usage.clone());
+            turn.response_id = (!response.id.is_empty()).then(|| response.id.clone());
+            self.record(turn);
+        }
+        out.push(Action::emit(EventKind::ModelResponse {
+            response_id: response.id.clone(),
+            model: response.model.clone(),
+            finish_reason: response.finish_reason.clone(),
+            usage: response.usage.clone(),
+        }));
+    }
+
+    /// A model may use an id twice, in one answer or over several; each call must have its own.
+    fn make_call_ids_unique(&mut self, message: &mut Message, out: &mut Vec<Action>) {
+        for part in &mut message.content {
+            let ContentPart::ToolCall(call) = part else { continue };
+            if self.call_ids.insert(call.id.clone()) {
+                continue;
+            }
+            let fresh = (2_u64..).map(|n| format!("{}_{n}", call.id)).find(|id| self.call_ids.insert(id.clone()));
+            let Some(fresh) = fresh else { continue };
+            let message = format!("the model used the call id {} twice; the later call is now {fresh}", call.id);
+            out.push(Action::emit(EventKind::HistoryRepaired { message }));
+            call.id = fresh;
+        }
+    }
+
+    /// The model answered without calling tools: the input is handled, unless someone steered meanwhile.
+    fn answered(&mut self, response: &Response, out: &mut Vec<Action>) {
+        if response.finish_reason.reason == Finish::Length {
+            let message = "the answer was cut off by the output limit".to_owned();
+            out.push(Action::emit(EventKind::Warning { message }));
+        }
+        if !self.steering.is_empty() {
+            self.drain_steering(out);
+            self.proceed(out);
+            return;
+        }
+        let asks = response.text().trim_end().ends_with('?');
+        let status = if asks { OutcomeStatus::AwaitingInput } else { OutcomeStatus::Completed };
+        self.finish_input(status, out);
+    }
+
+    fn begin_round(&mut self, model_call: ModelCallId, calls: Vec<ToolCall>, out: &mut Vec<Action>) {
+        let parallel = self.context.as_ref().is_some_and(|context| context.parallel_tool_calls);
+        let at_once = if parallel { self.limits.max_parallel_tools.max(1) } else { 1 };
+        if let Some(progress) = &mut self.progress {
+            progress.tool_calls += u64::try_from(calls.len()).unwrap_or(u64::MAX);
+        }
+        for call in &calls {
+            self.calls.push(call, self.limits.loop_detection_window);
+        }
+        let round = Round::new(model_call, calls, at_once);
+        round.prepare_all(out);
+        self.phase = Phase::RunningTools(round);
+    }
+
+    /// The results are in the history: steering, loop detection, and on to the next request.
+    pub(super) fn next_round(&mut self, out: &mut Vec<Action>) {
+        if let Some(progress) = &mut self.progress {
+            progress.rounds += 1;
+        }
+        self.drain_steering(out);
+        let window = self.limits.loop_detection_window;
+        if self.limits.enable_loop_detection && self.calls.repeats(window) {
+            self.calls.clear();
+            let message = format!(
+                "Loop detected: the last {window} tool calls follow a repeating pattern. Try a different approach."
+            );
+            self.record(Turn::steering(message.clone(), self.now));
+            out.push(Action::emit(EventKind::LoopDetection { message }));
+        }
+        self.proceed(out);
+    }
+
+    pub(super) fn model_failed(
+        &mut self,
+        model_call: ModelCallId,
+        error: ErrorInfo,
+        partial: String,
+        out: &mut Vec<Action>,
+    ) {
+        if !matches!(self.phase, Phase::AwaitingModel(current) if current == model_call) {
+            return;
+        }
+        if self.ending.is_some() {
+            // The user has read this much, so the model should know that it said it.
+            if !partial.trim().is_empty() {
+                self.record(Turn::assistant(Message::assistant(partial), self.now));
+            }
+            self.conclude(out);
+            return;
+        }
+        if error.kind == ErrorKind::ContextLength {
+            let message = "the conversation exceeds the model's context window".to_owned();
+            out.push(Action::emit(EventKind::Warning { message }));
+        }
+        self.fail(error, out);
+    }
+
+    /// Ends the run with an error; the session goes on unless no later input could fare better.
+    pub(super) fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Action>) {
+        let hopeless =
+            matches!(error.kind, ErrorKind::Authentication | ErrorKind::AccessDenied | ErrorKind::Configuration);
+        out.push(Action::emit(EventKind::Error { error: error.clone() }));
+        if hopeless {
+            self.ending = Some(Ending::Failure(error));
+            self.clean_up(out);
+        } else {
+            self.rest(OutcomeStatus::Failed, Some(error), out);
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! How runs and sessions end (loop specification, section 2.8 and appendix B).
+
+use pintle_llm::{Error, ErrorInfo, ErrorKind};
+use serde::{Deserialize, Serialize};
+
+use super::action::{Action, Outcome, OutcomeStatus};
+use super::{Machine, Phase, SessionState};
+use crate::event::EventKind;
+use crate::id::RunId;
+
+/// Why everything is being stopped.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) enum Ending {
+    /// The turn only.
+    Interrupt,
+    /// The session, because the host says so.
+    Abort,
+    /// The session, in order.
+    Close,
+    /// The session, because of this.
+    Failure(ErrorInfo),
+}
+
+impl Machine {
+    /// Stops what runs. The end comes when the last of it has answered.
+    pub(super) fn stop(&mut self, ending: Ending, out: &mut Vec<Action>) {
+        if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
+            return;
+        }
+        if ending == Ending::Interrupt && (self.progress.is_none() || self.ending.is_some()) {
+            return;
+        }
+        let first = self.ending.is_none();
+        self.ending = Some(ending);
+        match &mut self.phase {
+            Phase::Resting | Phase::LoadingContext { .. } => self.conclude(out),
+            Phase::AwaitingModel(_) if first => out.push(Action::CancelModel),
+            Phase::RunningTools(round) if first => {
+                round.stop(out);
+                self.settle_round(out);
+            }
+            Phase::AwaitingModel(_) | Phase::RunningTools(_) | Phase::CleaningUp => {}
+        }
+    }
+
+    /// Nothing runs any more: the turn ends, or the session.
+    pub(super) fn conclude(&mut self, out: &mut Vec<Action>) {
+        match self.ending.take() {
+            Some(Ending::Interrupt) => self.rest(OutcomeStatus::Interrupted, None, out),
+            Some(ending @ (Ending::Abort | Ending::Close | Ending::Failure(_))) => {
+                self.ending = Some(ending);
+                self.clean_up(out);
+            }
+            None => {}
+        }
+    }
+
+    pub(super) fn clean_up(&mut self, out: &mut Vec<Action>) {
+        self.phase = Phase::CleaningUp;
+        out.push(Action::CleanUp);
+    }
+
+    pub(super) fn cleaned_up(&mut self, out: &mut Vec<Action>) {
+        if !matches!(self.phase, Phase::CleaningUp) {
+            return;
+        }
+        self.phase = Phase::Resting;
+        self.state = SessionState::Closed;
+        let (status, error) = match self.ending.take() {
+            Some(Ending::Failure(error)) => (OutcomeStatus::Failed, Some(error)),
+            Some(Ending::Interrupt | Ending::Abort | Ending::Close) | None => (OutcomeStatus::Aborted, None),
+        };
+        if self.progress.is_some() {
+            out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
+        }
+        out.push(Action::emit(EventKind::SessionEnd { state: self.state }));
+        self.finish_run(status, error, out);
+    }
+
+    /// The input is handled: on to the next follow-up, or to rest.
+    pub(super) fn finish_input(&mut self, status: OutcomeStatus, out: &mut Vec<Action>) {
+        // At the turn limit a follow-up would only meet the limit again; it waits.
+        if status != OutcomeStatus::TurnLimit
+            && let Some(next) = self.follow_ups.pop_front()
+        {
+            self.begin_input(next, out);
+            return;
+        }
+        self.rest(status, None, out);
+    }
+
+    pub(super) fn rest(&mut self, status: OutcomeStatus, error: Option<ErrorInfo>, out: &mut Vec<Action>) {
+        self.phase = Phase::Resting;
+        self.ending = None;
+        self.state = match status {
+            OutcomeStatus::AwaitingInput => SessionState::AwaitingInput,
+            OutcomeStatus::Completed
+            | OutcomeStatus::Refused
+            | OutcomeStatus::RoundLimit
+            | OutcomeStatus::TurnLimit
+            | OutcomeStatus::Interrupted
+            | OutcomeStatus::Aborted
+            | OutcomeStatus::Failed => SessionState::Idle,
+        };
+        out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
+        self.finish_run(status, error, out);
+    }
+
+    fn finish_run(&mut self, status: OutcomeStatus, error: Option<ErrorInfo>, out: &mut Vec<Action>) {
+        let Some(progress) = self.progress.take() else { return };
+        let outcome = Outcome {
+            status,
+            text: progress.text,
+            usage: progress.usage,
+            model_calls: progress.model_calls,
+            tool_calls: progress.tool_calls,
+            error,
+        };
+        out.push(Action::Finish { run: progress.run, outcome: Box::new(outcome) });
+    }
+}
+
+/// The end of a run that never began.
+pub(super) fn refused(run: RunId, message: &str) -> Action {
+    let error = Error::new(ErrorKind::InvalidRequest, message);
+    let outcome = Outcome { error: Some(error.info().clone()), ..Outcome::new(OutcomeStatus::Failed) };
+    Action::Finish { run, outcome: Box::new(outcome) }
+}

@@ -1,0 +1,299 @@
+//! What the turn machine is told.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pintle_env::Output;
+use pintle_llm::{ErrorInfo, ReasoningEffort, Response, ToolDefinition, ToolResult};
+use pintle_tools::{Effect, FileChange, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::config::TurnLimits;
+use crate::id::{CallKey, ModelCallId, RunId, SegmentId};
+use crate::timestamp::Timestamp;
+
+/// One thing that happened, with the time at which the driver learnt of it.
+///
+/// Inputs are the whole truth about a session: the same inputs give the same state, actions and events.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Input {
+    /// When. Drawn by the driver.
+    pub at: Timestamp,
+    /// What.
+    #[serde(flatten)]
+    pub kind: InputKind,
+}
+
+impl Input {
+    /// An input of this time.
+    #[must_use]
+    pub fn new(at: Timestamp, kind: InputKind) -> Self {
+        Self { at, kind }
+    }
+}
+
+/// What happened: at the host, then at the driver.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "input", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum InputKind {
+    /// The session exists. The first input.
+    Opened {
+        /// The provider that its requests go to.
+        provider: String,
+        /// The model.
+        model: String,
+        /// Where its tools run.
+        working_directory: String,
+    },
+    /// The user wants something done.
+    Submit {
+        /// Names what follows from it.
+        run: RunId,
+        /// The text.
+        text: String,
+    },
+    /// A message for between two rounds.
+    Steer {
+        /// The text.
+        text: String,
+    },
+    /// A message for after this input.
+    FollowUp {
+        /// The text.
+        text: String,
+    },
+    /// Stop this turn and keep the session.
+    Interrupt,
+    /// Stop everything and close the session.
+    Abort,
+    /// Close the session; what runs is stopped.
+    Close,
+    /// Something is different from the next request on.
+    Configure {
+        /// What.
+        change: Change,
+    },
+    /// A person decided on a call.
+    ApprovalDecided {
+        /// The call.
+        call: CallKey,
+        /// Whether it may run.
+        approved: bool,
+        /// For the model, if it may not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+
+    /// The prompt's facts are there.
+    ContextLoaded {
+        /// The facts.
+        context: Box<TurnContext>,
+    },
+    /// The prompt's facts could not be had.
+    ContextFailed {
+        /// Why.
+        error: ErrorInfo,
+    },
+    /// A stretch of text or reasoning began.
+    SegmentOpened {
+        /// Names it.
+        segment: SegmentId,
+        /// Which of the two.
+        kind: SegmentKind,
+    },
+    /// It ended.
+    SegmentClosed {
+        /// The stretch.
+        segment: SegmentId,
+        /// Which of the two.
+        kind: SegmentKind,
+        /// All of it.
+        text: String,
+        /// Whether it was cut off.
+        interrupted: bool,
+    },
+    /// A model call failed in a way that may pass, and is made again.
+    ModelRetrying {
+        /// The call.
+        model_call: ModelCallId,
+        /// Which retry this is, from 1.
+        attempt: u32,
+        /// How long it waits first.
+        delay: Duration,
+        /// What failed.
+        error: ErrorInfo,
+    },
+    /// The model answered.
+    ModelReplied {
+        /// The call.
+        model_call: ModelCallId,
+        /// The answer.
+        response: Box<Response>,
+    },
+    /// The model call failed for good, or was cancelled.
+    ModelFailed {
+        /// The call.
+        model_call: ModelCallId,
+        /// What failed.
+        error: ErrorInfo,
+        /// The text that had come.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        partial: String,
+    },
+    /// A timer ran out.
+    TimerFired {
+        /// Which.
+        timer: Timer,
+    },
+    /// A call was looked up, validated and gated.
+    CallPrepared {
+        /// The call.
+        call: CallKey,
+        /// What came of it.
+        preparation: Preparation,
+    },
+    /// A call is about to run. Comes before its effect.
+    ToolStarted {
+        /// The call.
+        call: CallKey,
+    },
+    /// A call ended.
+    ToolFinished {
+        /// The call.
+        call: CallKey,
+        /// What it gave.
+        finished: Box<FinishedCall>,
+    },
+    /// A call was stopped, and nobody knows how far it came.
+    ToolLost {
+        /// The call.
+        call: CallKey,
+    },
+    /// Every process that the session started is gone.
+    CleanedUp,
+}
+
+/// What is different.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Change {
+    /// How much the model reasons.
+    ReasoningEffort(Option<ReasoningEffort>),
+    /// The limits.
+    Limits(TurnLimits),
+    /// Model, profile or tools: the prompt's facts are loaded anew before the next request.
+    Context,
+}
+
+/// The facts that a request is made of, beside the history.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TurnContext {
+    /// The provider to route to.
+    pub provider: String,
+    /// The model.
+    pub model: String,
+    /// The whole system prompt.
+    pub system_prompt: String,
+    /// The tools, in order.
+    pub tools: Vec<ToolDefinition>,
+    /// Parameters that only one provider has.
+    pub provider_options: Map<String, Value>,
+    /// The most tokens that an answer may have; the provider's default if `None`.
+    pub max_tokens: Option<u64>,
+    /// Whether calls of one round may run at the same time.
+    pub parallel_tool_calls: bool,
+    /// The model's window, in tokens.
+    pub context_window: u64,
+}
+
+impl TurnContext {
+    /// A context without tools, options or limits.
+    #[must_use]
+    pub fn new(
+        provider: impl Into<String>,
+        model: impl Into<String>,
+        system_prompt: impl Into<String>,
+        context_window: u64,
+    ) -> Self {
+        Self {
+            provider: provider.into(),
+            model: model.into(),
+            system_prompt: system_prompt.into(),
+            tools: Vec::new(),
+            provider_options: Map::new(),
+            max_tokens: None,
+            parallel_tool_calls: true,
+            context_window,
+        }
+    }
+}
+
+/// Text or reasoning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SegmentKind {
+    /// What the user reads.
+    Text,
+    /// What the model thinks.
+    Reasoning,
+}
+
+/// What a timer is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Timer {
+    /// The approval of this call.
+    Approval(CallKey),
+}
+
+/// What came of a call's preparation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Preparation {
+    /// It may run.
+    Ready(CallPlan),
+    /// It may run if a person agrees.
+    Ask {
+        /// What running it means.
+        plan: CallPlan,
+        /// Why a person is asked.
+        reason: String,
+    },
+    /// It will not run.
+    Refused {
+        /// The kind of failure.
+        error: ToolErrorKind,
+        /// What the model reads.
+        message: String,
+    },
+}
+
+/// What running a call means for the calls beside it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CallPlan {
+    /// What it does to the world.
+    pub effect: Effect,
+    /// Whether it may be made twice without harm.
+    pub repeatable: bool,
+    /// The files that it may change, absolute.
+    pub writes: Vec<PathBuf>,
+}
+
+/// What a call gave.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct FinishedCall {
+    /// What the model gets.
+    pub result: ToolResult,
+    /// All of it.
+    pub output: Output,
+    /// The kind of failure, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<ToolErrorKind>,
+    /// The files that it changed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<FileChange>,
+}

@@ -1,0 +1,314 @@
+//! The calls of one answer: which may run when, and what each of them gave.
+
+use pintle_env::Output;
+use pintle_llm::{ToolCall, ToolResult};
+use pintle_tools::{Effect, ToolErrorKind};
+use serde::{Deserialize, Serialize};
+
+use super::action::Action;
+use super::input::{CallPlan, FinishedCall, Preparation, Timer};
+use super::{Machine, Phase, Turn};
+use crate::event::EventKind;
+use crate::id::{CallKey, ModelCallId};
+use crate::timestamp::Timestamp;
+
+/// The calls of one answer, in the model's order.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Round {
+    model_call: ModelCallId,
+    calls: Vec<CallState>,
+    at_once: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct CallState {
+    call: ToolCall,
+    stage: Stage,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+enum Stage {
+    Preparing,
+    Asking(CallPlan),
+    Ready(CallPlan),
+    /// Told to run; `since` from the moment at which it did.
+    Running { plan: CallPlan, since: Option<Timestamp> },
+    Done(ToolResult),
+}
+
+/// Why a call gets a result although it never ran.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NotRun {
+    /// The output limit cut the answer.
+    CutOff,
+    /// A filter blocked the answer.
+    Blocked,
+    /// The turn was stopped.
+    Stopped,
+}
+
+impl NotRun {
+    fn for_model(self) -> &'static str {
+        match self {
+            Self::CutOff => {
+                "Not run: the answer was cut off by the output limit, so this call may be incomplete. Make it again, in smaller pieces if it is long."
+            }
+            Self::Blocked => "Not run: the answer was blocked by a content filter.",
+            Self::Stopped => "Not run: the turn was stopped before this call started.",
+        }
+    }
+}
+
+const LOST: &str = "Interrupted: the turn was stopped while this call ran. It may have had part of its effect.";
+
+impl Round {
+    pub(super) fn new(model_call: ModelCallId, calls: Vec<ToolCall>, at_once: usize) -> Self {
+        let calls = calls.into_iter().map(|call| CallState { call, stage: Stage::Preparing }).collect();
+        Self { model_call, calls, at_once }
+    }
+
+    pub(super) fn prepare_all(&self, out: &mut Vec<Action>) {
+        for (index, state) in self.calls.iter().enumerate() {
+            out.push(Action::PrepareCall { call: self.key(index), tool_call: Box::new(state.call.clone()) });
+        }
+    }
+
+    fn key(&self, index: usize) -> CallKey {
+        CallKey { model_call: self.model_call, index }
+    }
+
+    fn get_mut(&mut self, key: CallKey) -> Option<&mut CallState> {
+        if key.model_call == self.model_call { self.calls.get_mut(key.index) } else { None }
+    }
+
+    /// Starts every call that may start now.
+    fn start(&mut self, out: &mut Vec<Action>) {
+        for index in 0..self.calls.len() {
+            if let Some(plan) = self.may_start(index) {
+                out.push(Action::RunTool { call: self.key(index) });
+                if let Some(state) = self.calls.get_mut(index) {
+                    state.stage = Stage::Running { plan, since: None };
+                }
+            }
+        }
+    }
+
+    fn may_start(&self, index: usize) -> Option<CallPlan> {
+        let Stage::Ready(plan) = &self.calls.get(index)?.stage else { return None };
+        let running = self.calls.iter().filter(|state| matches!(state.stage, Stage::Running { .. })).count();
+        let mut earlier = self.calls.iter().take(index).map(|state| &state.stage);
+        let free = running < self.at_once
+            && earlier.all(|stage| match stage {
+                Stage::Done(_) => true,
+                // One at a time means in the model's order.
+                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) | Stage::Running { .. } if self.at_once == 1 => {
+                    false
+                }
+                // What an unprepared call does is not known yet.
+                Stage::Preparing => false,
+                Stage::Asking(other) | Stage::Ready(other) | Stage::Running { plan: other, .. } => {
+                    !keep_order(other, plan)
+                }
+            });
+        free.then(|| plan.clone())
+    }
+
+    fn is_done(&self) -> bool {
+        self.calls.iter().all(|state| matches!(state.stage, Stage::Done(_)))
+    }
+
+    fn results(&self) -> Vec<ToolResult> {
+        let result = |state: &CallState| match &state.stage {
+            Stage::Done(result) => Some(result.clone()),
+            Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) | Stage::Running { .. } => None,
+        };
+        self.calls.iter().filter_map(result).collect()
+    }
+
+    /// Cancels what runs and answers what has not started.
+    pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
+        for index in 0..self.calls.len() {
+            let key = self.key(index);
+            let Some(state) = self.calls.get_mut(index) else { continue };
+            match state.stage {
+                Stage::Running { .. } => out.push(Action::CancelTool { call: key }),
+                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) => {
+                    let message = NotRun::Stopped.for_model().to_owned();
+                    refuse(state, ToolErrorKind::Cancelled, message, out);
+                }
+                Stage::Done(_) => {}
+            }
+        }
+    }
+}
+
+/// Calls that write the same file, and writing beside a command, which may read or write anything.
+fn keep_order(a: &CallPlan, b: &CallPlan) -> bool {
+    match (a.effect, b.effect) {
+        (Effect::Write, Effect::Write) => a.writes.iter().any(|path| b.writes.contains(path)),
+        (Effect::Execute, Effect::Write) | (Effect::Write, Effect::Execute) => true,
+        (Effect::Read | Effect::Network, _) | (_, Effect::Read | Effect::Network) => false,
+        (Effect::Execute, Effect::Execute) => false,
+    }
+}
+
+impl Machine {
+    pub(super) fn call_prepared(&mut self, key: CallKey, preparation: Preparation, out: &mut Vec<Action>) {
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        let Some(state) = round.get_mut(key) else { return };
+        if !matches!(state.stage, Stage::Preparing) {
+            return;
+        }
+        match preparation {
+            Preparation::Ready(plan) => state.stage = Stage::Ready(plan),
+            Preparation::Ask { plan, reason } => {
+                state.stage = Stage::Asking(plan);
+                let call_id = state.call.id.clone();
+                out.push(Action::emit(EventKind::ApprovalRequested {
+                    call_id: call_id.clone(),
+                    tool_name: state.call.name.clone(),
+                    arguments: state.call.arguments.clone(),
+                    reason,
+                }));
+                if let Some(after) = self.limits.approval_timeout {
+                    out.push(Action::SetTimer { timer: Timer::Approval(key), after });
+                }
+                out.push(Action::AskApproval { call: key, call_id });
+            }
+            Preparation::Refused { error, message } => refuse(state, error, message, out),
+        }
+        self.go_on(out);
+    }
+
+    pub(super) fn approval_decided(
+        &mut self,
+        key: CallKey,
+        approved: bool,
+        reason: Option<String>,
+        out: &mut Vec<Action>,
+    ) {
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        let Some(state) = round.get_mut(key) else { return };
+        let Stage::Asking(plan) = &state.stage else { return };
+        let plan = plan.clone();
+        out.push(Action::emit(EventKind::ApprovalDecided { call_id: state.call.id.clone(), approved }));
+        if approved {
+            state.stage = Stage::Ready(plan);
+        } else {
+            let why = reason.map_or_else(String::new, |reason| format!(": {reason}"));
+            let message = format!("The call of {} was denied{why}", state.call.name);
+            refuse(state, ToolErrorKind::Denied, message, out);
+        }
+        self.go_on(out);
+    }
+
+    pub(super) fn tool_started(&mut self, key: CallKey, out: &mut Vec<Action>) {
+        let now = self.now;
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        let Some(state) = round.get_mut(key) else { return };
+        if let Stage::Running { since: since @ None, .. } = &mut state.stage {
+            *since = Some(now);
+            out.push(started(&state.call));
+        }
+    }
+
+    pub(super) fn tool_finished(&mut self, key: CallKey, finished: FinishedCall, out: &mut Vec<Action>) {
+        let now = self.now;
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        let Some(state) = round.get_mut(key) else { return };
+        let Stage::Running { since, .. } = &state.stage else { return };
+        let since = since.unwrap_or(now);
+        let mut result = finished.result;
+        // The result answers this call, whatever the tool made of the id.
+        result.tool_call_id.clone_from(&state.call.id);
+        state.stage = Stage::Done(result);
+        out.push(Action::emit(EventKind::ToolCallEnd {
+            call_id: state.call.id.clone(),
+            tool_name: state.call.name.clone(),
+            output: finished.output,
+            error: finished.error,
+            duration_ms: u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX),
+            changes: finished.changes,
+        }));
+        self.go_on(out);
+    }
+
+    pub(super) fn tool_lost(&mut self, key: CallKey, out: &mut Vec<Action>) {
+        let now = self.now;
+        let Phase::RunningTools(round) = &mut self.phase else { return };
+        let Some(state) = round.get_mut(key) else { return };
+        let Stage::Running { since, .. } = &state.stage else { return };
+        let text = if let Some(since) = since {
+            out.push(ended(&state.call, LOST, ToolErrorKind::Cancelled, now.since(*since).as_millis()));
+            LOST
+        } else {
+            NotRun::Stopped.for_model()
+        };
+        state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), text, true));
+        self.go_on(out);
+    }
+
+    fn go_on(&mut self, out: &mut Vec<Action>) {
+        if self.ending.is_none()
+            && let Phase::RunningTools(round) = &mut self.phase
+        {
+            round.start(out);
+        }
+        self.settle_round(out);
+    }
+
+    /// Ends the round if every call has its result.
+    pub(super) fn settle_round(&mut self, out: &mut Vec<Action>) {
+        let Phase::RunningTools(round) = &self.phase else { return };
+        if !round.is_done() {
+            return;
+        }
+        let results = round.results();
+        self.record(Turn::tool_results(results, self.now));
+        if self.ending.is_some() {
+            self.conclude(out);
+        } else {
+            self.next_round(out);
+        }
+    }
+
+    /// Answers calls that will not run, so that the history stays one that a provider accepts.
+    pub(super) fn settle_unrun(&mut self, calls: Vec<ToolCall>, why: NotRun, out: &mut Vec<Action>) {
+        if calls.is_empty() {
+            return;
+        }
+        let mut results = Vec::with_capacity(calls.len());
+        for call in calls {
+            let message = why.for_model();
+            out.push(started(&call));
+            out.push(ended(&call, message, ToolErrorKind::Cancelled, 0));
+            results.push(ToolResult::new(call.id, message, true));
+        }
+        self.record(Turn::tool_results(results, self.now));
+    }
+}
+
+fn refuse(state: &mut CallState, error: ToolErrorKind, message: String, out: &mut Vec<Action>) {
+    out.push(started(&state.call));
+    out.push(ended(&state.call, &message, error, 0));
+    state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), message, true));
+}
+
+fn started(call: &ToolCall) -> Action {
+    Action::emit(EventKind::ToolCallStart {
+        call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        arguments: call.arguments.clone(),
+    })
+}
+
+fn ended(call: &ToolCall, text: &str, error: ToolErrorKind, duration_ms: u128) -> Action {
+    Action::emit(EventKind::ToolCallEnd {
+        call_id: call.id.clone(),
+        tool_name: call.name.clone(),
+        output: Output::from(text.to_owned()),
+        error: Some(error),
+        duration_ms: u64::try_from(duration_ms).unwrap_or(u64::MAX),
+        changes: Vec::new(),
+    })
+}

@@ -1,0 +1,157 @@
+//! The contract of files.
+
+use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
+
+use super::{
+    Checked, Subject, equals, fails, holds, is_a_directory, is_not_a_directory, is_not_found, succeeds,
+};
+use crate::{environment::ExecutionEnvironment, error::EnvError, file::DirEntry};
+
+/// Names that break careless quoting.
+const HOSTILE: [&[u8]; 9] = [
+    b"a b",
+    b"-rf",
+    b"$(touch x)",
+    b"`id`",
+    b"*?[a]",
+    b"it's \"quoted\"",
+    b"two\nlines",
+    b"\\back\\slash",
+    b"\xff\xfe",
+];
+
+/// Checks files: bytes, lines, names, directories and errors.
+///
+/// # Errors
+///
+/// The first rule that is broken.
+pub async fn files(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), super::ContractViolation> {
+    let subject = Subject { env, root };
+    bytes(subject).await?;
+    lines(subject).await?;
+    names(subject).await?;
+    listings(subject).await?;
+    changes(subject).await?;
+    errors(subject).await
+}
+
+async fn bytes(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    let path = subject.at("deep/below/bytes");
+    let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+    succeeds("a write creates parents", env.write(&path, &content).await)?;
+    let read = succeeds("a written file is read", env.read(&path, None).await)?;
+    holds("bytes come back as they were", read == content, read.len())?;
+    for (from, to, len) in [(0, 10, 10), (99_990, 100_010, 10), (200_000, 200_001, 0), (5, 5, 0)] {
+        let part = succeeds("a range is read", env.read(&path, Some(from..to)).await)?;
+        equals("a range gives what there is", part.len(), len)?;
+        let expected = content.iter().skip(from as usize).take(len);
+        holds("a range gives the bytes there", part.iter().eq(expected), from)?;
+    }
+    succeeds("a write replaces", env.write(&path, b"short").await)?;
+    let metadata = succeeds("a file has metadata", env.metadata(&path).await)?;
+    equals("a write replaces the whole", metadata.len, 5_u64)?;
+    holds("a file is a file", metadata.is_file(), metadata)
+}
+
+async fn lines(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    let path = subject.at("lines");
+    let text = "\u{feff}one\r\ntwo\n\nfour ä";
+    succeeds("text is written", env.write_file(&path, text).await)?;
+    for (offset, limit, expected) in [
+        (None, None, text),
+        (Some(0), Some(1), "\u{feff}one\r\n"),
+        (Some(2), None, "two\n\nfour ä"),
+        (Some(2), Some(2), "two\n\n"),
+        (Some(4), Some(9), "four ä"),
+        (Some(5), None, ""),
+        (None, Some(0), ""),
+    ] {
+        let read = succeeds("lines are read", env.read_file(&path, offset, limit).await)?;
+        equals("lines come as they are, from a 1-based offset on", read.as_str(), expected)?;
+    }
+    succeeds("bytes are written", env.write(&path, b"a\xffb\n").await)?;
+    let read = succeeds("text that is not UTF-8 is read", env.read_file(&path, None, None).await)?;
+    equals("what is not UTF-8 is replaced", read.as_str(), "a\u{fffd}b\n")?;
+    succeeds("bytes are written", env.write(&path, b"a\n\0b\n").await)?;
+    let read = env.read_file(&path, None, None).await;
+    fails("a binary file is no text", read, |error| matches!(error, EnvError::NotText { offset: 2, .. }))
+}
+
+async fn names(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    for name in HOSTILE {
+        let path = subject.at("names").join(OsStr::from_bytes(name));
+        succeeds("any name can be written", env.write(&path, name).await)?;
+        let read = succeeds("any name can be read", env.read(&path, None).await)?;
+        equals("names are not mixed up", read.as_slice(), name)?;
+    }
+    let listed = succeeds("any name can be listed", env.list(&subject.at("names")).await)?;
+    let mut expected = HOSTILE.map(OsStr::from_bytes);
+    expected.sort();
+    let listed: Vec<_> = listed.iter().map(|entry| entry.name.as_os_str()).collect();
+    equals("a listing is in the order of the bytes", listed, expected.to_vec())?;
+    let zero = env.read(Path::new("a\0b"), None).await;
+    fails("a zero byte is no part of a path", zero, |error| matches!(error, EnvError::InvalidPath { .. }))
+}
+
+async fn listings(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    for name in ["tree/b/c/deep", "tree/b/x", "tree/a", "tree/.hidden"] {
+        subject.write(name, "1234").await?;
+    }
+    let shallow = [DirEntry::file(".hidden", 4), DirEntry::file("a", 4), DirEntry::directory("b")];
+    let deeper = [DirEntry::directory("b/c"), DirEntry::file("b/x", 4)];
+    let tree = subject.at("tree");
+    for (depth, expected) in
+        [(0, shallow.to_vec()), (1, shallow.to_vec()), (2, [shallow.as_slice(), deeper.as_slice()].concat())]
+    {
+        let listed = succeeds("a tree is listed", env.list_directory(&tree, depth).await)?;
+        equals("a listing goes down to its depth, parents first", listed, expected)?;
+    }
+    let all = succeeds("a tree is listed", env.list_directory(&tree, 9).await)?;
+    equals("a listing ends where the tree ends", all.len(), 6_usize)
+}
+
+async fn changes(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    let (from, to) = (subject.at("from"), subject.at("new/place/to"));
+    subject.write("from", "content").await?;
+    succeeds("a file is renamed into a new directory", env.rename(&from, &to).await)?;
+    for (path, expected) in [(&from, false), (&to, true)] {
+        let exists = succeeds("existence is known", env.file_exists(path).await)?;
+        equals("a rename moves", exists, expected)?;
+    }
+    subject.write("from", "other").await?;
+    succeeds("a rename replaces", env.rename(&from, &to).await)?;
+    let read = succeeds("a renamed file is read", env.read(&to, None).await)?;
+    equals("a rename brings the content", read.as_slice(), b"other".as_slice())?;
+    succeeds("a file is removed", env.remove(&to).await)?;
+    let exists = succeeds("existence is known", env.file_exists(&to).await)?;
+    equals("a removed file is gone", exists, false)
+}
+
+async fn errors(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    subject.write("file", "x").await?;
+    let (file, gone, root) = (subject.at("file"), subject.at("gone"), subject.root);
+    let below = subject.at("file/below");
+    fails("a missing file is not read", env.read(&gone, None).await, is_not_found)?;
+    fails("a missing file has no metadata", env.metadata(&gone).await, is_not_found)?;
+    fails("a missing file is not removed", env.remove(&gone).await, is_not_found)?;
+    fails("a missing directory is not listed", env.list(&gone).await, is_not_found)?;
+    let to = subject.at("untouched/to");
+    fails("a missing file is not renamed", env.rename(&gone, &to).await, is_not_found)?;
+    let exists = succeeds("existence is known", env.file_exists(&subject.at("untouched")).await)?;
+    equals("a failed rename leaves nothing", exists, false)?;
+    fails("a directory is not read", env.read(root, None).await, is_a_directory)?;
+    fails("a directory is not written", env.write(root, b"").await, is_a_directory)?;
+    fails("a directory is not removed", env.remove(root).await, is_a_directory)?;
+    fails("a directory is not replaced", env.rename(&file, root).await, is_a_directory)?;
+    fails("a file is not listed", env.list(&file).await, is_not_a_directory)?;
+    fails("nothing is below a file", env.read(&below, None).await, is_not_a_directory)?;
+    fails("nothing is made below a file", env.write(&below, b"").await, is_not_a_directory)?;
+    let exists = succeeds("existence below a file is known", env.file_exists(&below).await)?;
+    equals("nothing exists below a file", exists, false)
+}

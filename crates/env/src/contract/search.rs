@@ -1,0 +1,192 @@
+//! The contract of search.
+
+use std::path::Path;
+
+use super::{Checked, Subject, equals, fails, holds, is_not_found, succeeds};
+use crate::{
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    search::{GrepFile, GrepMode, GrepOutput, GrepRequest},
+};
+
+/// The tree that is searched.
+const FIXTURE: [(&str, &str); 10] = [
+    (".gitignore", "*.log\n/build/\n!keep.log\n"),
+    (".hidden/h.txt", "needle hidden\n"),
+    ("a.txt", "first\nneedle one\nthird\nNeedle two\nlast\n"),
+    ("b.rs", "fn needle() {}\r\n"),
+    ("build/out.txt", "needle\n"),
+    ("keep.log", "needle\n"),
+    ("note.log", "needle\n"),
+    ("src/build/in.txt", "needle\n"),
+    ("src/deep/c.rs", "needle\nneedle\nneedle\n"),
+    ("src/deep/d.md", "nothing\n"),
+];
+
+/// Checks `glob` and `grep` on a fixture tree.
+///
+/// # Errors
+///
+/// The first rule that is broken.
+pub async fn search(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), super::ContractViolation> {
+    let subject = Subject { env, root };
+    for (name, content) in FIXTURE {
+        subject.write(name, content).await?;
+    }
+    let binary = env.write(&subject.at("binary.dat"), b"needle\n\0needle\n").await;
+    succeeds("a binary file is written", binary)?;
+    globs(subject).await?;
+    order(subject).await?;
+    modes(subject).await?;
+    selection(subject).await?;
+    limits(subject).await?;
+    errors(subject).await
+}
+
+async fn globs(subject: Subject<'_>) -> Checked {
+    for (pattern, expected) in [
+        ("*.rs", "b.rs"),
+        ("**/*.rs", "b.rs src/deep/c.rs"),
+        ("src/**/*.{rs,md}", "src/deep/c.rs src/deep/d.md"),
+        ("src/deep/[cx].rs", "src/deep/c.rs"),
+        ("src/deep/c.rs", "src/deep/c.rs"),
+        ("**/*.log", "keep.log"),
+        ("**/*.txt", ".hidden/h.txt a.txt src/build/in.txt"),
+        ("build/*", "build/out.txt"),
+        ("nowhere/*", ""),
+        ("?.md", ""),
+    ] {
+        let found = subject.env.glob(pattern, subject.root).await;
+        let found = succeeds("a glob finds files", found)?;
+        let mut names: Vec<_> = found.iter().map(|path| relative(subject, path)).collect();
+        names.sort();
+        equals(&format!("the glob {pattern} finds its files"), names.join(" ").as_str(), expected)?;
+    }
+    Ok(())
+}
+
+async fn order(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    subject.write("order/old.x", "").await?;
+    let old = succeeds("a file has metadata", env.metadata(&subject.at("order/old.x")).await)?;
+    // Clocks of file systems are coarse: write until the time has moved on.
+    loop {
+        subject.write("order/new.x", "").await?;
+        let new = succeeds("a file has metadata", env.metadata(&subject.at("order/new.x")).await)?;
+        if new.modified > old.modified {
+            break;
+        }
+    }
+    let found = env.glob("*.x", &subject.at("order")).await;
+    let found = succeeds("a glob finds files", found)?;
+    let expected = [subject.at("order/new.x"), subject.at("order/old.x")];
+    equals("a glob gives the newest first", found.as_slice(), expected.as_slice())
+}
+
+async fn modes(subject: Subject<'_>) -> Checked {
+    let needle = GrepRequest::new("needle").with_path(subject.root);
+    let content = grep(subject, &needle).await?;
+    equals(
+        "a search gives matching lines in the order of the paths",
+        lines(subject, &content).as_str(),
+        ".hidden/h.txt:1:needle hidden a.txt:2:needle one b.rs:1:fn needle() {} keep.log:1:needle \
+         src/build/in.txt:1:needle src/deep/c.rs:1:needle src/deep/c.rs:2:needle \
+         src/deep/c.rs:3:needle",
+    )?;
+    equals("a binary file is skipped and counted", content.binary_files, 1_usize)?;
+    equals("every file is readable", content.unreadable_files, 0_usize)?;
+    holds("nothing is left out unsaid", !content.truncated, &content)?;
+    for (mode, expected) in [(GrepMode::Count, [1, 1, 1, 1, 1, 3]), (GrepMode::FilesWithMatches, [1; 6])] {
+        let output = grep(subject, &needle.clone().with_output_mode(mode)).await?;
+        let counts: Vec<_> = output.files.iter().map(|file| file.matches).collect();
+        equals("a mode counts its way", counts, expected.to_vec())?;
+        let has_lines = output.files.iter().any(|file| !file.lines.is_empty());
+        holds("only the content mode has lines", !has_lines, &output)?;
+    }
+    let context = needle.with_path(subject.at("a.txt")).with_context(1, 1);
+    let output = grep(subject, &context).await?;
+    equals(
+        "context lines are told from matches",
+        lines(subject, &output).as_str(),
+        "a.txt-1-first a.txt:2:needle one a.txt-3-third",
+    )
+}
+
+async fn selection(subject: Subject<'_>) -> Checked {
+    let needle = GrepRequest::new("needle").with_path(subject.root);
+    for (what, request, expected) in [
+        ("a filter by name", needle.clone().with_glob_filter("*.rs"), "b.rs src/deep/c.rs"),
+        ("a filter by path", needle.clone().with_glob_filter("src/*/*.txt"), "src/build/in.txt"),
+        ("a filter turned around", needle.clone().with_glob_filter("!*.{rs,txt}"), "keep.log"),
+        ("an ignored directory by its name", needle.clone().with_path(subject.at("build")), "build/out.txt"),
+        ("an ignored file by its name", needle.clone().with_path(subject.at("note.log")), "note.log"),
+        ("a regular expression", GrepRequest::new("^fn .*\\}$").with_path(subject.root), ""),
+        ("a dollar before a line feed", GrepRequest::new("^needle one$").with_path(subject.root), "a.txt"),
+        (
+            "case ignored",
+            GrepRequest::new("NEEDLE TWO").with_path(subject.root).with_case_insensitive(true),
+            "a.txt",
+        ),
+    ] {
+        let output = grep(subject, &request).await?;
+        let names: Vec<_> = output.files.iter().map(|file| relative(subject, &file.path)).collect();
+        equals(&format!("{what} selects its files"), names.join(" ").as_str(), expected)?;
+    }
+    Ok(())
+}
+
+async fn limits(subject: Subject<'_>) -> Checked {
+    let needle = GrepRequest::new("needle").with_path(subject.at("src"));
+    for (max, mode, matches, truncated) in [
+        (3, GrepMode::Content, vec![1, 2], true),
+        (4, GrepMode::Content, vec![1, 3], false),
+        (1, GrepMode::Content, vec![1], true),
+        (0, GrepMode::Content, vec![], true),
+        (1, GrepMode::Count, vec![1], true),
+        (2, GrepMode::Count, vec![1, 3], false),
+    ] {
+        let request = needle.clone().with_max_results(max).with_output_mode(mode);
+        let output = grep(subject, &request).await?;
+        let counts: Vec<_> = output.files.iter().map(|file| file.matches).collect();
+        equals("a search gives the first results up to its limit", counts, matches)?;
+        equals("a search says whether there is more", output.truncated, truncated)?;
+    }
+    Ok(())
+}
+
+async fn errors(subject: Subject<'_>) -> Checked {
+    let is_invalid = |error: &EnvError| matches!(error, EnvError::InvalidPattern { .. });
+    let env = subject.env;
+    let gone = subject.at("gone");
+    let needle = GrepRequest::new("needle").with_path(subject.root);
+    let bad = GrepRequest::new("(").with_path(subject.root);
+    fails("a bad regular expression is refused", env.grep(&bad).await, is_invalid)?;
+    let bad = needle.clone().with_glob_filter("a[");
+    fails("a bad filter is refused", env.grep(&bad).await, is_invalid)?;
+    fails("a bad glob is refused", env.glob("a[", subject.root).await, is_invalid)?;
+    fails("a missing place is no place to search", env.grep(&needle.with_path(&gone)).await, is_not_found)?;
+    fails("a missing place holds no files", env.glob("*", &gone).await, is_not_found)
+}
+
+async fn grep(subject: Subject<'_>, request: &GrepRequest) -> Checked<GrepOutput> {
+    succeeds("a search finds lines", subject.env.grep(request).await)
+}
+
+fn relative(subject: Subject<'_>, path: &Path) -> String {
+    let relative = path.strip_prefix(subject.root).unwrap_or(path);
+    relative.to_string_lossy().into_owned()
+}
+
+fn lines(subject: Subject<'_>, output: &GrepOutput) -> String {
+    let all: Vec<_> = output.files.iter().flat_map(|file| file_lines(subject, file)).collect();
+    all.join(" ")
+}
+
+fn file_lines(subject: Subject<'_>, file: &GrepFile) -> Vec<String> {
+    let name = relative(subject, &file.path);
+    let lines = file.lines.iter().map(|line| {
+        let mark = if line.is_match { ':' } else { '-' };
+        format!("{name}{mark}{}{mark}{}", line.number, line.text)
+    });
+    lines.collect()
+}

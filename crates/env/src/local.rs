@@ -1,0 +1,318 @@
+//! The machine that the host itself runs on.
+
+mod files;
+mod process;
+mod procfs;
+mod reaper;
+mod scope;
+mod search;
+mod variables;
+
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt,
+    hash::{BuildHasher, RandomState},
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+};
+
+use async_trait::async_trait;
+
+use self::reaper::Reaper;
+pub use self::variables::EnvPolicy;
+use crate::{
+    blocking::blocking,
+    command::Command,
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    file::{DirEntry, Metadata},
+    output::OutputLimits,
+    path::normalize,
+    process::Process,
+    search::{GrepOutput, GrepRequest},
+};
+
+/// The variable that marks every process of a command, so that it is found when it has left its
+/// process group. The marks of nested environments are joined by a slash.
+const TAG_VARIABLE: &str = "PINTLE_COMMAND_TAG";
+
+/// The shells of the design, the first that exists is taken.
+const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
+
+/// Runs tools on this machine (loop specification, section 4.2).
+///
+/// Unix only. It needs a tokio runtime with I/O and time enabled, and reads nothing of the process
+/// environment but what the host gives it.
+///
+/// What a command starts and leaves running is found by its process group and, on Linux, by a mark
+/// in its environment. A process that leaves the group *and* wipes its environment *and* outlives
+/// its parent is not found. Elsewhere than on Linux only the group is.
+///
+/// Processes that run when the host itself is killed are not ended.
+pub struct LocalEnvironment {
+    working_directory: PathBuf,
+    os_version: String,
+    shell: PathBuf,
+    variables: BTreeMap<OsString, OsString>,
+    output_limits: OutputLimits,
+    reaper: Arc<Reaper>,
+    /// Marks the environment; a command adds its number.
+    tag: String,
+    commands: AtomicU64,
+}
+
+/// Builds a [`LocalEnvironment`].
+#[must_use]
+pub struct LocalEnvironmentBuilder {
+    working_directory: PathBuf,
+    host_env: BTreeMap<OsString, OsString>,
+    policy: EnvPolicy,
+    variables: BTreeMap<OsString, OsString>,
+    shell: Option<PathBuf>,
+    output_limits: Option<OutputLimits>,
+}
+
+impl LocalEnvironment {
+    /// Starts to build an environment that works in `directory`, which must be absolute.
+    pub fn builder(directory: impl Into<PathBuf>) -> LocalEnvironmentBuilder {
+        LocalEnvironmentBuilder {
+            working_directory: directory.into(),
+            host_env: BTreeMap::new(),
+            policy: EnvPolicy::default(),
+            variables: BTreeMap::new(),
+            shell: None,
+            output_limits: None,
+        }
+    }
+
+    /// An environment in `directory` with the variables of the host and every default.
+    ///
+    /// The host passes its own: `LocalEnvironment::with_host_env(directory, std::env::vars_os())`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`LocalEnvironmentBuilder::build`].
+    pub fn with_host_env(
+        directory: impl Into<PathBuf>,
+        variables: impl IntoIterator<Item = (OsString, OsString)>,
+    ) -> Result<Self, EnvError> {
+        Self::builder(directory).host_env(variables).build()
+    }
+
+    /// A mark that no other command has.
+    fn next_tag(&self) -> String {
+        let number = self.commands.fetch_add(1, Ordering::Relaxed);
+        format!("{}.{number}", self.tag)
+    }
+}
+
+impl LocalEnvironmentBuilder {
+    /// The variables of the host, as `std::env::vars_os()` gives them. The policy decides which of
+    /// them commands get.
+    pub fn host_env(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
+        self.host_env = variables.into_iter().collect();
+        self
+    }
+
+    /// Which of the host's variables commands get; default [`EnvPolicy::InheritFiltered`].
+    pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// A variable for every command, whatever the policy.
+    pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
+        self.variables.insert(name.into(), value.into());
+        self
+    }
+
+    /// The shell, which must know `-c`; default `/bin/bash`, else `/bin/sh`.
+    pub fn shell(mut self, shell: impl Into<PathBuf>) -> Self {
+        self.shell = Some(shell.into());
+        self
+    }
+
+    /// How much output is kept and where; default [`OutputLimits::default`] with spool files in the
+    /// host's `TMPDIR`.
+    pub fn output_limits(mut self, limits: OutputLimits) -> Self {
+        self.output_limits = Some(limits);
+        self
+    }
+
+    /// Makes the environment. It touches nothing yet:
+    /// [`initialize`](ExecutionEnvironment::initialize) looks at the directory.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::InvalidPath`] if the directory is not absolute.
+    pub fn build(self) -> Result<LocalEnvironment, EnvError> {
+        if !self.working_directory.is_absolute() {
+            return Err(EnvError::InvalidPath {
+                path: self.working_directory,
+                source: std::io::Error::other("the working directory must be absolute"),
+            });
+        }
+        let outer_tag = self.host_env.get(TAG_VARIABLE.as_ref() as &std::ffi::OsStr);
+        let outer_tag = outer_tag.and_then(|tag| tag.to_str()).map(str::to_owned);
+        let output_limits = self.output_limits.unwrap_or_else(|| {
+            let limits = OutputLimits::default();
+            match self.host_env.get("TMPDIR".as_ref() as &std::ffi::OsStr) {
+                Some(directory) => limits.with_spool_dir(directory),
+                None => limits,
+            }
+        });
+        let mut variables = self.policy.choose(self.host_env);
+        variables.extend(self.variables);
+        Ok(LocalEnvironment {
+            working_directory: normalize(&self.working_directory),
+            os_version: os_version(),
+            shell: self.shell.unwrap_or_else(default_shell),
+            variables,
+            output_limits,
+            reaper: Arc::default(),
+            tag: environment_tag(outer_tag),
+            commands: AtomicU64::new(0),
+        })
+    }
+}
+
+#[async_trait]
+impl ExecutionEnvironment for LocalEnvironment {
+    fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+
+    fn platform(&self) -> &str {
+        match std::env::consts::OS {
+            "macos" => "darwin",
+            other => other,
+        }
+    }
+
+    fn os_version(&self) -> &str {
+        &self.os_version
+    }
+
+    async fn initialize(&self) -> Result<(), EnvError> {
+        self.list(&self.working_directory).await.map(drop)
+    }
+
+    async fn cleanup(&self) -> Result<(), EnvError> {
+        let reaper = Arc::clone(&self.reaper);
+        blocking(move || reaper.finish()).await
+    }
+
+    fn output_limits(&self) -> OutputLimits {
+        self.output_limits.clone()
+    }
+
+    async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
+        let directory = match &command.working_dir {
+            Some(directory) => self.resolve(directory),
+            None => self.working_directory.clone(),
+        };
+        let checked = directory.clone();
+        blocking(move || files::check_directory(&checked)).await??;
+        let setting = process::Setting {
+            directory,
+            shell: self.shell.clone(),
+            variables: self.variables.clone(),
+            tag: self.next_tag(),
+            reaper: Arc::clone(&self.reaper),
+        };
+        Ok(Box::new(process::spawn(command, setting)?))
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        let path = self.resolve(path);
+        blocking(move || files::read(&path, range)).await?
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        let (path, bytes) = (self.resolve(path), bytes.to_vec());
+        blocking(move || files::write(&path, &bytes)).await?
+    }
+
+    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        let path = self.resolve(path);
+        blocking(move || files::metadata(&path)).await?
+    }
+
+    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        let path = self.resolve(path);
+        blocking(move || files::list(&path)).await?
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        let path = self.resolve(path);
+        blocking(move || files::remove(&path)).await?
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        let (from, to) = (self.resolve(from), self.resolve(to));
+        blocking(move || files::rename(&from, &to)).await?
+    }
+
+    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
+        let root = self.resolve(path);
+        search::glob(pattern, root, self.working_directory.clone()).await
+    }
+
+    async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
+        let root = self.resolve(request.path.as_deref().unwrap_or(Path::new("")));
+        search::grep(request, root, self.working_directory.clone()).await
+    }
+}
+
+impl fmt::Debug for LocalEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalEnvironment")
+            .field("working_directory", &self.working_directory)
+            .field("shell", &self.shell)
+            .field("variables", &self.variables.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for LocalEnvironmentBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalEnvironmentBuilder")
+            .field("working_directory", &self.working_directory)
+            .field("policy", &self.policy)
+            .field("variables", &self.variables.keys().collect::<Vec<_>>())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Unique among all processes that can be alive at one time, and below the mark that the host itself
+/// carries if it is a command of another environment.
+fn environment_tag(outer: Option<String>) -> String {
+    // The standard library seeds its hashers from the system's randomness.
+    let random = RandomState::new().hash_one(());
+    let own = format!("{}-{random:016x}", std::process::id());
+    match outer {
+        Some(outer) => format!("{outer}/{own}"),
+        None => own,
+    }
+}
+
+fn os_version() -> String {
+    match nix::sys::utsname::uname() {
+        Ok(name) => format!("{} {}", name.sysname().to_string_lossy(), name.release().to_string_lossy()),
+        Err(_) => std::env::consts::OS.to_owned(),
+    }
+}
+
+fn default_shell() -> PathBuf {
+    let [preferred, fallback] = SHELLS.map(Path::new);
+    let shell = if preferred.exists() { preferred } else { fallback };
+    shell.to_path_buf()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,315 @@
+//! Processes of this machine.
+#![expect(clippy::disallowed_methods, reason = "this module is where processes are started and ended")]
+
+use std::{
+    collections::BTreeMap, ffi::OsString, fmt, io, os::unix::process::ExitStatusExt, path::PathBuf,
+    process::Stdio, sync::Arc, time::Duration,
+};
+
+use async_trait::async_trait;
+use nix::sys::signal::Signal as SystemSignal;
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    time::{Instant, sleep, timeout, timeout_at},
+};
+
+use super::{
+    TAG_VARIABLE,
+    reaper::{Reaper, Registration},
+    scope::{Members, Scope},
+};
+use crate::{
+    blocking::blocking,
+    command::{Command, Program, Stdin},
+    error::EnvError,
+    output::{OutputChunk, OutputStream},
+    process::{ExitStatus, Process, ProcessOutput, Signal},
+};
+
+/// The most bytes of one piece of output: what a pipe holds.
+const CHUNK: usize = 64 << 10;
+
+/// How often it is looked whether processes have gone.
+const POLL: Duration = Duration::from_millis(20);
+
+/// How long killed processes may take to go.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// What the environment adds to a command.
+pub(super) struct Setting {
+    /// Where it runs when it does not say otherwise; already known to be a directory.
+    pub(super) directory: PathBuf,
+    pub(super) shell: PathBuf,
+    pub(super) variables: BTreeMap<OsString, OsString>,
+    pub(super) tag: String,
+    pub(super) reaper: Arc<Reaper>,
+}
+
+/// Starts a process in a group of its own.
+pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, EnvError> {
+    let mut system = match command.program {
+        Program::Shell(line) => {
+            let mut shell = tokio::process::Command::new(&setting.shell);
+            // The dashes keep a line that begins with one from being taken for an option.
+            shell.arg("-c").arg("--").arg(line);
+            shell
+        }
+        Program::Argv { program, arguments } => {
+            let mut system = tokio::process::Command::new(program);
+            system.args(arguments);
+            system
+        }
+    };
+    system
+        .env_clear()
+        .envs(setting.variables)
+        .env("PWD", &setting.directory)
+        .envs(command.env)
+        .env(TAG_VARIABLE, &setting.tag)
+        .current_dir(&setting.directory)
+        .stdin(match command.stdin {
+            Stdin::Null => Stdio::null(),
+            Stdin::Piped => Stdio::piped(),
+        })
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0);
+    let program = system.as_std().get_program().to_string_lossy().into_owned();
+    let failed = |source| EnvError::Spawn { program: program.clone(), source };
+    let mut child = system.spawn().map_err(failed)?;
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    let id = id.ok_or_else(|| failed(io::Error::other("the process has no id")))?;
+    tracing::debug!(id, tag = setting.tag, "process started");
+    let scope = Scope::new(id, setting.tag);
+    Ok(LocalProcess {
+        stdin: child.stdin.take(),
+        output: Some(LocalOutput::new(child.stdout.take(), child.stderr.take())),
+        registration: setting.reaper.register(scope.clone()),
+        reaper: setting.reaper,
+        child: Some(child),
+        scope,
+        status: None,
+        is_settled: false,
+    })
+}
+
+/// A process of this machine.
+pub(super) struct LocalProcess {
+    /// Taken when the process is dropped, and not before.
+    child: Option<Child>,
+    stdin: Option<ChildStdin>,
+    output: Option<LocalOutput>,
+    status: Option<ExitStatus>,
+    scope: Scope,
+    reaper: Arc<Reaper>,
+    registration: Registration,
+    /// Nothing of it is left.
+    is_settled: bool,
+}
+
+impl LocalProcess {
+    async fn look(&mut self) -> Result<Members, EnvError> {
+        if self.is_settled {
+            return Ok(Members::default());
+        }
+        let scope = self.scope.clone();
+        let members = blocking(move || scope.look()).await?;
+        if self.status.is_some() && members.is_empty() {
+            self.is_settled = true;
+            self.reaper.settled(self.registration);
+        }
+        Ok(members)
+    }
+
+    async fn send(&mut self, signal: SystemSignal) -> Result<Members, EnvError> {
+        let members = self.look().await?;
+        if !self.is_settled {
+            self.scope.send(&members, signal);
+        }
+        Ok(members)
+    }
+
+    /// Whether everything is gone by `deadline`.
+    async fn is_gone_by(&mut self, deadline: Instant) -> Result<bool, EnvError> {
+        match timeout_at(deadline, self.wait()).await {
+            Ok(status) => status?,
+            Err(_elapsed) => return Ok(false),
+        };
+        loop {
+            if self.look().await?.is_empty() {
+                return Ok(true);
+            }
+            if Instant::now() >= deadline {
+                return Ok(false);
+            }
+            sleep(POLL).await;
+        }
+    }
+
+    /// Kills until nobody is left, since who is killed may just have started another.
+    async fn kill(&mut self) -> Result<(), EnvError> {
+        let deadline = Instant::now() + KILL_LIMIT;
+        while Instant::now() < deadline {
+            self.send(SystemSignal::SIGKILL).await?;
+            if let Ok(status) = timeout(POLL, self.wait()).await {
+                status?;
+            }
+            if self.status.is_some() && self.look().await?.is_empty() {
+                return Ok(());
+            }
+        }
+        Err(EnvError::Stuck { id: self.scope.leader().unsigned_abs() })
+    }
+}
+
+#[async_trait]
+impl Process for LocalProcess {
+    fn id(&self) -> Option<u32> {
+        Some(self.scope.leader().unsigned_abs())
+    }
+
+    fn take_stdin(&mut self) -> Option<Box<dyn AsyncWrite + Send + Unpin>> {
+        let stdin = self.stdin.take()?;
+        Some(Box::new(stdin))
+    }
+
+    fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
+        let output = self.output.take()?;
+        Some(Box::new(output))
+    }
+
+    async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
+        if let Some(status) = self.status {
+            return Ok(status);
+        }
+        let waited = match &mut self.child {
+            Some(child) => child.wait().await,
+            None => Err(io::Error::other("the process was given away")),
+        };
+        let status = waited.map_err(|source| EnvError::EnvironmentLost {
+            environment: "the process".to_owned(),
+            source: Some(source.into()),
+        })?;
+        let status = match (status.code(), status.signal()) {
+            (Some(code), _) => ExitStatus::Exited(code),
+            (None, signal) => ExitStatus::Signaled(signal.unwrap_or_default()),
+        };
+        self.scope.leader_was_reaped();
+        self.status = Some(status);
+        Ok(status)
+    }
+
+    async fn signal(&mut self, signal: Signal) -> Result<(), EnvError> {
+        let signal = match signal {
+            Signal::Interrupt => SystemSignal::SIGINT,
+            Signal::Terminate => SystemSignal::SIGTERM,
+            Signal::Kill => SystemSignal::SIGKILL,
+        };
+        self.send(signal).await.map(drop)
+    }
+
+    async fn jobs(&mut self) -> Result<usize, EnvError> {
+        Ok(self.look().await?.jobs)
+    }
+
+    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
+        let deadline = Instant::now() + grace;
+        let members = self.send(SystemSignal::SIGTERM).await?;
+        if !self.is_settled {
+            // One that is stopped hears nothing until it goes on.
+            self.scope.send(&members, SystemSignal::SIGCONT);
+        }
+        if !self.is_gone_by(deadline).await? {
+            self.kill().await?;
+        }
+        Ok(members.jobs)
+    }
+}
+
+impl fmt::Debug for LocalProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalProcess")
+            .field("id", &self.scope.leader())
+            .field("status", &self.status)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Drop for LocalProcess {
+    fn drop(&mut self) {
+        if !self.is_settled {
+            let (scope, child) = (self.scope.clone(), self.child.take());
+            self.reaper.abandon(self.registration, scope, child);
+        }
+    }
+}
+
+/// The reading ends of the two pipes.
+struct LocalOutput {
+    stdout: Pipe<ChildStdout>,
+    stderr: Pipe<ChildStderr>,
+}
+
+impl LocalOutput {
+    fn new(stdout: Option<ChildStdout>, stderr: Option<ChildStderr>) -> Self {
+        Self {
+            stdout: Pipe::new(stdout, OutputStream::Stdout),
+            stderr: Pipe::new(stderr, OutputStream::Stderr),
+        }
+    }
+}
+
+#[async_trait]
+impl ProcessOutput for LocalOutput {
+    async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
+        loop {
+            let Self { stdout, stderr } = self;
+            let chunk = tokio::select! {
+                chunk = stdout.next(), if stdout.is_open() => chunk,
+                chunk = stderr.next(), if stderr.is_open() => chunk,
+                else => return Ok(None),
+            };
+            if let Some(chunk) = chunk {
+                return Ok(Some(chunk));
+            }
+        }
+    }
+}
+
+struct Pipe<R> {
+    /// `None` at the end of the stream.
+    end: Option<R>,
+    stream: OutputStream,
+    buffer: Vec<u8>,
+}
+
+impl<R: AsyncRead + Unpin> Pipe<R> {
+    fn new(end: Option<R>, stream: OutputStream) -> Self {
+        Self { end, stream, buffer: Vec::new() }
+    }
+
+    fn is_open(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// The next piece, or `None` at the end. Cancel safe, as one read is.
+    async fn next(&mut self) -> Option<OutputChunk> {
+        let pipe = self.end.as_mut()?;
+        self.buffer.resize(CHUNK, 0);
+        let read = match pipe.read(&mut self.buffer).await {
+            Ok(read) => read,
+            Err(error) => {
+                tracing::warn!(%error, "the output of a process ends early");
+                0
+            }
+        };
+        match self.buffer.get(..read) {
+            Some(bytes) if !bytes.is_empty() => Some(OutputChunk::new(self.stream, bytes)),
+            Some(_) | None => {
+                self.end = None;
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Ends what was dropped: a drop cannot wait, a thread can.
+
+use std::{
+    collections::BTreeMap,
+    io,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        mpsc::{self, Receiver, RecvTimeoutError, Sender},
+    },
+    thread::{self, JoinHandle},
+    time::{Duration, Instant},
+};
+
+use nix::sys::signal::Signal;
+use tokio::process::Child;
+
+use super::{
+    procfs::{self, ProcessRow},
+    scope::Scope,
+};
+use crate::process::TERMINATE_GRACE;
+
+/// How often it is looked whether processes have gone.
+const POLL: Duration = Duration::from_millis(20);
+
+/// How long after the first kill signal a process is given up.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Knows what runs in an environment and ends what nobody holds any more.
+///
+/// Its thread starts with the first process that is dropped while it runs.
+#[derive(Debug, Default)]
+pub(super) struct Reaper {
+    state: Mutex<State>,
+}
+
+/// Names a running process to its reaper.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Registration(u64);
+
+#[derive(Debug, Default)]
+struct State {
+    registrations: u64,
+    running: BTreeMap<Registration, Scope>,
+    worker: Option<Worker>,
+}
+
+#[derive(Debug)]
+struct Worker {
+    sender: Sender<Abandoned>,
+    thread: JoinHandle<()>,
+}
+
+/// A command on its way out.
+#[derive(Debug)]
+struct Abandoned {
+    scope: Scope,
+    /// Its first process, unless that is reaped already or by somebody else.
+    child: Option<Child>,
+    /// `None` until it got the terminate signal.
+    terminated: Option<Instant>,
+}
+
+impl Reaper {
+    /// Takes note of a process that was started.
+    pub(super) fn register(&self, scope: Scope) -> Registration {
+        let mut state = self.lock();
+        state.registrations += 1;
+        let registration = Registration(state.registrations);
+        state.running.insert(registration, scope);
+        registration
+    }
+
+    /// Takes note that nothing of it is left.
+    pub(super) fn settled(&self, registration: Registration) {
+        self.lock().running.remove(&registration);
+    }
+
+    /// Ends it: terminate, grace, kill. Does not wait.
+    pub(super) fn abandon(&self, registration: Registration, scope: Scope, child: Option<Child>) {
+        let mut state = self.lock();
+        state.running.remove(&registration);
+        state.hand_over(Abandoned { scope, child, terminated: None });
+    }
+
+    /// Ends everything that runs and waits until it is gone; blocks.
+    pub(super) fn finish(&self) {
+        let worker = {
+            let mut state = self.lock();
+            for (_, scope) in std::mem::take(&mut state.running) {
+                state.hand_over(Abandoned { scope, child: None, terminated: None });
+            }
+            state.worker.take()
+        };
+        if let Some(Worker { sender, thread }) = worker {
+            drop(sender);
+            if thread.join().is_err() {
+                tracing::error!("the thread that ends processes has panicked");
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn hand_over(&mut self, abandoned: Abandoned) {
+        let worker = match self.worker.take().map_or_else(start, Ok) {
+            Ok(worker) => worker,
+            Err(error) => {
+                tracing::error!(%error, "no thread to end a process gently: it is killed");
+                abandoned.scope.send(&abandoned.scope.look(), Signal::SIGKILL);
+                return;
+            }
+        };
+        if worker.sender.send(abandoned).is_err() {
+            tracing::error!("the thread that ends processes is gone");
+        }
+        self.worker = Some(worker);
+    }
+}
+
+fn start() -> io::Result<Worker> {
+    let (sender, receiver) = mpsc::channel();
+    let thread = thread::Builder::new().name("pintle-reaper".to_owned()).spawn(move || work(&receiver))?;
+    Ok(Worker { sender, thread })
+}
+
+/// Runs until no more can come and none is left.
+fn work(receiver: &Receiver<Abandoned>) {
+    let mut abandoned = Vec::new();
+    while receive(receiver, &mut abandoned) || !abandoned.is_empty() {
+        // One look at the table serves all.
+        let since = abandoned.iter().filter_map(|one| one.scope.since()).min();
+        let table = since.and_then(procfs::read_table);
+        abandoned.retain_mut(|one| one.is_left(table.as_deref()));
+    }
+}
+
+/// Takes in what has come, waiting for it a little, or for long if there is nothing else to do.
+/// Returns whether more can come.
+fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bool {
+    let first = if abandoned.is_empty() {
+        receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
+    } else {
+        receiver.recv_timeout(POLL)
+    };
+    match first {
+        Ok(one) => {
+            abandoned.push(one);
+            abandoned.extend(receiver.try_iter());
+            true
+        }
+        Err(RecvTimeoutError::Timeout) => true,
+        Err(RecvTimeoutError::Disconnected) => {
+            if !abandoned.is_empty() {
+                thread::sleep(POLL);
+            }
+            false
+        }
+    }
+}
+
+impl Abandoned {
+    /// Sends what is due and says whether anything is left.
+    fn is_left(&mut self, table: Option<&[ProcessRow]>) -> bool {
+        // An error means that somebody else has waited for it.
+        if let Some(child) = &mut self.child
+            && !matches!(child.try_wait(), Ok(None))
+        {
+            self.scope.leader_was_reaped();
+            self.child = None;
+        }
+        let members = self.scope.look_in(table);
+        if self.child.is_none() && members.is_empty() {
+            return false;
+        }
+        match self.terminated {
+            None => {
+                self.scope.send(&members, Signal::SIGTERM);
+                self.scope.send(&members, Signal::SIGCONT);
+                self.terminated = Some(Instant::now());
+            }
+            Some(at) if at.elapsed() > TERMINATE_GRACE + KILL_LIMIT => {
+                tracing::warn!(id = self.scope.leader(), "a killed process does not go");
+                return false;
+            }
+            Some(at) if at.elapsed() > TERMINATE_GRACE => {
+                self.scope.send(&members, Signal::SIGKILL);
+            }
+            Some(_) => {}
+        }
+        true
+    }
+}

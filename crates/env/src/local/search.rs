@@ -1,0 +1,179 @@
+//! Search on this machine: the walker of ripgrep with the rules that all environments share.
+
+use std::{
+    collections::HashMap,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+use ignore::{DirEntry, WalkBuilder, WalkState};
+
+use super::files;
+use crate::{
+    blocking::{Cancelled, blocking},
+    error::EnvError,
+    search::{
+        GrepOutput, GrepRequest,
+        ignore_rules::{
+            EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
+            governing_directories,
+        },
+        newest_first,
+        pattern::GlobPattern,
+        query::{FileOutcome, Query},
+        results::Results,
+    },
+};
+
+/// Finds the files below `root` that match.
+pub(super) async fn glob(
+    pattern: &str,
+    root: PathBuf,
+    working_directory: PathBuf,
+) -> Result<Vec<PathBuf>, EnvError> {
+    let pattern = GlobPattern::parse(pattern, &root)?;
+    let cancelled = Cancelled::default();
+    let _guard = cancelled.on_drop();
+    blocking(move || {
+        files::metadata(&root)?;
+        let found = Mutex::new(Vec::new());
+        let tree = Tree::new(&pattern.base, &working_directory, &cancelled);
+        tree.visit(pattern.max_depth, |entry| {
+            // A link to nowhere has no metadata and is no file.
+            if pattern.matches(entry.path())
+                && let Ok(metadata) = files::metadata(entry.path())
+                && !metadata.is_dir()
+            {
+                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                found.push((metadata.modified, entry.path().to_path_buf()));
+                if pattern.check_count(found.len()).is_err() {
+                    return WalkState::Quit;
+                }
+            }
+            WalkState::Continue
+        });
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        pattern.check_count(found.len())?;
+        Ok(newest_first(found))
+    })
+    .await?
+}
+
+/// Searches the file `root`, or the files below it.
+pub(super) async fn grep(
+    request: &GrepRequest,
+    root: PathBuf,
+    working_directory: PathBuf,
+) -> Result<GrepOutput, EnvError> {
+    let query = Query::compile(request)?;
+    let mut results = Results::new(request);
+    let cancelled = Cancelled::default();
+    let _guard = cancelled.on_drop();
+    blocking(move || {
+        if files::metadata(&root)?.is_file() {
+            let content = files::open(&root)?;
+            results.add(root.clone(), query.search(root, content, &cancelled));
+            return Ok(results.finish());
+        }
+        let results = Mutex::new(results);
+        let lock = || results.lock().unwrap_or_else(PoisonError::into_inner);
+        Tree::new(&root, &working_directory, &cancelled).visit(None, |entry| {
+            let path = entry.path();
+            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+            if is_file && query.admits(&root, path) && lock().wants(path) {
+                let outcome = match files::open(path) {
+                    Ok(content) => query.search(path.to_path_buf(), content, &cancelled),
+                    Err(_unreadable) => FileOutcome::Unreadable,
+                };
+                lock().add(path.to_path_buf(), outcome);
+            }
+            WalkState::Continue
+        });
+        let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(results.finish())
+    })
+    .await?
+}
+
+/// A tree to be walked by the ignore rules.
+struct Tree<'a> {
+    root: &'a Path,
+    rules: KnownRules,
+    cancelled: &'a Cancelled,
+}
+
+impl<'a> Tree<'a> {
+    fn new(root: &'a Path, working_directory: &Path, cancelled: &'a Cancelled) -> Self {
+        let repository = root.ancestors().find(|directory| directory.join(REPOSITORY).exists());
+        let mut rules = None;
+        for directory in governing_directories(root, working_directory, repository) {
+            rules = Some(read_rules(rules.as_ref(), &directory));
+        }
+        let known = rules.map(|rules| (root.to_path_buf(), rules));
+        Self { root, rules: KnownRules(RwLock::new(known.into_iter().collect())), cancelled }
+    }
+
+    /// Shows every file and link to `visitor`, on several threads.
+    fn visit(self, max_depth: Option<usize>, visitor: impl Fn(&DirEntry) -> WalkState + Sync) {
+        // With a slash at its end a root that is a link is followed.
+        let walker = WalkBuilder::new(self.root.join(""))
+            .standard_filters(false)
+            .max_depth(max_depth)
+            .filter_entry(move |entry| self.rules.admit(entry))
+            .build_parallel();
+        walker.run(|| {
+            Box::new(|entry| match entry {
+                _ if self.cancelled.get() => WalkState::Quit,
+                Ok(entry) if is_file_or_link(&entry) => visitor(&entry),
+                Ok(_) => WalkState::Continue,
+                Err(error) => {
+                    tracing::debug!(%error, "not searched");
+                    WalkState::Continue
+                }
+            })
+        });
+    }
+}
+
+/// The ignore rules of the directories that a walk has come to.
+struct KnownRules(RwLock<HashMap<PathBuf, Arc<IgnoreRules>>>);
+
+impl KnownRules {
+    /// Whether an entry is walked; reads the rules of a directory that is.
+    fn admit(&self, entry: &DirEntry) -> bool {
+        let path = entry.path();
+        let Some(parent) = path.parent().filter(|_| entry.depth() > 0) else {
+            return true;
+        };
+        let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = known.get(parent).cloned();
+        drop(known);
+        if rules.as_ref().is_some_and(|rules| rules.passes_over(path, is_dir)) {
+            return false;
+        }
+        if is_dir {
+            let own = read_rules(rules.as_ref(), path);
+            let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            known.insert(path.to_path_buf(), own);
+        }
+        true
+    }
+}
+
+fn is_file_or_link(entry: &DirEntry) -> bool {
+    entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink())
+}
+
+/// An ignore file that cannot be read has no rules.
+fn read_rules(parent: Option<&Arc<IgnoreRules>>, directory: &Path) -> Arc<IgnoreRules> {
+    let read = |name: &str| files::read(&directory.join(name), None).unwrap_or_default();
+    let is_repository = directory.join(REPOSITORY).exists();
+    let files = IgnoreFiles {
+        ignore: read(IGNORE_FILE),
+        gitignore: read(GITIGNORE_FILE),
+        exclude: if is_repository { read(EXCLUDE_FILE) } else { Vec::new() },
+        is_repository,
+    };
+    IgnoreRules::below(parent, directory, &files)
+}

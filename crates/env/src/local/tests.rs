@@ -1,0 +1,549 @@
+//! Real processes and real files.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the tests prepare files and look at what the environment left"
+)]
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{MetadataExt, PermissionsExt, symlink},
+    },
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use nix::unistd::Uid;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    command::{ExecRequest, ExecResult, Stdin},
+    process::{ExitStatus, Signal},
+    search::GrepMode,
+};
+
+/// Ten times what anything here should take.
+const LONG: Duration = Duration::from_secs(30);
+
+fn environment() -> (TempDir, LocalEnvironment) {
+    let directory = TempDir::new().unwrap();
+    let environment = LocalEnvironment::builder(directory.path().canonicalize().unwrap())
+        .variable("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .build()
+        .unwrap();
+    (directory, environment)
+}
+
+async fn run(environment: &LocalEnvironment, command: &str) -> ExecResult {
+    let request = ExecRequest::new(command).with_timeout(LONG);
+    environment.exec_command(request).await.unwrap()
+}
+
+fn text(output: &crate::Output) -> String {
+    output.to_text_lossy().unwrap()
+}
+
+/// A process that has ended and is not yet waited for by its new parent is gone, too.
+fn is_running(id: i32) -> bool {
+    procfs::read_table(u64::MAX).unwrap().iter().any(|row| row.id == id && !row.is_zombie)
+}
+
+/// The process id that a command wrote to a file.
+async fn written_id(path: &Path) -> i32 {
+    let started = Instant::now();
+    loop {
+        let content = fs::read_to_string(path).unwrap_or_default();
+        if let Some(id) = content.strip_suffix('\n') {
+            return id.parse().unwrap();
+        }
+        assert!(started.elapsed() < LONG, "{} was not written", path.display());
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+#[tokio::test]
+async fn exits_are_told_apart() {
+    let (_directory, environment) = environment();
+    for (command, code) in [
+        ("exit 0", 0),
+        ("exit 7", 7),
+        ("kill -KILL $$", 137),
+        ("kill -TERM $$", 143),
+        ("no-such-command-here", 127),
+        ("-x", 127),
+        ("touch f; ./f", 126),
+    ] {
+        let result = run(&environment, command).await;
+        assert_eq!(result.exit_code, code, "{command}");
+        assert!(!result.timed_out);
+        assert_eq!(result.ended_jobs, 0, "{command}");
+    }
+}
+
+#[tokio::test]
+async fn streams_are_kept_apart_and_together() {
+    let (_directory, environment) = environment();
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let sink = Arc::clone(&seen);
+    let request = ExecRequest::new("echo out; sleep 0.05; echo err >&2; sleep 0.05; echo more")
+        .with_on_output(Arc::new(move |chunk| {
+            sink.lock().unwrap().extend_from_slice(&chunk.bytes);
+        }));
+    let result = environment.exec_command(request).await.unwrap();
+    assert_eq!(text(&result.stdout), "out\nmore\n");
+    assert_eq!(text(&result.stderr), "err\n");
+    assert_eq!(text(&result.output), "out\nerr\nmore\n");
+    assert_eq!(*seen.lock().unwrap(), b"out\nerr\nmore\n");
+}
+
+#[tokio::test]
+async fn input_is_empty_unless_given() {
+    let (_directory, environment) = environment();
+    assert_eq!(text(&run(&environment, "cat; echo end").await.stdout), "end\n");
+    let big = vec![b'x'; 3 << 20];
+    let request = ExecRequest::new("wc -c; cat").with_stdin(big.clone());
+    let result = environment.exec_command(request).await.unwrap();
+    assert_eq!(text(&result.stdout).trim(), "3145728");
+    // A command that does not read its input is no error.
+    let request = ExecRequest::new("exec true").with_stdin(big);
+    assert!(environment.exec_command(request).await.unwrap().success());
+}
+
+#[tokio::test]
+async fn the_place_and_the_variables_reach_the_command() {
+    let (directory, environment) = environment();
+    fs::create_dir(directory.path().join("sub")).unwrap();
+    let request = ExecRequest::new("pwd; echo \"$PWD $X\"; env | grep -c PINTLE_COMMAND_TAG")
+        .with_working_dir("sub")
+        .with_env("X", "a b");
+    let result = environment.exec_command(request).await.unwrap();
+    let place = environment.resolve(Path::new("sub"));
+    let place = place.display();
+    assert_eq!(text(&result.stdout), format!("{place}\n{place} a b\n1\n"));
+}
+
+#[tokio::test]
+async fn a_missing_place_or_program_is_a_typed_error() {
+    let (directory, environment) = environment();
+    fs::write(directory.path().join("file"), "").unwrap();
+    let spawn_in = |place: &str| Command::shell("true").with_working_dir(place);
+    let error = environment.spawn(spawn_in("gone")).await.unwrap_err();
+    assert!(matches!(error, EnvError::NotFound { path, .. } if path.ends_with("gone")));
+    let error = environment.spawn(spawn_in("file")).await.unwrap_err();
+    assert!(matches!(error, EnvError::NotADirectory { .. }));
+    let none: [&str; 0] = [];
+    let error = environment.spawn(Command::argv("no-such", none)).await.unwrap_err();
+    assert!(matches!(error, EnvError::Spawn { program, .. } if program == "no-such"));
+}
+
+#[tokio::test]
+async fn policies_filter_what_the_host_gives() {
+    let directory = TempDir::new().unwrap();
+    let host = ["PATH", "EDITOR", "A_TOKEN"].map(|name| (name.into(), "/usr/bin:/bin".into()));
+    for (policy, expected) in [
+        (EnvPolicy::InheritAll, "A_TOKEN EDITOR PATH"),
+        (EnvPolicy::InheritFiltered, "EDITOR PATH"),
+        (EnvPolicy::InheritCore, "PATH"),
+        (EnvPolicy::InheritNone, ""),
+    ] {
+        let environment = LocalEnvironment::builder(directory.path())
+            .host_env(host.clone())
+            .env_policy(policy)
+            .build()
+            .unwrap();
+        assert!(!format!("{environment:?}").contains("/usr/bin"));
+        let command = Command::argv("/usr/bin/env", ["-0"]);
+        let mut process = environment.spawn(command).await.unwrap();
+        let mut output = process.take_output().unwrap();
+        let mut listed = Vec::new();
+        while let Some(chunk) = output.next_chunk().await.unwrap() {
+            listed.extend(chunk.bytes);
+        }
+        let listed = String::from_utf8(listed).unwrap();
+        let mut names: Vec<_> = listed
+            .split_terminator('\0')
+            .filter_map(|variable| variable.split('=').next())
+            .filter(|name| !["PWD", TAG_VARIABLE].contains(name))
+            .collect();
+        names.sort_unstable();
+        assert_eq!(names.join(" "), expected, "{policy:?}");
+        assert_eq!(process.wait().await.unwrap(), ExitStatus::Exited(0));
+    }
+}
+
+#[tokio::test]
+async fn a_time_out_terminates_and_keeps_the_output() {
+    let (directory, environment) = environment();
+    let command = "trap 'echo bye; exit 3' TERM; echo $$ > id; echo so far; while :; do sleep 0.01; done";
+    let request = ExecRequest::new(command).with_timeout(Duration::from_millis(300));
+    let result = environment.exec_command(request).await.unwrap();
+    assert!(result.timed_out);
+    assert_eq!(result.exit_code, 3);
+    assert_eq!(text(&result.stdout), "so far\nbye\n");
+    assert!(result.duration < TERMINATE_LIMIT, "{:?}", result.duration);
+    assert!(!is_running(written_id(&directory.path().join("id")).await));
+}
+
+/// What a command that heeds the terminate signal stays below.
+const TERMINATE_LIMIT: Duration = Duration::from_secs(2);
+
+#[tokio::test]
+async fn who_ignores_the_terminate_signal_is_killed() {
+    let (directory, environment) = environment();
+    let command = "trap '' TERM; echo so far; \
+        (echo $BASHPID > child; while :; do sleep 0.1; done) & \
+        (exec setsid bash -c 'echo $$ > apart; while :; do sleep 0.1; done') & \
+        wait";
+    let request = ExecRequest::new(command).with_timeout(Duration::from_millis(500));
+    let result = environment.exec_command(request).await.unwrap();
+    assert!(result.timed_out);
+    assert_eq!(result.exit_code, 137);
+    assert_eq!(text(&result.stdout), "so far\n");
+    assert!(result.duration >= Duration::from_millis(2500), "{:?}", result.duration);
+    for name in ["child", "apart"] {
+        assert!(!is_running(written_id(&directory.path().join(name)).await), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_left_running_is_ended_and_counted() {
+    let (directory, environment) = environment();
+    let wait_for = "while [ ! -s id ]; do sleep 0.01; done";
+    for (name, job) in [
+        ("holds the pipe", "(echo $BASHPID > id; exec sleep 100) &"),
+        ("has left the group", "setsid sh -c 'echo $$ > id; exec sleep 100' &"),
+        ("holds nothing", "setsid sh -c 'echo $$ > id; exec sleep 100' >/dev/null 2>&1 </dev/null &"),
+        ("was forked twice", "(setsid sh -c 'sleep 100 & echo $! > id' &);"),
+        ("is stopped", "(echo $BASHPID > id; kill -STOP $BASHPID; sleep 100) &"),
+        (
+            "belongs to an environment inside",
+            "PINTLE_COMMAND_TAG=$PINTLE_COMMAND_TAG/inner.1 setsid sh -c 'echo $$ > id; exec sleep 100' &",
+        ),
+        ("wiped its variables", "(echo $BASHPID > id; exec env -i /bin/sleep 100) &"),
+        ("hangs up on nobody", "nohup sh -c 'echo $$ > id; exec sleep 100' >/dev/null 2>&1 &"),
+    ] {
+        let id = directory.path().join("id");
+        let _ = fs::remove_file(&id);
+        let result = run(&environment, &format!("{job} {wait_for}; echo done")).await;
+        assert_eq!(result.exit_code, 0, "{name}");
+        assert_eq!(text(&result.stdout), "done\n", "{name}");
+        assert!(result.ended_jobs >= 1, "{name}");
+        assert!(result.duration < Duration::from_secs(5), "{name}: {:?}", result.duration);
+        assert!(!is_running(written_id(&id).await), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn jobs_that_end_by_themselves_are_not_counted() {
+    let (_directory, environment) = environment();
+    let result = run(&environment, "(sleep 0.05; echo late) & echo early").await;
+    assert_eq!(text(&result.stdout), "early\nlate\n");
+    assert_eq!(result.ended_jobs, 0);
+}
+
+#[tokio::test]
+async fn many_writers_in_the_background_do_not_hold_the_call() {
+    let (_directory, environment) = environment();
+    let result = run(&environment, "for i in $(seq 20); do yes & done; echo done").await;
+    assert_eq!(result.exit_code, 0);
+    assert_eq!(result.ended_jobs, 20);
+    assert!(result.stdout.len() > 1 << 10);
+    assert!(result.duration < Duration::from_secs(10), "{:?}", result.duration);
+}
+
+#[tokio::test]
+async fn an_environment_inside_a_command_carries_its_mark_on() {
+    let (directory, outer) = environment();
+    let outer_tag = outer.next_tag();
+    let inner = LocalEnvironment::builder(directory.path())
+        .host_env([(TAG_VARIABLE.into(), outer_tag.as_str().into())])
+        .build()
+        .unwrap();
+    assert!(inner.next_tag().starts_with(&format!("{outer_tag}/")));
+}
+
+#[tokio::test]
+async fn dropping_the_future_ends_the_command() {
+    let (directory, environment) = environment();
+    let id = directory.path().join("id");
+    let apart = directory.path().join("apart");
+    let command = "setsid sh -c 'echo $$ > apart; exec sleep 100' & echo $$ > id; wait";
+    let request = ExecRequest::new(command).with_timeout(LONG);
+    let (id, apart) = tokio::select! {
+        result = environment.exec_command(request) => panic!("{result:?}"),
+        ids = async { (written_id(&id).await, written_id(&apart).await) } => ids,
+    };
+    environment.cleanup().await.unwrap();
+    assert!(!is_running(id));
+    assert!(!is_running(apart));
+}
+
+#[tokio::test]
+async fn many_dropped_commands_are_ended_at_once() {
+    let (_directory, environment) = environment();
+    let mut ids = Vec::new();
+    for _ in 0..30 {
+        let process = environment.spawn(Command::shell("trap '' TERM; sleep 100 & wait; sleep 100"));
+        ids.push(process.await.unwrap().id().unwrap());
+    }
+    let started = Instant::now();
+    environment.cleanup().await.unwrap();
+    assert!(started.elapsed() < LONG);
+    assert!(ids.into_iter().all(|id| !is_running(id.cast_signed())));
+}
+
+#[tokio::test]
+async fn cleanup_ends_what_is_still_held() {
+    let (_directory, environment) = environment();
+    let mut process = environment.spawn(Command::shell("exec sleep 100")).await.unwrap();
+    environment.cleanup().await.unwrap();
+    assert_eq!(process.wait().await.unwrap(), ExitStatus::Signaled(15));
+    // And the environment goes on working.
+    assert!(run(&environment, "true").await.success());
+    drop(process);
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_process_is_driven_by_hand() {
+    let (_directory, environment) = environment();
+    let command = Command::argv("cat", ["-"]).with_stdin(Stdin::Piped);
+    let mut process = environment.spawn(command).await.unwrap();
+    let mut input = process.take_stdin().unwrap();
+    let mut output = process.take_output().unwrap();
+    assert!(process.take_stdin().is_none() && process.take_output().is_none());
+    for line in ["one\n", "two\n"] {
+        tokio::io::AsyncWriteExt::write_all(&mut input, line.as_bytes()).await.unwrap();
+        let chunk = output.next_chunk().await.unwrap().unwrap();
+        assert_eq!(chunk.bytes, line.as_bytes());
+    }
+    process.signal(Signal::Interrupt).await.unwrap();
+    assert_eq!(process.wait().await.unwrap(), ExitStatus::Signaled(2));
+    assert_eq!(output.next_chunk().await.unwrap(), None);
+    assert_eq!(process.jobs().await.unwrap(), 0);
+    assert_eq!(process.end(Duration::ZERO).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn a_large_output_is_spooled_whole() {
+    let (directory, environment) = environment();
+    let spool = directory.path().join("spool");
+    fs::create_dir(&spool).unwrap();
+    let environment =
+        LocalEnvironment { output_limits: OutputLimits::default().with_spool_dir(&spool), ..environment };
+    let result = run(&environment, "head -c 20000000 /dev/zero; echo error >&2").await;
+    assert!(result.stdout.is_spooled());
+    assert_eq!(result.stdout.len(), 20_000_000);
+    assert_eq!(result.output.len(), 20_000_006);
+    assert_eq!(result.output.dropped(), 0);
+    assert_eq!(text(&result.stderr), "error\n");
+    assert_eq!(fs::read_dir(&spool).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn many_commands_run_at_once() {
+    let (_directory, environment) = environment();
+    let environment = Arc::new(environment);
+    let mut commands = tokio::task::JoinSet::new();
+    for number in 0..60 {
+        let environment = Arc::clone(&environment);
+        commands.spawn(async move {
+            let result = run(&environment, &format!("echo {number}")).await;
+            assert_eq!(text(&result.stdout), format!("{number}\n"));
+        });
+    }
+    while let Some(done) = commands.join_next().await {
+        done.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn writing_keeps_mode_and_follows_links() {
+    let (directory, environment) = environment();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir_all(at("real/below")).unwrap();
+    fs::write(at("real/below/file"), "old").unwrap();
+    fs::set_permissions(at("real/below/file"), fs::Permissions::from_mode(0o751)).unwrap();
+    symlink("real/below", at("directory")).unwrap();
+    symlink("../below/file", at("real/below/link")).unwrap();
+    let before = fs::metadata(at("real/below/file")).unwrap();
+    environment.write(Path::new("directory/link"), b"new").await.unwrap();
+    let after = fs::metadata(at("real/below/file")).unwrap();
+    assert_eq!(fs::read(at("real/below/file")).unwrap(), b"new");
+    assert_eq!(after.mode(), before.mode());
+    assert_ne!(after.ino(), before.ino());
+    assert!(fs::symlink_metadata(at("real/below/link")).unwrap().is_symlink());
+    // A link to nowhere makes its target.
+    symlink("fresh/target", at("dangling")).unwrap();
+    environment.write(Path::new("dangling"), b"made").await.unwrap();
+    assert_eq!(fs::read(at("fresh/target")).unwrap(), b"made");
+    // Nothing but the files is left.
+    assert_eq!(fs::read_dir(at("real/below")).unwrap().count(), 2);
+}
+
+#[tokio::test]
+async fn writing_keeps_the_owner() {
+    if !Uid::effective().is_root() {
+        // Only the superuser can make a file of somebody else to begin with.
+        return;
+    }
+    let (directory, environment) = environment();
+    let path = directory.path().join("file");
+    fs::write(&path, "old").unwrap();
+    std::os::unix::fs::chown(&path, Some(12345), Some(54321)).unwrap();
+    environment.write(&path, b"new").await.unwrap();
+    let after = fs::metadata(&path).unwrap();
+    assert_eq!((after.uid(), after.gid()), (12345, 54321));
+}
+
+#[tokio::test]
+async fn what_is_no_regular_file_is_refused() {
+    let (directory, environment) = environment();
+    let pipe = directory.path().join("pipe");
+    nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
+    symlink("loop", directory.path().join("loop")).unwrap();
+    for path in [pipe.as_path(), Path::new("/dev/null")] {
+        let error = environment.read(path, None).await.unwrap_err();
+        assert!(matches!(error, EnvError::NotARegularFile { .. }), "{error:?}");
+        let error = environment.write(path, b"x").await.unwrap_err();
+        assert!(matches!(error, EnvError::NotARegularFile { .. }), "{error:?}");
+    }
+    let error = environment.read(Path::new("loop"), None).await.unwrap_err();
+    assert!(matches!(error, EnvError::Io { action: "read", .. }), "{error:?}");
+    let error = environment.write(Path::new("loop"), b"x").await.unwrap_err();
+    assert!(matches!(error, EnvError::Io { action: "write", .. }), "{error:?}");
+    let error = environment.read(Path::new("a\0b"), None).await.unwrap_err();
+    assert!(matches!(error, EnvError::InvalidPath { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_huge_file_is_read_in_parts_only() {
+    let (directory, environment) = environment();
+    let file = fs::File::create(directory.path().join("huge")).unwrap();
+    file.set_len(crate::MAX_READ + 1).unwrap();
+    let huge = Path::new("huge");
+    let error = environment.read(huge, None).await.unwrap_err();
+    assert!(matches!(error, EnvError::TooLarge { .. }), "{error:?}");
+    let end = crate::MAX_READ - 1..u64::MAX;
+    assert_eq!(environment.read(huge, Some(end)).await.unwrap(), [0, 0]);
+}
+
+#[tokio::test]
+async fn names_need_not_be_text() {
+    let (_directory, environment) = environment();
+    let name = Path::new(OsStr::from_bytes(b"sub/\xff\xfe \n-'\".txt"));
+    environment.write(name, b"needle\n").await.unwrap();
+    assert_eq!(environment.read(name, None).await.unwrap(), b"needle\n");
+    let full = environment.resolve(name);
+    let listed = environment.list_directory(Path::new(""), 2).await.unwrap();
+    assert_eq!(listed.last().unwrap().name, name);
+    let found = environment.glob("**/*.txt", Path::new("")).await.unwrap();
+    assert_eq!(found, [full.clone()]);
+    let request = GrepRequest::new("needle").with_output_mode(GrepMode::FilesWithMatches);
+    assert_eq!(environment.grep(&request).await.unwrap().files[0].path, full);
+    environment.remove(name).await.unwrap();
+    assert!(!environment.file_exists(name).await.unwrap());
+}
+
+#[tokio::test]
+async fn a_search_starts_at_a_link_and_follows_none() {
+    let (directory, environment) = environment();
+    let at = |name: &str| directory.path().join(name);
+    fs::create_dir(at("real")).unwrap();
+    fs::write(at("real/a.txt"), "needle\n").unwrap();
+    symlink("real", at("link")).unwrap();
+    symlink("real/a.txt", at("b.txt")).unwrap();
+    symlink("nowhere", at("broken.txt")).unwrap();
+    let files = |output: GrepOutput| -> Vec<_> { output.files.into_iter().map(|file| file.path).collect() };
+    let all = environment.grep(&GrepRequest::new("needle")).await.unwrap();
+    assert_eq!(files(all), [environment.resolve(Path::new("real/a.txt"))]);
+    let linked = GrepRequest::new("needle").with_path("link");
+    let linked = environment.grep(&linked).await.unwrap();
+    assert_eq!(files(linked), [environment.resolve(Path::new("link/a.txt"))]);
+    let found = environment.glob("*.txt", Path::new("")).await.unwrap();
+    assert_eq!(found, [environment.resolve(Path::new("b.txt"))]);
+    let found = environment.glob("link/*.txt", Path::new("")).await.unwrap();
+    assert_eq!(found, [environment.resolve(Path::new("link/a.txt"))]);
+}
+
+#[tokio::test]
+async fn both_ways_to_search_agree_on_a_tree_with_rules() {
+    let (directory, environment) = environment();
+    let files = [
+        (".git/info/exclude", "excluded.txt\n"),
+        (".git/config", "needle\n"),
+        (".gitignore", "*.log\n/build/\n!keep.log\n"),
+        (".ignore", "private/\n"),
+        (".hidden/x.txt", "needle\n"),
+        ("a.log", "needle\n"),
+        ("keep.log", "needle\n"),
+        ("excluded.txt", "needle\n"),
+        ("private/x.txt", "needle\n"),
+        ("build/out.txt", "needle\n"),
+        ("src/build/in.txt", "needle\nno\nneedle\n"),
+        ("src/.gitignore", "local.txt\n"),
+        ("src/local.txt", "needle\n"),
+        ("src/bin.dat", "needle\0\n"),
+        ("src/nested/.git/HEAD", "needle\n"),
+        ("src/nested/x.log", "needle\n"),
+    ];
+    for (name, content) in files {
+        environment.write(Path::new(name), content.as_bytes()).await.unwrap();
+    }
+    let request = GrepRequest::new("NEEDLE").with_case_insensitive(true).with_context(0, 1);
+    for path in ["", "src", "build", "src/build/in.txt", "private"] {
+        let request = request.clone().with_path(path);
+        let local = environment.grep(&request).await.unwrap();
+        let portable = crate::search::grep(&environment, &request).await.unwrap();
+        assert_eq!(local, portable, "{path:?}");
+        let local = environment.glob("**", Path::new(path)).await.unwrap();
+        let portable = crate::search::glob(&environment, "**", Path::new(path)).await.unwrap();
+        assert_eq!(local, portable, "{path:?}");
+    }
+    let all = environment.grep(&request).await.unwrap();
+    let root = environment.working_directory();
+    let names: Vec<_> = all.files.iter().map(|file| file.path.strip_prefix(root).unwrap()).collect();
+    let expected = [".hidden/x.txt", "keep.log", "src/build/in.txt", "src/nested/x.log"];
+    assert_eq!(names, expected.map(Path::new));
+    assert_eq!(all.binary_files, 1);
+    assert_eq!(directory.path().read_dir().unwrap().count(), 10);
+}
+
+#[tokio::test]
+async fn facts_about_the_system_are_told() {
+    let (directory, environment) = environment();
+    environment.initialize().await.unwrap();
+    assert_eq!(environment.platform(), "linux");
+    assert!(environment.os_version().starts_with("Linux "));
+    drop(directory);
+    assert!(matches!(environment.initialize().await, Err(EnvError::NotFound { .. })));
+    assert!(matches!(LocalEnvironment::builder("relative").build(), Err(EnvError::InvalidPath { .. })));
+}
+
+#[tokio::test]
+async fn keeps_the_contract_of_files() {
+    let (_directory, environment) = environment();
+    let root = environment.resolve(Path::new("contract"));
+    crate::contract::files(&environment, &root).await.unwrap();
+}
+
+#[tokio::test]
+async fn keeps_the_contract_of_search() {
+    let (_directory, environment) = environment();
+    let root = environment.resolve(Path::new("contract"));
+    crate::contract::search(&environment, &root).await.unwrap();
+}
+
+#[tokio::test]
+async fn keeps_the_contract_of_commands() {
+    for shell in SHELLS {
+        let (_directory, environment) = environment();
+        let environment = LocalEnvironment { shell: shell.into(), ..environment };
+        let root = environment.resolve(Path::new("contract"));
+        crate::contract::commands(&environment, &root).await.unwrap();
+        environment.cleanup().await.unwrap();
+    }
+}

@@ -1,0 +1,126 @@
+//! Which variables of the host a command gets.
+
+use std::{
+    collections::BTreeMap,
+    ffi::{OsStr, OsString},
+};
+
+/// Which of the host's variables commands inherit (loop specification, section 4.2).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum EnvPolicy {
+    /// All but those whose names say that they are secret: `*_API_KEY`, `*_SECRET`, `*_TOKEN`,
+    /// `*_PASSWORD`, `*_CREDENTIAL`, in any case. The default.
+    #[default]
+    InheritFiltered,
+    /// All.
+    InheritAll,
+    /// Those that a shell and the usual languages need: `PATH`, `HOME`, `USER`, `SHELL`, `LANG`,
+    /// `TERM`, `TMPDIR`, `CARGO_HOME`, `GOPATH`, `NVM_DIR` and their like.
+    InheritCore,
+    /// None.
+    InheritNone,
+}
+
+/// The endings of names that hold secrets.
+const SECRET_ENDINGS: [&str; 5] = ["_API_KEY", "_SECRET", "_TOKEN", "_PASSWORD", "_CREDENTIAL"];
+
+/// What a shell and the usual languages need.
+const CORE: [&str; 39] = [
+    "PATH",
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "SHELL",
+    "LANG",
+    "LANGUAGE",
+    "LC_ALL",
+    "LC_CTYPE",
+    "TERM",
+    "TMPDIR",
+    "TZ",
+    "XDG_CACHE_HOME",
+    "XDG_CONFIG_HOME",
+    "XDG_DATA_HOME",
+    "XDG_RUNTIME_DIR",
+    "BUN_INSTALL",
+    "CARGO_HOME",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "CONDA_PREFIX",
+    "DENO_DIR",
+    "DOTNET_ROOT",
+    "GEM_HOME",
+    "GEM_PATH",
+    "GOPATH",
+    "GOROOT",
+    "GOCACHE",
+    "GOMODCACHE",
+    "GRADLE_HOME",
+    "JAVA_HOME",
+    "MAVEN_HOME",
+    "NODE_PATH",
+    "NVM_DIR",
+    "PNPM_HOME",
+    "PYENV_ROOT",
+    "PYTHONPATH",
+    "RBENV_ROOT",
+    "VIRTUAL_ENV",
+];
+
+impl EnvPolicy {
+    /// The variables that the policy lets through.
+    pub(super) fn choose(self, mut variables: BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
+        variables.retain(|name, _| match self {
+            Self::InheritAll => true,
+            Self::InheritFiltered => is_core(name) || !is_secret(name),
+            Self::InheritCore => is_core(name),
+            Self::InheritNone => false,
+        });
+        variables
+    }
+}
+
+fn is_core(name: &OsStr) -> bool {
+    CORE.iter().any(|core| name == *core)
+}
+
+fn is_secret(name: &OsStr) -> bool {
+    let name = name.to_string_lossy().to_uppercase();
+    SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_policy_lets_its_variables_through() {
+        let host = [
+            "PATH",
+            "CARGO_HOME",
+            "EDITOR",
+            "OPENAI_API_KEY",
+            "openai_api_key",
+            "My_Secret",
+            "GH_TOKEN",
+            "DB_PASSWORD",
+            "X_CREDENTIAL",
+            "TOKENIZER",
+            "SECRET_SANTA",
+        ];
+        let chosen = |policy: EnvPolicy| {
+            let variables = host.map(|name| (name.into(), "value".into()));
+            let chosen = policy.choose(variables.into());
+            chosen.into_keys().map(|name| name.into_string().unwrap()).collect::<Vec<_>>()
+        };
+        let mut all = host.map(str::to_owned).to_vec();
+        all.sort();
+        assert_eq!(chosen(EnvPolicy::InheritAll), all);
+        assert_eq!(
+            chosen(EnvPolicy::InheritFiltered),
+            ["CARGO_HOME", "EDITOR", "PATH", "SECRET_SANTA", "TOKENIZER"]
+        );
+        assert_eq!(chosen(EnvPolicy::InheritCore), ["CARGO_HOME", "PATH"]);
+        assert!(chosen(EnvPolicy::InheritNone).is_empty());
+    }
+}

@@ -1,0 +1,197 @@
+//! An environment for tests: files in memory, commands answered by a function.
+
+mod process;
+mod script;
+mod tree;
+
+use std::{
+    collections::BTreeMap,
+    fmt, io,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use async_trait::async_trait;
+
+pub use self::script::CommandScript;
+use self::{process::MemoryProcess, tree::Tree};
+use crate::{
+    command::Command,
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    file::{DirEntry, Metadata},
+    process::Process,
+};
+
+/// Answers a command with what it is to do.
+type Answer = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
+
+/// An environment whose files live in memory and whose commands are answered by a function.
+///
+/// Clones share everything. There are no symbolic links. Each write is a second later than the one
+/// before. Without a function for commands, starting one is [`EnvError::Unsupported`].
+#[derive(Clone)]
+pub struct MemoryEnvironment {
+    working_directory: PathBuf,
+    answer: Option<Answer>,
+    state: Arc<Mutex<State>>,
+}
+
+/// Held by each process as long as it exists.
+#[derive(Debug, Default)]
+struct Held;
+
+#[derive(Debug, Default)]
+struct State {
+    tree: Tree,
+    commands: Vec<Command>,
+    held: Arc<Held>,
+}
+
+impl MemoryEnvironment {
+    /// An environment that works in `directory`, absolute, which exists and is empty.
+    #[must_use]
+    pub fn new(directory: impl Into<PathBuf>) -> Self {
+        let environment = Self { working_directory: directory.into(), answer: None, state: Arc::default() };
+        let directory = environment.working_directory.clone();
+        environment.with_directory(directory)
+    }
+
+    /// Puts a file there, with the directories above it, in place of whatever is in the way.
+    #[must_use]
+    pub fn with_file(self, path: impl AsRef<Path>, content: impl Into<Vec<u8>>) -> Self {
+        let path = self.resolve(path.as_ref());
+        self.lock().tree.put_file(&path, content.into());
+        self
+    }
+
+    /// Puts an empty directory there, with those above it, in place of whatever is in the way.
+    #[must_use]
+    pub fn with_directory(self, path: impl AsRef<Path>) -> Self {
+        let path = self.resolve(path.as_ref());
+        self.lock().tree.put_directory(&path);
+        self
+    }
+
+    /// Answers every command with what `answer` makes of it.
+    #[must_use]
+    pub fn with_commands(
+        mut self,
+        answer: impl Fn(&Command) -> CommandScript + Send + Sync + 'static,
+    ) -> Self {
+        self.answer = Some(Arc::new(answer));
+        self
+    }
+
+    /// All files with their content.
+    #[must_use]
+    pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
+        self.lock().tree.files()
+    }
+
+    /// The commands that were started, in order.
+    #[must_use]
+    pub fn commands(&self) -> Vec<Command> {
+        self.lock().commands.clone()
+    }
+
+    /// How many processes were started and are not yet dropped.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        Arc::strong_count(&self.lock().held) - 1
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The absolute path, refused if no system would take it.
+    fn checked(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        let path = self.resolve(path);
+        if path.as_os_str().as_encoded_bytes().contains(&0) {
+            return Err(EnvError::InvalidPath { path, source: io::ErrorKind::InvalidInput.into() });
+        }
+        Ok(path)
+    }
+}
+
+#[async_trait]
+impl ExecutionEnvironment for MemoryEnvironment {
+    fn working_directory(&self) -> &Path {
+        &self.working_directory
+    }
+
+    fn platform(&self) -> &str {
+        "linux"
+    }
+
+    fn os_version(&self) -> &str {
+        "memory"
+    }
+
+    async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
+        let directory = command.working_dir.as_deref().unwrap_or(Path::new(""));
+        let directory = self.checked(directory)?;
+        if !self.lock().tree.metadata(&directory)?.is_dir() {
+            return Err(EnvError::NotADirectory { path: directory });
+        }
+        let Some(answer) = &self.answer else {
+            return Err(EnvError::Unsupported {
+                operation: "running commands".to_owned(),
+                environment: "a memory environment without a function for commands".to_owned(),
+            });
+        };
+        let script = answer(&command);
+        let mut state = self.lock();
+        let process = MemoryProcess::start(script, command.stdin, Arc::clone(&state.held));
+        state.commands.push(command);
+        Ok(Box::new(process))
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        let path = self.checked(path)?;
+        let bytes = self.lock().tree.read(&path)?;
+        let Range { start, end } = range.unwrap_or(0..u64::MAX);
+        let start = usize::try_from(start).unwrap_or(usize::MAX).min(bytes.len());
+        let end = usize::try_from(end).unwrap_or(usize::MAX).min(bytes.len());
+        Ok(bytes.get(start..end).unwrap_or_default().to_vec())
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        let path = self.checked(path)?;
+        self.lock().tree.write(&path, bytes.to_vec())
+    }
+
+    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        let path = self.checked(path)?;
+        self.lock().tree.metadata(&path)
+    }
+
+    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        let path = self.checked(path)?;
+        self.lock().tree.list(&path)
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        let path = self.checked(path)?;
+        self.lock().tree.remove(&path)
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        let (from, to) = (self.checked(from)?, self.checked(to)?);
+        self.lock().tree.rename(&from, &to)
+    }
+}
+
+impl fmt::Debug for MemoryEnvironment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MemoryEnvironment")
+            .field("working_directory", &self.working_directory)
+            .field("has_commands", &self.answer.is_some())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

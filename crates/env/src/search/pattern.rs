@@ -1,0 +1,151 @@
+//! Globs: which files to find, and which to search.
+
+use std::path::{Path, PathBuf};
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use crate::{environment::MAX_ENTRIES, error::EnvError, path::normalize};
+
+/// A glob with the directory that it starts from.
+#[derive(Clone, Debug)]
+pub(crate) struct GlobPattern {
+    /// Where to look: the root with the names before the first wildcard.
+    pub(crate) base: PathBuf,
+    /// How many levels below the base a match can stand, if that is known.
+    pub(crate) max_depth: Option<usize>,
+    matcher: GlobMatcher,
+}
+
+impl GlobPattern {
+    /// Reads a glob that is relative to `root`, or absolute.
+    pub(crate) fn parse(pattern: &str, root: &Path) -> Result<Self, EnvError> {
+        if pattern.is_empty() {
+            return Err(EnvError::invalid_pattern(pattern, "the glob is empty"));
+        }
+        let (prefix, rest) = split_literal_prefix(pattern);
+        let max_depth = (!rest.contains("**")).then(|| rest.matches('/').count() + 1);
+        Ok(Self {
+            base: normalize(&root.join(prefix)),
+            max_depth,
+            matcher: compile(rest).map_err(|error| EnvError::invalid_pattern(pattern, error))?,
+        })
+    }
+
+    /// Whether a path below the base matches.
+    pub(crate) fn matches(&self, path: &Path) -> bool {
+        path.strip_prefix(&self.base).is_ok_and(|relative| self.matcher.is_match(relative))
+    }
+
+    /// Refuses more results than one answer holds.
+    pub(crate) fn check_count(&self, found: usize) -> Result<(), EnvError> {
+        if found <= MAX_ENTRIES {
+            return Ok(());
+        }
+        Err(EnvError::TooManyEntries { path: self.base.clone(), limit: MAX_ENTRIES })
+    }
+}
+
+/// Which files a content search looks at.
+#[derive(Clone, Debug)]
+pub(crate) struct FileFilter {
+    matcher: GlobMatcher,
+    /// Matched against the relative path rather than the name.
+    anchored: bool,
+    negated: bool,
+}
+
+impl FileFilter {
+    /// Reads a filter: a glob, with a leading `!` for all but what it matches.
+    pub(crate) fn parse(filter: &str) -> Result<Self, EnvError> {
+        let glob = filter.strip_prefix('!').unwrap_or(filter);
+        let negated = glob.len() < filter.len();
+        let anchored = glob.contains('/');
+        let relative = glob.strip_prefix('/').unwrap_or(glob);
+        Ok(Self {
+            matcher: compile(relative).map_err(|error| EnvError::invalid_pattern(filter, error))?,
+            anchored,
+            negated,
+        })
+    }
+
+    /// Whether a file with this path, relative to the searched directory, is looked at.
+    pub(crate) fn admits(&self, relative: &Path) -> bool {
+        let matches = if self.anchored {
+            self.matcher.is_match(relative)
+        } else {
+            relative.file_name().is_some_and(|name| self.matcher.is_match(name))
+        };
+        matches != self.negated
+    }
+}
+
+fn compile(glob: &str) -> Result<GlobMatcher, globset::Error> {
+    GlobBuilder::new(glob).literal_separator(true).build().map(|glob| glob.compile_matcher())
+}
+
+/// Splits off the directories before the first name with a wildcard. The last name stays with the
+/// rest in any case.
+fn split_literal_prefix(pattern: &str) -> (&str, &str) {
+    let first_wildcard = pattern.find(['*', '?', '[', '{', '\\']);
+    let literal = pattern.get(..first_wildcard.unwrap_or(pattern.len()));
+    let end = literal.and_then(|literal| literal.rfind('/'));
+    let end = end.map_or(0, |slash| slash + 1);
+    pattern.split_at_checked(end).unwrap_or(("", pattern))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn literal_names_say_where_to_look() {
+        for (pattern, base, depth, hit) in [
+            ("*.rs", "/r", Some(1), "/r/a.rs"),
+            ("**/*.rs", "/r", None, "/r/a.rs"),
+            ("src/**/*.rs", "/r/src", None, "/r/src/x/y/a.rs"),
+            ("src/*/a.rs", "/r/src", Some(2), "/r/src/x/a.rs"),
+            ("src/a.rs", "/r/src", Some(1), "/r/src/a.rs"),
+            ("/abs/*.rs", "/abs", Some(1), "/abs/a.rs"),
+            ("./x/../*.rs", "/r", Some(1), "/r/a.rs"),
+            ("{a,b/c}/*", "/r", Some(3), "/r/b/c/d"),
+            ("[ab].rs", "/r", Some(1), "/r/b.rs"),
+        ] {
+            let glob = GlobPattern::parse(pattern, Path::new("/r")).unwrap();
+            assert_eq!(glob.base, Path::new(base), "{pattern}");
+            assert_eq!(glob.max_depth, depth, "{pattern}");
+            assert!(glob.matches(Path::new(hit)), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn a_star_stays_within_one_name() {
+        let glob = GlobPattern::parse("*.rs", Path::new("/r")).unwrap();
+        assert!(!glob.matches(Path::new("/r/src/a.rs")));
+    }
+
+    #[test]
+    fn bad_globs_are_refused() {
+        for pattern in ["", "a[", "{a"] {
+            let error = GlobPattern::parse(pattern, Path::new("/r")).unwrap_err();
+            assert!(matches!(error, EnvError::InvalidPattern { .. }), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn filters_match_names_or_paths() {
+        for (filter, path, admitted) in [
+            ("*.py", "a/b/c.py", true),
+            ("*.py", "a/b/c.rs", false),
+            ("!*.py", "a/c.py", false),
+            ("!*.py", "a/c.rs", true),
+            ("a/*.py", "a/c.py", true),
+            ("a/*.py", "a/b/c.py", false),
+            ("/*.py", "c.py", true),
+            ("/*.py", "a/c.py", false),
+            ("**/*.{py,rs}", "c.rs", true),
+        ] {
+            let parsed = FileFilter::parse(filter).unwrap();
+            assert_eq!(parsed.admits(Path::new(path)), admitted, "{filter} {path}");
+        }
+    }
+}

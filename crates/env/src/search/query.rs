@@ -1,0 +1,164 @@
+//! Searching the lines of one file.
+
+use std::{
+    io::{self, Read},
+    path::{Path, PathBuf},
+};
+
+use grep_matcher::LineTerminator;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, MmapChoice, Searcher, SearcherBuilder, Sink, SinkContext, SinkFinish, SinkMatch,
+};
+
+use super::{GrepFile, GrepLine, GrepMode, GrepRequest, pattern::FileFilter};
+use crate::{blocking::Cancelled, error::EnvError};
+
+/// The most bytes of one line that are reported.
+const MAX_LINE: usize = 64 << 10;
+
+/// The most memory for one line while it is searched.
+const MAX_LINE_BUFFER: usize = 64 << 20;
+
+/// A compiled [`GrepRequest`].
+#[derive(Clone, Debug)]
+pub(crate) struct Query {
+    matcher: RegexMatcher,
+    filter: Option<FileFilter>,
+    mode: GrepMode,
+    max_results: usize,
+    before_context: usize,
+    after_context: usize,
+}
+
+/// What came of searching one file.
+#[derive(Debug)]
+pub(crate) enum FileOutcome {
+    NoMatch,
+    Binary,
+    Unreadable,
+    Matches(GrepFile),
+}
+
+impl Query {
+    pub(crate) fn compile(request: &GrepRequest) -> Result<Self, EnvError> {
+        let matcher = RegexMatcherBuilder::new()
+            .case_insensitive(request.case_insensitive)
+            .multi_line(true)
+            .line_terminator(Some(b'\n'))
+            .build(&request.pattern)
+            .map_err(|error| EnvError::invalid_pattern(&request.pattern, error))?;
+        let filter = request.glob_filter.as_deref().map(FileFilter::parse);
+        let context = request.output_mode == GrepMode::Content;
+        Ok(Self {
+            matcher,
+            filter: filter.transpose()?,
+            mode: request.output_mode,
+            max_results: request.max_results,
+            before_context: if context { request.before_context } else { 0 },
+            after_context: if context { request.after_context } else { 0 },
+        })
+    }
+
+    /// Whether the filter lets a file below `root` be searched.
+    pub(crate) fn admits(&self, root: &Path, path: &Path) -> bool {
+        let relative = path.strip_prefix(root).unwrap_or(path);
+        self.filter.as_ref().is_none_or(|filter| filter.admits(relative))
+    }
+
+    /// Searches the content of the file at `path`.
+    pub(crate) fn search(&self, path: PathBuf, content: impl Read, cancelled: &Cancelled) -> FileOutcome {
+        let mut lines = LineSink { query: self, lines: Vec::new(), matches: 0, is_binary: false };
+        let content = CancellableRead { content, cancelled };
+        match self.searcher().search_reader(&self.matcher, content, &mut lines) {
+            Err(error) => {
+                tracing::debug!(%error, path = %path.display(), "file not searched");
+                FileOutcome::Unreadable
+            }
+            Ok(()) if lines.is_binary => FileOutcome::Binary,
+            Ok(()) if lines.matches == 0 => FileOutcome::NoMatch,
+            Ok(()) => FileOutcome::Matches(GrepFile { path, matches: lines.matches, lines: lines.lines }),
+        }
+    }
+
+    fn searcher(&self) -> Searcher {
+        SearcherBuilder::new()
+            .line_terminator(LineTerminator::byte(b'\n'))
+            .line_number(self.mode == GrepMode::Content)
+            .before_context(self.before_context)
+            .after_context(self.after_context)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(MAX_LINE_BUFFER))
+            .memory_map(MmapChoice::never())
+            .build()
+    }
+}
+
+/// Collects what one file has.
+struct LineSink<'a> {
+    query: &'a Query,
+    lines: Vec<GrepLine>,
+    matches: usize,
+    is_binary: bool,
+}
+
+impl LineSink<'_> {
+    fn keep(&mut self, bytes: &[u8], number: Option<u64>, is_match: bool) {
+        self.lines.push(GrepLine { number: number.unwrap_or_default(), text: line_text(bytes), is_match });
+    }
+}
+
+impl Sink for LineSink<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _searcher: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.matches += 1;
+        match self.query.mode {
+            GrepMode::Content => {
+                self.keep(found.bytes(), found.line_number(), true);
+                // One more than asked for shows that there is more.
+                Ok(self.matches <= self.query.max_results)
+            }
+            GrepMode::FilesWithMatches => Ok(false),
+            GrepMode::Count => Ok(true),
+        }
+    }
+
+    fn context(&mut self, _searcher: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
+        self.keep(line.bytes(), line.line_number(), false);
+        Ok(true)
+    }
+
+    fn finish(&mut self, _searcher: &Searcher, end: &SinkFinish) -> io::Result<()> {
+        self.is_binary = end.binary_byte_offset().is_some();
+        Ok(())
+    }
+}
+
+/// Ends a search of a large file when nobody waits for it any more.
+struct CancellableRead<'a, R> {
+    content: R,
+    cancelled: &'a Cancelled,
+}
+
+impl<R: Read> Read for CancellableRead<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.cancelled.get() {
+            return Err(io::Error::other("the search was cancelled"));
+        }
+        self.content.read(buffer)
+    }
+}
+
+fn line_text(bytes: &[u8]) -> String {
+    let line = bytes.strip_suffix(b"\n").unwrap_or(bytes);
+    let line = line.strip_suffix(b"\r").unwrap_or(line);
+    let mut text = String::from_utf8_lossy(line.get(..MAX_LINE).unwrap_or(line)).into_owned();
+    if line.len() > MAX_LINE {
+        // The cut may have split a character, which then shows as one replacement.
+        while text.ends_with(char::REPLACEMENT_CHARACTER) {
+            text.pop();
+        }
+    }
+    text
+}

@@ -1,0 +1,138 @@
+//! Walking a tree through [`ExecutionEnvironment::list`].
+
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use super::ignore_rules::{
+    EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY, governing_directories,
+};
+use crate::{environment::ExecutionEnvironment, error::EnvError, file::DirEntry};
+
+/// A file that a walk met.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub(super) path: PathBuf,
+    pub(super) is_symlink: bool,
+}
+
+/// The files below a directory that the ignore rules leave, links included and not followed.
+pub(super) struct Walk<'a, E: ?Sized> {
+    env: &'a E,
+    max_depth: usize,
+    pending: Vec<Directory>,
+    found: Vec<Found>,
+}
+
+struct Directory {
+    path: PathBuf,
+    depth: usize,
+    /// The rules that hold in its parent.
+    rules: Option<Arc<IgnoreRules>>,
+}
+
+impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
+    /// Starts at `root`; a root that does not exist holds no files.
+    pub(super) async fn new(env: &'a E, root: &Path, max_depth: Option<usize>) -> Result<Self, EnvError> {
+        let repository = find_repository(env, root).await?;
+        let governing = governing_directories(root, env.working_directory(), repository.as_deref());
+        let mut rules = None;
+        for directory in governing.iter().filter(|directory| *directory != root) {
+            let entries = env.list(directory).await.unwrap_or_default();
+            rules = Some(rules_of(env, directory, rules.as_ref(), &entries).await?);
+        }
+        let pending = match env.metadata(root).await {
+            Ok(metadata) if metadata.is_dir() => {
+                vec![Directory { path: root.to_path_buf(), depth: 1, rules }]
+            }
+            Ok(_) | Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => Vec::new(),
+            Err(error) => return Err(error),
+        };
+        Ok(Self { env, max_depth: max_depth.unwrap_or(usize::MAX), pending, found: Vec::new() })
+    }
+
+    /// The next file. The order is not that of the paths.
+    pub(super) async fn next(&mut self) -> Result<Option<Found>, EnvError> {
+        loop {
+            if let Some(found) = self.found.pop() {
+                return Ok(Some(found));
+            }
+            match self.pending.pop() {
+                Some(directory) => self.enter(directory).await?,
+                None => return Ok(None),
+            }
+        }
+    }
+
+    async fn enter(&mut self, directory: Directory) -> Result<(), EnvError> {
+        let entries = match self.env.list(&directory.path).await {
+            Ok(entries) => entries,
+            Err(lost @ EnvError::EnvironmentLost { .. }) => return Err(lost),
+            // A directory that goes away or is closed to us holds nothing for us.
+            Err(_unreadable) => return Ok(()),
+        };
+        let rules = rules_of(self.env, &directory.path, directory.rules.as_ref(), &entries).await?;
+        for entry in entries {
+            let path = directory.path.join(&entry.name);
+            if rules.passes_over(&path, entry.is_dir) {
+                continue;
+            }
+            if !entry.is_dir {
+                if entry.is_symlink || entry.size.is_some() {
+                    let is_symlink = entry.is_symlink;
+                    self.found.push(Found { path, is_symlink });
+                }
+            } else if directory.depth < self.max_depth {
+                self.pending.push(Directory {
+                    path,
+                    depth: directory.depth + 1,
+                    rules: Some(Arc::clone(&rules)),
+                });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The nearest directory at or above `path` that is the root of a repository.
+async fn find_repository<E: ExecutionEnvironment + ?Sized>(
+    env: &E,
+    path: &Path,
+) -> Result<Option<PathBuf>, EnvError> {
+    for directory in path.ancestors() {
+        if env.file_exists(&directory.join(REPOSITORY)).await? {
+            return Ok(Some(directory.to_path_buf()));
+        }
+    }
+    Ok(None)
+}
+
+async fn rules_of<E: ExecutionEnvironment + ?Sized>(
+    env: &E,
+    directory: &Path,
+    parent: Option<&Arc<IgnoreRules>>,
+    entries: &[DirEntry],
+) -> Result<Arc<IgnoreRules>, EnvError> {
+    let has = |name: &str| entries.iter().any(|entry| entry.name == Path::new(name));
+    let mut files = IgnoreFiles { is_repository: has(REPOSITORY), ..IgnoreFiles::default() };
+    if has(IGNORE_FILE) {
+        files.ignore = read_rules(env, &directory.join(IGNORE_FILE)).await?;
+    }
+    if has(GITIGNORE_FILE) {
+        files.gitignore = read_rules(env, &directory.join(GITIGNORE_FILE)).await?;
+    }
+    if files.is_repository {
+        files.exclude = read_rules(env, &directory.join(EXCLUDE_FILE)).await?;
+    }
+    Ok(IgnoreRules::below(parent, directory, &files))
+}
+
+/// An ignore file that cannot be read has no rules.
+async fn read_rules<E: ExecutionEnvironment + ?Sized>(env: &E, path: &Path) -> Result<Vec<u8>, EnvError> {
+    match env.read(path, None).await {
+        Ok(content) => Ok(content),
+        Err(lost @ EnvError::EnvironmentLost { .. }) => Err(lost),
+        Err(_unreadable) => Ok(Vec::new()),
+    }
+}

@@ -1,0 +1,8 @@
+//! Why a patch was refused. A model reads these messages and tries again, so they say where,
+//! what was found and what was expected, and they stay short.
+
+mod apply;
+mod parse;
+
+pub use apply::{Action, ApplyError, ApplyErrorKind, Candidate, Difference, Elsewhere};
+pub use parse::{ParseError, ParseErrorKind, Wrapper};

@@ -1,0 +1,307 @@
+//! Decides where in a file the hunks of one section go.
+
+use crate::level::MatchLevel;
+use crate::pattern::Pattern;
+use crate::seek::Seeker;
+use crate::{ApplyOptions, DiagnosticKind};
+
+/// How many places are looked at before a search is called ambiguous and reported.
+pub(crate) const MAX_CANDIDATES: usize = 3;
+
+/// Where a hunk goes.
+#[derive(Debug)]
+pub(crate) struct Placement {
+    /// The file line at which its old lines start, from 0.
+    pub(crate) start: usize,
+    /// What had to be tolerated.
+    pub(crate) notes: Vec<DiagnosticKind>,
+    level: MatchLevel,
+    /// Where the search for the next hunk starts.
+    cursor: usize,
+}
+
+/// Why a hunk has no place. Lines count from 0.
+#[derive(Debug)]
+pub(crate) enum Miss {
+    HintNotFound { hint: usize },
+    NotFound { hinted: Option<usize> },
+    Ambiguous { level: MatchLevel, starts: Vec<usize> },
+    AmbiguousHint { lines: Vec<usize> },
+}
+
+/// A hunk that has no place.
+#[derive(Debug)]
+pub(crate) struct Missed<'m, 'p> {
+    pub(crate) pattern: &'m Pattern<'p>,
+    pub(crate) miss: Miss,
+    /// Where the search started.
+    pub(crate) cursor: usize,
+}
+
+/// What a search may rely on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Order {
+    /// The hunks are in file order: of equal places the next one is meant.
+    File,
+    /// Nothing: there must be one place only.
+    Any,
+}
+
+/// The line that the hints of a hunk lead to.
+struct Anchor {
+    line: usize,
+    /// All lines that the first hint can mean, this one included; one where it was narrowed.
+    rivals: Vec<usize>,
+    /// The hint was not the whole line, byte for byte.
+    loose: bool,
+    notes: Vec<DiagnosticKind>,
+}
+
+pub(crate) struct Locator<'s, 'a> {
+    seeker: &'s Seeker<'a>,
+    options: &'s ApplyOptions,
+}
+
+impl<'s, 'a> Locator<'s, 'a> {
+    pub(crate) fn new(seeker: &'s Seeker<'a>, options: &'s ApplyOptions) -> Self {
+        Self { seeker, options }
+    }
+
+    /// Places every hunk: in file order, or else each where alone it fits.
+    pub(crate) fn place<'m, 'p>(
+        &self,
+        patterns: &'m [Pattern<'p>],
+    ) -> Result<Vec<Placement>, Missed<'m, 'p>> {
+        let missed = match self.place_in_order(patterns) {
+            Ok(placements) => return Ok(placements),
+            Err(missed) => missed,
+        };
+        match self.options.out_of_order && patterns.len() > 1 {
+            true => self.place_in_any_order(patterns).ok_or(missed),
+            false => Err(missed),
+        }
+    }
+
+    fn place_in_order<'m, 'p>(&self, patterns: &'m [Pattern<'p>]) -> Result<Vec<Placement>, Missed<'m, 'p>> {
+        let mut cursor = 0;
+        let mut placements: Vec<Placement> = Vec::with_capacity(patterns.len());
+        for pattern in patterns {
+            let placement = match self.locate(pattern, cursor, Order::File) {
+                Ok(placement) if self.fits_stricter_above(pattern, &placement, &placements) => {
+                    Err(Miss::NotFound { hinted: None })
+                }
+                located => located,
+            }
+            .map_err(|miss| Missed { pattern, miss, cursor })?;
+            cursor = placement.cursor;
+            placements.push(placement);
+        }
+        Ok(placements)
+    }
+
+    /// Whether a stricter level has a place for the pattern above, free of `earlier` hunks.
+    fn fits_stricter_above(
+        &self,
+        pattern: &Pattern<'_>,
+        placement: &Placement,
+        earlier: &[Placement],
+    ) -> bool {
+        if !self.options.out_of_order || earlier.is_empty() || placement.level == MatchLevel::Exact {
+            return false;
+        }
+        match self.locate(pattern, 0, Order::Any) {
+            Ok(above) => {
+                let taken = |other: &Placement| other.start < above.cursor && above.start < other.cursor;
+                above.level < placement.level && !earlier.iter().any(taken)
+            }
+            Err(Miss::Ambiguous { level, .. }) => level < placement.level,
+            Err(Miss::HintNotFound { .. } | Miss::NotFound { .. } | Miss::AmbiguousHint { .. }) => false,
+        }
+    }
+
+    /// Places every hunk where alone it fits, unless one fits twice or two change one line.
+    fn place_in_any_order(&self, patterns: &[Pattern<'_>]) -> Option<Vec<Placement>> {
+        let mut cursor = 0;
+        let mut placements = Vec::with_capacity(patterns.len());
+        for pattern in patterns {
+            let mut placement = self.locate(pattern, 0, Order::Any).ok()?;
+            if placement.start < cursor {
+                let file_line = placement.start + 1;
+                placement.notes.push(DiagnosticKind::OutOfOrder { file_line });
+            }
+            cursor = placement.cursor;
+            placements.push(placement);
+        }
+        (!overlap(patterns, &placements)).then_some(placements)
+    }
+
+    fn locate(&self, pattern: &Pattern<'_>, from: usize, order: Order) -> Result<Placement, Miss> {
+        let anchor = self.anchor(&pattern.hunk.hints, from)?;
+        if pattern.old.is_empty() {
+            return self.locate_additions(pattern, anchor, from, order);
+        }
+        let start = anchor.as_ref().map_or(from, |anchor| self.search_start(pattern, anchor, from));
+        let hint_is_open = anchor.as_ref().is_some_and(|anchor| anchor.loose && anchor.rivals.len() > 1);
+        for level in MatchLevel::ALL {
+            for dropped in tails(pattern) {
+                let starts = self.candidates(pattern, level, dropped, start);
+                let Some(&first) = starts.first() else { continue };
+                let loose = level != MatchLevel::Exact || dropped > 0 || hint_is_open;
+                let ambiguous = order == Order::Any || (loose && !self.options.first_loose_match);
+                if starts.len() > 1 && ambiguous {
+                    return Err(Miss::Ambiguous { level, starts });
+                }
+                let mut notes = anchor.map_or_else(Vec::new, |anchor| anchor.notes);
+                notes.extend(match_notes(pattern, level, dropped, &starts));
+                let cursor = first + pattern.old.len() - dropped;
+                return Ok(Placement { start: first, notes, level, cursor });
+            }
+        }
+        Err(Miss::NotFound { hinted: anchor.map(|anchor| anchor.line) })
+    }
+
+    /// A hunk that only adds goes after its hinted line, else to the end.
+    fn locate_additions(
+        &self,
+        pattern: &Pattern<'_>,
+        anchor: Option<Anchor>,
+        from: usize,
+        order: Order,
+    ) -> Result<Placement, Miss> {
+        let end = self.seeker.lines().len();
+        let level = MatchLevel::Exact;
+        let Some(anchor) = anchor else {
+            return Ok(Placement { start: end, notes: Vec::new(), level, cursor: from });
+        };
+        let cursor = anchor.line + 1;
+        if pattern.hunk.end_of_file || self.options.additions_at_end {
+            return Ok(Placement { start: end, notes: anchor.notes, level, cursor });
+        }
+        let open = anchor.loose && !self.options.first_loose_match;
+        if anchor.rivals.len() > 1 && (open || order == Order::Any) {
+            return Err(Miss::AmbiguousHint { lines: anchor.rivals });
+        }
+        let mut notes = anchor.notes;
+        if let [first, second, ..] = anchor.rivals.as_slice() {
+            notes.push(DiagnosticKind::SeveralPlaces { file_line: first + 1, other: second + 1 });
+        }
+        Ok(Placement { start: cursor, notes, level, cursor })
+    }
+
+    fn candidates(
+        &self,
+        pattern: &Pattern<'_>,
+        level: MatchLevel,
+        dropped: usize,
+        from: usize,
+    ) -> Vec<usize> {
+        let old = pattern.old_without(dropped);
+        match pattern.hunk.end_of_file {
+            true => self.seeker.find_at_end(level, old, from).into_iter().collect(),
+            false => self.seeker.find(level, old, from, MAX_CANDIDATES),
+        }
+    }
+
+    /// Where the search starts below a hint. The hint may repeat a line of the hunk: then the
+    /// hunk may start so far above that both fall on the same line of the file.
+    fn search_start(&self, pattern: &Pattern<'_>, anchor: &Anchor, from: usize) -> usize {
+        if !self.options.search_hinted_line {
+            return anchor.line + 1;
+        }
+        let form = self.seeker.form();
+        let is_hint = |line: &[u8]| {
+            let hinted = self.seeker.lines().get(anchor.line);
+            hinted.is_some_and(|hinted| form.equal(MatchLevel::Typography, line, hinted.text))
+        };
+        let offset = pattern.old.iter().position(|line| is_hint(line)).unwrap_or(0);
+        anchor.line.saturating_sub(offset).max(from)
+    }
+
+    /// Follows the hints, each below the one before.
+    fn anchor(&self, hints: &[String], from: usize) -> Result<Option<Anchor>, Miss> {
+        let mut anchor: Option<Anchor> = None;
+        for (hint, text) in hints.iter().enumerate() {
+            let below = anchor.as_ref().map_or(from, |outer| outer.line + 1);
+            let mut found = self.hinted_lines(text.as_bytes(), below).ok_or(Miss::HintNotFound { hint })?;
+            if let Some(outer) = anchor {
+                found.notes.splice(..0, outer.notes);
+                // The outer hint narrows: the first line below it is meant, if the outer was one.
+                found.rivals = outer.rivals;
+                found.loose = outer.loose;
+            }
+            anchor = Some(found);
+        }
+        Ok(anchor)
+    }
+
+    fn hinted_lines(&self, hint: &[u8], from: usize) -> Option<Anchor> {
+        for level in MatchLevel::ALL {
+            let rivals = self.seeker.find(level, &[hint], from, MAX_CANDIDATES);
+            if let Some(&line) = rivals.first() {
+                let file_line = line + 1;
+                let loose = level != MatchLevel::Exact;
+                let note = loose.then_some(DiagnosticKind::LooseHint { level, file_line });
+                return Some(Anchor { line, rivals, loose, notes: note.into_iter().collect() });
+            }
+        }
+        if !self.options.tolerant_syntax {
+            return None;
+        }
+        let start = hint.trim_ascii();
+        let below = self.seeker.lines().iter().enumerate().skip(from);
+        let rivals: Vec<usize> = below
+            .filter(|(_, line)| line.text.trim_ascii_start().starts_with(start))
+            .map(|(at, _)| at)
+            .take(MAX_CANDIDATES)
+            .collect();
+        let line = *rivals.first()?;
+        let notes = vec![DiagnosticKind::HintPrefix { file_line: line + 1 }];
+        Some(Anchor { line, rivals, loose: true, notes })
+    }
+}
+
+/// How many lines may be left out at the end of a pattern: none, then the empty context.
+fn tails(pattern: &Pattern<'_>) -> impl Iterator<Item = usize> {
+    let tail = Some(pattern.empty_tail).filter(|tail| (1..pattern.old.len()).contains(tail));
+    std::iter::once(0).chain(tail)
+}
+
+fn match_notes(
+    pattern: &Pattern<'_>,
+    level: MatchLevel,
+    dropped: usize,
+    starts: &[usize],
+) -> Vec<DiagnosticKind> {
+    let mut notes = Vec::new();
+    let file_line = starts.first().map_or(0, |start| start + 1);
+    if level != MatchLevel::Exact {
+        notes.push(DiagnosticKind::LooseMatch { level, file_line });
+    }
+    if dropped > 0 {
+        notes.push(DiagnosticKind::TrailingContext { file_line });
+    }
+    if let ([_, second, ..], []) = (starts, pattern.hunk.hints.as_slice()) {
+        notes.push(DiagnosticKind::SeveralPlaces { file_line, other: second + 1 });
+    }
+    notes
+}
+
+/// Whether two hunks change the same lines. Shared context is fine.
+fn overlap(patterns: &[Pattern<'_>], placements: &[Placement]) -> bool {
+    let mut changed: Vec<(usize, usize)> = patterns
+        .iter()
+        .zip(placements)
+        .filter_map(|(pattern, placement)| {
+            let core = pattern.core()?;
+            let start = placement.start + core.offset;
+            Some((start, start + core.length))
+        })
+        .collect();
+    changed.sort_unstable();
+    let mut behind = 0;
+    changed.into_iter().any(|(start, end)| {
+        let overlaps = start < behind;
+        behind = behind.max(end);
+        overlaps
+    })
+}

@@ -1,0 +1,434 @@
+use super::*;
+use crate::Wrapper;
+use proptest::prelude::*;
+
+/// A patch around `body`.
+fn framed(body: &str) -> String {
+    format!("*** Begin Patch\n{body}\n*** End Patch\n")
+}
+
+fn parsed(text: &str) -> Patch {
+    parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+fn kinds(patch: &Patch) -> Vec<DiagnosticKind> {
+    patch.diagnostics.iter().map(|diagnostic| diagnostic.kind.clone()).collect()
+}
+
+fn only_update(patch: &Patch) -> &UpdateFile {
+    match patch.operations.as_slice() {
+        [Operation::Update(update)] => update,
+        other => panic!("expected one update, found {other:?}"),
+    }
+}
+
+#[test]
+fn every_operation_of_the_grammar() {
+    let text = "*** Begin Patch
+*** Add File: new file.txt
++one
++
++ three
+*** Add File: empty.txt
+*** Delete File: old.txt
+*** Update File: a.txt
+*** Move to: b.txt
+@@ class A
+@@     def f
+ context
+-gone
++come
+@@
+-last
+*** End of File
+*** Update File: c.txt
+*** Move to: d.txt
+*** End Patch
+";
+    let patch = parsed(text);
+    let lines = vec!["one".to_owned(), String::new(), " three".to_owned()];
+    let first = Hunk {
+        hints: vec!["class A".to_owned(), "    def f".to_owned()],
+        lines: vec![
+            HunkLine::Context("context".to_owned()),
+            HunkLine::Remove("gone".to_owned()),
+            HunkLine::Add("come".to_owned()),
+        ],
+        end_of_file: false,
+        line: 10,
+    };
+    let second = Hunk {
+        hints: Vec::new(),
+        lines: vec![HunkLine::Remove("last".to_owned())],
+        end_of_file: true,
+        line: 15,
+    };
+    let expected = [
+        Operation::Add(AddFile { path: "new file.txt".to_owned(), lines, line: 2 }),
+        Operation::Add(AddFile { line: 6, ..AddFile::new("empty.txt", Vec::new()) }),
+        Operation::Delete(DeleteFile { path: "old.txt".to_owned(), line: 7 }),
+        Operation::Update(UpdateFile {
+            line: 8,
+            ..UpdateFile::new("a.txt", vec![first, second]).with_move_to("b.txt")
+        }),
+        Operation::Update(UpdateFile {
+            line: 18,
+            ..UpdateFile::new("c.txt", Vec::new()).with_move_to("d.txt")
+        }),
+    ];
+    assert_eq!(patch.operations, expected);
+    assert_eq!(patch.diagnostics, []);
+    assert_eq!(patch.paths(), ["new file.txt", "empty.txt", "old.txt", "a.txt", "b.txt", "c.txt", "d.txt"]);
+    assert_eq!(patch.to_string(), text, "canonical text renders to itself");
+}
+
+#[test]
+fn what_is_tolerated_is_reported_and_changes_nothing() {
+    use DiagnosticKind as K;
+    let canonical = framed("*** Update File: a.txt\n@@ fn f\n-x\n+y");
+    let expected = parsed(&canonical).to_string();
+    let crlf = canonical.replace('\n', "\r\n");
+    let cases: &[(&str, &[K])] = &[
+        (
+            "Here it is:\n\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch",
+            &[K::TextBeforeBegin],
+        ),
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\nDone.\n",
+            &[K::TextAfterEnd],
+        ),
+        (
+            "```\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\n```",
+            &[K::TextBeforeBegin, K::TextAfterEnd],
+        ),
+        (
+            "<<'EOF'\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\nEOF\n",
+            &[K::Heredoc],
+        ),
+        (
+            "apply_patch <<\"PATCH\"\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\nPATCH",
+            &[K::Heredoc],
+        ),
+        ("*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n", &[K::MissingEnd]),
+        (
+            "*** Begin Patch ***\n*** Update File: a.txt ***\n@@ fn f\n-x\n+y\n*** End Patch ***",
+            &[K::StarredMarker],
+        ),
+        ("  *** Begin Patch\n  *** Update File: a.txt\n@@ fn f\n-x\n+y\n  *** End Patch", &[K::PaddedMarker]),
+        (
+            "*** Begin Patch\n*** Environment ID: x\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch",
+            &[K::EnvironmentId],
+        ),
+        (&crlf, &[K::CarriageReturns]),
+        ("*** Begin Patch\n*** Update File: ./a.txt\n@@ fn f\n-x\n+y\n*** End Patch", &[K::DotSegments]),
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n@@ -1,2 +1 @@ fn f\n-x\n+y\n*** End Patch",
+            &[K::GitHunkHeader],
+        ),
+        ("*** Begin Patch\n*** Update File: a.txt\n@@ fn f @@\n-x\n+y\n*** End Patch", &[K::ClosedHint]),
+        ("\u{FEFF}*** Begin Patch\n\n*** Update File: a.txt\n\n@@ fn f\n-x\n+y\n*** End Patch", &[]),
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n@@\n@@ fn f\n\n@@ -3 +3 @@\n-x\n+y\n*** End Patch",
+            &[K::GitHunkHeader],
+        ),
+    ];
+    for (text, tolerated) in cases {
+        let patch = parsed(text);
+        assert_eq!(patch.to_string(), expected, "{text}");
+        assert_eq!(kinds(&patch), *tolerated, "{text}");
+    }
+}
+
+#[test]
+fn one_diagnostic_counts_what_happens_often() {
+    let patch = parsed(&framed("*** Add File: a\n+1\n\n+2\n \n+3"));
+    let [seen] = patch.diagnostics.as_slice() else { panic!("{:?}", patch.diagnostics) };
+    assert_eq!((seen.line, seen.count), (4, 2));
+    assert_eq!(
+        seen.to_string(),
+        "patch line 4: a blank line inside an addition was read as an empty line (2 times)"
+    );
+}
+
+#[test]
+fn blank_lines_are_content_only_between_lines() {
+    let add = parsed(&framed("*** Add File: a\n+1\n\n+2\n\n*** Delete File: b"));
+    assert_eq!(add.to_string(), framed("*** Add File: a\n+1\n+\n+2\n*** Delete File: b"));
+
+    let cases = [
+        // Inside a hunk an empty line is empty context.
+        ("@@\n-a\n\n+b", "@@\n-a\n \n+b"),
+        // At its end it may be, so it stays and the search decides.
+        ("@@\n-a\n+b\n", "@@\n-a\n+b\n "),
+        // After additions only, it must not move them before a blank line.
+        ("@@ f\n+b\n\n", "@@ f\n+b"),
+        // Before the first hunk it says nothing.
+        ("\n-a", "@@\n-a"),
+        ("\n@@\n-a", "@@\n-a"),
+        ("@@\n-a\n*** End of File\n\n@@\n-b", "@@\n-a\n*** End of File\n@@\n-b"),
+    ];
+    for (body, expected) in cases {
+        let patch = parsed(&framed(&format!("*** Update File: x\n{body}")));
+        assert_eq!(patch.to_string(), framed(&format!("*** Update File: x\n{expected}")), "{body}");
+    }
+}
+
+#[test]
+fn an_indented_marker_inside_an_update_is_context() {
+    let patch = parsed(&framed(
+        "*** Update File: spec.md\n@@\n *** Begin Patch\n- *** End Patch\n *** Delete File: x",
+    ));
+    assert_eq!(only_update(&patch).hunks[0].lines.len(), 3);
+}
+
+#[test]
+fn hints_are_read_from_every_kind_of_header() {
+    let cases = [
+        ("@@", None),
+        ("@@ ", None),
+        ("@@ @@", None),
+        ("@@   indented  ", Some("  indented")),
+        ("@@tight", Some("tight")),
+        ("@@ -1,2 +3,4 @@", None),
+        ("@@ -1 +3 @@ impl Foo", Some("impl Foo")),
+        ("@@ -1,2 +3,4", None),
+        ("@@ - item", Some("- item")),
+        ("@@ -1,x +2 @@", Some("-1,x +2")),
+        ("@@ user@@host @@ @@", Some("user@@host")),
+        ("@@ a@@", Some("a@@")),
+    ];
+    for (header, expected) in cases {
+        let patch = parsed(&framed(&format!("*** Update File: x\n{header}\n-a")));
+        assert_eq!(only_update(&patch).hunks[0].hints.first().map(String::as_str), expected, "{header}");
+    }
+}
+
+#[test]
+fn paths_lose_dots_and_keep_the_rest() {
+    let cases = [
+        ("./a//b/./c", "a/b/c"),
+        ("/abs/./x", "/abs/x"),
+        ("../up", "../up"),
+        ("C:\\x", "C:\\x"),
+        ("a***", "a***"),
+    ];
+    for (path, expected) in cases {
+        let patch = parsed(&framed(&format!("*** Delete File: {path}")));
+        assert_eq!(patch.paths(), [expected]);
+    }
+}
+
+#[test]
+fn paths_can_be_resolved_or_refused() {
+    let patch = parsed(&framed("*** Update File: /root/a\n*** Move to: b\n*** Delete File: /etc/c"));
+    let resolve = |path: &str| match path
+        .strip_prefix("/root/")
+        .or_else(|| Some(path).filter(|path| !path.starts_with('/')))
+    {
+        Some(inside) => Ok(inside.to_owned()),
+        None => Err(path.to_owned()),
+    };
+    assert_eq!(patch.clone().resolve_paths(resolve), Err("/etc/c".to_owned()));
+    let resolved = patch.resolve_paths(|path| Ok::<_, ()>(path.replace('/', "_"))).unwrap();
+    assert_eq!(resolved.paths(), ["_root_a", "b", "_etc_c"]);
+}
+
+#[test]
+fn each_mistake_has_its_error_and_its_line() {
+    use ParseErrorKind as K;
+    let no_hunks = |path: &str, line| K::NoHunks { path: path.to_owned(), line };
+    let cases: Vec<(String, usize, K)> = vec![
+        (String::new(), 1, K::Empty),
+        (" \n\n".to_owned(), 1, K::Empty),
+        ("diff --git a/x b/x\n".to_owned(), 1, K::NoBegin),
+        ("{\"patch\": \"*** Begin Patch\\n\"}".to_owned(), 1, K::Wrapped(Wrapper::JsonObject)),
+        (
+            "{\n\"patch\": \"\n*** Begin Patch\n*** Delete File: a\n*** End Patch\n\"}".to_owned(),
+            1,
+            K::Wrapped(Wrapper::JsonObject),
+        ),
+        ("[\"apply_patch\", \"*** Begin Patch\\n\"]".to_owned(), 1, K::Wrapped(Wrapper::CommandArray)),
+        ("\"*** Begin Patch\\n*** End Patch\"".to_owned(), 1, K::Wrapped(Wrapper::JsonString)),
+        ("apply_patch '*** Begin Patch\n".to_owned(), 1, K::Wrapped(Wrapper::ShellCommand)),
+        (
+            "cd sub && apply_patch <<EOF\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF".to_owned(),
+            1,
+            K::Wrapped(Wrapper::ShellCommand),
+        ),
+        (
+            "One.\nTwo.\nThree.\ncd sub; apply_patch <<EOF\n*** Begin Patch\n*** Delete File: a\n*** End Patch\nEOF".to_owned(),
+            4,
+            K::Wrapped(Wrapper::ShellCommand),
+        ),
+        ("*** Delete File: a\n*** Begin Patch\n*** End Patch".to_owned(), 1, K::OperationOutside),
+        (
+            "*** Begin Patch\n*** Delete File: a\n*** End Patch\n*** Delete File: b".to_owned(),
+            4,
+            K::OperationOutside,
+        ),
+        ("*** Begin Patch\n*** Begin Patch\n*** End Patch".to_owned(), 2, K::SecondBegin),
+        (
+            "*** Begin Patch\n*** Delete File: a\n*** End Patch\n*** Begin Patch\n".to_owned(),
+            4,
+            K::SecondBegin,
+        ),
+        ("*** Begin Patch\n*** End Patch".to_owned(), 2, K::NoOperations),
+        (framed("what"), 2, K::NotAHeader),
+        (framed("@@ f\n-a"), 2, K::NotAHeader),
+        (framed("*** Rename File: a"), 2, K::NotAHeader),
+        (framed("*** Add File: a\n+1\nfoo"), 4, K::NotAnAddedLine),
+        (framed("*** Add File: a\n+1\n*** End of File"), 4, K::NotAnAddedLine),
+        (framed("*** Update File: a\n@@\n-a\nfoo"), 5, K::NotAHunkLine),
+        (framed("*** Update File: a\n@@\n-a\n\tfoo"), 5, K::NotAHunkLine),
+        (framed("*** Update File: a\n@@\n-a\n*** bold ***"), 5, K::UnknownMarker),
+        (framed("*** Update File: a\n@@\n-a\n*** Move to: b"), 5, K::MisplacedMove),
+        (framed("*** Update File: a\n*** Move to: b\n*** Move to: c"), 4, K::MisplacedMove),
+        (framed("*** Delete File: a\n*** Move to: b"), 3, K::MisplacedMove),
+        (framed("*** Delete File: "), 2, K::EmptyPath),
+        (framed("*** Delete File: ."), 2, K::EmptyPath),
+        (framed("*** Delete File: a\0b"), 2, K::ControlInPath),
+        (framed("*** Update File: a"), 3, no_hunks("a", 2)),
+        (framed("*** Update File: a\n*** Delete File: b"), 3, no_hunks("a", 2)),
+        (framed("*** Update File: a\n@@ f"), 3, K::EmptyHunk),
+        (framed("*** Update File: a\n@@ f\n-a\n@@\n*** Delete File: b"), 5, K::EmptyHunk),
+        (framed("*** Update File: a\n*** End of File"), 3, K::EmptyHunk),
+        (framed("*** Update File: a\n@@\n-a\n*** End of File\n-b"), 6, K::AfterEndOfFile),
+        (
+            framed(&format!("*** Update File: a\n{}-a", "@@ f\n".repeat(MAX_HINTS + 1))),
+            MAX_HINTS + 3,
+            K::TooManyHints,
+        ),
+    ];
+    for (text, line, kind) in cases {
+        match parse(&text) {
+            Err(error) => assert_eq!((error.line, &error.kind), (line, &kind), "{error}\n{text}"),
+            Ok(patch) => panic!("accepted as {patch:?}\n{text}"),
+        }
+    }
+}
+
+#[test]
+fn an_error_says_where_what_and_what_was_expected() {
+    let error = parse(&framed("*** Add File: a\n+1\nfoo")).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "patch line 4: expected `+` before every line of an added file, or the next `*** ` marker; \
+         found `foo`"
+    );
+    let error = parse("[\"apply_patch\", \"*** Begin Patch\"]").unwrap_err();
+    assert!(error.to_string().contains("wrapped in a command array"), "{error}");
+    let long = parse(&framed(&"x".repeat(100_000))).unwrap_err();
+    assert!(long.to_string().len() < 400);
+}
+
+#[test]
+fn a_million_hunk_headers_are_refused_at_once() {
+    let error = parse(&framed(&format!("*** Update File: a\n{}", "@@\n".repeat(1_000_000)))).unwrap_err();
+    assert_eq!(error.kind, ParseErrorKind::EmptyHunk);
+}
+
+/// Lines that a patch is made of, well and badly put together.
+fn any_line() -> impl Strategy<Value = String> {
+    let known = prop::sample::select(vec![
+        "*** Begin Patch",
+        "*** End Patch",
+        " *** End Patch",
+        "*** Add File: a",
+        "*** Delete File: b",
+        "*** Update File: c",
+        "*** Move to: d",
+        "*** End of File",
+        "*** Environment ID: e",
+        "@@",
+        "@@ f",
+        "@@ -1 +1 @@",
+        "@@ f @@",
+        "",
+        " ",
+        "+",
+        "-",
+        "+x",
+        "-x",
+        " x",
+        "x\r",
+        "***",
+        "EOF",
+        "<<EOF",
+        "{\"",
+        "*** End Patch ***",
+    ]);
+    prop_oneof![8 => known.prop_map(str::to_owned), 1 => ".*"]
+}
+
+fn any_name() -> impl Strategy<Value = String> {
+    "[a-z][a-z. ]{0,6}[a-z]"
+}
+
+fn any_text() -> impl Strategy<Value = String> {
+    "[^\\r\\n]{0,12}"
+}
+
+fn any_hunk() -> impl Strategy<Value = Hunk> {
+    let line = prop_oneof![
+        any_text().prop_map(HunkLine::Context),
+        any_text().prop_map(HunkLine::Remove),
+        any_text().prop_map(HunkLine::Add),
+    ];
+    let hints = prop::collection::vec(" {0,4}[a-z(){}:]{1,8}", 0..3);
+    (hints, prop::collection::vec(line, 1..6), any::<bool>()).prop_map(|(hints, lines, end_of_file)| Hunk {
+        hints,
+        lines,
+        end_of_file,
+        line: 0,
+    })
+}
+
+fn any_operation() -> impl Strategy<Value = Operation> {
+    let update = (any_name(), prop::option::of(any_name()), prop::collection::vec(any_hunk(), 1..4))
+        .prop_map(|(path, move_to, hunks)| UpdateFile { path, move_to, hunks, line: 0 });
+    prop_oneof![
+        (any_name(), prop::collection::vec(any_text(), 0..4))
+            .prop_map(|(path, lines)| Operation::Add(AddFile::new(path, lines))),
+        any_name().prop_map(|path| Operation::Delete(DeleteFile::new(path))),
+        update.prop_map(Operation::Update),
+    ]
+}
+
+/// The same operations without their places in a text.
+fn without_lines(mut operations: Vec<Operation>) -> Vec<Operation> {
+    for operation in &mut operations {
+        match operation {
+            Operation::Add(AddFile { line, .. }) | Operation::Delete(DeleteFile { line, .. }) => *line = 0,
+            Operation::Update(update) => {
+                update.line = 0;
+                update.hunks.iter_mut().for_each(|hunk| hunk.line = 0);
+            }
+        }
+    }
+    operations
+}
+
+proptest! {
+    #[test]
+    fn no_text_panics(text in "(?s).{0,200}") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn what_parses_renders_to_the_same_patch(lines in prop::collection::vec(any_line(), 0..24)) {
+        let text = format!("*** Begin Patch\n{}", lines.join("\n"));
+        if let Ok(patch) = parse(&text) {
+            let again = parse(&patch.to_string()).unwrap();
+            prop_assert_eq!(&again.diagnostics, &[]);
+            prop_assert_eq!(without_lines(again.operations), without_lines(patch.operations));
+        }
+    }
+
+    #[test]
+    fn a_rendered_patch_parses_to_itself(operations in prop::collection::vec(any_operation(), 1..5)) {
+        let patch = Patch::new(operations);
+        let again = parse(&patch.to_string()).unwrap();
+        prop_assert_eq!(&again.diagnostics, &[]);
+        prop_assert_eq!(without_lines(again.operations), patch.operations);
+    }
+}

@@ -1,0 +1,120 @@
+//! Patches and plans as text.
+
+use std::fmt::{self, Write as _};
+
+use similar::TextDiff;
+
+use crate::plan::{Change, ChangeKind, Plan};
+use crate::syntax::{Hunk, HunkLine, Operation, Patch, UpdateFile};
+
+/// Unchanged lines around each change in a unified diff.
+const CONTEXT_LINES: usize = 3;
+
+impl Plan {
+    /// One line for each change, in their order: `A path`, `M path`, `D path` or `R from -> to`,
+    /// each ended by an LF.
+    pub fn summary(&self) -> String {
+        let mut summary = String::new();
+        for Change { path, kind, .. } in &self.changes {
+            let _infallible = match kind {
+                ChangeKind::Added => writeln!(summary, "A {path}"),
+                ChangeKind::Modified => writeln!(summary, "M {path}"),
+                ChangeKind::Deleted => writeln!(summary, "D {path}"),
+                ChangeKind::Renamed { from } => writeln!(summary, "R {from} -> {path}"),
+            };
+        }
+        summary
+    }
+
+    /// The changes as a unified diff for people, with three lines of context and git's headers
+    /// for renames. Bytes that are not UTF-8 are shown as replacement characters.
+    pub fn unified_diff(&self) -> String {
+        self.changes.iter().map(Change::unified_diff).collect()
+    }
+}
+
+impl Change {
+    /// This change alone, as in [`Plan::unified_diff`].
+    pub fn unified_diff(&self) -> String {
+        let path = &self.path;
+        let mut diff = String::new();
+        let (from, to) = match &self.kind {
+            ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{path}")),
+            ChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),
+            ChangeKind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
+            ChangeKind::Renamed { from } => {
+                let _infallible =
+                    writeln!(diff, "diff --git a/{from} b/{path}\nrename from {from}\nrename to {path}");
+                (format!("a/{from}"), format!("b/{path}"))
+            }
+        };
+        let old = String::from_utf8_lossy(self.old.as_deref().unwrap_or_default());
+        let new = String::from_utf8_lossy(self.new.as_deref().unwrap_or_default());
+        let lines = TextDiff::from_lines(&*old, &*new);
+        let mut unified = lines.unified_diff();
+        unified.context_radius(CONTEXT_LINES).header(&from, &to);
+        let _infallible = write!(diff, "{unified}");
+        diff
+    }
+}
+
+impl fmt::Display for Patch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "*** Begin Patch")?;
+        for operation in &self.operations {
+            write!(f, "{operation}")?;
+        }
+        writeln!(f, "*** End Patch")
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Add(add) => {
+                writeln!(f, "*** Add File: {}", add.path)?;
+                add.lines.iter().try_for_each(|line| writeln!(f, "+{line}"))
+            }
+            Self::Delete(delete) => writeln!(f, "*** Delete File: {}", delete.path),
+            Self::Update(update) => write!(f, "{update}"),
+        }
+    }
+}
+
+impl fmt::Display for UpdateFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "*** Update File: {}", self.path)?;
+        if let Some(path) = &self.move_to {
+            writeln!(f, "*** Move to: {path}")?;
+        }
+        self.hunks.iter().try_for_each(|hunk| write!(f, "{hunk}"))
+    }
+}
+
+impl fmt::Display for Hunk {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.hints.is_empty() {
+            writeln!(f, "@@")?;
+        }
+        for hint in &self.hints {
+            writeln!(f, "@@ {hint}")?;
+        }
+        for line in &self.lines {
+            writeln!(f, "{line}")?;
+        }
+        match self.end_of_file {
+            true => writeln!(f, "*** End of File"),
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for HunkLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Context(text) => write!(f, " {text}"),
+            Self::Remove(text) => write!(f, "-{text}"),
+            Self::Add(text) => write!(f, "+{text}"),
+        }
+    }
+}

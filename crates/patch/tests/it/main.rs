@@ -1,0 +1,14 @@
+//! Behaviour of planning, through the public interface.
+
+#[cfg(test)]
+mod bytes;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod policy;
+#[cfg(test)]
+mod properties;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod tree;

@@ -1,0 +1,124 @@
+//! What a model reads when a patch is refused.
+
+use pintle_patch::{ApplyErrorKind, Elsewhere};
+
+use crate::support::{edited, files, ours, planned};
+
+fn message(content: &str, hunks: &str) -> String {
+    edited(content, hunks, &ours()).expect_err("the patch is refused").to_string()
+}
+
+#[test]
+fn the_first_line_that_differs_and_the_nearest_place() {
+    let content = "fn main() {\n    let a = 1;\n    let b = 2;\n    print(a);\n}\n";
+    assert_eq!(
+        message(content, "@@\n     let a = 1;\n     let b = 3;\n-    print(a);\n+    print(b);"),
+        "f, hunk 1 (patch line 3): the old lines are not in the file
+first difference at line 3:
+  expected: `    let b = 3;`
+  found:    `    let b = 2;`
+nearest places:
+  line 2: `    let a = 1;`"
+    );
+}
+
+#[test]
+fn a_line_that_is_nowhere_is_compared_with_those_most_like_it() {
+    let content = "alpha(1);\nbeta(22);\ngamma(3);\n";
+    assert_eq!(
+        message(content, "@@\n-beta(2);\n+delta();"),
+        "f, hunk 1 (patch line 3): the old lines are not in the file
+first difference at line 2:
+  expected: `beta(2);`
+  found:    `beta(22);`
+nearest places:
+  line 2: `beta(22);`"
+    );
+}
+
+#[test]
+fn old_lines_that_run_over_the_end() {
+    assert_eq!(
+        message("one\ntwo\n", "@@\n one\n two\n-three"),
+        "f, hunk 1 (patch line 3): the old lines are not in the file
+first difference at line 3:
+  expected: `three`
+  found:    the end of the file
+nearest places:
+  line 1: `one`"
+    );
+}
+
+#[test]
+fn a_hint_that_is_not_there() {
+    assert_eq!(
+        message("def load():\n    1\n", "@@ def loads():\n-    1\n+    2"),
+        "f, hunk 1 (patch line 3): no line of the file matches the hint `def loads():`; the old lines are at line 2: correct or drop the hint
+most like it:
+  line 1: `def load():`"
+    );
+}
+
+#[test]
+fn the_places_of_an_ambiguous_match() {
+    assert_eq!(
+        message("  x\ny\n\tx\n", "@@\n-x\n+z"),
+        "f, hunk 1 (patch line 3): the old lines match several places ignoring leading and trailing blanks; add context lines
+they match:
+  line 1: `  x`
+  line 3: `\tx`"
+    );
+}
+
+#[test]
+fn old_lines_that_are_elsewhere() {
+    let cases = [
+        ("a\nb\na\n", "@@\n-b\n+y\n@@\n-b\n+z", Elsewhere::BeforePreviousHunk { file_line: 2 }),
+        ("a\nh\nb\n", "@@ h\n-a\n+z", Elsewhere::BeforeHint { file_line: 1 }),
+        ("a\nb\n", "@@\n-a\n+z\n*** End of File", Elsewhere::NotAtEnd { file_line: 1 }),
+    ];
+    for (content, hunks, expected) in cases {
+        let error = edited(content, hunks, &ours()).unwrap_err();
+        let ApplyErrorKind::ContextNotFound { elsewhere, .. } = *error.kind else { panic!("{error}") };
+        assert_eq!(elsewhere, Some(expected));
+    }
+}
+
+#[test]
+fn lines_that_an_earlier_part_changed() {
+    let body = "*** Update File: f\n@@\n-a\n+b\n*** Update File: f\n@@\n-a\n+c";
+    let error = planned(&files([("f", "a\nx\n")]), body, &ours()).unwrap_err();
+    assert_eq!(error.line, 7);
+    assert!(error.to_string().contains("an earlier part of this patch changed or moved them"), "{error}");
+}
+
+#[test]
+fn files_that_are_missing() {
+    let before = files([("a", "1\n")]);
+    let cases = [
+        ("*** Delete File: b", "b (patch line 2): cannot delete: the file does not exist"),
+        ("*** Update File: b\n@@\n-1", "b (patch line 2): cannot update: the file does not exist"),
+        (
+            "*** Update File: a\n*** Move to: b\n*** Update File: a\n@@\n-1",
+            "a (patch line 4): cannot update: the file does not exist; patch line 2 deletes or moves it",
+        ),
+    ];
+    for (body, expected) in cases {
+        assert_eq!(planned(&before, body, &ours()).unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn long_lines_are_shown_where_they_differ() {
+    let line = |end: &str| format!("{}{end}{}", "x".repeat(50_000), "y".repeat(50_000));
+    let text = message(&line("é1"), &format!("@@\n-{}\n+z", line("é2")));
+    assert!(text.contains("é1y") && text.contains("é2y"), "{text}");
+    assert!(text.chars().count() < 800, "{text}");
+}
+
+#[test]
+fn a_message_is_bounded_for_a_large_hunk() {
+    let content: String = (0..2000).map(|line| format!("line {line}\n")).collect();
+    let hunk: String = (0..2000).map(|line| format!("-line {}\n", line * 2)).collect();
+    assert!(message(&content, &format!("@@\n{hunk}")).len() < 1000);
+}

@@ -1,0 +1,355 @@
+//! History items as content blocks, and blocks as a conversation.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pintle_llm::{
+    ContentPart, DocumentData, Error, ErrorInfo, Fingerprint, ImageData, MediaSource, Message,
+    Origin, Request, Role, ToolCall, ToolResult,
+};
+use serde_json::{Value, json};
+
+use super::NAME;
+use crate::media::{ImageForm, image_form, refuse};
+
+/// The longest tool name of the API, in characters.
+const LONGEST_NAME: usize = 128;
+
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// The API takes 5 MiB of base64 per image, which is a third more than its bytes.
+const LARGEST_IMAGE: usize = 5 * 1024 * 1024 / 4 * 3;
+
+const CACHE_POINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
+
+/// A conversation as the API wants it: roles alternate, results stand first, nothing is empty.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    turns: Vec<Arc<Encoded>>,
+}
+
+/// One message of the request: neighbours of one role have been merged.
+#[derive(Debug)]
+pub(super) struct Merged<'a> {
+    speaker: Speaker,
+    blocks: Vec<&'a Block>,
+}
+
+/// What one history item becomes; an item that this dialect cannot carry fails each time it is sent.
+type Encoded = Result<Turn, ErrorInfo>;
+
+#[derive(Debug)]
+struct Turn {
+    speaker: Speaker,
+    blocks: Vec<Block>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Assistant,
+}
+
+/// One serialised content block, with what assembly must know of it.
+#[derive(Debug)]
+struct Block {
+    kind: Kind,
+    json: String,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Kind {
+    Thinking,
+    Call(String),
+    Result(String),
+    Other,
+}
+
+impl Conversation {
+    /// Encodes the items of a request, each at most once for a model.
+    pub(super) fn new(request: &Request) -> Result<Self, Error> {
+        let turns = request
+            .messages
+            .iter()
+            .map(|item| {
+                let turn = item.encoding(NAME, &request.model, |message| {
+                    turn(message, &request.model).map_err(|error| error.info().clone())
+                });
+                match turn.as_ref() {
+                    Ok(_) => Ok(turn),
+                    Err(info) => Err(Error::from(info.clone())),
+                }
+            })
+            .collect::<Result<_, Error>>()?;
+        Ok(Self { turns })
+    }
+
+    /// The messages, merged and in legal order.
+    ///
+    /// # Errors
+    ///
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no message at all, or a
+    /// result without its call.
+    pub(super) fn messages(&self) -> Result<Vec<Merged<'_>>, Error> {
+        let mut messages: Vec<Merged<'_>> = Vec::new();
+        let turns = self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok());
+        for turn in turns.filter(|turn| !turn.blocks.is_empty()) {
+            if messages.last().is_some_and(|last| last.speaker != turn.speaker) {
+                drop_trailing_thinking(&mut messages);
+            }
+            match messages.last_mut().filter(|last| last.speaker == turn.speaker) {
+                Some(last) => last.blocks.extend(&turn.blocks),
+                None => {
+                    messages.push(Merged { speaker: turn.speaker, blocks: turn.blocks.iter().collect() });
+                }
+            }
+        }
+        drop_trailing_thinking(&mut messages);
+        for message in messages.iter_mut().filter(|message| message.speaker == Speaker::User) {
+            // Stable, so that results and everything else keep their order.
+            message.blocks.sort_by_key(|block| !matches!(block.kind, Kind::Result(_)));
+        }
+        if messages.is_empty() {
+            return Err(refuse(NAME, "the conversation is empty: expected at least one message with content"));
+        }
+        check_results(&messages)?;
+        Ok(messages)
+    }
+}
+
+/// Whether the conversation ends inside a tool turn that was begun without thinking.
+pub(super) fn open_turn_unthought(messages: &[Merged<'_>]) -> bool {
+    let [.., assistant, results] = messages else { return false };
+    let open = results.blocks.iter().any(|block| matches!(block.kind, Kind::Result(_)));
+    open && assistant.blocks.first().is_some_and(|first| first.kind != Kind::Thinking)
+}
+
+/// Writes the messages as the elements of a JSON list, with cache points at the ends of the last two of the user
+/// if `cache` is set.
+pub(super) fn write(messages: &[Merged<'_>], cache: bool, out: &mut Vec<u8>) {
+    let cached: Vec<usize> = messages
+        .iter()
+        .enumerate()
+        .rev()
+        .filter(|(_, message)| cache && message.speaker == Speaker::User)
+        .map(|(index, _)| index)
+        .take(2)
+        .collect();
+    for (index, message) in messages.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        message.write(cached.contains(&index), out);
+    }
+}
+
+impl Merged<'_> {
+    fn write(&self, cache: bool, out: &mut Vec<u8>) {
+        let role = if self.speaker == Speaker::Assistant { "assistant" } else { "user" };
+        out.extend_from_slice(format!(r#"{{"role":"{role}","content":["#).as_bytes());
+        for (index, block) in self.blocks.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(block.json.as_bytes());
+        }
+        if cache {
+            // Into the last block: it is an object, so its last byte is the closing brace.
+            out.pop();
+            out.extend_from_slice(CACHE_POINT.as_bytes());
+            out.push(b'}');
+        }
+        out.extend_from_slice(b"]}");
+    }
+}
+
+impl Block {
+    fn new(kind: Kind, value: &Value) -> Self {
+        Self { kind, json: value.to_string() }
+    }
+
+    fn text(text: &str) -> Option<Self> {
+        // The API refuses blocks without a visible character.
+        let visible = !text.trim().is_empty();
+        visible.then(|| Self::new(Kind::Other, &json!({"type": "text", "text": text})))
+    }
+}
+
+/// An assistant's message must not end with thinking: an answer that was cut off there has said nothing.
+fn drop_trailing_thinking(messages: &mut Vec<Merged<'_>>) {
+    let Some(last) = messages.last_mut().filter(|last| last.speaker == Speaker::Assistant) else { return };
+    while last.blocks.last().is_some_and(|block| block.kind == Kind::Thinking) {
+        last.blocks.pop();
+    }
+    if last.blocks.is_empty() {
+        messages.pop();
+    }
+}
+
+fn check_results(messages: &[Merged<'_>]) -> Result<(), Error> {
+    let mut calls: HashSet<&str> = HashSet::new();
+    for message in messages {
+        let unknown = message.blocks.iter().find_map(|block| match &block.kind {
+            Kind::Result(id) if !calls.contains(id.as_str()) => Some(id),
+            Kind::Result(_) | Kind::Thinking | Kind::Call(_) | Kind::Other => None,
+        });
+        if let Some(id) = unknown {
+            return Err(refuse(
+                NAME,
+                format!("the result of call `{id}` answers no call of the message before it"),
+            ));
+        }
+        calls = message
+            .blocks
+            .iter()
+            .filter_map(|block| match &block.kind {
+                Kind::Call(id) => Some(id.as_str()),
+                Kind::Result(_) | Kind::Thinking | Kind::Other => None,
+            })
+            .collect();
+    }
+    Ok(())
+}
+
+fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
+    let speaker = match message.role {
+        // The system prompt is a field of its own; here it is only checked.
+        Role::System | Role::Developer => {
+            return match message.content.iter().find(|part| part.as_text().is_none()) {
+                Some(part) => Err(misplaced(part, "a system message")),
+                None => Ok(Turn { speaker: Speaker::User, blocks: Vec::new() }),
+            };
+        }
+        Role::User | Role::Tool => Speaker::User,
+        Role::Assistant => Speaker::Assistant,
+    };
+    // A message without an origin was made by hand: whoever made it vouches for its signatures.
+    let own = message.origin.as_ref().is_none_or(|origin| *origin == Origin::new(NAME, model));
+    let mut blocks = Vec::with_capacity(message.content.len());
+    for part in &message.content {
+        let block = match speaker {
+            Speaker::User => user_block(part)?,
+            Speaker::Assistant => assistant_block(part, own)?,
+        };
+        blocks.extend(block);
+    }
+    Ok(Turn { speaker, blocks })
+}
+
+fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
+    Ok(match part {
+        ContentPart::Text(data) => Block::text(&data.text),
+        ContentPart::Image(image) => Some(Block::new(Kind::Other, &image_block(image)?)),
+        ContentPart::Document(document) => Some(Block::new(Kind::Other, &document_block(document))),
+        ContentPart::ToolResult(result) => Some(result_block(result)?),
+        ContentPart::Opaque(data) if data.data.is_object() => Some(Block::new(Kind::Other, &data.data)),
+        ContentPart::Audio(_) => return Err(refuse(NAME, "audio is not taken")),
+        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
+            return Err(misplaced(part, "a user message"));
+        }
+    })
+}
+
+fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error> {
+    Ok(match part {
+        ContentPart::Text(data) => Block::text(&data.text),
+        ContentPart::ToolCall(call) => Some(call_block(call)),
+        ContentPart::Thinking(_) | ContentPart::Opaque(_) if !own => None,
+        ContentPart::Thinking(data) => data.signature.as_ref().map(|signature| {
+            let block = if data.redacted {
+                json!({"type": "redacted_thinking", "data": signature})
+            } else {
+                json!({"type": "thinking", "thinking": data.text, "signature": signature})
+            };
+            Block::new(Kind::Thinking, &block)
+        }),
+        ContentPart::Opaque(data) if data.data.is_object() => Some(Block::new(Kind::Other, &data.data)),
+        // Media that another provider's model made: the API takes none from the assistant.
+        ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => {
+            Block::text(&format!("[{} left out]", part.kind().to_lowercase()))
+        }
+        ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
+            return Err(misplaced(part, "an assistant message"));
+        }
+    })
+}
+
+fn call_block(call: &ToolCall) -> Block {
+    let id = wire_id(&call.id);
+    let input = match call.arguments_object() {
+        Some(arguments) => Value::Object(arguments.clone()),
+        // Free text, or arguments that were cut off: the API takes objects only.
+        None => json!({"input": call.arguments_text()}),
+    };
+    let block = json!({"type": "tool_use", "id": id, "name": wire_name(&call.name), "input": input});
+    Block::new(Kind::Call(id), &block)
+}
+
+fn result_block(result: &ToolResult) -> Result<Block, Error> {
+    let id = wire_id(&result.tool_call_id);
+    let mut text = result.text();
+    if text.trim().is_empty() && result.is_error {
+        // An error without a word is refused.
+        "the tool failed without a message".clone_into(&mut text);
+    }
+    let content = if result.images.is_empty() {
+        Value::String(text)
+    } else {
+        let text = (!text.trim().is_empty()).then(|| Ok(json!({"type": "text", "text": text})));
+        let blocks = text.into_iter().chain(result.images.iter().map(image_block));
+        Value::Array(blocks.collect::<Result<_, Error>>()?)
+    };
+    let block = json!({
+        "type": "tool_result", "tool_use_id": id, "content": content, "is_error": result.is_error
+    });
+    Ok(Block::new(Kind::Result(id), &block))
+}
+
+fn image_block(image: &ImageData) -> Result<Value, Error> {
+    let source = match image_form(image, NAME, &IMAGE_TYPES, LARGEST_IMAGE)? {
+        ImageForm::Url(url) => json!({"type": "url", "url": url}),
+        ImageForm::Base64 { media_type, data } => {
+            json!({"type": "base64", "media_type": media_type, "data": data})
+        }
+    };
+    Ok(json!({"type": "image", "source": source}))
+}
+
+fn document_block(document: &DocumentData) -> Value {
+    let source = match &document.source {
+        MediaSource::Url(url) => json!({"type": "url", "url": url}),
+        MediaSource::Data(blob) => {
+            let media_type = document.media_type.as_deref().unwrap_or("application/pdf");
+            match std::str::from_utf8(blob.as_bytes()) {
+                Ok(text) if media_type.starts_with("text/") => {
+                    json!({"type": "text", "media_type": "text/plain", "data": text})
+                }
+                Ok(_) | Err(_) => {
+                    json!({"type": "base64", "media_type": media_type, "data": blob.to_base64()})
+                }
+            }
+        }
+    };
+    let mut block = json!({"type": "document", "source": source});
+    if let (Some(name), Some(block)) = (&document.file_name, block.as_object_mut()) {
+        block.insert("title".into(), name.as_str().into());
+    }
+    block
+}
+
+/// The id of a call in letters that the API accepts. Other providers' ids may hold others; call and result map alike.
+fn wire_id(id: &str) -> String {
+    let legal = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if legal { id.to_owned() } else { format!("toolu_{}", Fingerprint::of(id.as_bytes())) }
+}
+
+/// A tool's name in letters that the API accepts: models also call tools that do not exist.
+fn wire_name(name: &str) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(LONGEST_NAME).map(legal).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+fn misplaced(part: &ContentPart, place: &str) -> Error {
+    refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
+}

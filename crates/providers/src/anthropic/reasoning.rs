@@ -1,0 +1,149 @@
+//! From a reasoning effort to what each Claude model takes.
+
+use pintle_llm::{Error, ErrorKind, ModelInfo, ReasoningEffort, Request, ToolChoice, get_model_info};
+use serde_json::{Map, Value, json};
+
+use super::NAME;
+
+/// The smallest budget that the API accepts, in tokens.
+const SMALLEST_BUDGET: u64 = 1_024;
+const MEDIUM_BUDGET: u64 = 8_192;
+const LARGEST_BUDGET: u64 = 24_576;
+
+/// Models with an effort, but without adaptive thinking: they take a budget beside it.
+const EFFORT_WITHOUT_ADAPTIVE: &str = "claude-opus-4-5";
+
+/// Sets `thinking` and `output_config.effort` as the request's effort asks.
+///
+/// `open_turn_unthought`: the open tool turn has no thinking block at its head, and the API would refuse to think
+/// now.
+pub(super) fn apply(
+    fields: &mut Map<String, Value>,
+    request: &Request,
+    max_tokens: u64,
+    open_turn_unthought: bool,
+) -> Result<(), Error> {
+    let Some(effort) = request.reasoning_effort.as_ref().filter(|effort| effort.as_str() != "none") else {
+        return Ok(());
+    };
+    let info = model_info(&request.model);
+    if info.is_some_and(|info| !info.supports_reasoning) {
+        return Ok(());
+    }
+    let takes_effort = info.is_some_and(|info| info.supports_effort);
+    if takes_effort {
+        fields.insert("output_config".into(), json!({"effort": effort.as_str()}));
+    }
+    let forced = matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
+    if forced || open_turn_unthought {
+        return Ok(());
+    }
+    if takes_effort && !request.model.starts_with(EFFORT_WITHOUT_ADAPTIVE) {
+        fields.insert("thinking".into(), json!({"type": "adaptive"}));
+    } else if let Some(budget) = budget(effort, max_tokens)? {
+        fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
+    }
+    Ok(())
+}
+
+/// The catalog's entry; a dated name such as `claude-opus-4-5-20251101` finds the entry of its family.
+fn model_info(model: &str) -> Option<&'static ModelInfo> {
+    get_model_info(model).or_else(|| {
+        let (family, date) = model.rsplit_once('-')?;
+        let dated = date.len() == 8 && date.bytes().all(|byte| byte.is_ascii_digit());
+        get_model_info(dated.then_some(family)?)
+    })
+}
+
+/// The budget of an effort, below `max_tokens`; `None` if no budget fits below it.
+fn budget(effort: &ReasoningEffort, max_tokens: u64) -> Result<Option<u64>, Error> {
+    let wanted = match effort {
+        ReasoningEffort::Low => SMALLEST_BUDGET,
+        ReasoningEffort::Medium => MEDIUM_BUDGET,
+        ReasoningEffort::High => LARGEST_BUDGET,
+        ReasoningEffort::Other(word) => match word.as_str() {
+            "minimal" => SMALLEST_BUDGET,
+            "xhigh" | "max" => LARGEST_BUDGET,
+            word => {
+                return Err(Error::new(
+                    ErrorKind::InvalidRequest,
+                    format!(
+                        "reasoning effort `{word}` is unknown: expected none, minimal, low, medium, high, xhigh or max"
+                    ),
+                )
+                .with_provider(NAME));
+            }
+        },
+    };
+    if wanted < max_tokens {
+        return Ok(Some(wanted));
+    }
+    // Half of what may be written is left for the answer.
+    Ok((SMALLEST_BUDGET < max_tokens).then_some((max_tokens / 2).max(SMALLEST_BUDGET)))
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_llm::Message;
+
+    use super::*;
+
+    fn applied(model: &str, effort: &str, max_tokens: u64, change: impl FnOnce(&mut Request)) -> Value {
+        let mut request = Request::new(model, [Message::user("x")])
+            .with_reasoning_effort(ReasoningEffort::from(effort.to_owned()));
+        change(&mut request);
+        let mut fields = Map::new();
+        apply(&mut fields, &request, max_tokens, false).unwrap();
+        Value::Object(fields)
+    }
+
+    #[test]
+    fn budgets_stay_below_the_output_limit() {
+        let rows = [
+            ("low", 4_096, Some(1_024)),
+            ("minimal", 4_096, Some(1_024)),
+            ("medium", 32_000, Some(8_192)),
+            ("high", 32_000, Some(24_576)),
+            ("xhigh", 32_000, Some(24_576)),
+            ("high", 4_096, Some(2_048)),
+            ("low", 1_025, Some(1_024)),
+            ("low", 1_024, None),
+            ("none", 32_000, None),
+        ];
+        for (effort, max_tokens, expected) in rows {
+            let fields = applied("claude-sonnet-4-5", effort, max_tokens, |_| {});
+            let expected = expected.map_or(json!({}), |budget| {
+                json!({"thinking": {"type": "enabled", "budget_tokens": budget}})
+            });
+            assert_eq!(fields, expected, "{effort} within {max_tokens}");
+        }
+    }
+
+    #[test]
+    fn models_with_an_effort_think_adaptively() {
+        let effort = json!({"effort": "high"});
+        assert_eq!(
+            applied("claude-opus-4-6", "high", 4_096, |_| {}),
+            json!({"output_config": effort, "thinking": {"type": "adaptive"}})
+        );
+        assert_eq!(
+            applied("claude-opus-4-5-20251101", "high", 32_000, |_| {}),
+            json!({"output_config": effort, "thinking": {"type": "enabled", "budget_tokens": 24_576}})
+        );
+        assert_eq!(
+            applied("claude-opus-4-6", "high", 4_096, |request| {
+                request.tool_choice = Some(ToolChoice::Required);
+            }),
+            json!({"output_config": effort})
+        );
+    }
+
+    #[test]
+    fn an_unknown_effort_is_refused_by_name() {
+        let request = Request::new("claude-sonnet-4-5", [Message::user("x")])
+            .with_reasoning_effort(ReasoningEffort::from("enormous".to_owned()));
+        let error = apply(&mut Map::new(), &request, 4_096, false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        assert!(error.message().contains("enormous"), "{error}");
+    }
+}

@@ -1,0 +1,193 @@
+//! A request on the wire.
+
+use pintle_llm::{ContentPart, Error, ErrorKind, Request, ResponseFormat, Role, ToolChoice};
+use serde_json::{Map, Value, json};
+
+use super::conversation::{self, Conversation, open_turn_unthought};
+use super::{NAME, reasoning};
+use crate::body::{merge_options, write_body};
+use crate::dialect::HttpRequest;
+use crate::secret::Secret;
+
+/// The API requires a limit (client specification, section 7.3).
+const DEFAULT_MAX_TOKENS: u64 = 4_096;
+
+const VERSION: &str = "2023-06-01";
+
+/// Harmless where caching no longer needs it, and required where it does.
+const CACHING_BETA: &str = "prompt-caching-2024-07-31";
+
+/// Options that this adapter acts on itself.
+const HANDLED: [&str; 3] = ["beta_headers", "auto_cache", "tools"];
+
+/// Encodes a request.
+pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Result<HttpRequest, Error> {
+    let none = Map::new();
+    let options = request.options_of(NAME).unwrap_or(&none);
+    let cache = auto_cache(options)?;
+    let conversation = Conversation::new(request)?;
+    let messages = conversation.messages()?;
+
+    let mut fields = parameters(request, stream);
+    let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    fields.insert("max_tokens".into(), max_tokens.into());
+    system(&mut fields, request, cache);
+    tools(&mut fields, request, options, cache)?;
+    if !options.contains_key("thinking") {
+        reasoning::apply(&mut fields, request, max_tokens, open_turn_unthought(&messages))?;
+    }
+    merge_options(&mut fields, NAME, options, &HANDLED, "messages")?;
+
+    let betas = betas(options, cache || fields.values().any(mentions_cache))?;
+    let mut headers =
+        vec![("x-api-key", api_key.expose().to_owned()), ("anthropic-version", VERSION.to_owned())];
+    if !betas.is_empty() {
+        headers.push(("anthropic-beta", betas.join(",")));
+    }
+    let mut body = write_body(&fields, "messages", []);
+    // Room for the conversation before the closing brackets of the list and of the body.
+    body.truncate(body.len().saturating_sub(2));
+    conversation::write(&messages, cache, &mut body);
+    body.extend_from_slice(b"]}");
+    Ok(HttpRequest { path: "/v1/messages".into(), headers, body })
+}
+
+fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
+    let mut fields = Map::new();
+    fields.insert("model".into(), request.model.as_str().into());
+    if stream {
+        fields.insert("stream".into(), true.into());
+    }
+    if let Some(temperature) = request.temperature {
+        fields.insert("temperature".into(), temperature.into());
+    }
+    if let Some(top_p) = request.top_p {
+        fields.insert("top_p".into(), top_p.into());
+    }
+    if !request.stop_sequences.is_empty() {
+        fields.insert("stop_sequences".into(), request.stop_sequences.clone().into());
+    }
+    // The only pair that the API knows; it refuses others.
+    if let Some(user) = request.metadata.get("user_id") {
+        fields.insert("metadata".into(), json!({"user_id": user}));
+    }
+    fields
+}
+
+fn system(fields: &mut Map<String, Value>, request: &Request, cache: bool) {
+    let system = request.messages.iter().filter(|item| matches!(item.role, Role::System | Role::Developer));
+    let texts = system.flat_map(|item| item.content.iter().filter_map(ContentPart::as_text));
+    let mut blocks: Vec<Value> = texts
+        .filter(|text| !text.trim().is_empty())
+        .map(|text| json!({"type": "text", "text": text}))
+        .collect();
+    if let Some(text) = request.response_format.as_ref().and_then(format_instruction) {
+        blocks.push(json!({"type": "text", "text": text}));
+    }
+    if cache {
+        mark(blocks.last_mut());
+    }
+    if !blocks.is_empty() {
+        fields.insert("system".into(), blocks.into());
+    }
+}
+
+/// The API has no response format of its own for all models; the specification (section 4.5) lets the prompt ask.
+fn format_instruction(format: &ResponseFormat) -> Option<String> {
+    const BARE: &str = "Answer with one JSON value and nothing else: no text around it, no Markdown fence.";
+    match format {
+        ResponseFormat::Text => None,
+        ResponseFormat::Json => Some(BARE.to_owned()),
+        ResponseFormat::JsonSchema { json_schema, .. } => {
+            Some(format!("{BARE} The value must be valid against this JSON Schema:\n{json_schema}"))
+        }
+    }
+}
+
+fn tools(
+    fields: &mut Map<String, Value>,
+    request: &Request,
+    options: &Map<String, Value>,
+    cache: bool,
+) -> Result<(), Error> {
+    // The specification (section 5.3): no tools at all is how this dialect says that none may be called.
+    if request.tool_choice == Some(ToolChoice::None) {
+        return Ok(());
+    }
+    let mut tools: Vec<Value> = request
+        .tools
+        .iter()
+        .map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
+        })
+        .collect();
+    match options.get("tools") {
+        None => {}
+        Some(Value::Array(more)) => tools.extend(more.iter().cloned()),
+        Some(found) => return Err(misfit("tools", "a list", found)),
+    }
+    if tools.is_empty() {
+        return Ok(());
+    }
+    if cache {
+        mark(tools.last_mut());
+    }
+    fields.insert("tools".into(), tools.into());
+    let choice = match &request.tool_choice {
+        None | Some(ToolChoice::None) => return Ok(()),
+        Some(ToolChoice::Auto) => json!({"type": "auto"}),
+        Some(ToolChoice::Required) => json!({"type": "any"}),
+        Some(ToolChoice::Named(name)) => json!({"type": "tool", "name": name}),
+    };
+    fields.insert("tool_choice".into(), choice);
+    Ok(())
+}
+
+fn mark(block: Option<&mut Value>) {
+    if let Some(Value::Object(block)) = block {
+        block.entry("cache_control").or_insert_with(|| json!({"type": "ephemeral"}));
+    }
+}
+
+fn auto_cache(options: &Map<String, Value>) -> Result<bool, Error> {
+    match options.get("auto_cache") {
+        None => Ok(true),
+        Some(Value::Bool(wanted)) => Ok(*wanted),
+        Some(found) => Err(misfit("auto_cache", "true or false", found)),
+    }
+}
+
+fn betas(options: &Map<String, Value>, caching: bool) -> Result<Vec<&str>, Error> {
+    let expected = "a list of strings";
+    let mut betas = Vec::new();
+    match options.get("beta_headers") {
+        None => {}
+        Some(Value::Array(names)) => {
+            for name in names {
+                betas.push(name.as_str().ok_or_else(|| misfit("beta_headers", expected, name))?);
+            }
+        }
+        Some(found) => return Err(misfit("beta_headers", expected, found)),
+    }
+    if caching && !betas.contains(&CACHING_BETA) {
+        betas.push(CACHING_BETA);
+    }
+    Ok(betas)
+}
+
+/// Whether a cache point stands anywhere in what a caller has set by hand.
+fn mentions_cache(value: &Value) -> bool {
+    match value {
+        Value::Object(map) => map.contains_key("cache_control") || map.values().any(mentions_cache),
+        Value::Array(list) => list.iter().any(mentions_cache),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+    }
+}
+
+fn misfit(option: &str, expected: &str, found: &Value) -> Error {
+    Error::new(
+        ErrorKind::Configuration,
+        format!("provider_options.{NAME}.{option} must be {expected}; found {found}"),
+    )
+    .with_provider(NAME)
+}

@@ -1,0 +1,45 @@
+//! Token counts of the Messages API.
+
+use pintle_llm::Usage;
+use serde_json::{Map, Value};
+
+/// Characters of readable thinking per token, for the estimate that the specification asks for (section 3.9).
+const CHARACTERS_PER_TOKEN: u64 = 4;
+
+/// The counts of one answer as they come in: the first event has some, later ones restate them.
+#[derive(Debug, Default)]
+pub(super) struct Counts {
+    raw: Map<String, Value>,
+    thinking_characters: u64,
+}
+
+impl Counts {
+    /// Takes a `usage` object; what it states replaces what was stated before.
+    pub(super) fn restate(&mut self, usage: Map<String, Value>) {
+        self.raw.extend(usage.into_iter().filter(|(_, value)| !value.is_null()));
+    }
+
+    /// Counts readable thinking.
+    pub(super) fn saw_thinking(&mut self, text: &str) {
+        let characters = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
+        self.thinking_characters = self.thinking_characters.saturating_add(characters);
+    }
+
+    /// The unified counts.
+    pub(super) fn usage(self) -> Usage {
+        let count = |name: &str| self.raw.get(name).and_then(Value::as_u64);
+        let mut usage =
+            Usage::new(count("input_tokens").unwrap_or(0), count("output_tokens").unwrap_or(0));
+        usage.cache_read_tokens = count("cache_read_input_tokens");
+        usage.cache_write_tokens = count("cache_creation_input_tokens");
+        let stated = self.raw.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
+        usage.reasoning_tokens = stated.and_then(Value::as_u64).or_else(|| self.estimate(usage.output_tokens));
+        usage.raw = (!self.raw.is_empty()).then_some(Value::Object(self.raw));
+        usage
+    }
+
+    fn estimate(&self, output_tokens: u64) -> Option<u64> {
+        let tokens = self.thinking_characters.div_ceil(CHARACTERS_PER_TOKEN);
+        (tokens > 0).then_some(tokens.min(output_tokens))
+    }
+}

@@ -1,0 +1,315 @@
+//! History items as parts, and parts as a conversation.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pintle_llm::{
+    AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message,
+    Origin, Request, Role, ToolCall, ToolResult,
+};
+use serde_json::{Map, Value, json};
+
+use super::{NAME, is_third_generation};
+use crate::media::{ImageForm, image_form, refuse};
+
+/// Stands in for a signature that the model has not made, and skips its check (documented for Gemini 3).
+const SKIPPED_SIGNATURE: &str = "skip_thought_signature_validator";
+
+const IMAGE_TYPES: [&str; 6] =
+    ["image/png", "image/jpeg", "image/gif", "image/webp", "image/heic", "image/heif"];
+
+/// A request with inline data may have 20 MiB, in base64.
+const LARGEST_IMAGE: usize = 15 * 1024 * 1024;
+
+/// The longest function name of the API, in characters.
+const LONGEST_NAME: usize = 128;
+
+/// A conversation as the API wants it: the results of one round stand in one content, and name their functions.
+#[derive(Debug)]
+pub(super) struct Conversation {
+    turns: Vec<Arc<Encoded>>,
+}
+
+/// One content of the request: neighbours that belong together have been merged.
+#[derive(Debug)]
+struct Merged<'a> {
+    speaker: Speaker,
+    parts: Vec<&'a Part>,
+}
+
+/// What one history item becomes; an item that this dialect cannot carry fails each time it is sent.
+type Encoded = Result<Turn, ErrorInfo>;
+
+#[derive(Debug)]
+struct Turn {
+    speaker: Speaker,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    User,
+    /// The user role too, with the results of calls.
+    Results,
+    Model,
+}
+
+/// One serialised part.
+#[derive(Debug)]
+enum Part {
+    Whole(String),
+    Call { id: String, name: String, json: String },
+    /// What follows the function's name, which the result itself does not know.
+    Result { id: String, rest: String },
+}
+
+impl Conversation {
+    /// Encodes the items of a request, each at most once for a model.
+    pub(super) fn new(request: &Request) -> Result<Self, Error> {
+        let turns = request
+            .messages
+            .iter()
+            .map(|item| {
+                let turn = item.encoding(NAME, &request.model, |message| {
+                    turn(message, &request.model).map_err(|error| error.info().clone())
+                });
+                match turn.as_ref() {
+                    Ok(_) => Ok(turn),
+                    Err(info) => Err(Error::from(info.clone())),
+                }
+            })
+            .collect::<Result<_, Error>>()?;
+        Ok(Self { turns })
+    }
+
+    /// Writes the contents as the elements of a JSON list.
+    ///
+    /// # Errors
+    ///
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no content at all, or a
+    /// result without its call.
+    pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+        let contents = self.contents();
+        if contents.is_empty() {
+            return Err(refuse(NAME, "the conversation is empty: expected at least one message with content"));
+        }
+        let mut names: HashMap<&str, &str> = HashMap::new();
+        for (index, content) in contents.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            content.write(&mut names, out)?;
+        }
+        Ok(())
+    }
+
+    fn contents(&self) -> Vec<Merged<'_>> {
+        let mut contents: Vec<Merged<'_>> = Vec::new();
+        let turns = self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok());
+        for turn in turns.filter(|turn| !turn.parts.is_empty()) {
+            let joins = |last: &&mut Merged<'_>| last.speaker == turn.speaker && turn.speaker != Speaker::User;
+            match contents.last_mut().filter(joins) {
+                Some(last) => last.parts.extend(&turn.parts),
+                None => contents.push(Merged { speaker: turn.speaker, parts: turn.parts.iter().collect() }),
+            }
+        }
+        for content in contents.iter_mut().filter(|content| content.speaker == Speaker::Results) {
+            // Stable, so that results and everything else keep their order.
+            content.parts.sort_by_key(|part| !matches!(part, Part::Result { .. }));
+        }
+        contents
+    }
+}
+
+impl<'a> Merged<'a> {
+    fn write(&self, names: &mut HashMap<&'a str, &'a str>, out: &mut Vec<u8>) -> Result<(), Error> {
+        let role = if self.speaker == Speaker::Model { "model" } else { "user" };
+        out.extend_from_slice(format!(r#"{{"role":"{role}","parts":["#).as_bytes());
+        for (index, part) in self.parts.iter().enumerate() {
+            if index > 0 {
+                out.push(b',');
+            }
+            match part {
+                Part::Whole(json) => out.extend_from_slice(json.as_bytes()),
+                Part::Call { id, name, json } => {
+                    names.insert(id, name);
+                    out.extend_from_slice(json.as_bytes());
+                }
+                Part::Result { id, rest } => {
+                    let name = names.get(id.as_str()).ok_or_else(|| {
+                        refuse(NAME, format!("the result of call `{id}` answers no call before it"))
+                    })?;
+                    // Names hold no character that JSON escapes.
+                    out.extend_from_slice(format!(r#"{{"functionResponse":{{"name":"{name}",{rest}"#).as_bytes());
+                }
+            }
+        }
+        out.extend_from_slice(b"]}");
+        Ok(())
+    }
+}
+
+fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
+    let mut parts = Vec::with_capacity(message.content.len());
+    let speaker = match message.role {
+        // The system prompt is a field of its own; here it is only checked.
+        Role::System | Role::Developer => {
+            return match message.content.iter().find(|part| part.as_text().is_none()) {
+                Some(part) => Err(misplaced(part, "a system message")),
+                None => Ok(Turn { speaker: Speaker::User, parts }),
+            };
+        }
+        Role::User | Role::Tool if message.results().next().is_some() => Speaker::Results,
+        Role::User | Role::Tool => Speaker::User,
+        Role::Assistant => Speaker::Model,
+    };
+    if speaker == Speaker::Model {
+        // A message without an origin was made by hand: whoever made it vouches for its signatures.
+        let own = message.origin.as_ref().is_none_or(|origin| *origin == Origin::new(NAME, model));
+        // Gemini 3 wants a signature on the first call of a step.
+        let mut unsigned_step = is_third_generation(model);
+        for part in &message.content {
+            parts.extend(model_part(part, own, &mut unsigned_step)?);
+        }
+    } else {
+        for part in &message.content {
+            user_part(part, is_third_generation(model), &mut parts)?;
+        }
+    }
+    Ok(Turn { speaker, parts })
+}
+
+fn user_part(part: &ContentPart, nested_media: bool, parts: &mut Vec<Part>) -> Result<(), Error> {
+    let value = match part {
+        ContentPart::Text(data) if data.text.is_empty() => return Ok(()),
+        ContentPart::Text(data) => json!({"text": data.text}),
+        ContentPart::Image(image) => image_part(image)?,
+        ContentPart::Audio(audio) => audio_part(audio),
+        ContentPart::Document(document) => document_part(document),
+        ContentPart::Opaque(data) if data.data.is_object() => data.data.clone(),
+        ContentPart::ToolResult(result) => {
+            let images = result.images.iter().map(image_part).collect::<Result<Vec<_>, _>>()?;
+            // Gemini 3 takes media inside a result, earlier models beside it only.
+            let (inside, beside) = if nested_media { (images, Vec::new()) } else { (Vec::new(), images) };
+            parts.push(result_part(result, inside));
+            parts.extend(beside.iter().map(|image| Part::Whole(image.to_string())));
+            return Ok(());
+        }
+        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
+            return Err(misplaced(part, "a user message"));
+        }
+    };
+    parts.push(Part::Whole(value.to_string()));
+    Ok(())
+}
+
+fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result<Option<Part>, Error> {
+    let signature = |signature: &Option<String>| signature.clone().filter(|_| own);
+    let value = match part {
+        ContentPart::Text(data) => match signature(&data.signature) {
+            Some(signature) => json!({"text": data.text, "thoughtSignature": signature}),
+            None if data.text.is_empty() => return Ok(None),
+            None => json!({"text": data.text}),
+        },
+        // Without a signature a thought is a summary for people.
+        ContentPart::Thinking(data) => match signature(&data.signature) {
+            Some(signature) => json!({"text": data.text, "thought": true, "thoughtSignature": signature}),
+            None => return Ok(None),
+        },
+        ContentPart::ToolCall(call) => {
+            let needed = std::mem::take(unsigned_step).then(|| SKIPPED_SIGNATURE.to_owned());
+            return Ok(Some(call_part(call, signature(&call.signature).or(needed))));
+        }
+        ContentPart::Opaque(_) if !own => return Ok(None),
+        ContentPart::Opaque(data) if data.data.is_object() => data.data.clone(),
+        ContentPart::Image(image) => image_part(image)?,
+        ContentPart::Audio(audio) => audio_part(audio),
+        ContentPart::Document(document) => document_part(document),
+        ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
+            return Err(misplaced(part, "an assistant message"));
+        }
+    };
+    Ok(Some(Part::Whole(value.to_string())))
+}
+
+fn call_part(call: &ToolCall, signature: Option<String>) -> Part {
+    let args = match call.arguments_object() {
+        Some(arguments) => Value::Object(arguments.clone()),
+        // Free text, or arguments that were cut off: the API takes objects only.
+        None => json!({"input": call.arguments_text()}),
+    };
+    let name = wire_name(&call.name);
+    let mut part = Map::new();
+    part.insert("functionCall".into(), json!({"id": call.id, "name": name, "args": args}));
+    if let Some(signature) = signature {
+        part.insert("thoughtSignature".into(), signature.into());
+    }
+    Part::Call { id: call.id.clone(), name, json: Value::Object(part).to_string() }
+}
+
+/// The API wants an object: text stands under `result`, the text of a failure under `error`.
+fn result_part(result: &ToolResult, images: Vec<Value>) -> Part {
+    let response = match &result.content {
+        Value::Object(_) if !result.is_error => result.content.clone(),
+        _ if result.is_error => json!({"error": result.text()}),
+        Value::Array(_) | Value::Bool(_) | Value::Number(_) => json!({"result": result.content}),
+        Value::String(_) | Value::Null | Value::Object(_) => json!({"result": result.text()}),
+    };
+    let mut fields = Map::new();
+    fields.insert("id".into(), result.tool_call_id.as_str().into());
+    fields.insert("response".into(), response);
+    if !images.is_empty() {
+        fields.insert("parts".into(), images.into());
+    }
+    let object = Value::Object(fields).to_string();
+    let fields = object.strip_prefix('{').unwrap_or_default();
+    Part::Result { id: result.tool_call_id.clone(), rest: format!("{fields}}}") }
+}
+
+fn image_part(image: &ImageData) -> Result<Value, Error> {
+    Ok(match image_form(image, NAME, &IMAGE_TYPES, LARGEST_IMAGE)? {
+        ImageForm::Url(url) => file_part(url, image.media_type.as_deref()),
+        ImageForm::Base64 { media_type, data } => {
+            json!({"inlineData": {"mimeType": media_type, "data": data}})
+        }
+    })
+}
+
+fn audio_part(audio: &AudioData) -> Value {
+    media_part(&audio.source, audio.media_type.as_deref(), "audio/wav")
+}
+
+fn document_part(document: &DocumentData) -> Value {
+    media_part(&document.source, document.media_type.as_deref(), "application/pdf")
+}
+
+fn media_part(source: &MediaSource, media_type: Option<&str>, assumed: &str) -> Value {
+    match source {
+        MediaSource::Url(url) => file_part(url, media_type),
+        MediaSource::Data(blob) => {
+            json!({"inlineData": {"mimeType": media_type.unwrap_or(assumed), "data": blob.to_base64()}})
+        }
+    }
+}
+
+fn file_part(url: &str, media_type: Option<&str>) -> Value {
+    match media_type {
+        Some(media_type) => json!({"fileData": {"fileUri": url, "mimeType": media_type}}),
+        // The API finds out what it is not told.
+        None => json!({"fileData": {"fileUri": url}}),
+    }
+}
+
+/// A function's name in letters that the API accepts: models also call functions that do not exist.
+fn wire_name(name: &str) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-') { c } else { '_' };
+    let name: String = name.chars().take(LONGEST_NAME).map(legal).collect();
+    match name.chars().next() {
+        Some(first) if first.is_ascii_alphabetic() || first == '_' => name,
+        Some(_) | None => format!("_{name}").chars().take(LONGEST_NAME).collect(),
+    }
+}
+
+fn misplaced(part: &ContentPart, place: &str) -> Error {
+    refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
+}

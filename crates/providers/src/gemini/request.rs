@@ -1,0 +1,142 @@
+//! A request on the wire.
+
+use pintle_llm::{ContentPart, Error, ErrorKind, Request, ResponseFormat, Role, ToolChoice};
+use serde_json::{Map, Value, json};
+
+use super::conversation::Conversation;
+use super::{NAME, reasoning};
+use crate::body::{merge_options, write_body};
+use crate::dialect::HttpRequest;
+use crate::secret::Secret;
+
+/// Options that this adapter acts on itself.
+const HANDLED: [&str; 1] = ["tools"];
+
+/// Encodes a request.
+pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Result<HttpRequest, Error> {
+    let none = Map::new();
+    let options = request.options_of(NAME).unwrap_or(&none);
+    let conversation = Conversation::new(request)?;
+
+    let mut fields = Map::new();
+    let configuration = generation_config(request)?;
+    if !configuration.is_empty() {
+        fields.insert("generationConfig".into(), configuration.into());
+    }
+    if !options.contains_key("cachedContent") {
+        system(&mut fields, request);
+        tools(&mut fields, request, options)?;
+    }
+    merge_options(&mut fields, NAME, options, &HANDLED, "contents")?;
+
+    let mut body = write_body(&fields, "contents", []);
+    // Room for the conversation before the closing brackets of the list and of the body.
+    body.truncate(body.len().saturating_sub(2));
+    conversation.write(&mut body)?;
+    body.extend_from_slice(b"]}");
+    let headers = vec![("x-goog-api-key", api_key.expose().to_owned())];
+    Ok(HttpRequest { path: path(&request.model, stream), headers, body })
+}
+
+fn path(model: &str, stream: bool) -> String {
+    // A name with a slash is a full resource name, such as `tunedModels/mine`.
+    let collection = if model.contains('/') { "" } else { "models/" };
+    let method = if stream { "streamGenerateContent?alt=sse" } else { "generateContent" };
+    format!("/v1beta/{collection}{}:{method}", escaped(model))
+}
+
+/// A name without what would end the path.
+fn escaped(name: &str) -> String {
+    let mut path = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => {
+                path.push(char::from(byte));
+            }
+            _ => path.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    path
+}
+
+fn generation_config(request: &Request) -> Result<Map<String, Value>, Error> {
+    let mut config = Map::new();
+    if let Some(temperature) = request.temperature {
+        config.insert("temperature".into(), temperature.into());
+    }
+    if let Some(top_p) = request.top_p {
+        config.insert("topP".into(), top_p.into());
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        config.insert("maxOutputTokens".into(), max_tokens.into());
+    }
+    if !request.stop_sequences.is_empty() {
+        config.insert("stopSequences".into(), request.stop_sequences.clone().into());
+    }
+    match &request.response_format {
+        None | Some(ResponseFormat::Text) => {}
+        Some(ResponseFormat::Json) => {
+            config.insert("responseMimeType".into(), "application/json".into());
+        }
+        Some(ResponseFormat::JsonSchema { json_schema, .. }) => {
+            config.insert("responseMimeType".into(), "application/json".into());
+            // `responseSchema` knows a subset of OpenAPI's schemas only.
+            config.insert("responseJsonSchema".into(), json_schema.clone());
+        }
+    }
+    if let Some(thinking) = reasoning::thinking_config(request)? {
+        config.insert("thinkingConfig".into(), thinking);
+    }
+    Ok(config)
+}
+
+fn system(fields: &mut Map<String, Value>, request: &Request) {
+    let system = request.messages.iter().filter(|item| matches!(item.role, Role::System | Role::Developer));
+    let texts = system.flat_map(|item| item.content.iter().filter_map(ContentPart::as_text));
+    let parts: Vec<Value> = texts.filter(|text| !text.is_empty()).map(|text| json!({"text": text})).collect();
+    if !parts.is_empty() {
+        fields.insert("systemInstruction".into(), json!({"parts": parts}));
+    }
+}
+
+fn tools(
+    fields: &mut Map<String, Value>,
+    request: &Request,
+    options: &Map<String, Value>,
+) -> Result<(), Error> {
+    let functions: Vec<Value> = request
+        .tools
+        .iter()
+        .map(|tool| {
+            json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters})
+        })
+        .collect();
+    let mut tools = Vec::new();
+    if !functions.is_empty() {
+        tools.push(json!({"functionDeclarations": functions}));
+    }
+    match options.get("tools") {
+        None => {}
+        Some(Value::Array(more)) => tools.extend(more.iter().cloned()),
+        Some(found) => {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                format!("provider_options.{NAME}.tools must be a list; found {found}"),
+            )
+            .with_provider(NAME));
+        }
+    }
+    if tools.is_empty() {
+        return Ok(());
+    }
+    fields.insert("tools".into(), tools.into());
+    let calling = match &request.tool_choice {
+        None => return Ok(()),
+        Some(ToolChoice::Auto) => json!({"mode": "AUTO"}),
+        Some(ToolChoice::None) => json!({"mode": "NONE"}),
+        Some(ToolChoice::Required) => json!({"mode": "ANY"}),
+        Some(ToolChoice::Named(name)) => json!({"mode": "ANY", "allowedFunctionNames": [name]}),
+    };
+    fields.insert("toolConfig".into(), json!({"functionCallingConfig": calling}));
+    Ok(())
+}

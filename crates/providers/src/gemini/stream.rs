@@ -1,0 +1,347 @@
+//! Streamed answers.
+
+use pintle_llm::{
+    ContentPart, Error, ErrorKind, Message, OpaqueData, PartialToolCall, Response, Role, StreamEvent,
+    ThinkingData, ToolCall,
+};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::arguments::{self, Piece};
+use super::{NAME, error, response, usage};
+use crate::dialect::{Decoder as Feed, SseEvent};
+
+/// Turns the chunks of one streamed answer into unified events.
+///
+/// The dialect has no last event: the answer is complete if a finish reason was seen when the bytes end.
+#[derive(Debug)]
+pub(crate) struct Decoder {
+    model: String,
+    seed: u64,
+    started: bool,
+    finish: Option<Finish>,
+    usage: Map<String, Value>,
+    segment: Option<Segment>,
+    segments: u64,
+    call: Option<Call>,
+    calls: u64,
+}
+
+/// Text or thoughts that still grow.
+#[derive(Debug)]
+enum Segment {
+    Text { id: String },
+    Thoughts { id: String, text: String },
+}
+
+/// A call whose arguments still come.
+#[derive(Debug)]
+struct Call {
+    id: String,
+    name: String,
+    arguments: Map<String, Value>,
+    signature: Option<String>,
+}
+
+#[derive(Debug)]
+enum Finish {
+    Reason(String),
+    /// The prompt was blocked: there is no candidate at all.
+    Blocked(String),
+    Done,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Chunk {
+    #[serde(default)]
+    candidates: Vec<Candidate>,
+    #[serde(default)]
+    prompt_feedback: Option<Feedback>,
+    #[serde(default)]
+    usage_metadata: Option<Map<String, Value>>,
+    #[serde(default)]
+    model_version: Option<String>,
+    #[serde(default)]
+    response_id: Option<String>,
+    #[serde(default)]
+    error: Option<serde::de::IgnoredAny>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Candidate {
+    #[serde(default)]
+    index: u64,
+    #[serde(default)]
+    content: Option<Content>,
+    #[serde(default)]
+    finish_reason: Option<String>,
+    #[serde(default)]
+    finish_message: Option<String>,
+    #[serde(default)]
+    grounding_metadata: Option<Value>,
+    #[serde(default)]
+    citation_metadata: Option<Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Content {
+    #[serde(default)]
+    parts: Vec<Map<String, Value>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Feedback {
+    #[serde(default)]
+    block_reason: Option<String>,
+}
+
+/// A call, or a piece of one.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct FunctionCall {
+    id: Option<String>,
+    name: Option<String>,
+    args: Option<Value>,
+    partial_args: Option<Vec<Piece>>,
+    will_continue: Option<bool>,
+}
+
+impl Feed for Decoder {
+    fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        let data = event.data.trim();
+        if data.is_empty() || data == "[DONE]" {
+            return Ok(());
+        }
+        let chunk: Chunk =
+            serde_json::from_str(data).map_err(|source| error::unreadable("an answer", data.as_bytes(), source))?;
+        if chunk.error.is_some() {
+            return Err(error::reported(data.as_bytes()));
+        }
+        if !self.started {
+            self.started = true;
+            let model = chunk.model_version.clone();
+            out.push(StreamEvent::StreamStart { id: chunk.response_id.clone(), model, warnings: Vec::new() });
+        }
+        if let Some(counts) = chunk.usage_metadata {
+            self.usage.extend(counts);
+        }
+        if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| feedback.block_reason) {
+            self.finish = Some(Finish::Blocked(reason));
+        }
+        // Only the first candidate is ever asked for.
+        for candidate in chunk.candidates.into_iter().filter(|candidate| candidate.index == 0) {
+            self.candidate(candidate, data, out)?;
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        let has_calls = self.calls > 0;
+        let finish_reason = match self.finish.replace(Finish::Done) {
+            Some(Finish::Reason(raw)) => response::finish_reason(&raw, has_calls),
+            Some(Finish::Blocked(raw)) => response::blocked(raw),
+            Some(Finish::Done) => return Ok(()),
+            None => {
+                return Err(Error::new(ErrorKind::Stream, "the answer ended before a `finishReason`")
+                    .with_provider(NAME));
+            }
+        };
+        self.close_segment(None, out);
+        self.close_call(out);
+        let usage = usage::usage(std::mem::take(&mut self.usage));
+        let empty = Message::new(Role::Assistant, Vec::new());
+        let response = Box::new(Response::new(NAME, self.model.clone(), empty));
+        out.push(StreamEvent::Finish { finish_reason, usage, response });
+        Ok(())
+    }
+}
+
+impl Decoder {
+    /// A decoder for an answer of this model. Ids of calls without one are made from `seed`.
+    pub(super) fn new(model: &str, seed: u64) -> Self {
+        Self {
+            model: model.to_owned(),
+            seed,
+            started: false,
+            finish: None,
+            usage: Map::new(),
+            segment: None,
+            segments: 0,
+            call: None,
+            calls: 0,
+        }
+    }
+
+    fn candidate(
+        &mut self,
+        candidate: Candidate,
+        data: &str,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Error> {
+        for part in candidate.content.map(|content| content.parts).unwrap_or_default() {
+            self.part(part, data, out)?;
+        }
+        let odd = candidate.finish_reason.as_deref().is_some_and(|reason| reason != "STOP");
+        let message = candidate.finish_message.filter(|_| odd).map(Value::String);
+        let beside = [
+            ("finishMessage", message),
+            ("groundingMetadata", candidate.grounding_metadata),
+            ("citationMetadata", candidate.citation_metadata),
+        ];
+        let beside: Map<String, Value> =
+            beside.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+        if !beside.is_empty() {
+            out.push(StreamEvent::ProviderEvent { raw: Value::Object(beside), part: None });
+        }
+        if let Some(reason) = candidate.finish_reason {
+            self.finish = Some(Finish::Reason(reason));
+        }
+        Ok(())
+    }
+
+    fn part(
+        &mut self,
+        mut part: Map<String, Value>,
+        data: &str,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Error> {
+        let known = |name: &str| matches!(name, "text" | "thought" | "thoughtSignature" | "functionCall");
+        let signature = part.get("thoughtSignature").and_then(Value::as_str).map(str::to_owned);
+        if let Some(call) = part.remove("functionCall") {
+            let call = serde_json::from_value(call)
+                .map_err(|source| error::unreadable("a function call", data.as_bytes(), source))?;
+            return self.function_call(call, signature, data, out);
+        }
+        if let Some(kind) = part.keys().find(|name| !known(name)).cloned()
+            && !part.contains_key("text")
+        {
+            self.close_segment(None, out);
+            self.close_call(out);
+            let raw = Value::Object(part);
+            let opaque = ContentPart::Opaque(OpaqueData { kind, data: raw.clone() });
+            out.push(StreamEvent::ProviderEvent { raw, part: Some(Box::new(opaque)) });
+            return Ok(());
+        }
+        let thought = part.get("thought").and_then(Value::as_bool).unwrap_or_default();
+        let text = match part.remove("text") {
+            Some(Value::String(text)) => text,
+            Some(_) | None => String::new(),
+        };
+        self.text(text, thought, signature, out);
+        Ok(())
+    }
+
+    /// Text joins the open segment, unless it is signed: a signature belongs to one part, and goes back on it.
+    fn text(&mut self, text: String, thought: bool, signature: Option<String>, out: &mut Vec<StreamEvent>) {
+        if text.is_empty() && signature.is_none() {
+            return;
+        }
+        self.close_call(out);
+        let joins = match &self.segment {
+            Some(Segment::Text { .. }) => !thought,
+            Some(Segment::Thoughts { .. }) => thought,
+            None => false,
+        };
+        if !joins || signature.is_some() {
+            self.close_segment(None, out);
+            self.open_segment(thought, out);
+        }
+        match &mut self.segment {
+            Some(Segment::Text { id }) if !text.is_empty() => {
+                out.push(StreamEvent::TextDelta { text_id: id.clone(), delta: text });
+            }
+            Some(Segment::Thoughts { id, text: all }) if !text.is_empty() => {
+                all.push_str(&text);
+                out.push(StreamEvent::ReasoningDelta { reasoning_id: id.clone(), reasoning_delta: text });
+            }
+            Some(Segment::Text { .. } | Segment::Thoughts { .. }) | None => {}
+        }
+        if signature.is_some() {
+            self.close_segment(signature, out);
+        }
+    }
+
+    fn open_segment(&mut self, thought: bool, out: &mut Vec<StreamEvent>) {
+        let id = self.segments.to_string();
+        self.segments += 1;
+        self.segment = Some(if thought {
+            out.push(StreamEvent::ReasoningStart { reasoning_id: id.clone() });
+            Segment::Thoughts { id, text: String::new() }
+        } else {
+            out.push(StreamEvent::TextStart { text_id: id.clone() });
+            Segment::Text { id }
+        });
+    }
+
+    fn close_segment(&mut self, signature: Option<String>, out: &mut Vec<StreamEvent>) {
+        match self.segment.take() {
+            Some(Segment::Text { id }) => out.push(StreamEvent::TextEnd { text_id: id, signature }),
+            Some(Segment::Thoughts { id, text }) => {
+                let thinking = ThinkingData::new(text).with_signature(signature);
+                out.push(StreamEvent::ReasoningEnd { reasoning_id: id, thinking });
+            }
+            None => {}
+        }
+    }
+
+    fn function_call(
+        &mut self,
+        piece: FunctionCall,
+        signature: Option<String>,
+        data: &str,
+        out: &mut Vec<StreamEvent>,
+    ) -> Result<(), Error> {
+        self.close_segment(None, out);
+        let odd = |expected: &str, source: &str| error::unreadable(expected, data.as_bytes(), source);
+        let mut call = match (self.call.take(), piece.name) {
+            (open, Some(name)) => {
+                self.call = open;
+                self.close_call(out);
+                self.open_call(piece.id, name, out)
+            }
+            (Some(open), None) => open,
+            (None, None) if piece.args.is_none() && piece.partial_args.is_none() => return Ok(()),
+            (None, None) => return Err(odd("the name of a function", "arguments came for no call")),
+        };
+        if signature.is_some() {
+            call.signature = signature;
+        }
+        match piece.args {
+            None | Some(Value::Null) => {}
+            Some(Value::Object(arguments)) => call.arguments.extend(arguments),
+            Some(_) => return Err(odd("arguments as an object", "`args` is something else")),
+        }
+        for part in piece.partial_args.unwrap_or_default() {
+            arguments::add(&mut call.arguments, part)
+                .ok_or_else(|| odd("a piece of an argument", "its path leads nowhere"))?;
+        }
+        self.call = Some(call);
+        if piece.will_continue != Some(true) {
+            self.close_call(out);
+        }
+        Ok(())
+    }
+
+    fn open_call(&mut self, id: Option<String>, name: String, out: &mut Vec<StreamEvent>) -> Call {
+        self.calls += 1;
+        let made = || {
+            // Distinct for every call of an answer, since the factor is odd; far apart for neighbours.
+            let number = self.seed.wrapping_add(self.calls.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+            format!("call_{number:016x}")
+        };
+        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made);
+        let tool_call = PartialToolCall { id: id.clone(), name: name.clone() };
+        out.push(StreamEvent::ToolCallStart { tool_call });
+        Call { id, name, arguments: Map::new(), signature: None }
+    }
+
+    fn close_call(&mut self, out: &mut Vec<StreamEvent>) {
+        if let Some(Call { id, name, arguments, signature }) = self.call.take() {
+            let tool_call = ToolCall::new(id, name, arguments).with_signature(signature);
+            out.push(StreamEvent::ToolCallEnd { tool_call });
+        }
+    }
+}

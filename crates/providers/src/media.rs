@@ -1,0 +1,285 @@
+//! Media at local paths are read before a request is encoded (client specification, section 3.5).
+
+#![expect(clippy::disallowed_methods, reason = "`~` in the path of an image means the user's home folder")]
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use pintle_llm::{
+    AudioData, ContentPart, DocumentData, Error, ErrorKind, HistoryItem, ImageData, MediaSource, Message, Request,
+};
+use tokio::io::AsyncReadExt as _;
+use tokio::sync::OnceCell;
+
+/// The largest file that is read, in bytes: the least restrictive provider takes no more.
+pub(crate) const MAX_FILE: u64 = 50 * 1024 * 1024;
+
+/// The slot of a history item that keeps the item with its files read.
+const SLOT: &str = "local-media";
+
+/// The request with every local path replaced by the bytes there.
+///
+/// A file is read once per history item: later requests send the same bytes, even if the file has changed, so
+/// that the prefix of a conversation stays what it was.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidRequest`] if a file cannot be read, is larger than [`MAX_FILE`] or has no known type.
+pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error> {
+    if !request.messages.iter().any(|item| item.content.iter().any(is_local_part)) {
+        return Ok(Cow::Borrowed(request));
+    }
+    let mut resolved = request.clone();
+    for item in &mut resolved.messages {
+        if item.content.iter().any(is_local_part) {
+            let cell = item.encoding(SLOT, "", |_| OnceCell::<HistoryItem>::new());
+            *item = cell.get_or_try_init(|| read_parts(item.message())).await?.clone();
+        }
+    }
+    Ok(Cow::Owned(resolved))
+}
+
+/// An image as a provider wants it: where it is, or its type and its bytes in base64.
+pub(crate) enum ImageForm<'a> {
+    Url(&'a str),
+    Base64 { media_type: &'a str, data: String },
+}
+
+/// The image, after a check against the provider's limits.
+///
+/// # Errors
+///
+/// [`ErrorKind::InvalidRequest`] if the provider takes no images of this type or of this size in bytes.
+pub(crate) fn image_form<'a>(
+    image: &'a ImageData,
+    provider: &str,
+    types: &[&str],
+    max_bytes: usize,
+) -> Result<ImageForm<'a>, Error> {
+    let bytes = match &image.source {
+        MediaSource::Url(url) => return Ok(ImageForm::Url(url)),
+        MediaSource::Data(bytes) => bytes,
+    };
+    let media_type = image.media_type.as_deref().unwrap_or("image/png");
+    if !types.contains(&media_type) {
+        return Err(refuse(provider, format!("an image of type {media_type} is not taken; taken are {}", types.join(", "))));
+    }
+    let size = bytes.as_bytes().len();
+    if size > max_bytes {
+        return Err(refuse(provider, format!("an image of {size} bytes is too large; the limit is {max_bytes}")));
+    }
+    Ok(ImageForm::Base64 { media_type, data: bytes.to_base64() })
+}
+
+/// The typed refusal of content that a provider has no place for.
+pub(crate) fn refuse(provider: &str, message: impl Into<String>) -> Error {
+    Error::new(ErrorKind::InvalidRequest, message).with_provider(provider)
+}
+
+/// What the specification calls a local file path.
+fn is_local(source: &MediaSource) -> bool {
+    match source {
+        MediaSource::Url(url) => ["/", "./", "~"].iter().any(|start| url.starts_with(start)),
+        MediaSource::Data(_) => false,
+    }
+}
+
+fn is_local_part(part: &ContentPart) -> bool {
+    match part {
+        ContentPart::Image(data) => is_local(&data.source),
+        ContentPart::Audio(data) => is_local(&data.source),
+        ContentPart::Document(data) => is_local(&data.source),
+        ContentPart::ToolResult(result) => result.images.iter().any(|image| is_local(&image.source)),
+        ContentPart::Text(_) | ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => false,
+    }
+}
+
+async fn read_parts(message: &Message) -> Result<HistoryItem, Error> {
+    let mut message = message.clone();
+    for part in &mut message.content {
+        match part {
+            ContentPart::Image(ImageData { source, media_type, .. })
+            | ContentPart::Audio(AudioData { source, media_type, .. }) => read(source, media_type).await?,
+            ContentPart::Document(DocumentData { source, media_type, file_name, .. }) => {
+                if let (None, MediaSource::Url(path)) = (&file_name, &*source) {
+                    *file_name = Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
+                }
+                read(source, media_type).await?;
+            }
+            ContentPart::ToolResult(result) => {
+                for image in &mut result.images {
+                    read(&mut image.source, &mut image.media_type).await?;
+                }
+            }
+            ContentPart::Text(_) | ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {}
+        }
+    }
+    Ok(message.into())
+}
+
+async fn read(source: &mut MediaSource, media_type: &mut Option<String>) -> Result<(), Error> {
+    let path = match source {
+        MediaSource::Url(url) if is_local(&MediaSource::Url(url.clone())) => expand(url),
+        MediaSource::Url(_) | MediaSource::Data(_) => return Ok(()),
+    };
+    if media_type.is_none() {
+        *media_type = Some(type_of(&path)?.to_owned());
+    }
+    let shown = path.display();
+    let bytes = read_file(&path).await.map_err(|source| {
+        Error::new(ErrorKind::InvalidRequest, format!("cannot read `{shown}`")).with_source(source)
+    })?;
+    if bytes.len() as u64 > MAX_FILE {
+        return Err(Error::new(
+            ErrorKind::InvalidRequest,
+            format!("`{shown}` is larger than the limit of {MAX_FILE} bytes"),
+        ));
+    }
+    *source = MediaSource::Data(bytes.into());
+    Ok(())
+}
+
+/// The file's bytes, one more than the limit at most.
+async fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
+    if !tokio::fs::metadata(path).await?.is_file() {
+        // Reading a pipe or a terminal may never end.
+        return Err(std::io::Error::other("not a regular file"));
+    }
+    let mut bytes = Vec::new();
+    tokio::fs::File::open(path).await?.take(MAX_FILE + 1).read_to_end(&mut bytes).await?;
+    Ok(bytes)
+}
+
+fn expand(path: &str) -> PathBuf {
+    let home = path.strip_prefix("~/").and_then(|rest| Some(std::env::home_dir()?.join(rest)));
+    home.unwrap_or_else(|| PathBuf::from(path))
+}
+
+fn type_of(path: &Path) -> Result<&'static str, Error> {
+    let extension = path.extension().unwrap_or_default().to_string_lossy().to_lowercase();
+    Ok(match extension.as_str() {
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "gif" => "image/gif",
+        "webp" => "image/webp",
+        "heic" => "image/heic",
+        "heif" => "image/heif",
+        "pdf" => "application/pdf",
+        "txt" | "md" => "text/plain",
+        "wav" => "audio/wav",
+        "mp3" => "audio/mp3",
+        _ => {
+            return Err(Error::new(
+                ErrorKind::InvalidRequest,
+                format!(
+                    "cannot tell the type of `{}` from its extension; set `media_type`, or use one of \
+                     png, jpg, gif, webp, heic, heif, pdf, txt, md, wav, mp3",
+                    path.display()
+                ),
+            ));
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use pintle_llm::{Role, ToolResult};
+
+    use super::*;
+
+    fn image_of(item: &HistoryItem) -> &ImageData {
+        match &item.content[0] {
+            ContentPart::Image(image) => image,
+            other => panic!("no image: {other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn a_local_file_is_read_once_and_typed_by_its_extension() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("shot.JPG");
+        std::fs::write(&path, b"first").unwrap();
+        let part = ContentPart::Image(ImageData::url(path.to_string_lossy()));
+        let request = Request::new("m", [Message::new(Role::User, vec![part])]);
+
+        let resolved = resolve(&request).await.unwrap();
+        let image = image_of(&resolved.messages[0]);
+        assert_eq!(image, &ImageData::data(b"first".to_vec(), "image/jpeg"));
+
+        std::fs::write(&path, b"second").unwrap();
+        let again = resolve(&request).await.unwrap();
+        assert_eq!(again.messages, resolved.messages, "the prefix stays as it was sent");
+    }
+
+    #[tokio::test]
+    async fn images_of_tool_results_and_documents_are_read_too() {
+        let folder = tempfile::tempdir().unwrap();
+        let png = folder.path().join("a.png");
+        let pdf = folder.path().join("b.pdf");
+        std::fs::write(&png, b"png").unwrap();
+        std::fs::write(&pdf, b"pdf").unwrap();
+        let result = ToolResult::new("c", "seen", false).with_image(ImageData::url(png.to_string_lossy()));
+        let mut document: DocumentData =
+            serde_json::from_value(serde_json::json!({"url": pdf.to_string_lossy()})).unwrap();
+        document.media_type = Some("application/x-own".into());
+        let request = Request::new(
+            "m",
+            [Message::tool_results(vec![result]), Message::new(Role::User, vec![ContentPart::Document(document)])],
+        );
+        let resolved = resolve(&request).await.unwrap();
+        let result = resolved.messages[0].results().next().unwrap();
+        assert_eq!(result.images[0], ImageData::data(b"png".to_vec(), "image/png"));
+        let ContentPart::Document(document) = &resolved.messages[1].content[0] else { panic!("no document") };
+        assert_eq!(document.source, MediaSource::Data(b"pdf".to_vec().into()));
+        assert_eq!(document.media_type.as_deref(), Some("application/x-own"));
+        assert_eq!(document.file_name.as_deref(), Some("b.pdf"));
+    }
+
+    #[tokio::test]
+    async fn requests_without_local_media_are_not_copied() {
+        let part = ContentPart::Image(ImageData::url("https://example.com/a.png"));
+        let request = Request::new("m", [Message::user("hi").with_part(part)]);
+        assert!(matches!(resolve(&request).await.unwrap(), Cow::Borrowed(_)));
+    }
+
+    #[tokio::test]
+    async fn what_cannot_be_read_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let missing = folder.path().join("none.png").to_string_lossy().into_owned();
+        let untyped = folder.path().join("none.xyz").to_string_lossy().into_owned();
+        let directory = folder.path().join("dir.png");
+        std::fs::create_dir(&directory).unwrap();
+        for (path, words) in [
+            (missing, "cannot read"),
+            (untyped, "cannot tell the type"),
+            (directory.to_string_lossy().into_owned(), "cannot read"),
+        ] {
+            let part = ContentPart::Image(ImageData::url(&path));
+            let error = resolve(&Request::new("m", [Message::new(Role::User, vec![part])])).await.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+            assert!(error.message().contains(words) && error.message().contains(&path), "{error}");
+        }
+    }
+
+    #[test]
+    fn limits_of_a_provider_are_checked() {
+        let types = ["image/png"];
+        let png = ImageData::data(vec![0; 10], "image/png");
+        assert!(matches!(image_form(&png, "p", &types, 10), Ok(ImageForm::Base64 { .. })));
+        let error = image_form(&png, "p", &types, 9).err().unwrap();
+        assert_eq!(error.message(), "an image of 10 bytes is too large; the limit is 9");
+        let tiff = ImageData::data(vec![0], "image/tiff");
+        let error = image_form(&tiff, "p", &types, 9).err().unwrap();
+        assert_eq!(error.message(), "an image of type image/tiff is not taken; taken are image/png");
+    }
+
+    #[test]
+    fn tilde_means_home() {
+        let home = std::env::home_dir().expect("a home folder");
+        assert_eq!(expand("~/a.png"), home.join("a.png"));
+        assert_eq!(expand("./a.png"), PathBuf::from("./a.png"));
+        assert_eq!(Arc::new(expand("/a.png")).as_path(), Path::new("/a.png"));
+    }
+}

@@ -1,0 +1,136 @@
+//! From a whole answer of the Responses API to a unified one.
+
+use pintle_llm::{
+    ContentPart, Error, Finish, FinishReason, Message, OpaqueData, Origin, Request, Response, Role, ThinkingData,
+    ToolCall, Usage, Warning,
+};
+use serde_json::Value;
+
+use super::{PROVIDER, failure_of};
+use crate::failure::{Failure, malformed};
+
+pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
+    let raw: Value = serde_json::from_slice(body)
+        .map_err(|error| malformed(PROVIDER, "a JSON response", body).with_source(error))?;
+    if raw.get("status").and_then(Value::as_str) == Some("failed") {
+        return Err(failed(&raw));
+    }
+    let Some(output) = raw.get("output").and_then(Value::as_array) else {
+        return Err(malformed(PROVIDER, "a response with an `output` list", body));
+    };
+    let content: Vec<ContentPart> = output.iter().flat_map(parts_of).collect();
+    let message = Message::new(Role::Assistant, content).with_origin(Origin::new(PROVIDER, &request.model));
+    let text = |name: &str| raw.get(name).and_then(Value::as_str);
+    let mut response = Response::new(PROVIDER, text("model").unwrap_or(&request.model), message);
+    response.id = text("id").unwrap_or_default().to_owned();
+    response.finish_reason = finish_reason(&raw, &response.message.content);
+    response.usage = raw.get("usage").map(usage).unwrap_or_default();
+    response.warnings = warnings(request);
+    response.raw = Some(raw);
+    Ok(response)
+}
+
+/// The parts of the message that one output item stands for.
+pub(super) fn parts_of(item: &Value) -> Vec<ContentPart> {
+    let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
+    match text("type") {
+        "message" => list(item, "content").filter_map(content_part).collect(),
+        "reasoning" => vec![thinking(item, reasoning_text(item)).into()],
+        "function_call" => vec![ToolCall::from_raw(call_id(item), text("name"), text("arguments")).into()],
+        "custom_tool_call" => vec![ToolCall::custom(call_id(item), text("name"), text("input")).into()],
+        _ => vec![opaque(item)],
+    }
+}
+
+/// Text; a refusal is kept as it came, since it is no text that was asked for.
+pub(super) fn content_part(part: &Value) -> Option<ContentPart> {
+    match part.get("type").and_then(Value::as_str) {
+        Some("output_text") => part.get("text").and_then(Value::as_str).map(ContentPart::text),
+        Some(_) | None => Some(opaque(part)),
+    }
+}
+
+/// An item that the unified model has no part for.
+pub(super) fn opaque(item: &Value) -> ContentPart {
+    let kind = item.get("type").and_then(Value::as_str).unwrap_or("unknown").to_owned();
+    ContentPart::Opaque(OpaqueData { kind, data: item.clone() })
+}
+
+/// A reasoning item with this readable text.
+pub(super) fn thinking(item: &Value, text: String) -> ThinkingData {
+    let encrypted = item.get("encrypted_content").and_then(Value::as_str).map(str::to_owned);
+    ThinkingData::new(text).with_signature(encrypted).with_raw(item.clone())
+}
+
+/// The readable parts of a reasoning item: summaries, and the reasoning itself where a server shows it.
+pub(super) fn reasoning_text(item: &Value) -> String {
+    let parts = list(item, "summary").chain(list(item, "content"));
+    let texts: Vec<&str> = parts.filter_map(|part| part.get("text").and_then(Value::as_str)).collect();
+    texts.join("\n\n")
+}
+
+/// The id that a result must name.
+pub(super) fn call_id(item: &Value) -> &str {
+    let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    text("call_id").or_else(|| text("id")).unwrap_or_default()
+}
+
+/// Why the answer stopped. `response` is the response object, of which `status` and `incomplete_details` count.
+pub(super) fn finish_reason(response: &Value, content: &[ContentPart]) -> FinishReason {
+    let called = content.iter().any(|part| matches!(part, ContentPart::ToolCall(_)));
+    let refused = content.iter().any(|part| part.kind() == "refusal");
+    let status = response.get("status").and_then(Value::as_str);
+    let reason = match status {
+        Some("incomplete") => return incomplete(response),
+        Some("completed") | None if called => Finish::ToolCalls,
+        Some("completed") | None if refused => Finish::ContentFilter,
+        Some("completed") | None => Finish::Stop,
+        Some("failed") => Finish::Error,
+        Some(_) => Finish::Other,
+    };
+    FinishReason { reason, raw: status.map(str::to_owned) }
+}
+
+fn incomplete(response: &Value) -> FinishReason {
+    let details = response.get("incomplete_details");
+    let raw = details.and_then(|details| details.get("reason")).and_then(Value::as_str).unwrap_or("incomplete");
+    let reason = match raw {
+        "max_output_tokens" => Finish::Length,
+        "content_filter" => Finish::ContentFilter,
+        _ => Finish::Other,
+    };
+    FinishReason::new(reason).with_raw(raw)
+}
+
+/// Token counts from the `usage` object.
+pub(super) fn usage(raw: &Value) -> Usage {
+    let number = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64);
+    let mut usage =
+        Usage::new(number("/input_tokens").unwrap_or_default(), number("/output_tokens").unwrap_or_default());
+    if let Some(total) = number("/total_tokens") {
+        usage.total_tokens = total;
+    }
+    usage.reasoning_tokens = number("/output_tokens_details/reasoning_tokens");
+    usage.cache_read_tokens = number("/input_tokens_details/cached_tokens");
+    usage.raw = raw.is_object().then(|| raw.clone());
+    usage
+}
+
+/// The error of a response whose status is `failed`.
+pub(super) fn failed(response: &Value) -> Error {
+    let body = response.get("error").map(Value::to_string).unwrap_or_default();
+    failure_of(Failure { provider: PROVIDER, body: body.as_bytes(), ..Failure::default() })
+}
+
+/// What of the request this API has no parameter for.
+pub(super) fn warnings(request: &Request) -> Vec<Warning> {
+    if request.stop_sequences.is_empty() {
+        return Vec::new();
+    }
+    let message = "the Responses API has no stop sequences; they were not sent".to_owned();
+    vec![Warning { message, code: Some("stop_sequences_ignored".to_owned()) }]
+}
+
+fn list<'a>(item: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
+    item.get(name).and_then(Value::as_array).into_iter().flatten()
+}

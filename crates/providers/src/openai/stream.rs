@@ -1,0 +1,249 @@
+//! From the events of a Responses stream to unified ones.
+//!
+//! Events belong to an output item by `output_index`: some servers change an item's id from event to event. What
+//! an item's end or the final snapshot holds beyond its deltas is emitted then, so that nothing is lost where a
+//! server sends no deltas, or where a stream is resumed in the middle.
+
+mod item;
+
+use std::borrow::Cow;
+
+use pintle_llm::{ContentPart, Error, ErrorKind, Response, Message, Role, StreamEvent, Warning};
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+use self::item::Item;
+use super::response::{failed, finish_reason, usage};
+use super::{PROVIDER, failure_of};
+use crate::dialect::{Decoder, SseEvent};
+use crate::failure::{Failure, malformed};
+
+/// The decoder of one streamed answer.
+#[derive(Debug)]
+pub(crate) struct ResponsesDecoder {
+    seed: u64,
+    warnings: Vec<Warning>,
+    started: bool,
+    finished: bool,
+    items: Vec<Item>,
+}
+
+/// The fields that any event may have. Those of several types stay raw until it is known which event it is.
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", borrow, default)]
+    kind: Cow<'a, str>,
+    output_index: Option<u64>,
+    #[serde(default)]
+    item_id: Option<String>,
+    content_index: Option<u64>,
+    summary_index: Option<u64>,
+    #[serde(borrow)]
+    delta: Option<&'a RawValue>,
+    #[serde(borrow)]
+    text: Option<&'a RawValue>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    response: Option<&'a RawValue>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+}
+
+/// What is read of a response object; its output stays raw, since it usually says nothing new.
+#[derive(Deserialize)]
+struct Snapshot<'a> {
+    id: Option<String>,
+    model: Option<String>,
+    #[serde(borrow)]
+    output: Option<Vec<&'a RawValue>>,
+}
+
+impl ResponsesDecoder {
+    pub(super) fn new(warnings: Vec<Warning>, seed: u64) -> Self {
+        Self { seed, warnings, started: false, finished: false, items: Vec::new() }
+    }
+
+    fn start(&mut self, snapshot: Option<Snapshot<'_>>, out: &mut Vec<StreamEvent>) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        let (id, model) = snapshot.map_or((None, None), |snapshot| (snapshot.id, snapshot.model));
+        out.push(StreamEvent::StreamStart { id, model, warnings: std::mem::take(&mut self.warnings) });
+    }
+
+    /// The position of the item that an event belongs to: by index, else by id, else the last one.
+    fn position(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
+        if index.is_some() {
+            return self.items.iter().rposition(|item| item.index == index);
+        }
+        let by_id = id.and_then(|id| self.items.iter().rposition(|item| item.id == id));
+        by_id.or_else(|| self.items.len().checked_sub(1))
+    }
+
+    fn open(&mut self, index: Option<u64>, raw: &Value, out: &mut Vec<StreamEvent>) -> usize {
+        let position = self.items.len();
+        self.items.push(Item::open(position, self.seed, index, raw, out));
+        position
+    }
+
+    /// The item of a delta; opened as one of this type if its beginning was never seen.
+    fn item_of(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> Option<&mut Item> {
+        let position = match self.position(event.output_index, event.item_id.as_deref()) {
+            Some(position) => position,
+            None => {
+                let raw = serde_json::json!({"type": kind, "id": event.item_id});
+                self.open(event.output_index, &raw, out)
+            }
+        };
+        self.items.get_mut(position)
+    }
+
+    fn close(&mut self, index: Option<u64>, raw: &Value, out: &mut Vec<StreamEvent>) {
+        let id = raw.get("id").and_then(Value::as_str);
+        let position = match self.position(index, id) {
+            Some(position) => position,
+            None => self.open(index, raw, out),
+        };
+        if let Some(item) = self.items.get_mut(position) {
+            item.close(raw, out);
+        }
+    }
+
+    /// Ends what is open and adds what only the final snapshot has.
+    fn complete(&mut self, raw: &RawValue, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        let snapshot: Snapshot<'_> = parse(raw)?;
+        let output: Vec<&RawValue> = snapshot.output.clone().unwrap_or_default();
+        self.start(Some(snapshot), out);
+        // Where no event named an index, only an answer without any events is read from the snapshot.
+        let indexed = self.items.iter().all(|item| item.index.is_some());
+        for (index, raw) in (0u64..).zip(&output) {
+            let known = self.items.iter().find(|item| item.index == Some(index));
+            if known.map_or(indexed, |item| !item.done) {
+                self.close(Some(index), &parse(raw)?, out);
+            }
+        }
+        for item in &mut self.items {
+            item.close(&Value::Null, out);
+        }
+        // Only what tells why it stopped: the rest of the snapshot is a copy of the answer.
+        #[derive(Deserialize)]
+        struct Outcome {
+            status: Option<Value>,
+            incomplete_details: Option<Value>,
+            usage: Option<Value>,
+        }
+        let outcome: Outcome = parse(raw)?;
+        let content: Vec<ContentPart> = self.items.iter().filter_map(Item::marker).collect();
+        let ended = serde_json::json!({
+            "status": outcome.status.unwrap_or_default(),
+            "incomplete_details": outcome.incomplete_details.unwrap_or_default(),
+        });
+        self.finished = true;
+        out.push(StreamEvent::Finish {
+            finish_reason: finish_reason(&ended, &content),
+            usage: outcome.usage.as_ref().map(usage).unwrap_or_default(),
+            response: Box::new(Response::new(PROVIDER, "", Message::new(Role::Assistant, Vec::new()))),
+        });
+        Ok(())
+    }
+
+    fn handle(&mut self, event: &Event<'_>, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        let unread = || malformed(PROVIDER, &format!("a field of {}", event.kind), data.as_bytes());
+        match event.kind.as_ref() {
+            "response.created" | "response.in_progress" | "response.queued" => {
+                self.start(event.response.map(parse).transpose()?, out);
+            }
+            "response.output_item.added" => {
+                let raw: Value = parse(event.item.ok_or_else(unread)?)?;
+                self.start(None, out);
+                self.open(event.output_index, &raw, out);
+            }
+            "response.output_item.done" => {
+                let raw: Value = parse(event.item.ok_or_else(unread)?)?;
+                self.start(None, out);
+                self.close(event.output_index, &raw, out);
+            }
+            "response.output_text.delta" => {
+                let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
+                self.start(None, out);
+                if let Some(item) = self.item_of(event, "message", out) {
+                    item.text_delta(event.content_index.unwrap_or_default(), &delta, out);
+                }
+            }
+            "response.output_text.done" => {
+                let whole: Cow<'_, str> = text(event.text.ok_or_else(unread)?)?;
+                self.start(None, out);
+                if let Some(item) = self.item_of(event, "message", out) {
+                    item.text_done(event.content_index.unwrap_or_default(), &whole, out);
+                }
+            }
+            "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
+                let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
+                self.start(None, out);
+                let part = (event.summary_index, event.content_index);
+                if let Some(item) = self.item_of(event, "reasoning", out) {
+                    item.reasoning_delta(part, &delta, out);
+                }
+            }
+            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
+                let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
+                let custom = event.kind.starts_with("response.custom");
+                self.start(None, out);
+                let kind = if custom { "custom_tool_call" } else { "function_call" };
+                if let Some(item) = self.item_of(event, kind, out) {
+                    item.call_delta(&delta, out);
+                }
+            }
+            "response.completed" | "response.incomplete" | "response.cancelled" => {
+                self.complete(event.response.ok_or_else(unread)?, out)?;
+            }
+            "response.failed" => return Err(failed(&parse(event.response.ok_or_else(unread)?)?)),
+            "error" => return Err(error_event(data)),
+            // Progress of built-in tools, annotations, parts whose text comes in events of its own.
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Decoder for ResponsesDecoder {
+    fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        if self.finished || event.data == "[DONE]" {
+            return Ok(());
+        }
+        let mut parsed: Event<'_> = serde_json::from_str(event.data).map_err(|error| {
+            malformed(PROVIDER, "a JSON event", event.data.as_bytes()).with_source(error)
+        })?;
+        if parsed.kind.is_empty() {
+            let complains = parsed.error.is_some_and(|error| error.get() != "null");
+            parsed.kind = if complains { "error".into() } else { event.name.into() };
+        }
+        self.handle(&parsed, event.data, out)
+    }
+
+    fn end(&mut self, _out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        if self.finished {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Stream, "the stream ended before `response.completed`").with_provider(PROVIDER))
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, Error> {
+    serde_json::from_str(raw.get()).map_err(|error| {
+        malformed(PROVIDER, "another type of value", raw.get().as_bytes()).with_source(error)
+    })
+}
+
+fn text(raw: &RawValue) -> Result<Cow<'_, str>, Error> {
+    // A text without escapes is borrowed.
+    #[derive(Deserialize)]
+    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+    parse::<Text<'_>>(raw).map(|text| text.0)
+}
+
+fn error_event(data: &str) -> Error {
+    failure_of(Failure { provider: PROVIDER, body: data.as_bytes(), ..Failure::default() })
+}

@@ -1,0 +1,249 @@
+//! One output item as it forms.
+
+use pintle_llm::{ContentPart, OpaqueData, PartialToolCall, StreamEvent, ToolCall};
+use serde_json::Value;
+
+use crate::openai::response::{call_id, content_part, opaque, reasoning_text, thinking};
+
+/// An output item. Its events pair up: whatever it started, [`Item::close`] ends.
+#[derive(Debug)]
+pub(super) struct Item {
+    /// The item's index in the output; `None` where the server names none.
+    pub(super) index: Option<u64>,
+    /// The id when it was added, which later events may not repeat.
+    pub(super) id: String,
+    pub(super) done: bool,
+    /// Unique within the answer, as a base of segment ids.
+    position: usize,
+    state: State,
+}
+
+#[derive(Debug)]
+enum State {
+    Message { segments: Vec<Segment>, refused: bool },
+    Reasoning { text: String, part: Option<(Option<u64>, Option<u64>)> },
+    Call(Call),
+    Other,
+}
+
+/// A text of a message.
+#[derive(Debug)]
+struct Segment {
+    content_index: u64,
+    id: String,
+    /// How many bytes of it have been emitted.
+    length: usize,
+    open: bool,
+}
+
+#[derive(Debug)]
+struct Call {
+    id: String,
+    name: String,
+    custom: bool,
+    /// Whether its start has been emitted, for which its name must be known.
+    started: bool,
+    arguments: String,
+}
+
+impl Item {
+    /// An item at its beginning.
+    pub(super) fn open(
+        position: usize,
+        seed: u64,
+        index: Option<u64>,
+        raw: &Value,
+        out: &mut Vec<StreamEvent>,
+    ) -> Self {
+        let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let kind = text("type");
+        let state = match kind.as_str() {
+            "message" => State::Message { segments: Vec::new(), refused: false },
+            "reasoning" => {
+                out.push(StreamEvent::ReasoningStart { reasoning_id: position.to_string() });
+                State::Reasoning { text: String::new(), part: None }
+            }
+            "function_call" | "custom_tool_call" => {
+                let made = format!("call_{seed:016x}_{position}");
+                let id = Some(call_id(raw)).filter(|id| !id.is_empty()).map_or(made, str::to_owned);
+                let custom = kind == "custom_tool_call";
+                let mut call = Call { id, name: text("name"), custom, started: false, arguments: String::new() };
+                call.start(out);
+                State::Call(call)
+            }
+            _ => State::Other,
+        };
+        Self { index, id: text("id"), done: false, position, state }
+    }
+
+    pub(super) fn text_delta(&mut self, content_index: u64, delta: &str, out: &mut Vec<StreamEvent>) {
+        if let Some(segment) = self.segment(content_index, out) {
+            segment.push(delta, out);
+        }
+    }
+
+    pub(super) fn text_done(&mut self, content_index: u64, whole: &str, out: &mut Vec<StreamEvent>) {
+        if let Some(segment) = self.segment(content_index, out) {
+            segment.close(whole, out);
+        }
+    }
+
+    /// More of the reasoning. A new part begins a new paragraph.
+    pub(super) fn reasoning_delta(
+        &mut self,
+        from: (Option<u64>, Option<u64>),
+        delta: &str,
+        out: &mut Vec<StreamEvent>,
+    ) {
+        let State::Reasoning { text, part } = &mut self.state else { return };
+        let before = part.replace(from);
+        let gap = if before.is_some_and(|before| before != from) { "\n\n" } else { "" };
+        push_reasoning(self.position, text, &format!("{gap}{delta}"), out);
+    }
+
+    pub(super) fn call_delta(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
+        if let State::Call(call) = &mut self.state {
+            call.push(delta, out);
+        }
+    }
+
+    /// Ends the item. `raw` is the item as its end has it, or null if the end never came.
+    pub(super) fn close(&mut self, raw: &Value, out: &mut Vec<StreamEvent>) {
+        if std::mem::replace(&mut self.done, true) {
+            return;
+        }
+        match &mut self.state {
+            State::Message { .. } => self.close_message(raw, out),
+            State::Reasoning { text, .. } => {
+                if text.is_empty() {
+                    push_reasoning(self.position, text, &reasoning_text(raw), out);
+                }
+                let thinking = thinking(raw, std::mem::take(text));
+                out.push(StreamEvent::ReasoningEnd { reasoning_id: self.position.to_string(), thinking });
+            }
+            State::Call(call) => call.close(raw, out),
+            State::Other if raw.is_null() => {}
+            State::Other => {
+                let part = Some(Box::new(opaque(raw)));
+                out.push(StreamEvent::ProviderEvent { raw: raw.clone(), part });
+            }
+        }
+    }
+
+    /// A part of the kind that decides why the answer stopped.
+    pub(super) fn marker(&self) -> Option<ContentPart> {
+        match &self.state {
+            State::Call(_) => Some(ToolCall::from_raw("", "", "").into()),
+            State::Message { refused: true, .. } => {
+                Some(ContentPart::Opaque(OpaqueData { kind: "refusal".to_owned(), data: Value::Null }))
+            }
+            State::Message { .. } | State::Reasoning { .. } | State::Other => None,
+        }
+    }
+
+    fn close_message(&mut self, raw: &Value, out: &mut Vec<StreamEvent>) {
+        let content = raw.get("content").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        for (index, part) in (0u64..).zip(content) {
+            match content_part(part) {
+                Some(ContentPart::Text(data)) => self.text_done(index, &data.text, out),
+                Some(other) => {
+                    if let (State::Message { refused, .. }, "refusal") = (&mut self.state, other.kind()) {
+                        *refused = true;
+                    }
+                    out.push(StreamEvent::ProviderEvent { raw: part.clone(), part: Some(Box::new(other)) });
+                }
+                None => {}
+            }
+        }
+        if let State::Message { segments, .. } = &mut self.state {
+            for segment in segments {
+                segment.close("", out);
+            }
+        }
+    }
+
+    fn segment(&mut self, content_index: u64, out: &mut Vec<StreamEvent>) -> Option<&mut Segment> {
+        let State::Message { segments, .. } = &mut self.state else { return None };
+        let known = segments.iter().position(|segment| segment.content_index == content_index);
+        let place = known.unwrap_or_else(|| {
+            let id = format!("{}.{content_index}", self.position);
+            out.push(StreamEvent::TextStart { text_id: id.clone() });
+            segments.push(Segment { content_index, id, length: 0, open: true });
+            segments.len() - 1
+        });
+        segments.get_mut(place)
+    }
+}
+
+impl Segment {
+    fn push(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
+        if self.open && !delta.is_empty() {
+            self.length += delta.len();
+            out.push(StreamEvent::TextDelta { text_id: self.id.clone(), delta: delta.to_owned() });
+        }
+    }
+
+    /// Emits what `whole` holds beyond the deltas, and the end.
+    fn close(&mut self, whole: &str, out: &mut Vec<StreamEvent>) {
+        if !self.open {
+            return;
+        }
+        self.push(whole.get(self.length..).unwrap_or_default(), out);
+        self.open = false;
+        out.push(StreamEvent::TextEnd { text_id: self.id.clone(), signature: None });
+    }
+}
+
+impl Call {
+    fn start(&mut self, out: &mut Vec<StreamEvent>) {
+        if !self.started && !self.name.is_empty() {
+            self.started = true;
+            let tool_call = PartialToolCall { id: self.id.clone(), name: self.name.clone() };
+            out.push(StreamEvent::ToolCallStart { tool_call });
+        }
+    }
+
+    fn push(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
+        self.arguments.push_str(delta);
+        if self.started && !delta.is_empty() {
+            let tool_call = PartialToolCall { id: self.id.clone(), name: self.name.clone() };
+            out.push(StreamEvent::ToolCallDelta { tool_call, delta: delta.to_owned() });
+        }
+    }
+
+    fn close(&mut self, raw: &Value, out: &mut Vec<StreamEvent>) {
+        let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
+        let whole = text(if self.custom { "input" } else { "arguments" });
+        if !self.started {
+            // Its beginning was never seen, so nothing of it has been emitted.
+            if !call_id(raw).is_empty() {
+                self.id = call_id(raw).to_owned();
+            }
+            self.name = text("name").to_owned();
+            let held = std::mem::take(&mut self.arguments);
+            self.started = true;
+            let tool_call = PartialToolCall { id: self.id.clone(), name: self.name.clone() };
+            out.push(StreamEvent::ToolCallStart { tool_call });
+            self.push(if whole.is_empty() { &held } else { whole }, out);
+        } else if let Some(rest) = whole.strip_prefix(self.arguments.as_str()) {
+            self.push(rest, out);
+        }
+        // The end has the last word: it is what the provider itself goes on with.
+        let arguments = if whole.is_empty() { self.arguments.as_str() } else { whole };
+        let tool_call = if self.custom {
+            ToolCall::custom(&self.id, &self.name, arguments)
+        } else {
+            ToolCall::from_raw(&self.id, &self.name, arguments)
+        };
+        out.push(StreamEvent::ToolCallEnd { tool_call });
+    }
+}
+
+fn push_reasoning(position: usize, text: &mut String, delta: &str, out: &mut Vec<StreamEvent>) {
+    if !delta.is_empty() {
+        text.push_str(delta);
+        let event =
+            StreamEvent::ReasoningDelta { reasoning_id: position.to_string(), reasoning_delta: delta.to_owned() };
+        out.push(event);
+    }
+}

@@ -1,0 +1,136 @@
+//! Answers of the Messages API.
+
+use serde_json::{Value, json};
+
+use super::{Answer, ErrorBody, Frame, event_message, pieces, with};
+use crate::script::{Call, ErrorEvent, Finish};
+
+pub(super) fn frames(answer: &Answer<'_>) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    // The output is not known yet when a message starts; the provider says 1.
+    push(&mut frames, "message_start", json!({"message": message(answer, &[], None, 1)}));
+    push(&mut frames, "ping", json!({}));
+    let mut index = 0;
+    if let Some(reasoning) = &answer.reasoning {
+        let open = json!({"type": "thinking", "thinking": "", "signature": ""});
+        let thoughts = pieces(reasoning.text)
+            .into_iter()
+            .map(|piece| json!({"type": "thinking_delta", "thinking": piece}));
+        let signature = json!({"type": "signature_delta", "signature": reasoning.seal});
+        push_block(&mut frames, &mut index, &open, thoughts.chain([signature]));
+    }
+    if !answer.text().is_empty() {
+        let open = json!({"type": "text", "text": ""});
+        let deltas =
+            pieces(answer.text()).into_iter().map(|piece| json!({"type": "text_delta", "text": piece}));
+        push_block(&mut frames, &mut index, &open, deltas);
+    }
+    for (id, call) in &answer.calls {
+        let open = json!({"type": "tool_use", "id": id, "name": call.tool, "input": {}});
+        let input = call.input_text();
+        // The provider opens the stream of an input with an empty piece.
+        let parts = std::iter::once("").chain(pieces(&input));
+        let deltas = parts.map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
+        push_block(&mut frames, &mut index, &open, deltas);
+    }
+    let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
+    push(
+        &mut frames,
+        "message_delta",
+        json!({"delta": delta, "usage": usage(answer, output_tokens(answer))}),
+    );
+    push(&mut frames, "message_stop", json!({}));
+    frames
+}
+
+pub(super) fn whole(answer: &Answer<'_>) -> Value {
+    let mut content = Vec::new();
+    if let Some(reasoning) = &answer.reasoning {
+        content.push(json!({"type": "thinking", "thinking": reasoning.text, "signature": reasoning.seal}));
+    }
+    if !answer.text().is_empty() {
+        content.push(json!({"type": "text", "text": answer.text()}));
+    }
+    content.extend(answer.calls.iter().map(|(id, call)| tool_use(id, call)));
+    message(answer, &content, Some(stop_reason(answer)), output_tokens(answer))
+}
+
+pub(super) fn error(error: &ErrorBody<'_>) -> Value {
+    let kind = match error.status {
+        401 => "authentication_error",
+        403 => "permission_error",
+        404 => "not_found_error",
+        413 => "request_too_large",
+        429 => "rate_limit_error",
+        529 => "overloaded_error",
+        400..=499 => "invalid_request_error",
+        _ => "api_error",
+    };
+    let message = match error.field {
+        Some(field) if !field.is_empty() => format!("{field}: {}", error.message),
+        _ => error.message.to_owned(),
+    };
+    json!({"type": "error", "error": {"type": kind, "message": message}})
+}
+
+pub(super) fn error_frame(event: ErrorEvent) -> Frame {
+    let kind = match event {
+        ErrorEvent::Overloaded => "overloaded_error",
+        ErrorEvent::RateLimit => "rate_limit_error",
+        ErrorEvent::ServerError => "api_error",
+    };
+    Frame::named("error", &json!({"type": "error", "error": {"type": kind, "message": event_message(event)}}))
+}
+
+fn push(frames: &mut Vec<Frame>, name: &str, data: Value) {
+    frames.push(Frame::named(name, &with(data, json!({"type": name}))));
+}
+
+fn push_block(frames: &mut Vec<Frame>, index: &mut usize, open: &Value, deltas: impl Iterator<Item = Value>) {
+    push(frames, "content_block_start", json!({"index": *index, "content_block": open}));
+    for delta in deltas {
+        push(frames, "content_block_delta", json!({"index": *index, "delta": delta}));
+    }
+    push(frames, "content_block_stop", json!({"index": *index}));
+    *index += 1;
+}
+
+fn tool_use(id: &str, call: &Call) -> Value {
+    let input = call.input_object().map_or_else(|| json!(call.input_text()), Value::Object);
+    json!({"type": "tool_use", "id": id, "name": call.tool, "input": input})
+}
+
+fn stop_reason(answer: &Answer<'_>) -> &'static str {
+    match answer.finish() {
+        Finish::Length => "max_tokens",
+        Finish::ContentFilter => "refusal",
+        Finish::Stop if answer.calls.is_empty() => "end_turn",
+        Finish::Stop => "tool_use",
+    }
+}
+
+fn message(answer: &Answer<'_>, content: &[Value], stop_reason: Option<&str>, output_tokens: usize) -> Value {
+    json!({
+        "id": format!("msg_01{}", answer.key),
+        "type": "message",
+        "role": "assistant",
+        "model": answer.model,
+        "content": content,
+        "stop_reason": stop_reason,
+        "stop_sequence": null,
+        "usage": usage(answer, output_tokens),
+    })
+}
+
+fn output_tokens(answer: &Answer<'_>) -> usize {
+    answer.visible_tokens() + answer.reasoning_tokens()
+}
+
+fn usage(answer: &Answer<'_>, output_tokens: usize) -> Value {
+    json!({
+        "input_tokens": answer.input.fresh,
+        "cache_creation_input_tokens": answer.input.created,
+        "cache_read_input_tokens": answer.input.cached,
+        "output_tokens": output_tokens,
+    })
+}

@@ -1,0 +1,423 @@
+//! The rules of Anthropic's Messages API.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::report::Kind::{Any, Count, Flag, List, Number, Object, OneOf, Text, TextOrList};
+use super::report::{Field, Report, join, may, must, text};
+use super::tools;
+
+/// The most cache breakpoints of a request.
+const MOST_BREAKPOINTS: usize = 4;
+
+/// The smallest thinking budget in tokens.
+const LEAST_BUDGET: u64 = 1024;
+
+const REQUEST: &[Field] = &[
+    must("model", Text),
+    must("max_tokens", Count),
+    must("messages", List),
+    may("system", TextOrList),
+    may("stream", Flag),
+    may("tools", List),
+    may("tool_choice", Object),
+    may("thinking", Object),
+    may("output_config", Object),
+    may("output_format", Object),
+    may("temperature", Number),
+    may("top_p", Number),
+    may("top_k", Count),
+    may("stop_sequences", List),
+    may("metadata", Object),
+    may("service_tier", OneOf(&["auto", "standard_only"])),
+    may("speed", OneOf(&["standard", "fast"])),
+    may("cache_control", Object),
+    may("container", Any),
+    may("context_management", Object),
+    may("mcp_servers", List),
+    may("inference_geo", Text),
+    may("diagnostics", Object),
+];
+
+const MESSAGE: &[Field] = &[must("role", OneOf(&["user", "assistant"])), must("content", TextOrList)];
+
+const TOOL: &[Field] = &[
+    must("name", Text),
+    must("input_schema", Object),
+    may("description", Text),
+    may("type", OneOf(&["custom"])),
+    may("cache_control", Object),
+    may("strict", Flag),
+    may("defer_loading", Flag),
+    may("eager_input_streaming", Flag),
+    may("allowed_callers", List),
+    may("input_examples", List),
+];
+
+const TOOL_CHOICE: &[Field] = &[
+    must("type", OneOf(&["auto", "any", "tool", "none"])),
+    may("name", Text),
+    may("disable_parallel_tool_use", Flag),
+];
+
+const THINKING_CONFIG: &[Field] = &[
+    must("type", OneOf(&["enabled", "disabled", "adaptive", "between_tools"])),
+    may("budget_tokens", Count),
+    may("display", OneOf(&["summarized", "omitted"])),
+];
+
+const CACHE_CONTROL: &[Field] = &[must("type", OneOf(&["ephemeral"])), may("ttl", OneOf(&["5m", "1h"]))];
+
+const CACHED: Field = may("cache_control", Object);
+const TEXT_BLOCK: &[Field] = &[must("type", Text), must("text", Text), may("citations", List), CACHED];
+const IMAGE: &[Field] = &[must("type", Text), must("source", Object), may("transformations", Object), CACHED];
+const THINKING: &[Field] = &[must("type", Text), must("thinking", Text), must("signature", Text)];
+const REDACTED: &[Field] = &[must("type", Text), must("data", Text)];
+const TOOL_USE: &[Field] = &[
+    must("type", Text),
+    must("id", Text),
+    must("name", Text),
+    must("input", Object),
+    may("caller", Object),
+    may("toolset_name", Text),
+    CACHED,
+];
+const TOOL_RESULT: &[Field] = &[
+    must("type", Text),
+    must("tool_use_id", Text),
+    may("content", TextOrList),
+    may("is_error", Flag),
+    may("toolset_name", Text),
+    CACHED,
+];
+
+/// Blocks that only a user message may hold, and are not judged further.
+const OTHER_USER_BLOCKS: &[&str] = &["document", "search_result", "container_upload"];
+
+type Messages<'a> = [(String, &'a Map<String, Value>)];
+
+pub(super) fn check(body: &Map<String, Value>, report: &mut Report) {
+    report.fields("", body, REQUEST);
+    if body.get("max_tokens").and_then(Value::as_u64) == Some(0) {
+        report.invalid("max_tokens", "found 0, expected at least 1");
+    }
+    for (path, block) in report.objects("", body, "system") {
+        check_text_block(&path, block, report);
+    }
+    check_tools(body, report);
+    check_thinking(body, report);
+    let messages = report.objects("", body, "messages");
+    check_roles(body, &messages, report);
+    for (path, message) in &messages {
+        check_content(path, message, report);
+    }
+    check_pairs(&messages, report);
+    check_leading_thinking(body, &messages, report);
+    check_breakpoints(body, report);
+}
+
+fn check_tools(body: &Map<String, Value>, report: &mut Report) {
+    let declared = report.objects("", body, "tools");
+    for (path, tool) in &declared {
+        // Any other type is a tool that runs on the provider's side.
+        if matches!(text(tool, "type"), "" | "custom") {
+            report.fields(path, tool, TOOL);
+            tools::schema(path, tool, "input_schema", report);
+        }
+        tools::name(path, tool, report);
+    }
+    let names: Vec<&str> = declared.iter().map(|(_, tool)| text(tool, "name")).collect();
+    tools::unique("tools", names.iter().copied(), report);
+    let Some(choice) = body.get("tool_choice").and_then(Value::as_object) else {
+        return;
+    };
+    report.fields("tool_choice", choice, TOOL_CHOICE);
+    if names.is_empty() {
+        report.invalid("tool_choice", "found a choice without tools, expected `tools` beside it");
+    }
+    let name = text(choice, "name");
+    if text(choice, "type") == "tool" && !names.contains(&name) {
+        report.invalid("tool_choice.name", format!("found {name:?}, expected the name of a tool in `tools`"));
+    }
+}
+
+fn check_thinking(body: &Map<String, Value>, report: &mut Report) {
+    let Some(thinking) = body.get("thinking").and_then(Value::as_object) else {
+        return;
+    };
+    report.fields("thinking", thinking, THINKING_CONFIG);
+    if text(thinking, "type") != "enabled" {
+        return;
+    }
+    let limit = body.get("max_tokens").and_then(Value::as_u64).unwrap_or(u64::MAX);
+    match thinking.get("budget_tokens").and_then(Value::as_u64) {
+        Some(budget) if budget < LEAST_BUDGET || budget >= limit => {
+            let message = format!(
+                "found {budget}, expected at least {LEAST_BUDGET} and less than max_tokens ({limit})"
+            );
+            report.invalid("thinking.budget_tokens", message);
+        }
+        Some(_) => {}
+        None => report.invalid("thinking.budget_tokens", "field is required when thinking is enabled"),
+    }
+    if body.get("temperature").is_some_and(|value| value.as_f64() != Some(1.0)) {
+        report.invalid("temperature", "expected 1 or nothing when thinking is enabled");
+    }
+    if body.contains_key("top_k") {
+        report.invalid("top_k", "expected nothing when thinking is enabled");
+    }
+    let choice = body.get("tool_choice").and_then(Value::as_object).map_or("", |choice| text(choice, "type"));
+    if matches!(choice, "any" | "tool") {
+        report.invalid(
+            "tool_choice.type",
+            format!("found {choice}, expected auto or none when thinking is enabled"),
+        );
+    }
+}
+
+fn check_roles(body: &Map<String, Value>, messages: &Messages<'_>, report: &mut Report) {
+    if body.get("messages").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        report.invalid("messages", "found an empty list, expected at least one message");
+    }
+    let mut expected = "user";
+    for (path, message) in messages {
+        report.fields(path, message, MESSAGE);
+        let role = text(message, "role");
+        if role != expected {
+            let message =
+                format!("found {role:?}, expected {expected:?}: roles alternate, beginning with user");
+            report.invalid(join(path, "role"), message);
+        }
+        expected = if role == "user" { "assistant" } else { "user" };
+    }
+}
+
+fn check_content(path: &str, message: &Map<String, Value>, report: &mut Report) {
+    let role = text(message, "role");
+    match message.get("content") {
+        Some(Value::String(content)) if content.trim().is_empty() => {
+            report.invalid(join(path, "content"), "found a blank string, expected text");
+        }
+        Some(Value::Array(blocks)) if blocks.is_empty() => {
+            report.invalid(join(path, "content"), "found an empty list, expected at least one block");
+        }
+        _ => {}
+    }
+    for (path, block) in report.objects(path, message, "content") {
+        match (role, text(block, "type")) {
+            (_, "text") => check_text_block(&path, block, report),
+            ("user", "image") => check_image(&path, block, report),
+            ("user", "tool_result") => check_tool_result(&path, block, report),
+            ("assistant", "thinking") => {
+                report.fields(&path, block, THINKING);
+                if block.get("signature").is_some_and(|signature| signature == "") {
+                    report.invalid(
+                        join(&path, "signature"),
+                        "found an empty string, expected the signature received",
+                    );
+                }
+            }
+            ("assistant", "redacted_thinking") => report.fields(&path, block, REDACTED),
+            ("assistant", "tool_use") => {
+                report.fields(&path, block, TOOL_USE);
+                tools::name(&path, block, report);
+            }
+            ("user", kind) if OTHER_USER_BLOCKS.contains(&kind) => {}
+            ("assistant", kind) if kind == "server_tool_use" || kind.ends_with("_tool_result") => {}
+            (_, kind) => {
+                report.invalid(
+                    join(&path, "type"),
+                    format!("found {kind:?}, which a {role} message may not hold"),
+                );
+            }
+        }
+    }
+}
+
+fn check_text_block(path: &str, block: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, block, TEXT_BLOCK);
+    if text(block, "type") != "text" {
+        report.invalid(join(path, "type"), format!("found {:?}, expected \"text\"", text(block, "type")));
+    }
+    if block.contains_key("text") && text(block, "text").trim().is_empty() {
+        report.invalid(join(path, "text"), "found blank text, expected text blocks to be non-empty");
+    }
+}
+
+fn check_image(path: &str, block: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, block, IMAGE);
+    let Some(source) = block.get("source").and_then(Value::as_object) else {
+        return;
+    };
+    let path = join(path, "source");
+    match text(source, "type") {
+        "base64" => {
+            let media = OneOf(&["image/jpeg", "image/png", "image/gif", "image/webp"]);
+            report.fields(
+                &path,
+                source,
+                &[must("type", Text), must("media_type", media), must("data", Text)],
+            );
+        }
+        "url" => report.fields(&path, source, &[must("type", Text), must("url", Text)]),
+        "file" => report.fields(&path, source, &[must("type", Text), must("file_id", Text)]),
+        kind => report.invalid(join(&path, "type"), format!("found {kind:?}, expected base64, url or file")),
+    }
+}
+
+fn check_tool_result(path: &str, block: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, block, TOOL_RESULT);
+    let empty = match block.get("content") {
+        None => true,
+        Some(Value::String(content)) => content.is_empty(),
+        Some(Value::Array(blocks)) => blocks.is_empty(),
+        Some(_) => false,
+    };
+    if empty && block.get("is_error") == Some(&Value::Bool(true)) {
+        report.invalid(join(path, "content"), "found nothing, expected content when is_error is true");
+    }
+    for (path, part) in report.objects(path, block, "content") {
+        match text(part, "type") {
+            "text" => check_text_block(&path, part, report),
+            "image" => check_image(&path, part, report),
+            "document" | "search_result" | "tool_reference" | "browser_state" => {}
+            kind => report
+                .invalid(join(&path, "type"), format!("found {kind:?}, which a tool result may not hold")),
+        }
+    }
+}
+
+fn blocks<'a>(message: &'a Map<String, Value>) -> impl Iterator<Item = &'a Map<String, Value>> + use<'a> {
+    message.get("content").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
+}
+
+fn ids<'a>(message: &'a Map<String, Value>, kind: &'a str, id: &'a str) -> impl Iterator<Item = &'a str> {
+    blocks(message).filter(move |block| text(block, "type") == kind).map(move |block| text(block, id))
+}
+
+/// Each `tool_use` is answered in the next message, first in its content; each answer has its `tool_use`.
+fn check_pairs(messages: &Messages<'_>, report: &mut Report) {
+    let mut seen = HashSet::new();
+    let mut open: Vec<&str> = Vec::new();
+    for (index, (path, message)) in messages.iter().enumerate() {
+        check_results(path, message, &open, report);
+        open = ids(message, "tool_use", "id").collect();
+        for id in &open {
+            if !seen.insert(*id) {
+                report.invalid(
+                    join(path, "content"),
+                    format!("found the tool_use id {id:?} twice, expected unique ids"),
+                );
+            }
+        }
+        let answered: Vec<&str> = match messages.get(index + 1) {
+            Some((_, next)) => ids(next, "tool_result", "tool_use_id").collect(),
+            None => Vec::new(),
+        };
+        let missing: Vec<&str> = open.iter().copied().filter(|id| !answered.contains(id)).collect();
+        if !missing.is_empty() {
+            let message = format!(
+                "`tool_use` ids were found without `tool_result` blocks immediately after: {}",
+                missing.join(", ")
+            );
+            report.invalid(path.as_str(), message);
+        }
+    }
+}
+
+fn check_results(path: &str, message: &Map<String, Value>, open: &[&str], report: &mut Report) {
+    let mut answered = HashSet::new();
+    let mut other_before = false;
+    for (index, block) in blocks(message).enumerate() {
+        if text(block, "type") != "tool_result" {
+            other_before = true;
+            continue;
+        }
+        let path = report.at(&join(path, "content"), index);
+        let id = text(block, "tool_use_id");
+        if !open.contains(&id) {
+            report.invalid(
+                &path,
+                format!("unexpected `tool_use_id` {id:?}: no such `tool_use` in the previous message"),
+            );
+        } else if !answered.insert(id) {
+            report.invalid(&path, format!("found a second `tool_result` for {id:?}, expected one"));
+        }
+        if other_before {
+            report.invalid(
+                &path,
+                "found `tool_result` after another block, expected results first in the content",
+            );
+        }
+    }
+}
+
+/// With thinking enabled, a turn whose tool results are being sent must have begun with thinking.
+///
+/// Adaptive thinking has no such rule.
+fn check_leading_thinking(body: &Map<String, Value>, messages: &Messages<'_>, report: &mut Report) {
+    let enabled = body
+        .get("thinking")
+        .and_then(Value::as_object)
+        .is_some_and(|thinking| text(thinking, "type") == "enabled");
+    let carries_results =
+        |message: &Map<String, Value>| ids(message, "tool_result", "tool_use_id").next().is_some();
+    if !enabled || !messages.last().is_some_and(|(_, message)| carries_results(message)) {
+        return;
+    }
+    let opens = messages
+        .iter()
+        .rposition(|(_, message)| text(message, "role") == "user" && !carries_results(message));
+    let Some((path, first)) = opens.and_then(|index| messages.get(index + 1)) else {
+        return;
+    };
+    let leads = blocks(first).next().map_or("", |block| text(block, "type"));
+    if !matches!(leads, "thinking" | "redacted_thinking") {
+        let path = report.at(&join(path, "content"), 0);
+        report.invalid(
+            join(&path, "type"),
+            format!("expected `thinking` or `redacted_thinking`, but found {leads:?}"),
+        );
+    }
+}
+
+fn check_breakpoints(body: &Map<String, Value>, report: &mut Report) {
+    let mut found = Vec::new();
+    for (name, value) in body {
+        collect_breakpoints(name, value, report, &mut found);
+    }
+    if let Some(control) = body.get("cache_control") {
+        found.push(("cache_control".to_owned(), control));
+    }
+    for (path, control) in &found {
+        if let Some(control) = report.object(path, control) {
+            report.fields(path, control, CACHE_CONTROL);
+        }
+    }
+    if found.len() > MOST_BREAKPOINTS {
+        let message =
+            format!("found {} blocks with cache_control, expected at most {MOST_BREAKPOINTS}", found.len());
+        report.invalid("cache_control", message);
+    }
+}
+
+/// Finds breakpoints of blocks and tools, at any depth of content, and not inside inputs or schemas.
+fn collect_breakpoints<'a>(
+    path: &str,
+    value: &'a Value,
+    report: &Report,
+    found: &mut Vec<(String, &'a Value)>,
+) {
+    if let Value::Array(elements) = value {
+        for (index, element) in elements.iter().enumerate() {
+            let path = report.at(path, index);
+            if let Some(control) = element.get("cache_control") {
+                found.push((join(&path, "cache_control"), control));
+            }
+            if let Some(content) = element.get("content") {
+                collect_breakpoints(&join(&path, "content"), content, report, found);
+            }
+        }
+    }
+}

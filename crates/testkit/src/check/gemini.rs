@@ -1,0 +1,402 @@
+//! The rules of the Gemini API.
+
+use serde_json::{Map, Value};
+
+use super::report::Kind::{Any, Count, Flag, List, Number, Object, OneOf, Text};
+use super::report::{Field, Report, join, may, must, text};
+use super::tools;
+use crate::dialect::gemini_target;
+
+const REQUEST: &[Field] = &[
+    must("contents", List),
+    may("systemInstruction", Object),
+    may("tools", List),
+    may("toolConfig", Object),
+    may("generationConfig", Object),
+    may("safetySettings", List),
+    may("cachedContent", Text),
+    may("labels", Object),
+    may("serviceTier", Text),
+    may("store", Flag),
+];
+
+const CONTENT: &[Field] = &[may("role", OneOf(&["user", "model"])), must("parts", List)];
+
+const SYSTEM: &[Field] = &[may("role", Text), must("parts", List)];
+
+/// What a part holds: exactly one of these.
+const DATA: &[&str] = &[
+    "text",
+    "inlineData",
+    "fileData",
+    "functionCall",
+    "functionResponse",
+    "executableCode",
+    "codeExecutionResult",
+    "toolCall",
+    "toolResponse",
+];
+
+const PART: &[Field] = &[
+    may("text", Text),
+    may("inlineData", Object),
+    may("fileData", Object),
+    may("functionCall", Object),
+    may("functionResponse", Object),
+    may("executableCode", Object),
+    may("codeExecutionResult", Object),
+    may("toolCall", Object),
+    may("toolResponse", Object),
+    may("thought", Flag),
+    may("thoughtSignature", Text),
+    may("videoMetadata", Object),
+    may("mediaResolution", Object),
+    may("partMetadata", Object),
+];
+
+const CALL: &[Field] = &[must("name", Text), may("args", Object), may("id", Text)];
+
+const RESPONSE: &[Field] = &[
+    must("name", Text),
+    must("response", Object),
+    may("id", Text),
+    may("parts", List),
+    may("willContinue", Flag),
+    may("scheduling", Text),
+];
+
+const GENERATION: &[Field] = &[
+    may("temperature", Number),
+    may("topP", Number),
+    may("topK", Number),
+    may("candidateCount", Count),
+    may("maxOutputTokens", Count),
+    may("stopSequences", List),
+    may("presencePenalty", Number),
+    may("frequencyPenalty", Number),
+    may("seed", Number),
+    may("responseMimeType", Text),
+    may("responseSchema", Object),
+    may("responseJsonSchema", Any),
+    may("responseModalities", List),
+    may("responseLogprobs", Flag),
+    may("logprobs", Count),
+    may("thinkingConfig", Object),
+    may("mediaResolution", Text),
+    may("speechConfig", Object),
+    may("imageConfig", Object),
+    may("enableEnhancedCivicAnswers", Flag),
+];
+
+const THINKING: &[Field] = &[
+    may("includeThoughts", Flag),
+    may("thinkingBudget", Number),
+    may("thinkingLevel", OneOf(&["MINIMAL", "LOW", "MEDIUM", "HIGH", "minimal", "low", "medium", "high"])),
+];
+
+const TOOL: &[Field] = &[
+    may("functionDeclarations", List),
+    may("googleSearch", Object),
+    may("googleSearchRetrieval", Object),
+    may("googleMaps", Object),
+    may("codeExecution", Object),
+    may("urlContext", Object),
+    may("fileSearch", Object),
+    may("computerUse", Object),
+    may("mcpServers", List),
+];
+
+const DECLARATION: &[Field] = &[
+    must("name", Text),
+    may("description", Text),
+    may("parameters", Object),
+    may("parametersJsonSchema", Object),
+    may("response", Object),
+    may("responseJsonSchema", Object),
+    may("behavior", Text),
+];
+
+/// The fields of the API's own schema type, a subset of OpenAPI; full JSON Schema goes into `parametersJsonSchema`.
+const SCHEMA: &[Field] = &[
+    must("type", Text),
+    may("format", Text),
+    may("title", Text),
+    may("description", Text),
+    may("nullable", Flag),
+    may("enum", List),
+    may("items", Object),
+    may("minItems", Any),
+    may("maxItems", Any),
+    may("properties", Object),
+    may("propertyOrdering", List),
+    may("required", List),
+    may("minProperties", Any),
+    may("maxProperties", Any),
+    may("minLength", Any),
+    may("maxLength", Any),
+    may("minimum", Number),
+    may("maximum", Number),
+    may("pattern", Text),
+    may("anyOf", List),
+    may("example", Any),
+    may("default", Any),
+];
+
+const CALLING_MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
+
+type Contents<'a> = [(String, &'a Map<String, Value>)];
+
+pub(super) fn check(path: &str, body: &Map<String, Value>, report: &mut Report) {
+    report.fields("", body, REQUEST);
+    let (bare, query) = path.split_once('?').unwrap_or((path, ""));
+    let (model, stream) = gemini_target(bare).unwrap_or_default();
+    if stream && !query.split('&').any(|pair| pair == "alt=sse") {
+        report.invalid("path", "found streamGenerateContent without alt=sse, expected alt=sse in the query");
+    }
+    if let Some(system) = body.get("systemInstruction").and_then(Value::as_object) {
+        report.fields("systemInstruction", system, SYSTEM);
+        for (path, part) in report.objects("systemInstruction", system, "parts") {
+            check_part(&path, part, report);
+        }
+    }
+    check_tools(body, report);
+    check_generation(model, body, report);
+    let contents = report.objects("", body, "contents");
+    if body.get("contents").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        report.invalid("contents", "found an empty list, expected at least one content");
+    }
+    for (path, content) in &contents {
+        check_content(path, content, report);
+    }
+    check_turns(&contents, report);
+    if model.starts_with("gemini-3") {
+        check_signatures(&contents, report);
+    }
+}
+
+fn check_tools(body: &Map<String, Value>, report: &mut Report) {
+    let mut names = Vec::new();
+    for (path, tool) in report.objects("", body, "tools") {
+        report.fields(&path, tool, TOOL);
+        for (path, declaration) in report.objects(&path, tool, "functionDeclarations") {
+            check_declaration(&path, declaration, report);
+            names.push(text(declaration, "name"));
+        }
+    }
+    tools::unique("tools", names.iter().copied(), report);
+    let Some(config) = body.get("toolConfig").and_then(Value::as_object) else {
+        return;
+    };
+    let known = [
+        may("functionCallingConfig", Object),
+        may("retrievalConfig", Object),
+        may("includeServerSideToolInvocations", Flag),
+    ];
+    report.fields("toolConfig", config, &known);
+    let path = "toolConfig.functionCallingConfig";
+    let Some(calling) = config.get("functionCallingConfig").and_then(Value::as_object) else {
+        return;
+    };
+    report.fields(path, calling, &[may("mode", OneOf(CALLING_MODES)), may("allowedFunctionNames", List)]);
+    for name in calling.get("allowedFunctionNames").and_then(Value::as_array).into_iter().flatten() {
+        if !name.as_str().is_some_and(|name| names.contains(&name)) {
+            report.invalid(
+                join(path, "allowedFunctionNames"),
+                format!("found {name}, expected a declared function"),
+            );
+        }
+        if !matches!(text(calling, "mode"), "ANY" | "VALIDATED") {
+            report.invalid(join(path, "allowedFunctionNames"), "expected mode ANY or VALIDATED beside it");
+        }
+    }
+}
+
+fn check_declaration(path: &str, declaration: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, declaration, DECLARATION);
+    tools::name(path, declaration, report);
+    if declaration.contains_key("parameters") && declaration.contains_key("parametersJsonSchema") {
+        report.invalid(path, "found parameters and parametersJsonSchema, expected one of them");
+    }
+    tools::schema(path, declaration, "parametersJsonSchema", report);
+    tools::schema(path, declaration, "parameters", report);
+    if let Some(schema) = declaration.get("parameters").and_then(Value::as_object) {
+        check_schema(&join(path, "parameters"), schema, report);
+    }
+}
+
+fn check_schema(path: &str, schema: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, schema, SCHEMA);
+    for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+        let path = join(&join(path, "properties"), name);
+        if let Some(property) = report.object(&path, property) {
+            check_schema(&path, property, report);
+        }
+    }
+    if let Some(items) = schema.get("items").and_then(Value::as_object) {
+        check_schema(&join(path, "items"), items, report);
+    }
+    if schema.get("enum").and_then(Value::as_array).is_some_and(|words| !words.iter().all(Value::is_string)) {
+        report.invalid(join(path, "enum"), "expected strings only");
+    }
+}
+
+fn check_generation(model: &str, body: &Map<String, Value>, report: &mut Report) {
+    let Some(config) = body.get("generationConfig").and_then(Value::as_object) else {
+        return;
+    };
+    report.fields("generationConfig", config, GENERATION);
+    let Some(thinking) = config.get("thinkingConfig").and_then(Value::as_object) else {
+        return;
+    };
+    let path = "generationConfig.thinkingConfig";
+    report.fields(path, thinking, THINKING);
+    if thinking.contains_key("thinkingBudget") && thinking.contains_key("thinkingLevel") {
+        report.invalid(path, "found thinkingBudget and thinkingLevel, expected one of them");
+    }
+    if thinking.contains_key("thinkingLevel")
+        && (model.starts_with("gemini-2") || model.starts_with("gemini-1"))
+    {
+        report.invalid(
+            join(path, "thinkingLevel"),
+            "expected thinkingBudget: the model has no thinking levels",
+        );
+    }
+}
+
+fn check_content(path: &str, content: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, content, CONTENT);
+    if content.get("parts").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        report.invalid(join(path, "parts"), "found an empty list, expected at least one part");
+    }
+    let of_model = text(content, "role") == "model";
+    for (path, part) in report.objects(path, content, "parts") {
+        check_part(&path, part, report);
+        for (name, belongs) in
+            [("functionCall", of_model), ("thought", of_model), ("functionResponse", !of_model)]
+        {
+            if part.contains_key(name) && !belongs {
+                let role = if of_model { "user" } else { "model" };
+                report.invalid(
+                    join(&path, name),
+                    format!("found it in the wrong content, expected role {role:?}"),
+                );
+            }
+        }
+    }
+}
+
+fn check_part(path: &str, part: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, part, PART);
+    let held: Vec<&str> = DATA.iter().copied().filter(|name| part.contains_key(*name)).collect();
+    if held.len() != 1 {
+        let found = if held.is_empty() { "none".to_owned() } else { held.join(" and ") };
+        report.invalid(path, format!("found {found}, expected exactly one of {}", DATA.join(", ")));
+    }
+    if let Some(call) = part.get("functionCall").and_then(Value::as_object) {
+        report.fields(&join(path, "functionCall"), call, CALL);
+    }
+    if let Some(response) = part.get("functionResponse").and_then(Value::as_object) {
+        report.fields(&join(path, "functionResponse"), response, RESPONSE);
+    }
+    if let Some(data) = part.get("inlineData").and_then(Value::as_object) {
+        report.fields(&join(path, "inlineData"), data, &[must("mimeType", Text), must("data", Text)]);
+    }
+    if let Some(file) = part.get("fileData").and_then(Value::as_object) {
+        report.fields(&join(path, "fileData"), file, &[may("mimeType", Text), must("fileUri", Text)]);
+    }
+    let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte);
+    if !text(part, "thoughtSignature").bytes().all(base64) {
+        report.invalid(join(path, "thoughtSignature"), "expected base64");
+    }
+}
+
+fn members<'a>(content: &'a Map<String, Value>, name: &'a str) -> Vec<&'a Map<String, Value>> {
+    let parts = content.get("parts").and_then(Value::as_array).into_iter().flatten();
+    parts.filter_map(|part| part.get(name)?.as_object()).collect()
+}
+
+/// Calls come right after a user content, and the next content answers all of them, and nothing else.
+fn check_turns(contents: &Contents<'_>, report: &mut Report) {
+    if contents.first().is_some_and(|(_, content)| text(content, "role") == "model") {
+        report
+            .invalid("contents[0].role", "found \"model\", expected the conversation to begin with \"user\"");
+    }
+    for (index, (path, content)) in contents.iter().enumerate() {
+        let before =
+            index.checked_sub(1).and_then(|before| contents.get(before)).map(|(_, content)| *content);
+        let calls = members(content, "functionCall");
+        if !calls.is_empty() {
+            if before.is_some_and(|before| text(before, "role") == "model") {
+                let message =
+                    "function call turn must come immediately after a user turn or a function response turn";
+                report.invalid(path.as_str(), message);
+            }
+            if contents.get(index + 1).is_none_or(|(_, next)| members(next, "functionResponse").is_empty()) {
+                report.invalid(
+                    path.as_str(),
+                    "found function calls without function responses in the next content",
+                );
+            }
+        }
+        let responses = members(content, "functionResponse");
+        if !responses.is_empty() {
+            let calls = before.map(|before| members(before, "functionCall")).unwrap_or_default();
+            check_responses(path, &calls, &responses, report);
+        }
+    }
+}
+
+fn check_responses(
+    path: &str,
+    calls: &[&Map<String, Value>],
+    responses: &[&Map<String, Value>],
+    report: &mut Report,
+) {
+    if calls.len() != responses.len() {
+        let message = format!(
+            "number of function response parts ({}) must equal the number of function call parts of the turn before ({})",
+            responses.len(),
+            calls.len()
+        );
+        report.invalid(path, message);
+        return;
+    }
+    for (position, response) in responses.iter().enumerate() {
+        let id = text(response, "id");
+        let by_id = calls.iter().find(|call| !id.is_empty() && text(call, "id") == id);
+        let Some(call) = by_id.or_else(|| calls.get(position)) else {
+            continue;
+        };
+        let field = format!("{path}: functionResponse {position}");
+        if text(call, "name") != text(response, "name") {
+            let message =
+                format!("found name {:?}, expected {:?}", text(response, "name"), text(call, "name"));
+            report.invalid(&field, message);
+        }
+        if call.contains_key("id") && by_id.is_none() {
+            report.invalid(
+                &field,
+                format!("found id {id:?}, expected the id of its call, {:?}", text(call, "id")),
+            );
+        }
+    }
+}
+
+/// The first call of each step of the current turn carries the signature that came with it.
+fn check_signatures(contents: &Contents<'_>, report: &mut Report) {
+    let is_prompt = |content: &Map<String, Value>| {
+        text(content, "role") != "model" && members(content, "functionResponse").is_empty()
+    };
+    let turn = contents.iter().rposition(|(_, content)| is_prompt(content)).unwrap_or(0);
+    for (path, content) in contents.iter().skip(turn) {
+        let parts = content.get("parts").and_then(Value::as_array).into_iter().flatten();
+        let first = parts.enumerate().find(|(_, part)| part.get("functionCall").is_some());
+        let Some((index, part)) = first else {
+            continue;
+        };
+        if part.get("thoughtSignature").and_then(Value::as_str).unwrap_or_default().is_empty() {
+            let path = report.at(&join(path, "parts"), index);
+            report.invalid(path, "function call is missing a thought_signature in functionCall parts");
+        }
+    }
+}

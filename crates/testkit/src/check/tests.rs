@@ -1,0 +1,110 @@
+//! One legal request per dialect, and what each way of spoiling it is called.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod openai;
+
+use serde_json::Value;
+
+use super::*;
+
+/// A way of spoiling a legal body, the field that is blamed, and a part of the message.
+pub(super) type Case = (fn(&mut Value), &'static str, &'static str);
+
+fn headers(dialect: Dialect) -> Vec<(String, String)> {
+    let key = match dialect {
+        Dialect::OpenAiResponses | Dialect::ChatCompletions => ("Authorization", "Bearer key"),
+        Dialect::AnthropicMessages => ("X-Api-Key", "key"),
+        Dialect::Gemini => ("x-goog-api-key", "key"),
+    };
+    [key, ("Content-Type", "application/json; charset=utf-8"), ("anthropic-version", "2023-06-01")]
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .into()
+}
+
+fn path(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::OpenAiResponses => "/v1/responses",
+        Dialect::AnthropicMessages => "/v1/messages?beta=true",
+        Dialect::Gemini => "/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse",
+        Dialect::ChatCompletions => "/v1/chat/completions",
+    }
+}
+
+fn judge(dialect: Dialect, body: &Value) -> Vec<Violation> {
+    check(dialect, "POST", path(dialect), &headers(dialect), body.to_string().as_bytes())
+}
+
+/// Each case spoils the legal body in one way, and the field is blamed with the message.
+fn assert_cases(dialect: Dialect, legal: &Value, cases: &[Case]) {
+    assert_eq!(judge(dialect, legal), [], "the legal body");
+    for (index, (spoil, field, message)) in cases.iter().enumerate() {
+        let mut body = legal.clone();
+        spoil(&mut body);
+        let violations = judge(dialect, &body);
+        let named = violations.iter().any(|found| found.field == *field && found.message.contains(message));
+        assert!(named, "{dialect} case {index}: expected {field}: {message}\nfound {violations:#?}");
+    }
+}
+
+#[test]
+fn keys_paths_methods_and_types_are_judged_first() {
+    let dialect = Dialect::AnthropicMessages;
+    let good = headers(dialect);
+    let without = |name: &str| -> Vec<(String, String)> {
+        good.iter().filter(|(header, _)| !header.eq_ignore_ascii_case(name)).cloned().collect()
+    };
+    let cases = [
+        ("GET", "/v1/messages", good.clone(), ViolationKind::Method, "method"),
+        ("POST", "/v1/message", good.clone(), ViolationKind::NotFound, "path"),
+        ("POST", "/v1/messages", without("x-api-key"), ViolationKind::Authentication, "x-api-key"),
+        ("POST", "/v1/messages", without("anthropic-version"), ViolationKind::Invalid, "anthropic-version"),
+        ("POST", "/v1/messages", without("content-type"), ViolationKind::Invalid, "content-type"),
+        ("POST", "/v1/messages?key=secret", good.clone(), ViolationKind::Invalid, "path"),
+    ];
+    for (method, path, headers, kind, field) in cases {
+        let found = check(dialect, method, path, &headers, b"{}");
+        assert!(
+            found.iter().any(|violation| violation.kind == kind && violation.field == field),
+            "{found:?}"
+        );
+    }
+}
+
+#[test]
+fn every_dialect_wants_its_own_key_header() {
+    for dialect in Dialect::ALL {
+        let bare = [("content-type".to_owned(), "application/json".to_owned())];
+        let found = check(dialect, "POST", path(dialect), &bare, b"{}");
+        let refused = found.iter().any(|violation| violation.kind == ViolationKind::Authentication);
+        assert_eq!(refused, dialect != Dialect::ChatCompletions, "{dialect}");
+    }
+    let basic = [("authorization".to_owned(), "Basic key".to_owned())];
+    let found = check(Dialect::ChatCompletions, "POST", "/v1/chat/completions", &basic, b"{}");
+    assert_eq!(
+        found[0].kind,
+        ViolationKind::Authentication,
+        "a header that is there must have the right form"
+    );
+}
+
+#[test]
+fn bodies_that_are_no_objects_are_named() {
+    for (body, message) in
+        [("[]", "expected the body to be a JSON object, found a list"), ("{", "does not parse")]
+    {
+        let dialect = Dialect::OpenAiResponses;
+        let found = check(dialect, "POST", path(dialect), &headers(dialect), body.as_bytes());
+        assert!(found[0].message.contains(message), "{found:?}");
+    }
+}
+
+proptest::proptest! {
+    #[test]
+    fn arbitrary_json_never_panics(text in "[\\[\\]{}\",:a-z0-9 ]{0,80}") {
+        for dialect in Dialect::ALL {
+            let _ = check(dialect, "POST", path(dialect), &headers(dialect), text.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,135 @@
+use serde_json::{Value, json};
+
+use super::{Case, Dialect, assert_cases, judge};
+
+fn legal() -> Value {
+    json!({
+        "model": "claude-opus-4-6",
+        "max_tokens": 4096,
+        "stream": true,
+        "system": [{"type": "text", "text": "be brief", "cache_control": {"type": "ephemeral"}}],
+        "thinking": {"type": "enabled", "budget_tokens": 2048},
+        "tools": [{
+            "name": "read_file", "description": "reads", "cache_control": {"type": "ephemeral", "ttl": "5m"},
+            "input_schema": {"type": "object", "properties": {"path": {"type": "string"}}},
+        }],
+        "tool_choice": {"type": "auto"},
+        "messages": [
+            {"role": "user", "content": "go"},
+            {"role": "assistant", "content": [
+                {"type": "thinking", "thinking": "hm", "signature": "opaque"},
+                {"type": "text", "text": "reading"},
+                {"type": "tool_use", "id": "toolu_1", "name": "read_file", "input": {"path": "a"}},
+                {"type": "tool_use", "id": "toolu_2", "name": "read_file", "input": {"path": "b"}},
+            ]},
+            {"role": "user", "content": [
+                {"type": "tool_result", "tool_use_id": "toolu_1", "content": "text"},
+                {"type": "tool_result", "tool_use_id": "toolu_2", "is_error": true,
+                 "content": [{"type": "text", "text": "text", "cache_control": {"type": "ephemeral"}}]},
+                {"type": "text", "text": "steering", "cache_control": {"type": "ephemeral"}},
+            ]},
+        ],
+    })
+}
+
+fn results(body: &mut Value) -> &mut Vec<Value> {
+    body["messages"][2]["content"].as_array_mut().unwrap()
+}
+
+const CASES: &[Case] = &[
+    (|body| drop(body.as_object_mut().unwrap().remove("max_tokens")), "max_tokens", "required"),
+    (|body| body["max_tokens"] = json!(0), "max_tokens", "at least 1"),
+    (|body| body["input"] = json!([]), "input", "unknown field"),
+    (|body| body["top_p"] = Value::Null, "top_p", "found null, expected a number"),
+    (|body| body["system"][0]["text"] = json!(" "), "system.0.text", "non-empty"),
+    (|body| body["messages"] = json!([]), "messages", "at least one message"),
+    (
+        |body| body["messages"][0]["role"] = json!("system"),
+        "messages.0.role",
+        "expected one of user, assistant",
+    ),
+    (|body| body["messages"][0]["role"] = json!("assistant"), "messages.0.role", "roles alternate"),
+    (|body| body["messages"][0]["content"] = json!(""), "messages.0.content", "blank"),
+    (|body| body["messages"][0]["content"] = json!([]), "messages.0.content", "empty list"),
+    (|body| body["messages"][1]["content"][1]["text"] = json!(""), "messages.1.content.1.text", "non-empty"),
+    (
+        |body| body["messages"][1]["content"][1]["type"] = json!("output_text"),
+        "messages.1.content.1.type",
+        "may not",
+    ),
+    (
+        |body| body["messages"][1]["content"][2]["input"] = json!("{}"),
+        "messages.1.content.2.input",
+        "an object",
+    ),
+    (|body| body["messages"][1]["content"][3]["id"] = json!("toolu_1"), "messages.1.content", "twice"),
+    (
+        |body| body["messages"][1]["content"][0]["signature"] = json!(""),
+        "messages.1.content.0.signature",
+        "received",
+    ),
+    (|body| drop(results(body).remove(1)), "messages.1", "`tool_use` ids were found without `tool_result`"),
+    (|body| results(body).rotate_right(1), "messages.2.content.1", "results first"),
+    (|body| results(body)[0]["tool_use_id"] = json!("x"), "messages.2.content.0", "no such `tool_use`"),
+    (
+        |body| results(body)[0]["tool_use_id"] = json!("toolu_2"),
+        "messages.2.content.1",
+        "second `tool_result`",
+    ),
+    (|body| results(body)[1]["content"] = json!([]), "messages.2.content.1.content", "is_error is true"),
+    (|body| results(body)[0]["output"] = json!("x"), "messages.2.content.0.output", "unknown field"),
+    (
+        |body| drop(body["messages"][1]["content"].as_array_mut().unwrap().remove(0)),
+        "messages.1.content.0.type",
+        "expected `thinking` or `redacted_thinking`, but found \"text\"",
+    ),
+    (
+        |body| body["thinking"]["budget_tokens"] = json!(4096),
+        "thinking.budget_tokens",
+        "less than max_tokens (4096)",
+    ),
+    (|body| body["thinking"]["budget_tokens"] = json!(1023), "thinking.budget_tokens", "at least 1024"),
+    (|body| body["temperature"] = json!(0.5), "temperature", "when thinking is enabled"),
+    (|body| body["tool_choice"] = json!({"type": "any"}), "tool_choice.type", "when thinking is enabled"),
+    (|body| body["tool_choice"] = json!("auto"), "tool_choice", "expected an object"),
+    (|body| body["tool_choice"] = json!({"type": "tool", "name": "x"}), "tool_choice.name", "`tools`"),
+    (|body| body["tools"] = json!([]), "tool_choice", "without tools"),
+    (|body| body["tools"][0]["parameters"] = json!({}), "tools.0.parameters", "unknown field"),
+    (|body| body["tools"][0]["input_schema"] = json!({}), "tools.0.input_schema.type", "no type"),
+    (
+        |body| results(body)[0]["cache_control"] = json!({"type": "ephemeral"}),
+        "cache_control",
+        "found 5 blocks",
+    ),
+    (
+        |body| body["system"][0]["cache_control"] = json!({"type": "x"}),
+        "system.0.cache_control.type",
+        "ephemeral",
+    ),
+];
+
+#[test]
+fn a_legal_request_and_many_illegal_ones() {
+    assert_cases(Dialect::AnthropicMessages, &legal(), CASES);
+}
+
+#[test]
+fn thinking_need_not_lead_when_it_is_adaptive_or_off() {
+    for thinking in [json!({"type": "adaptive"}), json!({"type": "disabled"})] {
+        let mut body = legal();
+        body["thinking"] = thinking;
+        body["messages"][1]["content"].as_array_mut().unwrap().remove(0);
+        assert_eq!(judge(Dialect::AnthropicMessages, &body), []);
+    }
+}
+
+#[test]
+fn only_the_begin_of_an_open_turn_must_think() {
+    let mut body = legal();
+    let messages = body["messages"].as_array_mut().unwrap();
+    messages.push(json!({"role": "assistant", "content": [
+        {"type": "tool_use", "id": "toolu_3", "name": "read_file", "input": {}},
+    ]}));
+    messages.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_3"}]}));
+    assert_eq!(judge(Dialect::AnthropicMessages, &body), []);
+}

@@ -1,0 +1,70 @@
+//! Rules about tool definitions that all providers share.
+
+use std::collections::HashSet;
+
+use serde_json::{Map, Value};
+
+use super::report::{Kind, Report, join, text};
+
+/// The longest name of a tool, in characters.
+const LONGEST_NAME: usize = 64;
+
+/// Reports a name that is not 1 to 64 of `[a-zA-Z0-9_-]`.
+pub(super) fn name(path: &str, tool: &Map<String, Value>, report: &mut Report) {
+    let name = text(tool, "name");
+    let legal = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
+    if tool.contains_key("name") && (name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(legal))
+    {
+        let message = format!("found {name:?}, expected 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -");
+        report.invalid(join(path, "name"), message);
+    }
+}
+
+/// Reports names that occur twice.
+pub(super) fn unique<'a>(path: &str, names: impl Iterator<Item = &'a str>, report: &mut Report) {
+    let mut seen = HashSet::new();
+    for name in names {
+        if !seen.insert(name) {
+            report.invalid(path, format!("found the tool name {name:?} twice, expected unique names"));
+        }
+    }
+}
+
+/// Reports a JSON Schema whose root does not describe an object.
+pub(super) fn schema(path: &str, tool: &Map<String, Value>, name: &str, report: &mut Report) {
+    let path = join(path, name);
+    let Some(schema) = tool.get(name).filter(|schema| !schema.is_null()) else {
+        return;
+    };
+    let Some(schema) = report.object(&path, schema) else {
+        return;
+    };
+    let root = schema.get("type").and_then(Value::as_str).map(str::to_lowercase);
+    if root.as_deref() != Some("object") {
+        let found = schema.get("type").map_or_else(|| "no type".to_owned(), Value::to_string);
+        report.invalid(
+            join(&path, "type"),
+            format!("found {found}, expected \"object\" at the root of a schema"),
+        );
+    }
+    if let Some(properties) = schema.get("properties") {
+        report.kind(&join(&path, "properties"), properties, Kind::Object);
+    }
+    required(&path, schema, report);
+}
+
+fn required(path: &str, schema: &Map<String, Value>, report: &mut Report) {
+    let path = join(path, "required");
+    let Some(required) = schema.get("required") else {
+        return;
+    };
+    report.kind(&path, required, Kind::List);
+    for (index, name) in required.as_array().into_iter().flatten().enumerate() {
+        let known = name.as_str().is_some_and(|name| {
+            schema.get("properties").and_then(Value::as_object).is_some_and(|known| known.contains_key(name))
+        });
+        if !known {
+            report.invalid(report.at(&path, index), format!("found {name}, expected the name of a property"));
+        }
+    }
+}

@@ -1,0 +1,295 @@
+//! The prefix of a request: what a provider could have cached of it, measured and not claimed.
+//!
+//! The parts of the body are compared as they were sent, byte for byte, in the order in which providers read them:
+//! tools, system, messages. A member that moved, or a number that is written differently, counts as a change.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+use crate::dialect::Dialect;
+use crate::fingerprint;
+
+/// Bytes of a request that make one token, by rule of thumb.
+const BYTES_PER_TOKEN: usize = 4;
+
+/// One part of a prefix: a hash of its bytes, and whether a cache breakpoint follows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Segment {
+    hash: u64,
+    bytes: usize,
+    breakpoint: bool,
+}
+
+/// The parts of a request, in the order in which a provider reads them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Prefix {
+    segments: Vec<Segment>,
+}
+
+/// How the tokens of a request divide.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct InputTokens {
+    /// Read from the cache.
+    pub(crate) cached: usize,
+    /// Written to the cache; only Anthropic counts them.
+    pub(crate) created: usize,
+    /// Neither.
+    pub(crate) fresh: usize,
+}
+
+impl InputTokens {
+    pub(crate) fn total(self) -> usize {
+        self.cached + self.created + self.fresh
+    }
+}
+
+impl Prefix {
+    /// Takes the parts from the bytes of a body; a body that is no JSON object has none.
+    pub(crate) fn read(dialect: Dialect, body: &[u8]) -> Self {
+        let mut prefix = Self::default();
+        let Ok(members) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(body) else {
+            return prefix;
+        };
+        let (system, messages) = match dialect {
+            Dialect::OpenAiResponses => ("instructions", "input"),
+            Dialect::AnthropicMessages => ("system", "messages"),
+            Dialect::Gemini => ("systemInstruction", "contents"),
+            Dialect::ChatCompletions => ("", "messages"),
+        };
+        for name in ["tools", system] {
+            if let Some(value) = members.get(name) {
+                prefix.push_each(name, value);
+            }
+        }
+        for message in members.get(messages).map(|value| elements(value)).unwrap_or_default() {
+            if dialect == Dialect::AnthropicMessages {
+                prefix.push_message(message);
+            } else {
+                prefix.push("", message);
+            }
+        }
+        prefix
+    }
+
+    /// Divides the tokens of this request by what the request before it had in common with it.
+    ///
+    /// Anthropic caches up to its breakpoints only; the others cache any common prefix.
+    pub(crate) fn tokens(&self, dialect: Dialect, before: Option<&Self>) -> InputTokens {
+        let total = self.bytes(self.segments.len());
+        let common = before.map_or(0, |before| self.common(before));
+        let (cached, created) = match dialect {
+            Dialect::AnthropicMessages => {
+                let written = self.last_breakpoint(self.segments.len());
+                let read = before.map_or(0, |before| before.last_breakpoint(common)).min(written);
+                (self.bytes(read), self.bytes(written) - self.bytes(read))
+            }
+            Dialect::OpenAiResponses | Dialect::Gemini | Dialect::ChatCompletions => (self.bytes(common), 0),
+        };
+        let tokens = |bytes: usize| bytes / BYTES_PER_TOKEN;
+        let (cached, created) = (tokens(cached), tokens(created));
+        InputTokens { cached, created, fresh: total.div_ceil(BYTES_PER_TOKEN) - cached - created }
+    }
+
+    /// How many leading parts are the same.
+    fn common(&self, other: &Self) -> usize {
+        let pairs = self.segments.iter().zip(&other.segments);
+        pairs.take_while(|(one, two)| (one.hash, one.bytes) == (two.hash, two.bytes)).count()
+    }
+
+    /// The number of parts up to and with the last breakpoint among the first `limit`.
+    fn last_breakpoint(&self, limit: usize) -> usize {
+        self.segments.iter().take(limit).rposition(|segment| segment.breakpoint).map_or(0, |index| index + 1)
+    }
+
+    fn bytes(&self, segments: usize) -> usize {
+        self.segments.iter().take(segments).map(|segment| segment.bytes).sum()
+    }
+
+    /// A list gives one part per element, anything else one part.
+    fn push_each(&mut self, owner: &str, value: &RawValue) {
+        let elements = elements(value);
+        if elements.is_empty() {
+            self.push(owner, value);
+        }
+        for element in elements {
+            self.push(owner, element);
+        }
+    }
+
+    /// A message gives one part per content block, since breakpoints stand on blocks.
+    fn push_message(&mut self, message: &RawValue) {
+        let members = members(message).unwrap_or_default();
+        let member = |name: &str| members.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
+        let role = member("role").map_or("", RawValue::get);
+        match member("content") {
+            Some(content) => self.push_each(role, content),
+            None => self.push(role, message),
+        }
+    }
+
+    fn push(&mut self, owner: &str, value: &RawValue) {
+        let mut bytes = String::new();
+        let breakpoint = write_without_markers(value, &mut bytes);
+        let hash = fingerprint::of(&[owner, &bytes]);
+        self.segments.push(Segment { hash, bytes: bytes.len(), breakpoint });
+    }
+}
+
+/// Writes a value as it was sent, members in their order, without blanks and without cache markers.
+///
+/// Markers move from request to request and are no part of what is cached.
+/// The answer says whether the value has one, itself or within.
+fn write_without_markers(value: &RawValue, out: &mut String) -> bool {
+    let mut marked = false;
+    if let Some(members) = members(value) {
+        out.push('{');
+        for (name, member) in members {
+            if name == "cache_control" {
+                marked = true;
+                continue;
+            }
+            out.push_str(&format!("{name:?}:"));
+            marked |= write_without_markers(member, out);
+            out.push(',');
+        }
+        out.push('}');
+    } else if value.get().starts_with('[') {
+        out.push('[');
+        for element in elements(value) {
+            marked |= write_without_markers(element, out);
+            out.push(',');
+        }
+        out.push(']');
+    } else {
+        out.push_str(value.get());
+    }
+    marked
+}
+
+fn elements(value: &RawValue) -> Vec<&RawValue> {
+    serde_json::from_str(value.get()).unwrap_or_default()
+}
+
+/// The members of an object in the order in which they were sent, or nothing if the value is no object.
+fn members(value: &RawValue) -> Option<Vec<(String, &RawValue)>> {
+    if !value.get().starts_with('{') {
+        return None;
+    }
+    serde_json::from_str::<Members<'_>>(value.get()).ok().map(|members| members.0)
+}
+
+struct Members<'a>(Vec<(String, &'a RawValue)>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(InOrder)
+    }
+}
+
+struct InOrder;
+
+impl<'de> Visitor<'de> for InOrder {
+    type Value = Members<'de>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+        let mut members = Vec::new();
+        while let Some(member) = map.next_entry()? {
+            members.push(member);
+        }
+        Ok(Members(members))
+    }
+}
+
+/// The tokens of a text that the model says; nothing costs nothing.
+pub(crate) fn output_tokens(text: &str) -> usize {
+    text.len().div_ceil(BYTES_PER_TOKEN)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn tokens(dialect: Dialect, before: &Value, now: &Value) -> InputTokens {
+        let before = Prefix::read(dialect, before.to_string().as_bytes());
+        Prefix::read(dialect, now.to_string().as_bytes()).tokens(dialect, Some(&before))
+    }
+
+    #[test]
+    fn a_longer_history_reads_the_whole_of_the_shorter_one() {
+        let before = json!({"instructions": "be brief", "input": [{"role": "user", "content": "question"}]});
+        let mut now = before.clone();
+        now["input"].as_array_mut().unwrap().push(json!({"role": "assistant", "content": "answer"}));
+        let read = tokens(Dialect::OpenAiResponses, &before, &now);
+        let bytes = before["instructions"].to_string().len() + before["input"][0].to_string().len();
+        assert_eq!(read.cached, bytes / 4);
+        assert_eq!(read.created, 0);
+        assert!(read.fresh > 0);
+    }
+
+    #[test]
+    fn a_changed_tool_loses_all_that_follows() {
+        let before =
+            json!({"tools": [{"name": "a"}, {"name": "b"}], "messages": [{"role": "user", "content": "q"}]});
+        let mut now = before.clone();
+        now["tools"][0]["name"] = json!("c");
+        assert_eq!(tokens(Dialect::ChatCompletions, &before, &now).cached, 0);
+    }
+
+    #[test]
+    fn the_order_of_keys_counts() {
+        let prefix = |body: &str| Prefix::read(Dialect::ChatCompletions, body.as_bytes());
+        let before = prefix(r#"{"messages": [{"role": "user", "content": "question"}]}"#);
+        let same = prefix(r#"{"model": "m", "messages": [{"role": "user", "content": "question"}]}"#);
+        let moved = prefix(r#"{"messages": [{"content": "question", "role": "user"}]}"#);
+        assert!(same.tokens(Dialect::ChatCompletions, Some(&before)).cached > 0);
+        assert_eq!(moved.tokens(Dialect::ChatCompletions, Some(&before)).cached, 0);
+    }
+
+    /// Four messages of ten-byte texts; the marker stands on the block of message `marked`.
+    fn marked(count: usize, marked: &[usize]) -> Value {
+        let message = |index: usize| {
+            let mut block = json!({"type": "text", "text": format!("message {index}")});
+            if marked.contains(&index) {
+                block["cache_control"] = json!({"type": "ephemeral"});
+            }
+            json!({"role": if index.is_multiple_of(2) { "user" } else { "assistant" }, "content": [block]})
+        };
+        json!({"messages": (0..count).map(message).collect::<Vec<_>>()})
+    }
+
+    #[test]
+    fn anthropic_reads_up_to_the_breakpoint_before_and_writes_up_to_its_own() {
+        let dialect = Dialect::AnthropicMessages;
+        let before = Prefix::read(dialect, marked(3, &[2]).to_string().as_bytes());
+        let now = Prefix::read(dialect, marked(5, &[2, 4]).to_string().as_bytes());
+        let block = now.segments[0].bytes;
+        let first = before.tokens(dialect, None);
+        assert_eq!((first.cached, first.created), (0, before.bytes(3) / 4));
+        let second = now.tokens(dialect, Some(&before));
+        assert!(block > 0);
+        assert_eq!((second.cached, second.created), (before.bytes(3) / 4, (now.bytes(5) - now.bytes(3)) / 4));
+        assert_eq!(second.total(), now.bytes(5).div_ceil(4));
+    }
+
+    #[test]
+    fn anthropic_without_breakpoints_caches_nothing() {
+        let read = tokens(Dialect::AnthropicMessages, &marked(3, &[]), &marked(5, &[]));
+        assert_eq!((read.cached, read.created), (0, 0));
+    }
+
+    #[test]
+    fn a_marker_that_moves_on_does_not_change_the_prefix() {
+        let read = tokens(Dialect::AnthropicMessages, &marked(3, &[2]), &marked(5, &[4]));
+        assert!(read.cached > 0);
+    }
+}

@@ -1,0 +1,158 @@
+//! What a script may say, and how it is told what it may not.
+
+use serde_json::json;
+
+use super::*;
+
+const FULL: &str = r#"
+name = "full"
+dialect = "anthropic"
+model = "scripted-1"
+
+[[turn]]
+only = ["openai"]
+reasoning = "think"
+text = "say"
+pause_ms = 20
+finish = "length"
+
+[[turn.call]]
+tool = "read_file"
+arguments = { file_path = "src/lib.rs", limit = 3 }
+
+[[turn.call]]
+tool = "broken"
+arguments_raw = "not json"
+
+[[turn.call]]
+tool = "apply_patch"
+input = '''
+*** Begin Patch
+'''
+
+[[turn.failure]]
+status = 429
+retry_after = "0"
+
+[[turn.failure]]
+cut_after_events = 3
+stall_ms = 5
+
+[[turn.failure]]
+error_event = "rate_limit"
+
+[[turn.failure]]
+stall_ms = 7
+
+[[turn]]
+text = "done"
+only = ["openai"]
+
+[[turn.expect]]
+call = 2
+contains = "ok"
+is_error = false
+
+[[turn.expect]]
+request_contains = "please"
+"#;
+
+#[test]
+fn a_script_reads_as_it_is_written() {
+    let script = Script::parse(FULL).unwrap();
+    let first = &script.turns[0];
+    assert_eq!(
+        (script.dialect, script.model.as_deref()),
+        (Some(Dialect::AnthropicMessages), Some("scripted-1"))
+    );
+    assert_eq!(first.finish, Some(Finish::Length));
+    let expected = [
+        Call::new("read_file", json!({"file_path": "src/lib.rs", "limit": 3})),
+        Call::raw("broken", "not json"),
+        Call::freeform("apply_patch", "*** Begin Patch\n"),
+    ];
+    assert_eq!(first.calls, expected);
+    let mut cut = Failure::cut_after_events(3);
+    cut.stall = std::time::Duration::from_millis(5);
+    let expected = [
+        Failure::status(429).with_retry_after("0"),
+        cut,
+        Failure::error_event(ErrorEvent::RateLimit),
+        Failure::silence(std::time::Duration::from_millis(7)),
+    ];
+    assert_eq!(first.failures, expected);
+    assert_eq!(script.turns[1].expectations[1], Expectation::request_contains("please"));
+}
+
+#[test]
+fn a_wrong_script_says_where_and_what_was_expected() {
+    let cases = [
+        ("", "script is wrong at line 1, column 1: missing field `name`"),
+        (
+            "name = \"x\"\nturm = 1\n",
+            "script is wrong at line 2, column 1: unknown field `turm`, expected one of",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\ntext = 1\n",
+            "script is wrong at line 3, column 8: invalid type: integer `1`, expected a string",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\nonly = [\"claude\"]\n",
+            "script is wrong at line 3, column 9: unknown variant `claude`, expected one of `openai`, `anthropic`",
+        ),
+        ("name = \"x\"\n", "script `x` has no turn; expected at least one [[turn]]"),
+        ("name = \"x\"\n[[turn]]\n", "turn 1 says nothing: expected `text`, a [[turn.call]], or"),
+        ("name = \"x\"\n[[turn]]\ntext = \"a\"\nonly = []\n", "turn 1 is for no dialect"),
+        (
+            "name = \"x\"\n[[turn]]\ntext = \"a\"\npause_ms = 60001\n",
+            "turn 1 has pause_ms = 60001; expected at most 60000",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\n[[turn.call]]\ntool = \"p\"\ninput = \"i\"\n",
+            "turn 1 calls the custom tool `p` with `input`, which only one dialect has: expected only = [\"openai\"]",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\n[[turn.call]]\ntool = \"p\"\ninput = \"i\"\narguments = {}\n",
+            "script is wrong at line 3, column 1: call of `p` has several inputs; expected one of arguments",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nstatus = 200\n",
+            "script is wrong at line 4, column 1: status is 200; expected 400 to 599",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nstatus = 500\ncut_after_events = 1\n",
+            "script is wrong at line 4, column 1: failure is none or several kinds; expected one of status",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nretry_after = \"1\"\n",
+            "script is wrong at line 4, column 1: retry_after and body belong to a status",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.expect]]\ncall = 0\n",
+            "script is wrong at line 4, column 1: expectation judges nothing or too much",
+        ),
+        (
+            "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn]]\ntext = \"b\"\n[[turn.expect]]\ncall = 0\ncontains = \"c\"\n",
+            "turn 2 expects a result of call 0, but the turn before it in dialect openai makes 0 calls",
+        ),
+    ];
+    for (text, expected) in cases {
+        let message = Script::parse(text).unwrap_err().to_string();
+        assert!(message.starts_with(expected), "{text}\nfound:    {message}\nexpected: {expected}");
+        assert!(!message.contains('\n'), "{message}");
+    }
+}
+
+#[test]
+fn each_dialect_has_its_own_turns() {
+    let script = Script::new("mixed")
+        .with_turn(Turn::text("all"))
+        .with_turn(Turn::text("one").with_only([Dialect::Gemini]))
+        .with_turn(Turn::text("three").with_only([Dialect::OpenAiResponses, Dialect::AnthropicMessages]));
+    let texts = |dialect| -> Vec<&str> {
+        script.turns_for(dialect).filter_map(|turn| turn.text.as_deref()).collect()
+    };
+    assert_eq!(texts(Dialect::Gemini), ["all", "one"]);
+    assert_eq!(texts(Dialect::AnthropicMessages), ["all", "three"]);
+    assert_eq!(texts(Dialect::ChatCompletions), ["all"]);
+}

@@ -1,0 +1,52 @@
+//! The tools of the loop specification (sections 3.3 to 3.6), with its names and parameters.
+//!
+//! Each takes what it needs from the call's [`ToolContext`](crate::ToolContext) and reaches files and processes
+//! through its environment only. Relative paths start at the working directory. What a call returns is whole; the
+//! pipeline cuts it.
+
+mod apply_patch;
+mod content_kind;
+mod diff;
+mod edit_file;
+mod glob;
+mod grep;
+mod list_dir;
+mod path;
+mod read_file;
+mod read_many_files;
+mod shell;
+#[cfg(test)]
+mod workbench;
+mod write_file;
+
+pub use apply_patch::{ApplyPatch, ApplyPatchInput};
+pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
+pub use glob::{Glob, GlobInput};
+pub use grep::{Grep, GrepInput, GrepOutputMode};
+pub use list_dir::{ListDir, ListDirInput};
+pub use read_file::{ReadFile, ReadFileInput};
+pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
+pub use shell::{Shell, ShellInput};
+pub use write_file::{WriteFile, WriteFileInput};
+
+use crate::error::DefinitionError;
+use crate::registry::ToolRegistry;
+
+/// Registers the tools that every profile has: `read_file`, `write_file`, `edit_file`, `shell`, `grep` and `glob`.
+///
+/// A profile that wants another variant of one registers it afterwards: it takes the same place.
+///
+/// # Errors
+///
+/// Those of [`ToolRegistry::register`]; the definitions are tested, so none is expected.
+pub fn register_core(registry: &mut ToolRegistry) -> Result<(), DefinitionError> {
+    registry.register(ReadFile::new())?;
+    registry.register(WriteFile::new())?;
+    registry.register(EditFile::new())?;
+    registry.register(Shell::new())?;
+    registry.register(Grep::new())?;
+    registry.register(Glob::new())
+}
+
+#[cfg(test)]
+mod tests;

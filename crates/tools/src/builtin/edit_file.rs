@@ -1,0 +1,205 @@
+//! `edit_file`: one text in the place of another.
+
+mod replace;
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use self::replace::{Replaced, replace};
+use super::diff::file_change;
+use super::path::unreadable;
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// Replaces an exact text in a file (loop specification, section 3.3).
+///
+/// Line ends are those of the file on both sides: `\n` in the arguments matches a CRLF, and new lines get one. A
+/// byte-order mark and bytes that are not UTF-8 stay as they are. If the text is not there exactly, whole lines are
+/// compared as `apply_patch` does it, and the only place that fits is taken and reported. `I` says which arguments
+/// there are.
+pub struct EditFile<I = EditFileInput> {
+    /// A description of arguments, not arguments: the tool holds none.
+    arguments: PhantomData<fn() -> I>,
+}
+
+/// Arguments that say what to replace.
+pub trait EditRequest: DeserializeOwned + JsonSchema + Send + 'static {
+    /// The file, as the call names it.
+    fn file_path(&self) -> &str;
+
+    /// What to replace, and by what.
+    fn edit(&self) -> Edit<'_>;
+}
+
+/// A replacement.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Edit<'a> {
+    /// The text to find.
+    pub old: &'a str,
+    /// The text in its place.
+    pub new: &'a str,
+    /// Whether every occurrence is replaced; otherwise there must be exactly one.
+    pub all: bool,
+    /// How many occurrences there must be, if the call says so; all are replaced then.
+    pub expected: Option<usize>,
+}
+
+/// The arguments of `edit_file`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct EditFileInput {
+    /// The absolute path of the file.
+    pub file_path: String,
+    /// The exact text to find, with its indentation. It must occur once, unless `replace_all` is set.
+    pub old_string: String,
+    /// The text to put in its place; empty to delete it.
+    pub new_string: String,
+    /// Whether to replace every occurrence. Default: false.
+    pub replace_all: Option<bool>,
+}
+
+/// The arguments of `edit_file` in the Gemini profile (loop specification, section 3.6).
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct GeminiEditFileInput {
+    /// The absolute path of the file.
+    pub file_path: String,
+    /// What the change is for, in a sentence or two, for people who follow along.
+    pub instruction: Option<String>,
+    /// The exact text to find, with its indentation. It must occur once, unless `expected_replacements` or
+    /// `replace_all` is set.
+    pub old_string: String,
+    /// The text to put in its place; empty to delete it.
+    pub new_string: String,
+    /// How many times `old_string` must occur; every occurrence is replaced. Default: 1.
+    #[schemars(range(min = 1))]
+    pub expected_replacements: Option<usize>,
+    /// Whether to replace every occurrence, however many there are. Default: false.
+    pub replace_all: Option<bool>,
+}
+
+impl EditFile {
+    /// The tool of the shared core.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { arguments: PhantomData }
+    }
+}
+
+impl EditFile<GeminiEditFileInput> {
+    /// The tool of the Gemini profile, which also takes `instruction` and `expected_replacements`.
+    #[must_use]
+    pub fn gemini() -> Self {
+        Self { arguments: PhantomData }
+    }
+}
+
+impl<I: EditRequest> Tool for EditFile<I> {
+    type Input = I;
+
+    fn name(&self) -> &str {
+        "edit_file"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("edit_file.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    fn writes(&self, input: &I) -> Vec<PathBuf> {
+        vec![PathBuf::from(input.file_path())]
+    }
+
+    async fn call(&self, input: I, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let (file_path, edit) = (input.file_path(), input.edit());
+        check(&edit)?;
+        let path = Path::new(file_path);
+        let old = match cx.env.read(path, None).await {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(unreadable(cx.env.as_ref(), path, error).await),
+        };
+        let replaced = replace(file_path, &old, &edit)?;
+        cx.env.write(path, &replaced.content).await?;
+        let change = file_change(file_path, Some(&old), &replaced.content);
+        Ok(ToolOutput::new(report(file_path, &replaced).as_str()).with_change(change))
+    }
+}
+
+impl EditRequest for EditFileInput {
+    fn file_path(&self) -> &str {
+        &self.file_path
+    }
+
+    fn edit(&self) -> Edit<'_> {
+        let all = self.replace_all.unwrap_or(false);
+        Edit { old: &self.old_string, new: &self.new_string, all, expected: None }
+    }
+}
+
+impl EditRequest for GeminiEditFileInput {
+    fn file_path(&self) -> &str {
+        &self.file_path
+    }
+
+    fn edit(&self) -> Edit<'_> {
+        let all = self.replace_all.unwrap_or(false);
+        Edit { old: &self.old_string, new: &self.new_string, all, expected: self.expected_replacements }
+    }
+}
+
+impl Default for EditFile {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<I> Clone for EditFile<I> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<I> Copy for EditFile<I> {}
+
+impl<I> fmt::Debug for EditFile<I> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("EditFile")
+    }
+}
+
+/// What no file can mend.
+fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
+    let message = if edit.old.is_empty() {
+        "old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file"
+    } else if edit.old == edit.new {
+        "old_string and new_string are identical, so there is nothing to change"
+    } else {
+        return Ok(());
+    };
+    Err(ToolError::new(ToolErrorKind::InvalidArguments, message))
+}
+
+fn report(path: &str, replaced: &Replaced) -> String {
+    let count = replaced.lines.len();
+    let (noun, at) = if count == 1 { ("occurrence", "line") } else { ("occurrences", "lines") };
+    let lines = replace::list_lines(&replaced.lines);
+    let mut report = format!("Replaced {count} {noun} in {path} (at {at} {lines})");
+    for note in &replaced.notes {
+        report.push_str("\nNote: ");
+        report.push_str(note);
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,245 @@
+//! Replacing text in the bytes of a file.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use pintle_patch::{
+    ApplyError, ApplyErrorKind, ApplyOptions, Candidate, DiagnosticKind, Hunk, HunkLine, Operation, Patch, UpdateFile,
+    plan,
+};
+
+use super::Edit;
+use crate::error::{ToolError, ToolErrorKind};
+
+/// The most line numbers that a message lists.
+const LISTED: usize = 10;
+
+/// A file after an edit.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Replaced {
+    pub(super) content: Vec<u8>,
+    /// The line, from 1, at which each replaced text began.
+    pub(super) lines: Vec<usize>,
+    /// What the model should know of how the place was found.
+    pub(super) notes: Vec<String>,
+}
+
+/// Replaces exactly, or else the only place that fits loosely.
+pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
+    let text = Text::new(file);
+    let old = text.fold(edit.old);
+    let places = occurrences(&text.folded, &old);
+    match places.as_slice() {
+        [] => loosely(path, file, edit),
+        [_] if edit.expected.is_none_or(|expected| expected == 1) => Ok(text.replaced(&places, &old, edit.new)),
+        _ if edit.all && edit.expected.is_none() => Ok(text.replaced(&places, &old, edit.new)),
+        _ if edit.expected == Some(places.len()) => Ok(text.replaced(&places, &old, edit.new)),
+        _ => Err(wrong_count(path, &text.lines_at(&places), edit)),
+    }
+}
+
+/// Line numbers for a message: all of them if there are few.
+pub(super) fn list_lines(lines: &[usize]) -> String {
+    let mut listed: Vec<String> = lines.iter().take(LISTED).map(usize::to_string).collect();
+    if let Some(more) = lines.len().checked_sub(LISTED).filter(|more| *more > 0) {
+        listed.push(format!("and {more} more"));
+    }
+    listed.join(", ")
+}
+
+/// A file whose line ends do not matter: its bytes with every CRLF as an LF, and the way back.
+struct Text<'a> {
+    file: &'a [u8],
+    folded: Cow<'a, [u8]>,
+    /// Where in `folded` the line feeds of CRLFs are, in order.
+    crlf: Vec<usize>,
+}
+
+impl<'a> Text<'a> {
+    fn new(file: &'a [u8]) -> Self {
+        let mut folded = Vec::with_capacity(file.len());
+        let mut crlf = Vec::new();
+        let mut bytes = file.iter().copied().peekable();
+        while let Some(byte) = bytes.next() {
+            if byte == b'\r' && bytes.peek() == Some(&b'\n') {
+                crlf.push(folded.len());
+            } else {
+                folded.push(byte);
+            }
+        }
+        Self { file, folded: Cow::Owned(folded), crlf }
+    }
+
+    /// An argument in the form in which the file is searched.
+    ///
+    /// If the file has no CRLF, one in the argument can only be a mistake about its line ends.
+    fn fold(&self, argument: &str) -> String {
+        argument.replace("\r\n", "\n")
+    }
+
+    /// The offset in the file of one in `folded`.
+    fn origin(&self, folded: usize) -> usize {
+        folded + self.crlf.partition_point(|at| *at < folded)
+    }
+
+    /// The argument with the line ends that the file has at `place`.
+    fn unfold(&self, argument: &str, place: usize) -> String {
+        let rest = self.folded.get(place..).unwrap_or_default();
+        let next = rest.iter().position(|byte| *byte == b'\n').map(|at| place + at);
+        let crlf = match next {
+            Some(feed) => self.crlf.binary_search(&feed).is_ok(),
+            // The last line has no end: the one before it tells.
+            None => {
+                let last = self.folded.iter().rposition(|byte| *byte == b'\n');
+                last.is_some_and(|feed| self.crlf.binary_search(&feed).is_ok())
+            }
+        };
+        let folded = self.fold(argument);
+        if crlf { folded.replace('\n', "\r\n") } else { folded }
+    }
+
+    fn replaced(&self, places: &[usize], old: &str, new: &str) -> Replaced {
+        let mut content = Vec::with_capacity(self.file.len());
+        let mut done = 0;
+        for place in places {
+            let (start, end) = (self.origin(*place), self.origin(place + old.len()));
+            content.extend_from_slice(self.file.get(done..start).unwrap_or_default());
+            content.extend_from_slice(self.unfold(new, *place).as_bytes());
+            done = end;
+        }
+        content.extend_from_slice(self.file.get(done..).unwrap_or_default());
+        Replaced { content, lines: self.lines_at(places), notes: Vec::new() }
+    }
+
+    /// The line numbers of ascending places.
+    fn lines_at(&self, places: &[usize]) -> Vec<usize> {
+        let (mut line, mut counted) = (1, 0);
+        let mut lines = Vec::with_capacity(places.len());
+        for place in places {
+            let between = self.folded.get(counted..*place).unwrap_or_default();
+            line += between.iter().filter(|byte| **byte == b'\n').count();
+            counted = *place;
+            lines.push(line);
+        }
+        lines
+    }
+}
+
+/// Where `needle` begins, in order and without overlap.
+///
+/// A text can only be found in a stretch of whole characters, so the bytes between such stretches are skipped.
+fn occurrences(haystack: &[u8], needle: &str) -> Vec<usize> {
+    let mut places = Vec::new();
+    let mut start = 0;
+    for chunk in haystack.utf8_chunks() {
+        places.extend(chunk.valid().match_indices(needle).map(|(at, _)| start + at));
+        start += chunk.valid().len() + chunk.invalid().len();
+    }
+    places
+}
+
+/// Finds the old text as whole lines, by the rules of `apply_patch`: the loose match must be the only one.
+fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
+    let hunk = Hunk::new(hunk_lines(edit));
+    let line = hunk.lines.iter().take_while(|line| matches!(line, HunkLine::Context(_))).count();
+    let patch = Patch::new(vec![Operation::Update(UpdateFile::new(path, vec![hunk]))]);
+    let files = BTreeMap::from([(path.to_owned(), file.to_vec())]);
+    let plan = plan(&patch, &files, &ApplyOptions::default()).map_err(|error| not_found(path, error))?;
+    if edit.expected.is_some_and(|expected| expected != 1) {
+        return Err(conflict(format!("old_string does not occur in {path} exactly, and loosely only once")));
+    }
+    let Some(content) = plan.changes.into_iter().find_map(|change| change.new) else {
+        return Err(conflict(format!(
+            "{path} already has new_string where old_string fits but for blanks or typography"
+        )));
+    };
+    let mut lines = vec![first_difference(file, &content)];
+    let mut notes = Vec::new();
+    for diagnostic in &plan.diagnostics {
+        if let DiagnosticKind::LooseMatch { level, file_line } = &diagnostic.kind {
+            lines = vec![file_line + line];
+            notes.push(format!("old_string matched only {level}; check that the result is as you want it"));
+        } else {
+            notes.push(diagnostic.kind.to_string());
+        }
+    }
+    Ok(Replaced { content, lines, notes })
+}
+
+/// Both texts as the lines of a hunk. What they share at both ends is context, so that the file's own lines stay.
+fn hunk_lines(edit: &Edit<'_>) -> Vec<HunkLine> {
+    let (old, new) = (edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n"));
+    let (old, new) = (lines_of(&old), lines_of(&new));
+    let shared = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
+    let (head, old) = old.split_at(shared);
+    let new = new.get(shared..).unwrap_or_default();
+    let shared = old.iter().rev().zip(new.iter().rev()).take_while(|(old, new)| old == new).count();
+    let (old, tail) = old.split_at(old.len() - shared);
+    let new = new.get(..new.len() - shared).unwrap_or_default();
+    let context = |line: &&str| HunkLine::Context((*line).to_owned());
+    head.iter()
+        .map(context)
+        .chain(old.iter().map(|line| HunkLine::Remove((*line).to_owned())))
+        .chain(new.iter().map(|line| HunkLine::Add((*line).to_owned())))
+        .chain(tail.iter().map(context))
+        .collect()
+}
+
+/// The lines of an argument: a final line feed ends the last one, and an empty text has none.
+fn lines_of(text: &str) -> Vec<&str> {
+    match text.strip_suffix('\n').unwrap_or(text) {
+        "" if text.is_empty() => Vec::new(),
+        body => body.split('\n').collect(),
+    }
+}
+
+/// The number of the first line in which two texts differ.
+fn first_difference(old: &[u8], new: &[u8]) -> usize {
+    let same = old.iter().zip(new).take_while(|(old, new)| old == new);
+    same.filter(|(byte, _)| **byte == b'\n').count() + 1
+}
+
+fn wrong_count(path: &str, lines: &[usize], edit: &Edit<'_>) -> ToolError {
+    let (count, listed) = (lines.len(), list_lines(lines));
+    let at = if count == 1 { "line" } else { "lines" };
+    let found = format!("old_string occurs {count} times in {path}, at {at} {listed}");
+    conflict(match edit.expected {
+        Some(expected) => format!("{found}; expected_replacements is {expected}"),
+        None => format!("{found}. Add neighbouring lines to make it unique, or set replace_all to replace every one"),
+    })
+}
+
+/// Why no place fits, in the words of this tool.
+fn not_found(path: &str, error: ApplyError) -> ToolError {
+    let message = match error.kind.as_ref() {
+        ApplyErrorKind::ContextNotFound { difference, nearest, .. } => {
+            let mut message = format!("old_string does not occur in {path}");
+            if let Some(difference) = difference {
+                message.push('\n');
+                message.push_str(&difference.to_string());
+            }
+            message + &candidates("nearest places", nearest)
+        }
+        ApplyErrorKind::Ambiguous { level, candidates: places } => {
+            let message = format!("old_string does not occur in {path} exactly, and {level} it occurs several times");
+            message + &candidates("it matches", places)
+        }
+        ApplyErrorKind::AlreadyApplied { file_line } => {
+            format!("old_string does not occur in {path}, but new_string does, at line {file_line}: already applied?")
+        }
+        other => format!("old_string does not occur in {path}: {other}"),
+    };
+    conflict(message).with_source(error)
+}
+
+fn candidates(title: &str, candidates: &[Candidate]) -> String {
+    if candidates.is_empty() {
+        return String::new();
+    }
+    let lines = candidates.iter().map(|place| format!("\n  line {}: `{}`", place.file_line, place.text));
+    format!("\n{title}:{}", lines.collect::<String>())
+}
+
+fn conflict(message: String) -> ToolError {
+    ToolError::new(ToolErrorKind::EditConflict, message)
+}

@@ -1,0 +1,81 @@
+//! A directory of its own for each test, and calls as a session makes them.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pintle_env::LocalEnvironment;
+use pintle_llm::ToolCall;
+use tempfile::TempDir;
+
+use crate::context::ToolContext;
+use crate::pipeline::{Execution, Preparation, execute, prepare};
+use crate::registry::ToolRegistry;
+use crate::tool::DynTool;
+use crate::truncate::TruncationLimits;
+
+/// A temporary directory with a local environment in it.
+pub(crate) struct Workbench {
+    directory: TempDir,
+    pub(crate) env: Arc<LocalEnvironment>,
+}
+
+impl Workbench {
+    pub(crate) fn new() -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        // Tests need no more of the machine's environment than a place for programs.
+        let path = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
+        let env = LocalEnvironment::with_host_env(directory.path(), path).unwrap();
+        Self { directory, env: Arc::new(env) }
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "fixtures stand there before the environment is used")]
+    pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, content).unwrap();
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the test looks past the environment at what it did")]
+    pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
+        std::fs::read(self.path(name)).ok()
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        String::from_utf8(self.read(name).unwrap()).unwrap()
+    }
+
+    pub(crate) fn context(&self) -> ToolContext {
+        ToolContext::new(self.env.clone(), "call_1")
+    }
+
+    /// What the model sees of a call: `ok: ` or `error: `, and the text, with the directory as `DIR`.
+    pub(crate) async fn call(&self, tool: impl DynTool, arguments: &str) -> String {
+        let execution = self.execute(tool, arguments).await;
+        let sign = if execution.result.is_error { "error" } else { "ok" };
+        format!("{sign}: {}", self.mask(&execution.result.text()))
+    }
+
+    /// A call through the whole pipeline, with arguments that must fit.
+    pub(crate) async fn execute(&self, tool: impl DynTool, arguments: &str) -> Execution {
+        self.execute_in(&self.context(), tool, arguments).await
+    }
+
+    pub(crate) async fn execute_in(&self, cx: &ToolContext, tool: impl DynTool, arguments: &str) -> Execution {
+        let mut registry = ToolRegistry::new();
+        registry.register(tool).unwrap();
+        let name = registry.names().next().unwrap().to_owned();
+        let call = ToolCall::from_raw("call_1", name, arguments);
+        match prepare(&registry, &[], self.env.as_ref(), &call).await {
+            Preparation::Ready(call) => execute(&call, cx, &TruncationLimits::new()).await,
+            other @ (Preparation::Ask { .. } | Preparation::Refused(_)) => panic!("{arguments}: {other:?}"),
+        }
+    }
+
+    pub(crate) fn mask(&self, text: &str) -> String {
+        text.replace(self.directory.path().to_str().unwrap(), "DIR")
+    }
+}

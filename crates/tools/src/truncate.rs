@@ -1,0 +1,104 @@
+//! Cutting a tool's output to what a model should read (loop specification, sections 5.1 to 5.3; design, section 7).
+//!
+//! Characters go first and lines second. Limits count what is kept, markers come on top, and every count in a marker
+//! refers to the original output. A character is a Unicode scalar value; bytes that are not UTF-8 count as the
+//! replacement characters that the model sees in their place. A line is what stands between line feeds, so that a
+//! text that ends in one has an empty last line, as in the specification.
+
+mod limits;
+mod text;
+
+use std::io;
+
+use pintle_env::Output;
+
+use self::limits::Rule;
+pub use self::limits::{TruncationLimits, TruncationMode};
+
+/// The text of an output, cut to the limits of the tool that is called `name` and is of the canonical `kind`.
+///
+/// An output within its limits comes back whole. Above them the parts that are kept are held in memory and nothing
+/// else, however long the output is; a spooled one is read from disk, once for counting and once at its two ends,
+/// which blocks. If it cannot be read, the text says so.
+#[must_use]
+pub fn truncate(output: &Output, name: &str, kind: &str, limits: &TruncationLimits) -> String {
+    cut(output, limits.rule(name, kind))
+        .unwrap_or_else(|error| format!("[ERROR: The output cannot be read back from disk: {error}]"))
+}
+
+fn cut(output: &Output, rule: Rule) -> io::Result<String> {
+    let extent = text::measure(output)?;
+    let Some(removed) = extent.chars.checked_sub(rule.chars as u64).filter(|removed| *removed > 0) else {
+        let whole = output.to_text_lossy()?;
+        return Ok(match rule.lines {
+            Some(limit) if extent.lines > limit as u64 => cut_lines(&whole, extent.lines, limit),
+            Some(_) | None => whole,
+        });
+    };
+    let head_chars = match rule.mode {
+        TruncationMode::HeadTail => rule.chars / 2,
+        TruncationMode::Tail => 0,
+    };
+    let head = text::head(output, head_chars)?;
+    let tail = text::tail(output, rule.chars - head_chars)?;
+    let kept = Kept { head: &head, tail: &tail, removed, lines: extent.lines };
+    Ok(kept.render(rule))
+}
+
+/// The line pass alone: the first and the last lines, half of the limit each.
+fn cut_lines(whole: &str, lines: u64, limit: usize) -> String {
+    let head = text::first_lines(whole, limit / 2);
+    let tail = text::last_lines(whole, limit - limit / 2);
+    format!("{head}\n{}{tail}", lines_marker(lines - limit as u64))
+}
+
+/// What the character pass left of an output.
+struct Kept<'a> {
+    head: &'a str,
+    tail: &'a str,
+    /// How many characters stood between the two.
+    removed: u64,
+    /// How many lines the original has.
+    lines: u64,
+}
+
+impl Kept<'_> {
+    /// Puts the marker between the two parts, after the line pass has shortened each of them at the gap: there is
+    /// one gap only, and what the markers count is missing there.
+    fn render(&self, rule: Rule) -> String {
+        let (mut head, mut tail, mut lines) = (self.head, self.tail, String::new());
+        if let Some(limit) = rule.lines.filter(|limit| self.lines > *limit as u64) {
+            let (head_lines, tail_lines) = (text::count_lines(head), text::count_lines(tail));
+            if head_lines + tail_lines > limit {
+                let from_head = head_lines.min(limit - tail_lines.min(limit - limit / 2));
+                let from_tail = tail_lines.min(limit - from_head);
+                head = text::first_lines(head, from_head);
+                tail = text::last_lines(tail, from_tail);
+                lines = lines_marker(self.lines - (from_head + from_tail) as u64);
+            }
+        }
+        let marker = chars_marker(rule.mode, self.removed);
+        format!("{head}{marker}{lines}{tail}")
+    }
+}
+
+fn chars_marker(mode: TruncationMode, removed: u64) -> String {
+    match mode {
+        TruncationMode::HeadTail => format!(
+            "\n\n[WARNING: Tool output was truncated. {removed} characters were removed from the middle. \
+             The full output is available in the event stream. \
+             If you need to see specific parts, re-run the tool with more targeted parameters.]\n\n"
+        ),
+        TruncationMode::Tail => format!(
+            "[WARNING: Tool output was truncated. First {removed} characters were removed. \
+             The full output is available in the event stream.]\n\n"
+        ),
+    }
+}
+
+fn lines_marker(omitted: u64) -> String {
+    format!("[... {omitted} lines omitted ...]\n")
+}
+
+#[cfg(test)]
+mod tests;

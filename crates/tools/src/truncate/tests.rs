@@ -1,0 +1,200 @@
+use pintle_env::{OutputCollector, OutputLimits};
+use proptest::prelude::*;
+
+use super::*;
+
+fn cut_to(text: &str, tool: &str, limits: &TruncationLimits) -> String {
+    truncate(&Output::from(text), tool, tool, limits)
+}
+
+fn spooled(bytes: &[u8]) -> Output {
+    let mut collector = OutputCollector::new(OutputLimits::default().with_inline(0));
+    collector.push(bytes);
+    collector.finish()
+}
+
+/// `1`, `2`, … each on its line, joined by line feeds.
+fn numbered(lines: usize) -> String {
+    (1..=lines).map(|number| number.to_string()).collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn what_fits_comes_whole() {
+    for text in ["", "a", "a\n", "é\u{1F600}\n\n", &"x".repeat(30_000)] {
+        assert_eq!(cut_to(text, "shell", &TruncationLimits::new()), text);
+    }
+}
+
+#[test]
+fn the_middle_goes_and_the_marker_says_how_much() {
+    let limits = TruncationLimits::new().with_chars("shell", 10);
+    insta::assert_snapshot!(cut_to("0123456789abcdefghij!", "shell", &limits), @r"
+    01234
+
+    [WARNING: Tool output was truncated. 11 characters were removed from the middle. The full output is available in the event stream. If you need to see specific parts, re-run the tool with more targeted parameters.]
+
+    ghij!
+    ");
+}
+
+#[test]
+fn the_beginning_goes_in_tail_mode() {
+    let limits = TruncationLimits::new().with_chars("grep", 10);
+    insta::assert_snapshot!(cut_to("0123456789abcdefghij!", "grep", &limits), @r"
+    [WARNING: Tool output was truncated. First 11 characters were removed. The full output is available in the event stream.]
+
+    bcdefghij!
+    ");
+}
+
+#[test]
+fn lines_go_from_the_middle_in_both_modes() {
+    let limits = TruncationLimits::new().with_lines("shell", 5).with_lines("grep", 5);
+    for tool in ["shell", "grep"] {
+        assert_eq!(cut_to(&numbered(9), tool, &limits), "1\n2\n[... 4 lines omitted ...]\n7\n8\n9", "{tool}");
+        assert_eq!(cut_to(&numbered(5), tool, &limits), numbered(5), "{tool}");
+    }
+}
+
+#[test]
+fn the_line_pass_keeps_the_character_marker_and_counts_the_original() {
+    let limits = TruncationLimits::new().with_chars("shell", 20).with_lines("shell", 4);
+    insta::assert_snapshot!(cut_to(&numbered(99), "shell", &limits), @r"
+    1
+    2
+
+    [WARNING: Tool output was truncated. 267 characters were removed from the middle. The full output is available in the event stream. If you need to see specific parts, re-run the tool with more targeted parameters.]
+
+    [... 95 lines omitted ...]
+    98
+    99
+    ");
+    let limits = TruncationLimits::new().with_chars("grep", 20).with_lines("grep", 4);
+    insta::assert_snapshot!(cut_to(&numbered(99), "grep", &limits), @r"
+    [WARNING: Tool output was truncated. First 267 characters were removed. The full output is available in the event stream.]
+
+    [... 95 lines omitted ...]
+    96
+    97
+    98
+    99
+    ");
+}
+
+#[test]
+fn two_enormous_lines_are_cut_although_they_are_only_two() {
+    let text = format!("{}\n{}", "a".repeat(10_000_000), "b".repeat(10_000_000));
+    let shown = cut_to(&text, "shell", &TruncationLimits::new());
+    assert!(shown.starts_with('a') && shown.ends_with('b'));
+    assert!(shown.contains("19970001 characters were removed"), "{}", &shown[15_000..15_300]);
+    assert!(!shown.contains("lines omitted"));
+}
+
+#[test]
+fn a_line_is_not_said_to_be_omitted_when_only_a_part_of_it_is() {
+    let limits = TruncationLimits::new().with_chars("shell", 6).with_lines("shell", 2);
+    let shown = cut_to("aaaaaaaa\nbb", "shell", &limits);
+    assert!(shown.starts_with("aaa\n\n[WARNING") && shown.ends_with("]\n\n\nbb"), "{shown}");
+}
+
+#[test]
+fn limits_of_nothing_leave_the_markers() {
+    let limits = TruncationLimits::new().with_chars("shell", 0).with_lines("grep", 0);
+    assert!(cut_to("abc", "shell", &limits).contains(" 3 characters were removed"));
+    assert_eq!(cut_to("abc", "grep", &limits), "\n[... 1 lines omitted ...]\n");
+}
+
+#[test]
+fn characters_are_kept_whole_across_reads() {
+    // Three bytes each, so that block borders fall inside characters.
+    let text = "€".repeat(100_000);
+    let limits = TruncationLimits::new().with_chars("shell", 50_001);
+    for output in [Output::from(text.as_str()), spooled(text.as_bytes())] {
+        let shown = truncate(&output, "shell", "shell", &limits);
+        assert_eq!(shown.matches('€').count(), 50_001);
+        assert!(shown.contains(" 49999 characters were removed") && !shown.contains('\u{FFFD}'));
+    }
+}
+
+fn bytes() -> impl Strategy<Value = Vec<u8>> {
+    let piece = prop_oneof![
+        4 => "[a-z]{0,6}".prop_map(String::into_bytes),
+        3 => Just(b"\n".to_vec()),
+        2 => any::<char>().prop_map(|character| character.to_string().into_bytes()),
+        1 => prop::collection::vec(any::<u8>(), 0..4),
+    ];
+    prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    let mode = prop_oneof![Just(TruncationMode::HeadTail), Just(TruncationMode::Tail)];
+    (0_usize..80, prop::option::of(0_usize..30), mode).prop_map(|(chars, lines, mode)| Rule { chars, lines, mode })
+}
+
+/// The text around the gap, and what the markers say is missing there.
+struct Shown<'a> {
+    head: &'a str,
+    tail: &'a str,
+    chars: Option<u64>,
+    lines: Option<u64>,
+}
+
+fn number(text: &str) -> u64 {
+    let digits: String = text.chars().filter(char::is_ascii_digit).collect();
+    digits.parse().unwrap()
+}
+
+/// Takes a result apart. The generated text holds neither capital letters nor brackets in these sequences.
+fn take_apart(shown: &str) -> Shown<'_> {
+    let (mut head, mut tail, mut chars, mut lines) = (shown, "", None, None);
+    if let Some((before, after)) = shown.split_once("[WARNING: Tool output was truncated. ") {
+        let (marker, after) = after.split_once("]\n\n").unwrap();
+        chars = Some(number(marker));
+        head = if marker.starts_with("First") { before } else { before.strip_suffix("\n\n").unwrap() };
+        tail = after;
+        if let Some((marker, after)) = after.split_once(" lines omitted ...]\n") {
+            lines = Some(number(marker));
+            tail = after;
+        }
+    } else if let Some((before, after)) = shown.split_once("\n[... ") {
+        let (marker, after) = after.split_once(" lines omitted ...]\n").unwrap();
+        (head, tail, lines) = (before, after, Some(number(marker)));
+    }
+    Shown { head, tail, chars, lines }
+}
+
+proptest! {
+    #[test]
+    fn limits_hold_and_counts_add_up(bytes in bytes(), rule in rule()) {
+        let original = String::from_utf8_lossy(&bytes).into_owned();
+        let all_chars = original.chars().count() as u64;
+        let all_lines = original.matches('\n').count() as u64 + 1;
+        let result = cut(&Output::from(bytes), rule).unwrap();
+        let shown = take_apart(&result);
+
+        prop_assert!(original.starts_with(shown.head) && original.ends_with(shown.tail));
+        let kept = (shown.head.chars().count() + shown.tail.chars().count()) as u64;
+        match shown.chars {
+            Some(removed) => {
+                prop_assert_eq!(removed + rule.chars as u64, all_chars);
+                if shown.lines.is_none() {
+                    prop_assert_eq!(kept + removed, all_chars);
+                }
+            }
+            None => prop_assert!(all_chars <= rule.chars as u64),
+        }
+        if let Some(omitted) = shown.lines {
+            let limit = rule.lines.unwrap() as u64;
+            prop_assert!(omitted > 0);
+            prop_assert_eq!(omitted + limit, all_lines);
+        } else if shown.chars.is_none() {
+            prop_assert_eq!(&result, &original);
+        }
+    }
+
+    #[test]
+    fn a_spooled_output_is_cut_as_one_in_memory(bytes in bytes(), rule in rule()) {
+        let inline = cut(&Output::from(bytes.clone()), rule).unwrap();
+        prop_assert_eq!(cut(&spooled(&bytes), rule).unwrap(), inline);
+    }
+}

@@ -1,0 +1,75 @@
+//! From numerals to numbers.
+
+use std::fmt;
+
+use crate::symbol::Symbol;
+
+/// Why a text is no numeral.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ParseError {
+    /// The text is empty.
+    Empty,
+    /// A character is none of the seven letters.
+    Letter(char),
+    /// A smaller symbol stands before a larger one from which it may not be taken.
+    Order(Symbol, Symbol),
+}
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => formatter.write_str("a numeral has at least one letter"),
+            Self::Letter(letter) => write!(formatter, "{letter:?} is no Roman letter"),
+            Self::Order(small, large) => write!(formatter, "{small:?} may not stand before {large:?}"),
+        }
+    }
+}
+
+impl std::error::Error for ParseError {}
+
+/// Reads a numeral.
+pub fn parse(text: &str) -> Result<u32, ParseError> {
+    let symbols = text
+        .chars()
+        .map(|letter| Symbol::from_letter(letter).ok_or(ParseError::Letter(letter)))
+        .collect::<Result<Vec<Symbol>, ParseError>>()?;
+    if symbols.is_empty() {
+        return Err(ParseError::Empty);
+    }
+    let mut total = 0;
+    let mut rest = symbols.iter().copied().peekable();
+    while let Some(symbol) = rest.next() {
+        match rest.next_if(|next| symbol.value() < next.value()) {
+            Some(larger) if symbol.may_precede(larger) => total += larger.value() - symbol.value(),
+            Some(larger) => return Err(ParseError::Order(symbol, larger)),
+            None => total += symbol.value(),
+        }
+    }
+    Ok(total)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn symbols_add_up() {
+        assert_eq!(parse("III"), Ok(3));
+        assert_eq!(parse("LXVI"), Ok(66));
+        assert_eq!(parse("MDCLXVI"), Ok(1666));
+    }
+
+    #[test]
+    fn a_smaller_symbol_in_front_is_taken_away() {
+        assert_eq!(parse("IV"), Ok(4));
+        assert_eq!(parse("XLIV"), Ok(44));
+        assert_eq!(parse("CD"), Ok(400));
+    }
+
+    #[test]
+    fn what_is_no_numeral_is_refused() {
+        assert_eq!(parse(""), Err(ParseError::Empty));
+        assert_eq!(parse("XYZ"), Err(ParseError::Letter('Y')));
+        assert_eq!(parse("IM"), Err(ParseError::Order(Symbol::I, Symbol::M)));
+    }
+}

@@ -1,0 +1,11 @@
+//! Builds an adapter for a local server, and sees a base URL refused that is none.
+
+use pintle_providers::{Anthropic, OpenAi};
+
+fn main() {
+    let local =
+        OpenAi::builder("a-key").base_url("http://127.0.0.1:8080/v1").build().expect("a whole adapter");
+    assert!(!format!("{local:?}").contains("a-key"));
+    let refused = Anthropic::builder("a-key").base_url("no address").build().expect_err("not a URL");
+    assert!(refused.to_string().len() > 10);
+}
