@@ -92,9 +92,8 @@ fn environment_block(profile: &ProviderProfile, environment: &EnvironmentContext
 
 /// The snapshot of section 6.4: enough to know where one stands, not the diff.
 fn git_snapshot(git: &GitContext) -> String {
-    let mut block = String::from(
-        "<git_snapshot>\nTaken when the session started; run git for the current state.\n",
-    );
+    let mut block =
+        String::from("<git_snapshot>\nTaken when the session started; run git for the current state.\n");
     if let Some(branch) = &git.branch {
         block.push_str(&format!("Current branch: {}\n", fact(branch, SHOWN_FACT)));
     }

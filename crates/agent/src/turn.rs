@@ -75,6 +75,8 @@ pub struct Machine {
     chars: u64,
     context_warned: bool,
     last_chain: Option<PrefixChain>,
+    /// A call of this round found the place where tools run gone.
+    environment_lost: bool,
     now: Timestamp,
 }
 
@@ -117,6 +119,7 @@ impl Machine {
             chars: 0,
             context_warned: false,
             last_chain: None,
+            environment_lost: false,
             now: Timestamp::from_millis(0),
         }
     }

@@ -55,6 +55,7 @@ fn holds(rule: &str, condition: bool, found: impl fmt::Debug) -> Checked {
     Err(ContractViolation { rule: rule.to_owned(), found: format!("found {found:?}"), source: None })
 }
 
+#[expect(clippy::needless_pass_by_value, reason = "rules read better without references")]
 fn equals<T: PartialEq<U> + fmt::Debug, U: fmt::Debug>(rule: &str, found: T, expected: U) -> Checked {
     let is_equal = found == expected;
     let both = format!("found {found:?}, expected {expected:?}");

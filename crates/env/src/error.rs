@@ -159,6 +159,7 @@ impl EnvError {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => {
                 Self::InvalidPath { path, source }
             }
+            #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds are not ours to list")]
             _ => Self::Io { action, path, source },
         }
     }

@@ -1,4 +1,7 @@
 //! What is known about models (client specification, section 2.9).
+//!
+//! `catalog.json` was filled on 2026-11-21: windows, limits and prices from the Python packages `litellm` 1.109.1 and
+//! `genai-prices` 0.2.3, knowledge cutoffs from the providers' model pages; prices are those of short prompts.
 
 use std::sync::LazyLock;
 

@@ -19,6 +19,8 @@ mod transport;
 
 #[cfg(test)]
 mod switch_tests;
+#[cfg(test)]
+mod wire_tmp; // throw-away (A removes it)
 
 pub use anthropic::Anthropic;
 pub use builder::AdapterBuilder;

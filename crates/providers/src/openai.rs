@@ -8,6 +8,7 @@ mod stream;
 use pintle_llm::{Error, Request, Response};
 
 pub(crate) use self::error::failure_of;
+pub(crate) use self::request::{file_data, image_url, schema_name};
 use self::stream::ResponsesDecoder;
 use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
@@ -89,3 +90,5 @@ impl Dialect for Responses {
 
 #[cfg(test)]
 mod tests;
+#[cfg(test)]
+impl Responses { pub(crate) fn for_wire() -> Self { Self { api_key: Secret::new("k") } } }

@@ -1,7 +1,7 @@
 //! The prefix of a request: what a provider could have cached of it, measured and not claimed.
 //!
-//! The parts of the body are compared as they were sent, byte for byte, in the order in which providers read them:
-//! tools, system, messages. A member that moved, or a number that is written differently, counts as a change.
+//! The parts of the body are compared as they were sent, in the order in which providers read them: tools, system,
+//! messages. A member that moved, or a number that is written differently, counts as a change.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -145,6 +145,7 @@ impl Prefix {
 /// The answer says whether the value has one, itself or within.
 fn write_without_markers(value: &RawValue, out: &mut String) -> bool {
     let mut marked = false;
+    let mut separator = "";
     if let Some(members) = members(value) {
         out.push('{');
         for (name, member) in members {
@@ -152,16 +153,18 @@ fn write_without_markers(value: &RawValue, out: &mut String) -> bool {
                 marked = true;
                 continue;
             }
+            out.push_str(separator);
             out.push_str(&format!("{name:?}:"));
             marked |= write_without_markers(member, out);
-            out.push(',');
+            separator = ",";
         }
         out.push('}');
     } else if value.get().starts_with('[') {
         out.push('[');
         for element in elements(value) {
+            out.push_str(separator);
             marked |= write_without_markers(element, out);
-            out.push(',');
+            separator = ",";
         }
         out.push(']');
     } else {

@@ -3,8 +3,13 @@
 //! [`prepare`] looks up, validates and gates; [`execute`] runs and truncates. Whoever drives the loop stands
 //! between them, so that one call can run while another waits for approval.
 
+use std::any::Any;
+use std::future::{Future, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 
 use async_trait::async_trait;
 use pintle_env::{ExecutionEnvironment, Output};
@@ -95,9 +100,25 @@ pub async fn prepare(registry: &ToolRegistry, gates: &[Arc<dyn Gate>], env: &dyn
 }
 
 /// Runs a prepared call and cuts its output for the model. Dropping the future stops the call.
+///
+/// Whatever the tool does, there is a result: a failure is told as `Tool error (NAME): …`, and a panic of the tool is
+/// a failure of the call. Needs a tokio runtime, because a spooled output is read on a thread that may block.
 pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationLimits) -> Execution {
-    let outcome = call.tool.tool().call_json(call.arguments.clone(), cx).await;
-    Execution::of(call, outcome, limits)
+    let outcome = caught(call.tool.tool().call_json(call.arguments.clone(), cx)).await;
+    let (output, error) = match outcome {
+        Ok(output) => {
+            let error = output.is_error.then_some(ToolErrorKind::Failed);
+            (output, error)
+        }
+        Err(error) => {
+            let text = format!("Tool error ({}): {}", call.name(), error.for_model());
+            (ToolOutput::new(text.as_str()).with_error(true), Some(error.kind()))
+        }
+    };
+    let shown = cut(&output.text, call, limits).await;
+    let mut result = ToolResult::new(call.call_id.clone(), shown, output.is_error);
+    result.images = output.images;
+    Execution { result, output: output.text, error, changes: output.changes }
 }
 
 /// A call that has run.
@@ -112,25 +133,6 @@ pub struct Execution {
     pub error: Option<ToolErrorKind>,
     /// The files that changed.
     pub changes: Vec<FileChange>,
-}
-
-impl Execution {
-    fn of(call: &PreparedCall, outcome: Result<ToolOutput, ToolError>, limits: &TruncationLimits) -> Self {
-        let (output, error) = match outcome {
-            Ok(output) => {
-                let error = output.is_error.then_some(ToolErrorKind::Failed);
-                (output, error)
-            }
-            Err(error) => {
-                let text = format!("Tool error ({}): {}", call.name(), error.for_model());
-                (ToolOutput::new(text).with_error(true), Some(error.kind()))
-            }
-        };
-        let shown = truncate::truncate(&output.text, call.tool.name(), call.tool.kind(), limits);
-        let mut result = ToolResult::new(call.call_id.clone(), shown, output.is_error);
-        result.images = output.images;
-        Self { result, output: output.text, error, changes: output.changes }
-    }
 }
 
 impl PreparedCall {
@@ -183,6 +185,38 @@ impl PreparedCall {
     }
 }
 
+/// Lets a tool's panic end its own call and nothing else.
+async fn caught(call: impl Future<Output = Result<ToolOutput, ToolError>>) -> Result<ToolOutput, ToolError> {
+    let mut call = pin!(call);
+    // Nothing of a call is looked at after its panic, so nothing half done can be seen.
+    poll_fn(|context| match catch_unwind(AssertUnwindSafe(|| call.as_mut().poll(context))) {
+        Ok(poll) => poll,
+        Err(payload) => Poll::Ready(Err(panicked(payload.as_ref()))),
+    })
+    .await
+}
+
+fn panicked(payload: &(dyn Any + Send)) -> ToolError {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    tracing::error!(message = text, "a tool panicked");
+    ToolError::new(ToolErrorKind::Failed, format!("the tool itself is broken: it panicked ({text})"))
+}
+
+/// What the model sees of an output. A spooled one is read from disk, which must not hold up other tasks.
+async fn cut(output: &Output, call: &PreparedCall, limits: &TruncationLimits) -> String {
+    let tool = Arc::clone(&call.tool);
+    if !output.is_spooled() {
+        return truncate::truncate(output, tool.name(), tool.kind(), limits);
+    }
+    let (output, limits) = (output.clone(), limits.clone());
+    let cut = move || truncate::truncate(&output, tool.name(), tool.kind(), &limits);
+    match tokio::task::spawn_blocking(cut).await {
+        Ok(text) => text,
+        Err(error) => format!("[ERROR: The output cannot be read back: {error}]"),
+    }
+}
+
 /// The arguments as an object: free text goes into the only required field.
 fn arguments_of(tool: &RegisteredTool, call: &ToolCall) -> Result<Value, ToolError> {
     match (&call.arguments, call.kind) {
@@ -224,11 +258,14 @@ fn invalid(name: &str, reasons: &str) -> ToolError {
 
 fn unknown_tool(registry: &ToolRegistry, name: &str) -> ToolError {
     let nearest = registry.nearest(name);
-    let hint = if nearest.is_empty() {
-        let all: Vec<&str> = registry.names().collect();
-        format!("Available tools: {}.", all.join(", "))
-    } else {
-        format!("Did you mean {}?", nearest.join(", "))
+    let all: Vec<&str> = registry.names().collect();
+    let hint = match (nearest.as_slice(), all.as_slice()) {
+        (_, []) => "There are no tools.".to_owned(),
+        ([], all) => format!("Available tools: {}.", all.join(", ")),
+        (nearest, _) => format!("Did you mean {}?", nearest.join(", ")),
     };
     ToolError::new(ToolErrorKind::UnknownTool, format!("Unknown tool: {name}. {hint}"))
 }
+
+#[cfg(test)]
+mod tests;

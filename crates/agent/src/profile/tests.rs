@@ -88,7 +88,11 @@ fn every_prompt_lists_its_tools_after_the_environment() {
         assert_eq!(kinds, [LayerKind::BaseInstructions, LayerKind::Environment, LayerKind::Tools]);
         let names = profile.tools().into_iter().map(|tool| format!("- `{}`: ", tool.name));
         let listed = layers[2].text.lines().filter(|line| line.starts_with("- `"));
-        assert!(names.eq(listed.map(|line| line[..line.find(": ").unwrap() + 2].to_owned())), "{}", profile.id);
+        assert!(
+            names.eq(listed.map(|line| line[..line.find(": ").unwrap() + 2].to_owned())),
+            "{}",
+            profile.id
+        );
     }
 }
 
@@ -128,8 +132,7 @@ fn another_model_brings_its_own_facts() {
 
     let entry = r#"[{"id": "local", "provider": "openai-compatible", "display_name": "Local", "context_window": 8192,
         "supports_tools": true, "supports_vision": false, "supports_reasoning": true, "max_output": 4096}]"#;
-    let local =
-        ProviderProfile::openai_compatible("local").with_catalog(&Catalog::from_json(entry).unwrap());
+    let local = ProviderProfile::openai_compatible("local").with_catalog(&Catalog::from_json(entry).unwrap());
     assert_eq!((local.context_window_size, local.max_output_tokens), (8192, Some(4096)));
     assert!(local.supports_reasoning);
 }
@@ -174,7 +177,7 @@ impl DynTool for OwnShell {
 /// Calls a tool of the profile in `directory`.
 async fn call(profile: &ProviderProfile, directory: &Path, name: &str, arguments: Value) -> String {
     let env: Arc<dyn ExecutionEnvironment> = Arc::new(LocalEnvironment::builder(directory).build().unwrap());
-    let call = ToolCall::new("c1", name, arguments);
+    let call = ToolCall::new("c1", name, arguments.as_object().unwrap().clone());
     match prepare(&profile.tool_registry, &[], env.as_ref(), &call).await {
         Preparation::Ready(call) => {
             let cx = ToolContext::new(env, "c1");
@@ -188,7 +191,8 @@ async fn call(profile: &ProviderProfile, directory: &Path, name: &str, arguments
 
 #[tokio::test]
 async fn a_custom_tool_takes_the_place_of_its_name() {
-    let before: Vec<String> = ProviderProfile::openai("m").tools().into_iter().map(|tool| tool.name).collect();
+    let before: Vec<String> =
+        ProviderProfile::openai("m").tools().into_iter().map(|tool| tool.name).collect();
     let profile = ProviderProfile::openai("m").with_tool(OwnShell).unwrap();
     let after: Vec<String> = profile.tools().into_iter().map(|tool| tool.name).collect();
     assert_eq!(before, after, "same names, same order");

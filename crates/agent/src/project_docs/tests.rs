@@ -55,10 +55,7 @@ async fn each_profile_reads_its_own_files_root_first() {
     ])
     .await;
     for (profile, expected) in [
-        (
-            ProviderProfile::openai("m"),
-            ["root agents", "root codex", "src agents", "deep agents"].as_slice(),
-        ),
+        (ProviderProfile::openai("m"), ["root agents", "root codex", "src agents", "deep agents"].as_slice()),
         (
             ProviderProfile::anthropic("m"),
             &["root agents", "root claude", "src agents", "deep agents", "deep claude"],

@@ -73,8 +73,7 @@ impl EnvironmentContext {
     /// Dropping the future ends the command.
     pub async fn gather(env: &dyn ExecutionEnvironment, date: String) -> Self {
         let directory = env.working_directory();
-        let place =
-            Self::new(directory.to_string_lossy(), env.platform(), env.os_version(), date);
+        let place = Self::new(directory.to_string_lossy(), env.platform(), env.os_version(), date);
         match git::snapshot(env).await {
             Some(git) => place.with_git(git),
             None => place,
@@ -100,13 +99,7 @@ impl GitContext {
     /// A work tree of which nothing is known but its root.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self {
-            branch: None,
-            modified: None,
-            untracked: None,
-            recent_commits: Vec::new(),
-            root: root.into(),
-        }
+        Self { branch: None, modified: None, untracked: None, recent_commits: Vec::new(), root: root.into() }
     }
 
     /// With the name of the branch.

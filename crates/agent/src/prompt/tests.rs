@@ -35,7 +35,10 @@ fn fixture() -> (ProviderProfile, EnvironmentContext, ProjectDocs) {
     let profile = ProviderProfile::new("house", "m-1")
         .with_catalog(&catalog)
         .with_base_instructions("You are a coding agent.\n")
-        .with_tool(Named("look", "Looks at a file.\nAs often\nas you like.\n\nMore that only the definition says."))
+        .with_tool(Named(
+            "look",
+            "Looks at a file.\nAs often\nas you like.\n\nMore that only the definition says.",
+        ))
         .and_then(|profile| profile.with_tool(Named("run", "Runs a command.")))
         .unwrap();
     let git = GitContext::new("/p")

@@ -1,7 +1,7 @@
 //! The calls of one answer: which may run when, and what each of them gave.
 
 use pintle_env::Output;
-use pintle_llm::{ToolCall, ToolResult};
+use pintle_llm::{Error, ErrorKind, Retry, ToolCall, ToolResult};
 use pintle_tools::{Effect, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 
@@ -219,6 +219,9 @@ impl Machine {
         let Stage::Running { since, .. } = &state.stage else { return };
         let since = since.unwrap_or(now);
         let mut result = finished.result;
+        if finished.error == Some(ToolErrorKind::EnvironmentLost) {
+            self.environment_lost = true;
+        }
         // The result answers this call, whatever the tool made of the id.
         result.tool_call_id.clone_from(&state.call.id);
         state.stage = Stage::Done(result);
@@ -265,8 +268,12 @@ impl Machine {
         }
         let results = round.results();
         self.record(Turn::tool_results(results, self.now));
+        let lost = std::mem::take(&mut self.environment_lost);
         if self.ending.is_some() {
             self.conclude(out);
+        } else if lost {
+            let error = Error::new(ErrorKind::Network, "the place where tools run is lost").with_retry(Retry::Never);
+            self.fail(error.info().clone(), out);
         } else {
             self.next_round(out);
         }

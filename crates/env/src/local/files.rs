@@ -186,27 +186,31 @@ fn follow_links(path: &Path) -> Result<PathBuf, EnvError> {
 /// Creates the directories above `path` and returns the nearest.
 fn create_parent(path: &Path) -> Result<&Path, EnvError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    fs::create_dir_all(parent).map_err(|source| match source.kind() {
+    match fs::create_dir_all(parent) {
+        Ok(()) => Ok(parent),
         // What stands in the way of a directory is reported as existing.
-        io::ErrorKind::AlreadyExists => EnvError::NotADirectory { path: parent.to_path_buf() },
-        _ => EnvError::from_io("create", parent, source),
-    })?;
-    Ok(parent)
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            Err(EnvError::NotADirectory { path: parent.to_path_buf() })
+        }
+        Err(source) => Err(EnvError::from_io("create", parent, source)),
+    }
 }
 
 fn keep_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<()> {
     let new = file.metadata()?;
+    let mut mode = old.mode() & 0o7777;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
         let (uid, gid) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
         // Only the superuser can give a file away; the group alone may still be possible.
-        if fchown(file, Some(uid), Some(gid)).is_err()
-            && let Err(error) = fchown(file, None, Some(gid))
-        {
-            tracing::debug!(%error, "the owner of a written file changes");
+        if let Err(error) = fchown(file, Some(uid), Some(gid)) {
+            let group = fchown(file, None, Some(gid));
+            tracing::debug!(%error, ?group, "the owner of a written file changes");
+            // A program must not begin to run as somebody else than before.
+            mode &= 0o1777;
         }
     }
     // After the owner, since a change of owner takes bits away.
-    file.set_permissions(Permissions::from_mode(old.mode() & 0o7777))
+    file.set_permissions(Permissions::from_mode(mode))
 }
 
 /// Makes a rename durable.

@@ -14,17 +14,20 @@ pub(super) struct Envelope {
     pub(super) end: usize,
 }
 
+/// A line and its number.
+type Numbered<'t> = (usize, &'t str);
+
 /// What the scan has seen so far.
 #[derive(Default)]
 struct Scan<'t> {
     /// The first and the last line before the patch that are not blank.
-    before: Option<((usize, &'t str), (usize, &'t str))>,
+    before: Option<(Numbered<'t>, Numbered<'t>)>,
     begin: Option<usize>,
     /// The last line of the body that is not blank.
-    last: Option<(usize, &'t str)>,
+    last: Option<Numbered<'t>>,
     end: Option<usize>,
     /// The first two lines after it that are not blank.
-    after: Vec<(usize, &'t str)>,
+    after: Vec<Numbered<'t>>,
     lines: usize,
 }
 
@@ -117,8 +120,8 @@ impl<'t> Scan<'t> {
 
 /// Judges the text before the patch; gives the delimiter of the here-document that it opens.
 fn before<'t>(
-    first: (usize, &'t str),
-    last: (usize, &'t str),
+    first: Numbered<'t>,
+    last: Numbered<'t>,
     tolerated: &mut Tolerated,
 ) -> Result<Option<&'t str>, ParseError> {
     for (number, line) in [first, last] {

@@ -106,6 +106,10 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
             &[K::Heredoc],
         ),
         (
+            "I fix it:\n\napply_patch <<EOF\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\nEOF\nDone.",
+            &[K::TextBeforeBegin, K::Heredoc, K::TextAfterEnd],
+        ),
+        (
             "apply_patch <<\"PATCH\"\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\nPATCH",
             &[K::Heredoc],
         ),

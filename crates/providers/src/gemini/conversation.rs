@@ -313,3 +313,24 @@ fn wire_name(name: &str) -> String {
 fn misplaced(part: &ContentPart, place: &str) -> Error {
     refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_encoded_once_for_a_model() {
+        let request = Request::new("gemini-x", [Message::user("hello")]);
+        Conversation::new(&request).unwrap();
+        let kept = |model: &str| {
+            let mut fresh = false;
+            request.messages[0].encoding::<Encoded>(NAME, model, |message| {
+                fresh = true;
+                turn(message, model).map_err(|error| error.info().clone())
+            });
+            !fresh
+        };
+        assert!(kept("gemini-x"), "the second request finds the first one's encoding");
+        assert!(!kept("gemini-y"), "another model has other signatures");
+    }
+}

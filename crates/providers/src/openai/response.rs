@@ -23,7 +23,13 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
     let text = |name: &str| raw.get(name).and_then(Value::as_str);
     let mut response = Response::new(PROVIDER, text("model").unwrap_or(&request.model), message);
     response.id = text("id").unwrap_or_default().to_owned();
-    response.finish_reason = finish_reason(&raw, &response.message.content);
+    let stop = Stop {
+        status: text("status"),
+        details: raw.get("incomplete_details").unwrap_or(&Value::Null),
+        called: response.tool_calls().next().is_some(),
+        refused: response.message.content.iter().any(|part| part.kind() == "refusal"),
+    };
+    response.finish_reason = stop.finish_reason();
     response.usage = raw.get("usage").map(usage).unwrap_or_default();
     response.warnings = warnings(request);
     response.raw = Some(raw);
@@ -59,7 +65,8 @@ pub(super) fn opaque(item: &Value) -> ContentPart {
 /// A reasoning item with this readable text.
 pub(super) fn thinking(item: &Value, text: String) -> ThinkingData {
     let encrypted = item.get("encrypted_content").and_then(Value::as_str).map(str::to_owned);
-    ThinkingData::new(text).with_signature(encrypted).with_raw(item.clone())
+    let thinking = ThinkingData::new(text).with_signature(encrypted);
+    if item.is_object() { thinking.with_raw(item.clone()) } else { thinking }
 }
 
 /// The readable parts of a reasoning item: summaries, and the reasoning itself where a server shows it.
@@ -75,31 +82,38 @@ pub(super) fn call_id(item: &Value) -> &str {
     text("call_id").or_else(|| text("id")).unwrap_or_default()
 }
 
-/// Why the answer stopped. `response` is the response object, of which `status` and `incomplete_details` count.
-pub(super) fn finish_reason(response: &Value, content: &[ContentPart]) -> FinishReason {
-    let called = content.iter().any(|part| matches!(part, ContentPart::ToolCall(_)));
-    let refused = content.iter().any(|part| part.kind() == "refusal");
-    let status = response.get("status").and_then(Value::as_str);
-    let reason = match status {
-        Some("incomplete") => return incomplete(response),
-        Some("completed") | None if called => Finish::ToolCalls,
-        Some("completed") | None if refused => Finish::ContentFilter,
-        Some("completed") | None => Finish::Stop,
-        Some("failed") => Finish::Error,
-        Some(_) => Finish::Other,
-    };
-    FinishReason { reason, raw: status.map(str::to_owned) }
+/// What decides why an answer stopped.
+pub(super) struct Stop<'a> {
+    pub(super) status: Option<&'a str>,
+    /// The object `incomplete_details`, or null.
+    pub(super) details: &'a Value,
+    pub(super) called: bool,
+    pub(super) refused: bool,
 }
 
-fn incomplete(response: &Value) -> FinishReason {
-    let details = response.get("incomplete_details");
-    let raw = details.and_then(|details| details.get("reason")).and_then(Value::as_str).unwrap_or("incomplete");
-    let reason = match raw {
-        "max_output_tokens" => Finish::Length,
-        "content_filter" => Finish::ContentFilter,
-        _ => Finish::Other,
-    };
-    FinishReason::new(reason).with_raw(raw)
+impl Stop<'_> {
+    /// The reason in both vocabularies; the raw one is the status, or why the answer is incomplete.
+    pub(super) fn finish_reason(&self) -> FinishReason {
+        let reason = match self.status {
+            Some("incomplete") => return self.incomplete(),
+            Some("completed") | None if self.called => Finish::ToolCalls,
+            Some("completed") | None if self.refused => Finish::ContentFilter,
+            Some("completed") | None => Finish::Stop,
+            Some("failed") => Finish::Error,
+            Some(_) => Finish::Other,
+        };
+        FinishReason { reason, raw: self.status.map(str::to_owned) }
+    }
+
+    fn incomplete(&self) -> FinishReason {
+        let raw = self.details.get("reason").and_then(Value::as_str).unwrap_or("incomplete");
+        let reason = match raw {
+            "max_output_tokens" => Finish::Length,
+            "content_filter" => Finish::ContentFilter,
+            _ => Finish::Other,
+        };
+        FinishReason::new(reason).with_raw(raw)
+    }
 }
 
 /// Token counts from the `usage` object.

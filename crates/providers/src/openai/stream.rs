@@ -8,13 +8,13 @@ mod item;
 
 use std::borrow::Cow;
 
-use pintle_llm::{ContentPart, Error, ErrorKind, Response, Message, Role, StreamEvent, Warning};
+use pintle_llm::{Error, ErrorKind, Response, Message, Role, StreamEvent, Warning};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::item::Item;
-use super::response::{failed, finish_reason, usage};
+use super::response::{Stop, failed, usage};
 use super::{PROVIDER, failure_of};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
@@ -58,6 +58,11 @@ struct Snapshot<'a> {
     model: Option<String>,
     #[serde(borrow)]
     output: Option<Vec<&'a RawValue>>,
+    #[serde(default)]
+    status: Value,
+    #[serde(default)]
+    incomplete_details: Value,
+    usage: Option<Value>,
 }
 
 impl ResponsesDecoder {
@@ -65,12 +70,10 @@ impl ResponsesDecoder {
         Self { seed, warnings, started: false, finished: false, items: Vec::new() }
     }
 
-    fn start(&mut self, snapshot: Option<Snapshot<'_>>, out: &mut Vec<StreamEvent>) {
-        if std::mem::replace(&mut self.started, true) {
-            return;
+    fn start(&mut self, id: Option<String>, model: Option<String>, out: &mut Vec<StreamEvent>) {
+        if !std::mem::replace(&mut self.started, true) {
+            out.push(StreamEvent::StreamStart { id, model, warnings: std::mem::take(&mut self.warnings) });
         }
-        let (id, model) = snapshot.map_or((None, None), |snapshot| (snapshot.id, snapshot.model));
-        out.push(StreamEvent::StreamStart { id, model, warnings: std::mem::take(&mut self.warnings) });
     }
 
     /// The position of the item that an event belongs to: by index, else by id, else the last one.
@@ -102,10 +105,10 @@ impl ResponsesDecoder {
 
     fn close(&mut self, index: Option<u64>, raw: &Value, out: &mut Vec<StreamEvent>) {
         let id = raw.get("id").and_then(Value::as_str);
-        let position = match self.position(index, id) {
-            Some(position) => position,
-            None => self.open(index, raw, out),
-        };
+        let known = self.position(index, id);
+        // Without an index, an item that has ended already is another one.
+        let known = known.filter(|at| index.is_some() || self.items.get(*at).is_some_and(|item| !item.done));
+        let position = known.unwrap_or_else(|| self.open(index, raw, out));
         if let Some(item) = self.items.get_mut(position) {
             item.close(raw, out);
         }
@@ -114,11 +117,10 @@ impl ResponsesDecoder {
     /// Ends what is open and adds what only the final snapshot has.
     fn complete(&mut self, raw: &RawValue, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         let snapshot: Snapshot<'_> = parse(raw)?;
-        let output: Vec<&RawValue> = snapshot.output.clone().unwrap_or_default();
-        self.start(Some(snapshot), out);
+        self.start(snapshot.id, snapshot.model, out);
         // Where no event named an index, only an answer without any events is read from the snapshot.
         let indexed = self.items.iter().all(|item| item.index.is_some());
-        for (index, raw) in (0u64..).zip(&output) {
+        for (index, raw) in (0u64..).zip(snapshot.output.into_iter().flatten()) {
             let known = self.items.iter().find(|item| item.index == Some(index));
             if known.map_or(indexed, |item| !item.done) {
                 self.close(Some(index), &parse(raw)?, out);
@@ -127,23 +129,16 @@ impl ResponsesDecoder {
         for item in &mut self.items {
             item.close(&Value::Null, out);
         }
-        // Only what tells why it stopped: the rest of the snapshot is a copy of the answer.
-        #[derive(Deserialize)]
-        struct Outcome {
-            status: Option<Value>,
-            incomplete_details: Option<Value>,
-            usage: Option<Value>,
-        }
-        let outcome: Outcome = parse(raw)?;
-        let content: Vec<ContentPart> = self.items.iter().filter_map(Item::marker).collect();
-        let ended = serde_json::json!({
-            "status": outcome.status.unwrap_or_default(),
-            "incomplete_details": outcome.incomplete_details.unwrap_or_default(),
-        });
+        let stop = Stop {
+            status: snapshot.status.as_str(),
+            details: &snapshot.incomplete_details,
+            called: self.items.iter().any(Item::is_call),
+            refused: self.items.iter().any(Item::is_refusal),
+        };
         self.finished = true;
         out.push(StreamEvent::Finish {
-            finish_reason: finish_reason(&ended, &content),
-            usage: outcome.usage.as_ref().map(usage).unwrap_or_default(),
+            finish_reason: stop.finish_reason(),
+            usage: snapshot.usage.as_ref().map(usage).unwrap_or_default(),
             response: Box::new(Response::new(PROVIDER, "", Message::new(Role::Assistant, Vec::new()))),
         });
         Ok(())
@@ -153,35 +148,37 @@ impl ResponsesDecoder {
         let unread = || malformed(PROVIDER, &format!("a field of {}", event.kind), data.as_bytes());
         match event.kind.as_ref() {
             "response.created" | "response.in_progress" | "response.queued" => {
-                self.start(event.response.map(parse).transpose()?, out);
+                let snapshot: Option<Snapshot<'_>> = event.response.map(parse).transpose()?;
+                let (id, model) = snapshot.map_or((None, None), |snapshot| (snapshot.id, snapshot.model));
+                self.start(id, model, out);
             }
             "response.output_item.added" => {
                 let raw: Value = parse(event.item.ok_or_else(unread)?)?;
-                self.start(None, out);
+                self.start(None, None, out);
                 self.open(event.output_index, &raw, out);
             }
             "response.output_item.done" => {
                 let raw: Value = parse(event.item.ok_or_else(unread)?)?;
-                self.start(None, out);
+                self.start(None, None, out);
                 self.close(event.output_index, &raw, out);
             }
             "response.output_text.delta" => {
                 let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
-                self.start(None, out);
+                self.start(None, None, out);
                 if let Some(item) = self.item_of(event, "message", out) {
                     item.text_delta(event.content_index.unwrap_or_default(), &delta, out);
                 }
             }
             "response.output_text.done" => {
                 let whole: Cow<'_, str> = text(event.text.ok_or_else(unread)?)?;
-                self.start(None, out);
+                self.start(None, None, out);
                 if let Some(item) = self.item_of(event, "message", out) {
                     item.text_done(event.content_index.unwrap_or_default(), &whole, out);
                 }
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
-                self.start(None, out);
+                self.start(None, None, out);
                 let part = (event.summary_index, event.content_index);
                 if let Some(item) = self.item_of(event, "reasoning", out) {
                     item.reasoning_delta(part, &delta, out);
@@ -190,7 +187,7 @@ impl ResponsesDecoder {
             "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
                 let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
                 let custom = event.kind.starts_with("response.custom");
-                self.start(None, out);
+                self.start(None, None, out);
                 let kind = if custom { "custom_tool_call" } else { "function_call" };
                 if let Some(item) = self.item_of(event, kind, out) {
                     item.call_delta(&delta, out);

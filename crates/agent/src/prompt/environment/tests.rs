@@ -1,6 +1,7 @@
 use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 
-use pintle_env::{ExecRequest, LocalEnvironment};
+use pintle_env::{ExecRequest, LocalEnvironment, LocalEnvironmentBuilder};
 use tempfile::TempDir;
 
 use super::*;
@@ -8,8 +9,8 @@ use super::*;
 const DATE: &str = "2026-11-21";
 
 /// An environment in `directory` whose git knows no other configuration than ours.
-fn environment(directory: &Path) -> LocalEnvironment {
-    let person = [
+fn builder(directory: &Path) -> LocalEnvironmentBuilder {
+    let variables = [
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
         ("GIT_CONFIG_NOSYSTEM", "1"),
         ("GIT_AUTHOR_NAME", "A"),
@@ -17,12 +18,12 @@ fn environment(directory: &Path) -> LocalEnvironment {
         ("GIT_COMMITTER_NAME", "A"),
         ("GIT_COMMITTER_EMAIL", "a@example.invalid"),
     ];
-    let mut builder = LocalEnvironment::builder(directory).host_env(std::env::vars_os());
-    for (name, value) in person {
-        builder = builder.variable(name, value);
-    }
-    // A repository above the temporary directory is none of ours.
-    builder.variable("GIT_CEILING_DIRECTORIES", directory.parent().unwrap()).build().unwrap()
+    let builder = LocalEnvironment::builder(directory).host_env(std::env::vars_os());
+    variables.into_iter().fold(builder, |builder, (name, value)| builder.variable(name, value))
+}
+
+fn environment(directory: &Path) -> LocalEnvironment {
+    builder(directory).build().unwrap()
 }
 
 async fn run(env: &LocalEnvironment, line: &str) {
@@ -113,9 +114,12 @@ async fn asking_runs_nothing_of_the_repository_and_leaves_it_as_it_was() {
 async fn a_place_without_git_is_no_repository() {
     let (directory, _env) = repository(&[]).await;
     let nothing = tempfile::tempdir().unwrap();
-    let git_less = LocalEnvironment::builder(directory.path()).variable("PATH", OsStr::new("/nonexistent"));
-    let missing = environment(&nothing.path().join("missing"));
-    for env in [environment(nothing.path()), git_less.build().unwrap(), missing] {
+    // A repository above the temporary directory is none of ours.
+    let outside =
+        builder(nothing.path()).variable("GIT_CEILING_DIRECTORIES", nothing.path().parent().unwrap());
+    let without_git = LocalEnvironment::builder(directory.path()).variable("PATH", "/nonexistent");
+    let missing = builder(&nothing.path().join("missing"));
+    for env in [outside, without_git, missing].map(|builder| builder.build().unwrap()) {
         let context = EnvironmentContext::gather(&env, DATE.into()).await;
         assert_eq!((context.is_git_repository, context.git.as_ref()), (false, None), "{env:?}");
         assert_eq!(context.date, DATE);
@@ -129,7 +133,6 @@ fn a_context_survives_a_recording_whatever_the_root_is_called() {
     let recorded = serde_json::to_string(&context).unwrap();
     assert_eq!(serde_json::from_str::<EnvironmentContext>(&recorded).unwrap(), context);
 
-    use std::os::unix::ffi::OsStrExt;
     let odd = Path::new(OsStr::from_bytes(b"/caf\xe9"));
     let context = EnvironmentContext::new("/p", "linux", "Linux 6", DATE).with_git(GitContext::new(odd));
     assert!(serde_json::to_string(&context).unwrap().contains("/caf\u{fffd}"));

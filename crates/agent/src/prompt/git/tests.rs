@@ -55,7 +55,10 @@ fn names_and_subjects_of_strangers_are_harmless() {
 #[test]
 fn a_long_status_is_counted_to_its_end() {
     let stdout = format!("/p\n\n\0# branch.head main\n{}", "? some/new/file\n".repeat(20_000));
-    assert_eq!(read_in("/p", &answer(stdout)), Some(GitContext::new("/p").with_branch("main").with_status(0, 20_000)));
+    assert_eq!(
+        read_in("/p", &answer(stdout)),
+        Some(GitContext::new("/p").with_branch("main").with_status(0, 20_000))
+    );
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! One output item as it forms.
 
-use pintle_llm::{ContentPart, OpaqueData, PartialToolCall, StreamEvent, ToolCall};
+use pintle_llm::{ContentPart, PartialToolCall, StreamEvent, ToolCall};
 use serde_json::Value;
 
 use crate::openai::response::{call_id, content_part, opaque, reasoning_text, thinking};
@@ -130,15 +130,12 @@ impl Item {
         }
     }
 
-    /// A part of the kind that decides why the answer stopped.
-    pub(super) fn marker(&self) -> Option<ContentPart> {
-        match &self.state {
-            State::Call(_) => Some(ToolCall::from_raw("", "", "").into()),
-            State::Message { refused: true, .. } => {
-                Some(ContentPart::Opaque(OpaqueData { kind: "refusal".to_owned(), data: Value::Null }))
-            }
-            State::Message { .. } | State::Reasoning { .. } | State::Other => None,
-        }
+    pub(super) fn is_call(&self) -> bool {
+        matches!(self.state, State::Call(_))
+    }
+
+    pub(super) fn is_refusal(&self) -> bool {
+        matches!(self.state, State::Message { refused: true, .. })
     }
 
     fn close_message(&mut self, raw: &Value, out: &mut Vec<StreamEvent>) {

@@ -1,6 +1,5 @@
 //! Replacing text in the bytes of a file.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use pintle_patch::{
@@ -27,7 +26,7 @@ pub(super) struct Replaced {
 /// Replaces exactly, or else the only place that fits loosely.
 pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
     let text = Text::new(file);
-    let old = text.fold(edit.old);
+    let old = fold(edit.old);
     let places = occurrences(&text.folded, &old);
     match places.as_slice() {
         [] => loosely(path, file, edit),
@@ -50,7 +49,7 @@ pub(super) fn list_lines(lines: &[usize]) -> String {
 /// A file whose line ends do not matter: its bytes with every CRLF as an LF, and the way back.
 struct Text<'a> {
     file: &'a [u8],
-    folded: Cow<'a, [u8]>,
+    folded: Vec<u8>,
     /// Where in `folded` the line feeds of CRLFs are, in order.
     crlf: Vec<usize>,
 }
@@ -67,14 +66,7 @@ impl<'a> Text<'a> {
                 folded.push(byte);
             }
         }
-        Self { file, folded: Cow::Owned(folded), crlf }
-    }
-
-    /// An argument in the form in which the file is searched.
-    ///
-    /// If the file has no CRLF, one in the argument can only be a mistake about its line ends.
-    fn fold(&self, argument: &str) -> String {
-        argument.replace("\r\n", "\n")
+        Self { file, folded, crlf }
     }
 
     /// The offset in the file of one in `folded`.
@@ -94,7 +86,7 @@ impl<'a> Text<'a> {
                 last.is_some_and(|feed| self.crlf.binary_search(&feed).is_ok())
             }
         };
-        let folded = self.fold(argument);
+        let folded = fold(argument);
         if crlf { folded.replace('\n', "\r\n") } else { folded }
     }
 
@@ -125,6 +117,11 @@ impl<'a> Text<'a> {
     }
 }
 
+/// An argument in the form in which a file is searched: how it writes line ends says nothing about the file's.
+fn fold(argument: &str) -> String {
+    argument.replace("\r\n", "\n")
+}
+
 /// Where `needle` begins, in order and without overlap.
 ///
 /// A text can only be found in a stretch of whole characters, so the bytes between such stretches are skipped.
@@ -140,9 +137,8 @@ fn occurrences(haystack: &[u8], needle: &str) -> Vec<usize> {
 
 /// Finds the old text as whole lines, by the rules of `apply_patch`: the loose match must be the only one.
 fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
-    let hunk = Hunk::new(hunk_lines(edit));
-    let line = hunk.lines.iter().take_while(|line| matches!(line, HunkLine::Context(_))).count();
-    let patch = Patch::new(vec![Operation::Update(UpdateFile::new(path, vec![hunk]))]);
+    let update = UpdateFile::new(path, vec![Hunk::new(hunk_lines(edit))]);
+    let patch = Patch::new(vec![Operation::Update(update)]);
     let files = BTreeMap::from([(path.to_owned(), file.to_vec())]);
     let plan = plan(&patch, &files, &ApplyOptions::default()).map_err(|error| not_found(path, error))?;
     if edit.expected.is_some_and(|expected| expected != 1) {
@@ -157,7 +153,7 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
     let mut notes = Vec::new();
     for diagnostic in &plan.diagnostics {
         if let DiagnosticKind::LooseMatch { level, file_line } = &diagnostic.kind {
-            lines = vec![file_line + line];
+            lines = vec![*file_line];
             notes.push(format!("old_string matched only {level}; check that the result is as you want it"));
         } else {
             notes.push(diagnostic.kind.to_string());
@@ -168,7 +164,7 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
 
 /// Both texts as the lines of a hunk. What they share at both ends is context, so that the file's own lines stay.
 fn hunk_lines(edit: &Edit<'_>) -> Vec<HunkLine> {
-    let (old, new) = (edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n"));
+    let (old, new) = (fold(edit.old), fold(edit.new));
     let (old, new) = (lines_of(&old), lines_of(&new));
     let shared = old.iter().zip(&new).take_while(|(old, new)| old == new).count();
     let (head, old) = old.split_at(shared);
@@ -201,8 +197,10 @@ fn first_difference(old: &[u8], new: &[u8]) -> usize {
 
 fn wrong_count(path: &str, lines: &[usize], edit: &Edit<'_>) -> ToolError {
     let (count, listed) = (lines.len(), list_lines(lines));
-    let at = if count == 1 { "line" } else { "lines" };
-    let found = format!("old_string occurs {count} times in {path}, at {at} {listed}");
+    let found = match count {
+        1 => format!("old_string occurs once in {path}, at line {listed}"),
+        _ => format!("old_string occurs {count} times in {path}, at lines {listed}"),
+    };
     conflict(match edit.expected {
         Some(expected) => format!("{found}; expected_replacements is {expected}"),
         None => format!("{found}. Add neighbouring lines to make it unique, or set replace_all to replace every one"),

@@ -1,0 +1,581 @@
+use pintle_llm::{
+    ContentPart, Error, ErrorKind, Finish, FinishReason, HistoryItem, ImageData, Message, OpaqueData, Origin,
+    ReasoningEffort, Request, Response, ResponseFormat, Role, StreamAccumulator, StreamEvent, ThinkingData,
+    ToolCall, ToolChoice, ToolDefinition, ToolResult, Usage,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::dialect::{Decoder as _, SseEvent};
+
+const MODEL: &str = "claude-sonnet-4-5";
+
+fn messages_dialect() -> Messages {
+    Messages { api_key: Secret::new("sk-test") }
+}
+
+fn encode(request: &Request) -> Result<HttpRequest, Error> {
+    messages_dialect().encode(request, false)
+}
+
+fn body(request: &Request) -> Value {
+    serde_json::from_slice(&encode(request).unwrap().body).unwrap()
+}
+
+fn header(request: &Request, name: &str) -> Option<String> {
+    let headers = encode(request).unwrap().headers;
+    headers.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+fn own(message: Message) -> Message {
+    message.with_origin(Origin::new("anthropic", MODEL))
+}
+
+fn thinking(signature: &str) -> ContentPart {
+    ThinkingData::new("I look first.").with_signature(Some(signature.into())).into()
+}
+
+fn call(id: &str, argument: &str) -> ContentPart {
+    let arguments = json!({"path": argument}).as_object().unwrap().clone();
+    ToolCall::new(id, "read_file", arguments).into()
+}
+
+fn tool() -> ToolDefinition {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
+}
+
+/// One of everything that a session sends.
+fn conversation() -> Vec<Message> {
+    vec![
+        Message::system("Be brief."),
+        Message::developer("Use tools."),
+        Message::user("What is in these?").with_part(ImageData::url("https://example.com/a.png").into()),
+        own(Message::new(
+            Role::Assistant,
+            vec![thinking("sig-1"), ContentPart::text("I read both."), call("c1", "a.txt"), call("c2", "b.txt")],
+        )),
+        Message::tool_results(vec![
+            ToolResult::new("c1", "alpha", false).with_image(ImageData::data(vec![1, 2, 3], "image/jpeg")),
+            ToolResult::new("c2", "no such file", true),
+        ]),
+        Message::user("Never mind b."),
+    ]
+}
+
+fn request() -> Request {
+    Request::new(MODEL, conversation()).with_tools(vec![tool()])
+}
+
+#[test]
+fn a_whole_conversation_on_the_wire() {
+    let mut request = request().with_reasoning_effort(ReasoningEffort::Low).with_max_tokens(9_000);
+    request.stop_sequences = vec!["END".into()];
+    request.metadata.insert("user_id".into(), "u1".into());
+    request.metadata.insert("job".into(), "not for this provider".into());
+    let sent = messages_dialect().encode(&request, true).unwrap();
+    assert_eq!(sent.path, "/v1/messages");
+    assert_eq!(
+        sent.headers,
+        [
+            ("x-api-key", "sk-test".to_owned()),
+            ("anthropic-version", "2023-06-01".to_owned()),
+            ("anthropic-beta", "prompt-caching-2024-07-31".to_owned()),
+        ]
+    );
+    insta::assert_snapshot!(pretty(&serde_json::from_slice(&sent.body).unwrap()), @"");
+}
+
+#[test]
+fn caching_can_be_turned_off_and_betas_are_joined() {
+    let with = |options: Value| request().with_provider_options("anthropic", options);
+    let off = with(json!({"auto_cache": false}));
+    assert!(!String::from_utf8(encode(&off).unwrap().body).unwrap().contains("cache_control"));
+    assert_eq!(header(&off, "anthropic-beta"), None);
+    let betas = with(json!({"beta_headers": ["interleaved-thinking-2025-05-14", "b"]}));
+    assert_eq!(
+        header(&betas, "anthropic-beta").unwrap(),
+        "interleaved-thinking-2025-05-14,b,prompt-caching-2024-07-31"
+    );
+    let by_hand = with(json!({"auto_cache": false, "cache_control": {"type": "ephemeral"}}));
+    assert_eq!(header(&by_hand, "anthropic-beta").unwrap(), "prompt-caching-2024-07-31");
+    for (options, named) in [
+        (json!({"auto_cache": "no"}), "provider_options.anthropic.auto_cache"),
+        (json!({"beta_headers": "b"}), "provider_options.anthropic.beta_headers"),
+        (json!({"beta_headers": [1]}), "provider_options.anthropic.beta_headers"),
+        (json!({"tools": {}}), "provider_options.anthropic.tools"),
+    ] {
+        let error = encode(&with(options)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        assert!(error.message().contains(named), "{error}");
+    }
+}
+
+#[test]
+fn options_join_the_body() {
+    let request = request().with_reasoning_effort(ReasoningEffort::High).with_provider_options(
+        "anthropic",
+        json!({
+            "thinking": {"type": "disabled"},
+            "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+            "top_k": 5,
+        }),
+    );
+    let body = body(&request);
+    assert_eq!((&body["thinking"], &body["top_k"]), (&json!({"type": "disabled"}), &json!(5)));
+    let names: Vec<&str> = body["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["read_file", "web_search"]);
+    assert!(body["tools"][0].get("cache_control").is_none() && body["tools"][1].get("cache_control").is_some());
+    assert_eq!(body["max_tokens"], 4_096, "the specification's default");
+}
+
+#[test]
+fn tool_choice_modes() {
+    let rows = [
+        (None, Value::Null),
+        (Some(ToolChoice::Auto), json!({"type": "auto"})),
+        (Some(ToolChoice::Required), json!({"type": "any"})),
+        (Some(ToolChoice::Named("read_file".into())), json!({"type": "tool", "name": "read_file"})),
+    ];
+    for (choice, expected) in rows {
+        let mut request = request();
+        request.tool_choice = choice;
+        assert_eq!(body(&request).get("tool_choice").cloned().unwrap_or_default(), expected);
+        assert_eq!(body(&request)["tools"].as_array().unwrap().len(), 1);
+    }
+    let none = body(&request().with_tool_choice(ToolChoice::None));
+    assert!(none.get("tools").is_none() && none.get("tool_choice").is_none());
+}
+
+#[test]
+fn a_response_format_becomes_an_instruction() {
+    let mut request = Request::new(MODEL, [Message::system("Be brief."), Message::user("x")]);
+    let schema = json!({"type": "object", "required": ["a"]});
+    request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema.clone(), strict: true });
+    let system = body(&request)["system"].as_array().unwrap().clone();
+    assert_eq!(system.len(), 2);
+    assert!(system[1]["text"].as_str().unwrap().ends_with(&schema.to_string()), "{system:?}");
+    request.response_format = Some(ResponseFormat::Text);
+    assert_eq!(body(&request)["system"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn roles_alternate_and_results_stand_first() {
+    let request = Request::new(
+        MODEL,
+        [
+            Message::user("a"),
+            Message::user("b"),
+            Message::assistant("c").with_part(call("1", "x")),
+            Message::assistant("").with_part(call("2", "y")),
+            Message::user("steer"),
+            Message::tool_result("2", "", false),
+            Message::tool_result("1", "", true),
+            Message::assistant("  \n"),
+            Message::user("d"),
+        ],
+    );
+    let kinds: Vec<(String, Vec<String>)> = body(&request)["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| {
+            let blocks = message["content"].as_array().unwrap();
+            let kinds = blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect();
+            (message["role"].as_str().unwrap().to_owned(), kinds)
+        })
+        .collect();
+    let row = |role: &str, kinds: &[&str]| (role.to_owned(), kinds.iter().map(|k| (*k).to_owned()).collect());
+    assert_eq!(
+        kinds,
+        [
+            row("user", &["text", "text"]),
+            row("assistant", &["text", "tool_use", "tool_use"]),
+            row("user", &["tool_result", "tool_result", "text", "text"]),
+        ]
+    );
+}
+
+#[test]
+fn what_the_api_refuses_for_certain_is_refused_before_sending() {
+    let rows = [
+        (vec![], "the conversation is empty"),
+        (vec![Message::system("only")], "the conversation is empty"),
+        (vec![Message::user("a"), Message::tool_result("c9", "x", false)], "`c9`"),
+        (
+            vec![
+                Message::user("a"),
+                Message::assistant("").with_part(call("c1", "x")),
+                Message::tool_result("c1", "x", false),
+                Message::assistant("done"),
+                Message::tool_result("c1", "x", false),
+            ],
+            "`c1`",
+        ),
+        (vec![Message::user("").with_part(call("c1", "x"))], "a user message cannot hold a part of kind TOOL_CALL"),
+        (vec![Message::system("").with_part(ImageData::url("u").into())], "IMAGE"),
+        (vec![Message::user("").with_part(ImageData::data(vec![0; 4_000_000], "image/png").into())], "too large"),
+        (vec![Message::user("").with_part(ImageData::data(vec![0], "image/bmp").into())], "image/bmp"),
+    ];
+    for (messages, words) in rows {
+        let error = encode(&Request::new(MODEL, messages)).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+        assert!(error.message().contains(words), "{error}");
+        assert_eq!(error.provider(), Some("anthropic"));
+    }
+}
+
+#[test]
+fn reasoning_goes_back_to_its_own_model_only() {
+    let answer = |origin: Option<Origin>| {
+        let mut message = Message::new(
+            Role::Assistant,
+            vec![
+                thinking("sig"),
+                ThinkingData::redacted("opaque").into(),
+                ThinkingData::new("unsigned").into(),
+                ContentPart::Opaque(OpaqueData {
+                    kind: "server_tool_use".into(),
+                    data: json!({"type": "server_tool_use", "id": "s1"}),
+                }),
+                ContentPart::text("ok"),
+                thinking("last"),
+            ],
+        );
+        message.origin = origin;
+        let request = Request::new(MODEL, [Message::user("a"), message, Message::user("b")]);
+        let blocks = body(&request)["messages"][1]["content"].as_array().unwrap().clone();
+        blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = ["thinking", "redacted_thinking", "server_tool_use", "text"];
+    assert_eq!(answer(Some(Origin::new("anthropic", MODEL))), all);
+    assert_eq!(answer(None), all, "made by hand");
+    assert_eq!(answer(Some(Origin::new("anthropic", "claude-opus-4-6"))), ["text"]);
+    assert_eq!(answer(Some(Origin::new("openai", MODEL))), ["text"]);
+}
+
+#[test]
+fn an_answer_of_thinking_alone_leaves_no_trace() {
+    let request = Request::new(
+        MODEL,
+        [Message::user("a"), own(Message::new(Role::Assistant, vec![thinking("s")])), Message::user("b")],
+    );
+    let messages = body(&request)["messages"].as_array().unwrap().clone();
+    assert_eq!(messages.len(), 1);
+    assert_eq!(messages[0]["content"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn thinking_stays_off_in_a_tool_turn_that_began_without_it() {
+    let step = |origin: &str| {
+        Message::new(Role::Assistant, vec![thinking("s"), call("c1", "a")]).with_origin(Origin::new(origin, MODEL))
+    };
+    let thinks = |tail: Vec<Message>| {
+        let messages = [vec![Message::user("go")], tail].concat();
+        let request = Request::new(MODEL, messages).with_reasoning_effort(ReasoningEffort::Low);
+        body(&request).get("thinking").is_some()
+    };
+    let result = || Message::tool_result("c1", "x", false);
+    assert!(thinks(vec![]));
+    assert!(thinks(vec![step("anthropic"), result()]));
+    assert!(!thinks(vec![step("openai"), result()]));
+    assert!(!thinks(vec![step("openai"), result(), Message::user("steer")]));
+    assert!(thinks(vec![step("openai"), result(), Message::assistant("done"), Message::user("next")]));
+}
+
+#[test]
+fn foreign_ids_names_and_arguments_become_legal() {
+    let messages = [
+        Message::user("a"),
+        Message::new(
+            Role::Assistant,
+            vec![
+                ToolCall::from_raw("functions.grep:0", "my tool!", r#"{"cut": "#).into(),
+                ToolCall::custom("", "", "free text").into(),
+            ],
+        ),
+        Message::tool_results(vec![
+            ToolResult::new("functions.grep:0", "x", false),
+            ToolResult::new("", "y", false),
+        ]),
+    ];
+    let messages = body(&Request::new(MODEL, messages))["messages"].clone();
+    for index in 0..2 {
+        let call = &messages[1]["content"][index];
+        let id = call["id"].as_str().unwrap();
+        assert!(id.starts_with("toolu_") && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{id}");
+        assert_eq!(messages[2]["content"][index]["tool_use_id"], id);
+    }
+    assert_eq!(messages[1]["content"][0]["name"], "my_tool_");
+    assert_eq!(messages[1]["content"][0]["input"], json!({"input": r#"{"cut": "#}));
+    assert_eq!(messages[1]["content"][1]["name"], "unnamed");
+    assert_eq!(messages[1]["content"][1]["input"], json!({"input": "free text"}));
+}
+
+/// The content blocks of a body as they stand in its bytes, without cache points.
+fn blocks(body: &[u8]) -> String {
+    String::from_utf8(body.to_vec()).unwrap().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
+}
+
+#[test]
+fn a_growing_conversation_only_appends() {
+    let mut items: Vec<HistoryItem> = conversation().into_iter().map(Into::into).collect();
+    let mut last: Option<String> = None;
+    for turn in 0..50 {
+        let id = format!("t{turn}");
+        let step = own(Message::new(Role::Assistant, vec![thinking(&id), call(&id, "a")]));
+        let image = ImageData::data(vec![turn, 1], "image/png");
+        items.push(step.into());
+        items.push(Message::tool_results(vec![ToolResult::new(id, "x", false).with_image(image)]).into());
+        if turn % 7 == 0 {
+            items.push(Message::user("steer").into());
+        }
+        let request = Request::new(MODEL, items.clone()).with_tools(vec![tool()]);
+        let body = encode(&request).unwrap().body;
+        assert_eq!(body, encode(&request).unwrap().body);
+        let body = blocks(&body);
+        if let Some(last) = &last {
+            assert!(body.starts_with(last.strip_suffix("]}]}").unwrap()), "turn {turn}");
+        }
+        last = Some(body);
+    }
+}
+
+fn run(events: &[Value]) -> Result<(Vec<StreamEvent>, Response), Error> {
+    let mut decoder = messages_dialect().decoder(&request(), 1);
+    let mut out = Vec::new();
+    for event in events {
+        decoder.feed(SseEvent { name: "", data: &event.to_string() }, &mut out)?;
+    }
+    decoder.end(&mut out)?;
+    let mut accumulator = StreamAccumulator::new("anthropic", MODEL);
+    out.iter().for_each(|event| accumulator.process(event));
+    Ok((out, accumulator.response()?))
+}
+
+fn start() -> Value {
+    json!({"type": "message_start", "message": {
+        "id": "msg_1", "model": "claude-x", "content": [],
+        "usage": {"input_tokens": 3, "cache_read_input_tokens": 0, "output_tokens": 1}}})
+}
+
+fn block(index: u64, block: &Value, deltas: &[Value]) -> Vec<Value> {
+    let start = json!({"type": "content_block_start", "index": index, "content_block": block});
+    let deltas = deltas.iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta}));
+    let stop = json!({"type": "content_block_stop", "index": index});
+    [start].into_iter().chain(deltas).chain([stop]).collect()
+}
+
+fn stop(reason: &str) -> Vec<Value> {
+    vec![
+        json!({"type": "message_delta", "delta": {"stop_reason": reason},
+            "usage": {"input_tokens": 40, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 2,
+                "output_tokens": 20}}),
+        json!({"type": "message_stop"}),
+    ]
+}
+
+/// A stream with every kind of block.
+fn stream() -> Vec<Value> {
+    let text = |text: &str| json!({"type": "text_delta", "text": text});
+    let json_piece = |piece: &str| json!({"type": "input_json_delta", "partial_json": piece});
+    [
+        vec![start()],
+        block(
+            0,
+            &json!({"type": "thinking", "thinking": "", "signature": ""}),
+            &[
+                json!({"type": "thinking_delta", "thinking": "Let me "}),
+                json!({"type": "thinking_delta", "thinking": "see."}),
+                json!({"type": "signature_delta", "signature": "sig"}),
+            ],
+        ),
+        vec![json!({"type": "ping"})],
+        block(1, &json!({"type": "redacted_thinking", "data": "opaque"}), &[]),
+        block(2, &json!({"type": "text", "text": ""}), &[text("Hel"), text("lo")]),
+        block(
+            3,
+            &json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}),
+            &[json_piece(r#"{"query":"#), json_piece(r#""x"}"#)],
+        ),
+        block(4, &json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []}), &[]),
+        block(
+            5,
+            &json!({"type": "tool_use", "id": "c1", "name": "read_file", "input": {}}),
+            &[json_piece(""), json_piece(r#"{"path""#), json_piece(r#": "a"}"#)],
+        ),
+        block(6, &json!({"type": "tool_use", "id": "c2", "name": "read_file", "input": {}}), &[]),
+        block(
+            7,
+            &json!({"type": "compaction", "content": null}),
+            &[json!({"type": "compaction_delta", "content": "sum"}), json!({"type": "compaction_delta", "content": "mary"})],
+        ),
+        stop("tool_use"),
+    ]
+    .concat()
+}
+
+#[test]
+fn a_stream_with_every_kind_of_block() {
+    let (events, response) = run(&stream()).unwrap();
+    let opaque = |data: Value| {
+        ContentPart::Opaque(OpaqueData { kind: data["type"].as_str().unwrap().into(), data: data.clone() })
+    };
+    assert_eq!(
+        response.message.content,
+        [
+            ThinkingData::new("Let me see.").with_signature(Some("sig".into())).into(),
+            ThinkingData::redacted("opaque").into(),
+            ContentPart::text("Hello"),
+            opaque(json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}})),
+            opaque(json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []})),
+            ToolCall::from_raw("c1", "read_file", r#"{"path": "a"}"#).into(),
+            ToolCall::new("c2", "read_file", serde_json::Map::new()).into(),
+            opaque(json!({"type": "compaction", "content": "summary"})),
+        ]
+    );
+    assert_eq!((response.id.as_str(), response.model.as_str()), ("msg_1", "claude-x"));
+    assert_eq!(response.message.origin, Some(Origin::new("anthropic", MODEL)));
+    assert_eq!(response.finish_reason, FinishReason::new(Finish::ToolCalls).with_raw("tool_use"));
+    let mut usage = Usage::new(40, 20);
+    usage.cache_read_tokens = Some(30);
+    usage.cache_write_tokens = Some(2);
+    usage.reasoning_tokens = Some(3);
+    usage.raw = response.usage.raw.clone();
+    assert_eq!(response.usage, usage, "restated counts replace the first ones; 11 characters are about 3 tokens");
+    let deltas: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match event {
+            StreamEvent::ToolCallDelta { delta, .. } => Some(delta.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(deltas.concat(), r#"{"path": "a"}"#);
+    assert!(matches!(events.last(), Some(StreamEvent::Finish { .. })));
+}
+
+#[test]
+fn a_whole_answer_says_the_same() {
+    let body = json!({
+        "type": "message", "id": "msg_1", "model": "claude-x", "stop_reason": "tool_use",
+        "content": [
+            {"type": "thinking", "thinking": "Let me see.", "signature": "sig"},
+            {"type": "redacted_thinking", "data": "opaque"},
+            {"type": "text", "text": "Hello"},
+            {"type": "tool_use", "id": "c1", "name": "read_file", "input": {"path": "a"}},
+        ],
+        "usage": {"input_tokens": 5, "output_tokens": 9, "output_tokens_details": {"thinking_tokens": 4}},
+    });
+    let response = messages_dialect().decode(&request(), body.to_string().as_bytes()).unwrap();
+    assert_eq!(
+        response.message.content,
+        [
+            ThinkingData::new("Let me see.").with_signature(Some("sig".into())).into(),
+            ThinkingData::redacted("opaque").into(),
+            ContentPart::text("Hello"),
+            call("c1", "a"),
+        ]
+    );
+    assert_eq!((response.usage.total_tokens, response.usage.reasoning_tokens), (14, Some(4)));
+    assert_eq!(response.raw, Some(body));
+
+    // The same inside the first event of a stream, as proxies send it.
+    let mut message = response.raw.unwrap();
+    message["usage"] = json!({"input_tokens": 5, "output_tokens": 9});
+    let (_, streamed) =
+        run(&[json!({"type": "message_start", "message": message}), json!({"type": "message_stop"})]).unwrap();
+    assert_eq!(streamed.message.content, response.message.content);
+    assert_eq!(streamed.finish_reason, response.finish_reason);
+}
+
+#[test]
+fn finish_reasons() {
+    for (raw, reason) in [
+        ("end_turn", Finish::Stop),
+        ("stop_sequence", Finish::Stop),
+        ("max_tokens", Finish::Length),
+        ("model_context_window_exceeded", Finish::Length),
+        ("tool_use", Finish::ToolCalls),
+        ("refusal", Finish::ContentFilter),
+        ("pause_turn", Finish::Other),
+        ("compaction", Finish::Other),
+        ("unheard_of", Finish::Other),
+    ] {
+        let (_, response) = run(&[vec![start()], stop(raw)].concat()).unwrap();
+        assert_eq!(response.finish_reason, FinishReason::new(reason).with_raw(raw));
+    }
+}
+
+#[test]
+fn a_cut_stream_is_an_error_wherever_it_is_cut() {
+    let whole = stream();
+    for kept in 0..whole.len() {
+        let error = run(&whole[..kept]).unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Stream, true), "after {kept} events");
+    }
+}
+
+#[test]
+fn errors_inside_a_stream() {
+    let complaint = |kind: &str, message: &str| {
+        json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
+    };
+    let rows = [
+        (complaint("overloaded_error", "Overloaded"), ErrorKind::Server, true),
+        (complaint("api_error", "oops"), ErrorKind::Server, true),
+        (complaint("rate_limit_error", "slow"), ErrorKind::RateLimit, true),
+        (complaint("invalid_request_error", "prompt is too long: 9 tokens"), ErrorKind::ContextLength, false),
+        (complaint("invalid_request_error", "bad"), ErrorKind::InvalidRequest, false),
+        (start(), ErrorKind::Stream, true),
+        (json!({"type": "content_block_delta", "index": 9, "delta": {"text": "x"}}), ErrorKind::Stream, true),
+        (json!("not an event"), ErrorKind::Stream, true),
+    ];
+    for (event, kind, retryable) in rows {
+        let error = run(&[start(), event.clone()]).unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{event}");
+        assert_eq!(error.provider(), Some("anthropic"));
+        let named = event.get("request_id").and_then(Value::as_str);
+        assert_eq!(error.request_id(), named);
+    }
+    assert_eq!(run(&[json!({"type": "message_stop"})]).unwrap_err().kind(), ErrorKind::Stream);
+}
+
+#[test]
+fn error_answers() {
+    let rows = [
+        (400, "invalid_request_error", "bad", ErrorKind::InvalidRequest, false),
+        (400, "invalid_request_error", "prompt is too long: 9 > 5", ErrorKind::ContextLength, false),
+        (401, "authentication_error", "invalid x-api-key", ErrorKind::Authentication, false),
+        (402, "billing_error", "pay", ErrorKind::QuotaExceeded, false),
+        (403, "permission_error", "no", ErrorKind::AccessDenied, false),
+        (404, "not_found_error", "model: x", ErrorKind::NotFound, false),
+        (413, "request_too_large", "big", ErrorKind::ContextLength, false),
+        (429, "rate_limit_error", "slow", ErrorKind::RateLimit, true),
+        (500, "api_error", "oops", ErrorKind::Server, true),
+        (529, "overloaded_error", "Overloaded", ErrorKind::Server, true),
+    ];
+    for (status, code, message, kind, retryable) in rows {
+        let body = json!({"type": "error", "error": {"type": code, "message": message}}).to_string();
+        let error = messages_dialect().classify(status, &Headers::default(), body.as_bytes());
+        assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{status} {code}");
+        assert_eq!((error.status(), error.error_code(), error.message()), (Some(status), Some(code), message));
+    }
+    let page = messages_dialect().classify(502, &Headers::default(), b"<html>bad gateway</html>");
+    assert_eq!(page.kind(), ErrorKind::Server);
+}
+
+#[test]
+fn whole_answers_that_are_none() {
+    for (body, kind) in [
+        ("<html>", ErrorKind::Stream),
+        ("{}", ErrorKind::Stream),
+        (r#"{"type": "error", "error": {"type": "overloaded_error", "message": "x"}}"#, ErrorKind::Server),
+    ] {
+        let error = messages_dialect().decode(&request(), body.as_bytes()).unwrap_err();
+        assert_eq!(error.kind(), kind, "{body}");
+    }
+}

@@ -1,0 +1,101 @@
+//! Servers that imitate OpenAI's Chat Completions API.
+
+mod delta;
+mod request;
+mod response;
+mod stream;
+
+use pintle_llm::{Error, Request, Response};
+
+use self::stream::ChatDecoder;
+use crate::builder::AdapterBuilder;
+use crate::dialect::{Dialect, Headers, HttpRequest};
+use crate::failure::Failure;
+use crate::openai::failure_of;
+use crate::secret::Secret;
+use crate::transport::{HttpAdapter, provider_adapter};
+
+const PROVIDER: &str = "openai-compatible";
+
+/// A server with an OpenAI-compatible Chat Completions API: vLLM, Ollama, llama.cpp, OpenRouter, Groq and so on.
+///
+/// Tools with a grammar are sent as functions, reasoning that a server shows is read, and it goes back only where the
+/// server gave it as `reasoning_details`.
+///
+/// `provider_options` under the adapter's name is merged into the body, objects key by key. `model`, `stream` and
+/// `messages` cannot be set there.
+#[derive(Debug)]
+pub struct OpenAiCompatible {
+    http: HttpAdapter<Chat>,
+}
+
+impl OpenAiCompatible {
+    /// Begins an adapter for the server at this URL, up to and with its `/v1`, named `openai-compatible`.
+    pub fn builder(base_url: impl Into<String>) -> AdapterBuilder<Self> {
+        AdapterBuilder::new(PROVIDER, base_url, Secret::default(), |parts| {
+            let api_key = match parts.api_key.expose() {
+                "" => None,
+                _ => Some(parts.api_key.checked(&parts.name)?),
+            };
+            let dialect = Chat { provider: parts.name, api_key };
+            Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
+        })
+    }
+}
+
+impl AdapterBuilder<OpenAiCompatible> {
+    /// The key, for servers that want one. An empty key is none.
+    pub fn api_key(mut self, key: impl Into<String>) -> Self {
+        self.parts.api_key = Secret::new(key);
+        self
+    }
+
+    /// Another name, so that several servers can be told apart.
+    pub fn name(mut self, name: impl Into<String>) -> Self {
+        self.parts.name = name.into();
+        self
+    }
+}
+
+provider_adapter!(OpenAiCompatible);
+
+/// The dialect of Chat Completions.
+#[derive(Debug)]
+pub(crate) struct Chat {
+    provider: String,
+    api_key: Option<Secret>,
+}
+
+impl Dialect for Chat {
+    type Decoder = ChatDecoder;
+
+    fn provider(&self) -> &str {
+        &self.provider
+    }
+
+    fn encode(&self, request: &Request, stream: bool) -> Result<HttpRequest, Error> {
+        let key = self.api_key.as_ref().map(|key| ("authorization", format!("Bearer {}", key.expose())));
+        Ok(HttpRequest {
+            path: "/chat/completions".to_owned(),
+            headers: key.into_iter().collect(),
+            body: request::encode(request, &self.provider, stream)?,
+        })
+    }
+
+    fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
+        response::decode(request, &self.provider, body)
+    }
+
+    fn decoder(&self, _request: &Request, seed: u64) -> ChatDecoder {
+        ChatDecoder::new(&self.provider, seed)
+    }
+
+    fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {
+        failure_of(Failure { provider: &self.provider, status: Some(status), body, ..Failure::default() })
+    }
+}
+
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+impl Chat { pub(crate) fn for_wire() -> Self { Self { provider: PROVIDER.to_owned(), api_key: None } } }

@@ -1,0 +1,88 @@
+//! From a whole Chat Completions answer to a unified one.
+
+use pintle_llm::{
+    ContentPart, Error, Message, OpaqueData, Origin, Request, Response, Role, ThinkingData, ToolCall,
+};
+use serde_json::{Value, json};
+
+use super::delta::{Piece, arguments, finish_reason, merge_details, pieces, refusal, usage_of};
+use crate::failure::{Failure, malformed};
+use crate::openai::failure_of;
+
+pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<Response, Error> {
+    let raw: Value = serde_json::from_slice(body)
+        .map_err(|error| malformed(provider, "a JSON completion", body).with_source(error))?;
+    if is_error(&raw) {
+        // Some servers answer a failure with status 200.
+        return Err(failure_of(Failure { provider, body, ..Failure::default() }));
+    }
+    let choice = raw.pointer("/choices/0");
+    let Some(message) = choice.and_then(|choice| choice.get("message")) else {
+        return Err(malformed(provider, "a completion with `choices[0].message`", body));
+    };
+    let finish = choice.and_then(|choice| choice.get("finish_reason")).and_then(Value::as_str);
+    let text = |name: &str| raw.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    let content = content_of(message);
+    let message = Message::new(Role::Assistant, content).with_origin(Origin::new(provider, &request.model));
+    let mut response = Response::new(provider, text("model").unwrap_or(&request.model), message);
+    response.id = text("id").unwrap_or_default().to_owned();
+    let called = response.tool_calls().next().is_some();
+    response.finish_reason = finish_reason(finish, called);
+    response.usage = usage_of(&raw).unwrap_or_default();
+    response.raw = Some(raw);
+    Ok(response)
+}
+
+/// Whether an answer, or a chunk, is a complaint.
+pub(super) fn is_error(value: &Value) -> bool {
+    let given = value.get("error").is_some_and(|error| !error.is_null());
+    given || value.get("object").and_then(Value::as_str) == Some("error")
+}
+
+/// A refusal as a part: it is kept, but it is no text that was asked for.
+pub(super) fn refusal_part(text: &str) -> ContentPart {
+    let data = json!({"type": "refusal", "refusal": text});
+    ContentPart::Opaque(OpaqueData { kind: "refusal".to_owned(), data })
+}
+
+/// An id for a call that has none; unique within the answer.
+pub(super) fn made_id(response_id: &str, position: usize) -> String {
+    format!("call_{response_id}_{position}")
+}
+
+fn content_of(message: &Value) -> Vec<ContentPart> {
+    let mut reasoning = String::new();
+    let mut text = String::new();
+    for piece in pieces(message) {
+        match piece {
+            Piece::Reasoning(piece) => reasoning.push_str(piece),
+            Piece::Text(piece) => text.push_str(piece),
+        }
+    }
+    let mut details = Vec::new();
+    merge_details(&mut details, message);
+    let mut content = Vec::new();
+    if !reasoning.is_empty() || !details.is_empty() {
+        content.push(thinking(reasoning, details).into());
+    }
+    if !text.is_empty() {
+        content.push(ContentPart::text(text));
+    }
+    content.extend(refusal(message).map(refusal_part));
+    let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    content.extend(calls.enumerate().map(|(position, raw)| call(raw, position).into()));
+    content
+}
+
+/// Reasoning, with what the server wants back of it.
+pub(super) fn thinking(text: String, details: Vec<Value>) -> ThinkingData {
+    let thinking = ThinkingData::new(text);
+    if details.is_empty() { thinking } else { thinking.with_raw(json!({"reasoning_details": details})) }
+}
+
+fn call(raw: &Value, position: usize) -> ToolCall {
+    let function = raw.get("function").unwrap_or(&Value::Null);
+    let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
+    let id = raw.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
+    ToolCall::from_raw(id.map_or_else(|| made_id("0", position), str::to_owned), name, arguments(function))
+}

@@ -1,0 +1,284 @@
+//! From the chunks of a Chat Completions stream to unified events.
+
+use pintle_llm::{
+    Error, ErrorKind, Finish, Message, PartialToolCall, Response, Role, StreamEvent, ToolCall, Usage,
+};
+use serde_json::Value;
+
+use super::delta::{Piece, arguments, finish_reason, merge_details, pieces, refusal, usage_of};
+use super::response::{is_error, made_id, refusal_part, thinking};
+use crate::dialect::{Decoder, SseEvent};
+use crate::failure::{Failure, malformed};
+use crate::openai::failure_of;
+
+/// The decoder of one streamed answer.
+///
+/// The answer is complete when a finish reason has been seen and the bytes end or `[DONE]` comes: usage may follow
+/// the reason, and some servers send no `[DONE]`.
+#[derive(Debug)]
+pub(crate) struct ChatDecoder {
+    provider: String,
+    seed: u64,
+    started: bool,
+    finished: bool,
+    /// How many segments of text and reasoning there were, for their ids.
+    segments: usize,
+    open: Option<Segment>,
+    details: Vec<Value>,
+    refusal: String,
+    calls: Vec<Call>,
+    finish: Option<String>,
+    usage: Usage,
+}
+
+/// The segment that deltas go to. A piece of the other kind ends it.
+#[derive(Debug)]
+enum Segment {
+    Text { id: String },
+    Reasoning { id: String, text: String },
+}
+
+/// A call whose pieces are still coming.
+#[derive(Debug)]
+struct Call {
+    index: Option<u64>,
+    /// As the server names it; empty until it does.
+    given_id: String,
+    id: String,
+    name: String,
+    arguments: String,
+    /// Whether its start has been emitted, for which its name must be known.
+    started: bool,
+}
+
+impl ChatDecoder {
+    pub(super) fn new(provider: &str, seed: u64) -> Self {
+        Self {
+            provider: provider.to_owned(),
+            seed,
+            started: false,
+            finished: false,
+            segments: 0,
+            open: None,
+            details: Vec::new(),
+            refusal: String::new(),
+            calls: Vec::new(),
+            finish: None,
+            usage: Usage::default(),
+        }
+    }
+
+    fn start(&mut self, chunk: &Value, out: &mut Vec<StreamEvent>) {
+        if std::mem::replace(&mut self.started, true) {
+            return;
+        }
+        let text = |name: &str| chunk.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+        let (id, model) = (text("id").map(str::to_owned), text("model").map(str::to_owned));
+        out.push(StreamEvent::StreamStart { id, model, warnings: Vec::new() });
+    }
+
+    fn chunk(&mut self, chunk: &Value, out: &mut Vec<StreamEvent>) {
+        if let Some(usage) = usage_of(chunk) {
+            self.usage = usage;
+        }
+        // The first chunk of some servers has neither choices nor an id.
+        let Some(choice) = chunk.pointer("/choices/0") else { return };
+        self.start(chunk, out);
+        // A server that was asked for a stream and sends the message whole is understood as well.
+        let delta = choice.get("delta").filter(|delta| !delta.is_null()).or_else(|| choice.get("message"));
+        if let Some(delta) = delta {
+            self.delta(delta, out);
+        }
+        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
+            self.finish = Some(reason.to_owned());
+        }
+    }
+
+    fn delta(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) {
+        merge_details(&mut self.details, delta);
+        for piece in pieces(delta) {
+            match piece {
+                Piece::Text(text) => self.text(text, out),
+                Piece::Reasoning(text) => self.reasoning(text, out),
+            }
+        }
+        self.refusal.push_str(refusal(delta).unwrap_or_default());
+        for piece in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+            self.close_segment(out);
+            self.call_piece(piece, out);
+        }
+    }
+
+    fn text(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
+        if !matches!(self.open, Some(Segment::Text { .. })) {
+            self.close_segment(out);
+            let id = self.next_id();
+            out.push(StreamEvent::TextStart { text_id: id.clone() });
+            self.open = Some(Segment::Text { id });
+        }
+        if let Some(Segment::Text { id }) = &self.open {
+            out.push(StreamEvent::TextDelta { text_id: id.clone(), delta: delta.to_owned() });
+        }
+    }
+
+    fn reasoning(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
+        if !matches!(self.open, Some(Segment::Reasoning { .. })) {
+            self.close_segment(out);
+            let id = self.next_id();
+            out.push(StreamEvent::ReasoningStart { reasoning_id: id.clone() });
+            self.open = Some(Segment::Reasoning { id, text: String::new() });
+        }
+        if let Some(Segment::Reasoning { id, text }) = &mut self.open {
+            text.push_str(delta);
+            let reasoning_delta = delta.to_owned();
+            out.push(StreamEvent::ReasoningDelta { reasoning_id: id.clone(), reasoning_delta });
+        }
+    }
+
+    fn next_id(&mut self) -> String {
+        self.segments += 1;
+        (self.segments - 1).to_string()
+    }
+
+    fn close_segment(&mut self, out: &mut Vec<StreamEvent>) {
+        match self.open.take() {
+            Some(Segment::Text { id }) => out.push(StreamEvent::TextEnd { text_id: id, signature: None }),
+            Some(Segment::Reasoning { id, text }) => {
+                let thinking = thinking(text, std::mem::take(&mut self.details));
+                out.push(StreamEvent::ReasoningEnd { reasoning_id: id, thinking });
+            }
+            None => {}
+        }
+    }
+
+    /// A piece of a call. It belongs to the last call of its index, unless it brings an id of its own; a server
+    /// that gives neither means the last call.
+    fn call_piece(&mut self, piece: &Value, out: &mut Vec<StreamEvent>) {
+        let index = piece.get("index").and_then(Value::as_u64);
+        let given = piece.get("id").and_then(Value::as_str).unwrap_or_default();
+        let belongs = |call: &Call| {
+            let same_index = index.is_none() || call.index == index;
+            same_index && (given.is_empty() || call.given_id.is_empty() || call.given_id == given)
+        };
+        let position = self.calls.iter().rposition(belongs).unwrap_or_else(|| {
+            let id = made_id(&format!("{:016x}", self.seed), self.calls.len());
+            self.calls.push(Call::new(index, id));
+            self.calls.len() - 1
+        });
+        if let Some(call) = self.calls.get_mut(position) {
+            call.take(given, piece.get("function").unwrap_or(&Value::Null), out);
+        }
+    }
+
+    fn complete(&mut self, out: &mut Vec<StreamEvent>) {
+        self.start(&Value::Null, out);
+        self.close_segment(out);
+        if !self.details.is_empty() {
+            // Reasoning of which nothing can be read.
+            let id = self.next_id();
+            out.push(StreamEvent::ReasoningStart { reasoning_id: id.clone() });
+            self.open = Some(Segment::Reasoning { id, text: String::new() });
+            self.close_segment(out);
+        }
+        if !self.refusal.is_empty() {
+            let part = refusal_part(&self.refusal);
+            let raw = serde_json::json!({"refusal": self.refusal});
+            out.push(StreamEvent::ProviderEvent { raw, part: Some(Box::new(part)) });
+        }
+        for call in &mut self.calls {
+            call.close(out);
+        }
+        let mut reason = finish_reason(self.finish.as_deref(), !self.calls.is_empty());
+        if reason.reason == Finish::Stop && !self.refusal.is_empty() {
+            reason.reason = Finish::ContentFilter;
+        }
+        self.finished = true;
+        out.push(StreamEvent::Finish {
+            finish_reason: reason,
+            usage: std::mem::take(&mut self.usage),
+            response: Box::new(Response::new(&self.provider, "", Message::new(Role::Assistant, Vec::new()))),
+        });
+    }
+}
+
+impl Decoder for ChatDecoder {
+    fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        if self.finished {
+            return Ok(());
+        }
+        if event.data.trim() == "[DONE]" {
+            self.complete(out);
+            return Ok(());
+        }
+        let chunk: Value = serde_json::from_str(event.data).map_err(|error| {
+            malformed(&self.provider, "a JSON chunk", event.data.as_bytes()).with_source(error)
+        })?;
+        if is_error(&chunk) || event.name == "error" {
+            let failure = Failure { provider: &self.provider, body: event.data.as_bytes(), ..Failure::default() };
+            return Err(failure_of(failure));
+        }
+        self.chunk(&chunk, out);
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        if self.finished {
+            return Ok(());
+        }
+        if self.finish.is_some() {
+            self.complete(out);
+            return Ok(());
+        }
+        let message = "the stream ended before a finish reason";
+        Err(Error::new(ErrorKind::Stream, message).with_provider(&self.provider))
+    }
+}
+
+impl Call {
+    fn new(index: Option<u64>, id: String) -> Self {
+        Self { index, given_id: String::new(), id, name: String::new(), arguments: String::new(), started: false }
+    }
+
+    fn take(&mut self, given: &str, function: &Value, out: &mut Vec<StreamEvent>) {
+        if !given.is_empty() && !self.started {
+            given.clone_into(&mut self.given_id);
+            given.clone_into(&mut self.id);
+        }
+        let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
+        // Some servers repeat the whole name with every piece.
+        if self.name != name {
+            self.name.push_str(name);
+        }
+        let piece = arguments(function);
+        self.arguments.push_str(&piece);
+        if self.started {
+            self.delta(piece, out);
+        } else if !self.name.is_empty() {
+            self.start(out);
+        }
+    }
+
+    fn partial(&self) -> PartialToolCall {
+        PartialToolCall { id: self.id.clone(), name: self.name.clone() }
+    }
+
+    fn start(&mut self, out: &mut Vec<StreamEvent>) {
+        self.started = true;
+        out.push(StreamEvent::ToolCallStart { tool_call: self.partial() });
+        self.delta(self.arguments.clone(), out);
+    }
+
+    fn delta(&self, delta: String, out: &mut Vec<StreamEvent>) {
+        if !delta.is_empty() {
+            out.push(StreamEvent::ToolCallDelta { tool_call: self.partial(), delta });
+        }
+    }
+
+    fn close(&mut self, out: &mut Vec<StreamEvent>) {
+        if !self.started {
+            self.start(out);
+        }
+        let tool_call = ToolCall::from_raw(&self.id, &self.name, &self.arguments);
+        out.push(StreamEvent::ToolCallEnd { tool_call });
+    }
+}

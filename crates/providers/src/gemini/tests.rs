@@ -1,0 +1,542 @@
+use std::time::Duration;
+
+use pintle_llm::{
+    AudioData, ContentPart, Error, ErrorKind, Finish, FinishReason, HistoryItem, ImageData, Message,
+    OpaqueData, Origin, ReasoningEffort, Request, Response, ResponseFormat, Role, StreamAccumulator,
+    StreamEvent, TextData, ThinkingData, ToolCall, ToolChoice, ToolDefinition, ToolResult,
+};
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::dialect::{Decoder as _, SseEvent};
+
+const MODEL: &str = "gemini-3.1-pro-preview";
+const OLDER: &str = "gemini-2.5-flash";
+const SKIPPED: &str = "skip_thought_signature_validator";
+
+fn dialect() -> GenerateContent {
+    GenerateContent { api_key: Secret::new("key-test") }
+}
+
+fn encode(request: &Request) -> Result<HttpRequest, Error> {
+    dialect().encode(request, false)
+}
+
+fn body(request: &Request) -> Value {
+    serde_json::from_slice(&encode(request).unwrap().body).unwrap()
+}
+
+fn pretty(value: &Value) -> String {
+    serde_json::to_string_pretty(value).unwrap()
+}
+
+fn own(message: Message) -> Message {
+    message.with_origin(Origin::new("gemini", MODEL))
+}
+
+fn call(id: &str, argument: &str, signature: Option<&str>) -> ContentPart {
+    let arguments = json!({"path": argument}).as_object().unwrap().clone();
+    ToolCall::new(id, "read_file", arguments).with_signature(signature.map(str::to_owned)).into()
+}
+
+fn tool() -> ToolDefinition {
+    let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
+    ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
+}
+
+/// One of everything that a session sends.
+fn conversation() -> Vec<Message> {
+    vec![
+        Message::system("Be brief."),
+        Message::developer("Use tools."),
+        Message::user("What is in these?").with_part(ImageData::url("https://example.com/a.png").into()),
+        own(Message::new(
+            Role::Assistant,
+            vec![
+                ThinkingData::new("A summary for people.").into(),
+                ContentPart::text("I read both."),
+                call("c1", "a.txt", Some("sig-1")),
+                call("c2", "b.txt", None),
+            ],
+        )),
+        Message::tool_results(vec![
+            ToolResult::new("c1", "alpha", false).with_image(ImageData::data(vec![1, 2, 3], "image/jpeg")),
+            ToolResult::new("c2", "no such file", true),
+        ]),
+        Message::user("Never mind b."),
+    ]
+}
+
+fn request() -> Request {
+    Request::new(MODEL, conversation()).with_tools(vec![tool()])
+}
+
+#[test]
+fn a_whole_conversation_on_the_wire() {
+    let mut request = request().with_reasoning_effort(ReasoningEffort::High).with_max_tokens(9_000);
+    request.stop_sequences = vec!["END".into()];
+    request.temperature = Some(0.5);
+    request.top_p = Some(0.9);
+    request.tool_choice = Some(ToolChoice::Auto);
+    let sent = dialect().encode(&request, true).unwrap();
+    assert_eq!(sent.path, "/v1beta/models/gemini-3.1-pro-preview:streamGenerateContent?alt=sse");
+    assert_eq!(sent.headers, [("x-goog-api-key", "key-test".to_owned())]);
+    insta::assert_snapshot!(pretty(&serde_json::from_slice(&sent.body).unwrap()), @"");
+}
+
+#[test]
+fn models_and_paths() {
+    for (model, path) in [
+        (OLDER, "/v1beta/models/gemini-2.5-flash:generateContent"),
+        ("models/gemini-2.5-pro", "/v1beta/models/gemini-2.5-pro:generateContent"),
+        ("tunedModels/mine", "/v1beta/tunedModels/mine:generateContent"),
+        ("odd?key=1#x", "/v1beta/models/odd%3Fkey%3D1%23x:generateContent"),
+    ] {
+        assert_eq!(encode(&Request::new(model, [Message::user("x")])).unwrap().path, path);
+    }
+    for (model, third) in [
+        ("gemini-3-flash-preview", true),
+        (MODEL, true),
+        ("models/gemini-10-pro", true),
+        ("gemini-flash-latest", true),
+        (OLDER, false),
+        ("gemini-2.0-flash-001", false),
+        ("learnlm-2.0", false),
+    ] {
+        assert_eq!(is_third_generation(model), third, "{model}");
+    }
+}
+
+#[test]
+fn reasoning_effort_by_generation() {
+    let config = |model: &str, effort: &str| {
+        let effort = ReasoningEffort::from(effort.to_owned());
+        body(&Request::new(model, [Message::user("x")]).with_reasoning_effort(effort))["generationConfig"]["thinkingConfig"]
+            .clone()
+    };
+    for (effort, level) in [("low", "LOW"), ("medium", "MEDIUM"), ("high", "HIGH"), ("minimal", "MINIMAL"), ("none", "MINIMAL")] {
+        assert_eq!(config(MODEL, effort), json!({"includeThoughts": true, "thinkingLevel": level}));
+    }
+    for (effort, budget) in [("low", 1_024), ("medium", 8_192), ("high", 24_576)] {
+        assert_eq!(config(OLDER, effort), json!({"includeThoughts": true, "thinkingBudget": budget}));
+    }
+    assert_eq!(config(OLDER, "none"), json!({"includeThoughts": false, "thinkingBudget": 0}));
+    let odd = Request::new(OLDER, [Message::user("x")]).with_reasoning_effort(ReasoningEffort::Other("vast".into()));
+    assert!(encode(&odd).unwrap_err().message().contains("`vast`"));
+    assert_eq!(body(&Request::new(MODEL, [Message::user("x")])).get("generationConfig"), None);
+}
+
+#[test]
+fn tool_choice_and_options() {
+    let rows = [
+        (ToolChoice::Auto, json!({"mode": "AUTO"})),
+        (ToolChoice::None, json!({"mode": "NONE"})),
+        (ToolChoice::Required, json!({"mode": "ANY"})),
+        (ToolChoice::Named("read_file".into()), json!({"mode": "ANY", "allowedFunctionNames": ["read_file"]})),
+    ];
+    for (choice, expected) in rows {
+        assert_eq!(body(&request().with_tool_choice(choice))["toolConfig"]["functionCallingConfig"], expected);
+    }
+    assert_eq!(body(&request()).get("toolConfig"), None);
+    let options = json!({
+        "tools": [{"googleSearch": {}}],
+        "safetySettings": [{"category": "c", "threshold": "t"}],
+        "generationConfig": {"topK": 3},
+    });
+    let merged = body(&request().with_max_tokens(5).with_provider_options("gemini", options.clone()));
+    assert_eq!(merged["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(merged["tools"][1], options["tools"][0]);
+    assert_eq!(merged["safetySettings"], options["safetySettings"]);
+    assert_eq!(merged["generationConfig"], json!({"maxOutputTokens": 5, "topK": 3}));
+    let cached = body(&request().with_provider_options("gemini", json!({"cachedContent": "cachedContents/1"})));
+    let keys: Vec<&String> = cached.as_object().unwrap().keys().collect();
+    assert_eq!(keys, ["cachedContent", "contents"]);
+    let error = encode(&request().with_provider_options("gemini", json!({"tools": 1}))).unwrap_err();
+    assert!(error.message().contains("provider_options.gemini.tools"), "{error}");
+}
+
+#[test]
+fn response_formats() {
+    let config = |format| {
+        let mut request = Request::new(MODEL, [Message::user("x")]);
+        request.response_format = Some(format);
+        body(&request).get("generationConfig").cloned().unwrap_or_default()
+    };
+    let schema = json!({"type": "object", "additionalProperties": false});
+    assert_eq!(
+        config(ResponseFormat::JsonSchema { json_schema: schema.clone(), strict: true }),
+        json!({"responseMimeType": "application/json", "responseJsonSchema": schema})
+    );
+    assert_eq!(config(ResponseFormat::Json), json!({"responseMimeType": "application/json"}));
+    assert_eq!(config(ResponseFormat::Text), Value::Null);
+}
+
+#[test]
+fn signatures_go_back_to_their_own_model_only() {
+    let parts = |origin: Option<Origin>, model: &str| {
+        let mut message = Message::new(
+            Role::Assistant,
+            vec![
+                ThinkingData::new("signed").with_signature(Some("s0".into())).into(),
+                ContentPart::Text(TextData { text: "a".into(), signature: Some("s1".into()) }),
+                ContentPart::Text(TextData { text: String::new(), signature: Some("s2".into()) }),
+                ContentPart::Opaque(OpaqueData { kind: "executableCode".into(), data: json!({"executableCode": {}}) }),
+                call("c1", "x", Some("s3")),
+                call("c2", "y", None),
+            ],
+        );
+        message.origin = origin;
+        let results = vec![ToolResult::new("c1", "1", false), ToolResult::new("c2", "2", false)];
+        let request = Request::new(model, [Message::user("go"), message, Message::tool_results(results)]);
+        body(&request)["contents"][1]["parts"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|part| {
+                let kind = ["thought", "text", "executableCode", "functionCall"].into_iter().find(|kind| part.get(kind).is_some());
+                (kind.unwrap(), part["thoughtSignature"].as_str().unwrap_or_default().to_owned())
+            })
+            .collect::<Vec<_>>()
+    };
+    let row = |kind: &'static str, signature: &str| (kind, signature.to_owned());
+    let all = [
+        row("thought", "s0"),
+        row("text", "s1"),
+        row("text", "s2"),
+        row("executableCode", ""),
+        row("functionCall", "s3"),
+        row("functionCall", ""),
+    ];
+    assert_eq!(parts(Some(Origin::new("gemini", MODEL)), MODEL), all);
+    assert_eq!(parts(None, MODEL), all, "made by hand");
+    let foreign = [row("text", ""), row("functionCall", SKIPPED), row("functionCall", "")];
+    assert_eq!(parts(Some(Origin::new("anthropic", "claude")), MODEL), foreign);
+    assert_eq!(parts(Some(Origin::new("gemini", OLDER)), MODEL), foreign);
+    let older = [row("text", ""), row("functionCall", ""), row("functionCall", "")];
+    assert_eq!(parts(Some(Origin::new("gemini", MODEL)), OLDER), older);
+}
+
+#[test]
+fn results_of_a_round_stand_together_and_name_their_functions() {
+    let messages = [
+        Message::user("a"),
+        Message::new(Role::Assistant, vec![ToolCall::new("1", "f", Map::new()).into()]),
+        Message::new(Role::Assistant, vec![ToolCall::from_raw("2", "2 odd!", "[cut").into()]),
+        Message::tool_result("1", "one", false).with_part(ImageData::data(vec![1], "image/png").into()),
+        Message::tool_result("2", "two", true),
+        Message::user("steer"),
+        Message::user("again"),
+    ];
+    let contents = body(&Request::new(OLDER, messages))["contents"].clone();
+    let roles: Vec<&str> = contents.as_array().unwrap().iter().map(|c| c["role"].as_str().unwrap()).collect();
+    assert_eq!(roles, ["user", "model", "user", "user", "user"]);
+    assert_eq!(
+        contents[1]["parts"],
+        json!([
+            {"functionCall": {"id": "1", "name": "f", "args": {}}},
+            {"functionCall": {"id": "2", "name": "_2_odd_", "args": {"input": "[cut"}}},
+        ])
+    );
+    assert_eq!(
+        contents[2]["parts"],
+        json!([
+            {"functionResponse": {"name": "f", "id": "1", "response": {"result": "one"}}},
+            {"functionResponse": {"name": "_2_odd_", "id": "2", "response": {"error": "two"}}},
+            {"inlineData": {"mimeType": "image/png", "data": "AQ=="}},
+        ])
+    );
+}
+
+#[test]
+fn structured_results_and_media() {
+    let result = |content: Value| {
+        let mut result = ToolResult::new("c1", "", false);
+        result.content = content;
+        let step = Message::new(Role::Assistant, vec![call("c1", "x", None)]);
+        let request = Request::new(OLDER, [Message::user("a"), step, Message::tool_results(vec![result])]);
+        body(&request)["contents"][2]["parts"][0]["functionResponse"]["response"].clone()
+    };
+    assert_eq!(result(json!({"a": 1})), json!({"a": 1}));
+    assert_eq!(result(json!([1, 2])), json!({"result": [1, 2]}));
+    assert_eq!(result(Value::Null), json!({"result": ""}));
+    let audio: AudioData = serde_json::from_value(json!({"data": "AQID", "media_type": "audio/mp3"})).unwrap();
+    let request = Request::new(OLDER, [Message::user("hear").with_part(ContentPart::Audio(audio))]);
+    let heard = json!({"inlineData": {"mimeType": "audio/mp3", "data": "AQID"}});
+    assert_eq!(body(&request)["contents"][0]["parts"][1], heard);
+}
+
+#[test]
+fn what_the_api_refuses_for_certain_is_refused_before_sending() {
+    let rows = [
+        (vec![Message::system("only")], "the conversation is empty"),
+        (vec![Message::user("a"), Message::tool_result("c9", "x", false)], "`c9`"),
+        (vec![Message::user("").with_part(call("c1", "x", None))], "TOOL_CALL"),
+        (vec![Message::system("").with_part(ImageData::url("u").into())], "IMAGE"),
+        (vec![Message::user("").with_part(ImageData::data(vec![0], "image/bmp").into())], "image/bmp"),
+    ];
+    for (messages, words) in rows {
+        let error = encode(&Request::new(MODEL, messages)).unwrap_err();
+        assert_eq!((error.kind(), error.provider()), (ErrorKind::InvalidRequest, Some("gemini")));
+        assert!(error.message().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn a_growing_conversation_only_appends() {
+    let mut items: Vec<HistoryItem> = conversation().into_iter().map(Into::into).collect();
+    let mut last: Option<String> = None;
+    for turn in 0..50 {
+        let id = format!("t{turn}");
+        // Every third step is foreign, and carries the value that skips the check.
+        let step = Message::new(Role::Assistant, vec![call(&id, "a", Some("sig"))]);
+        items.push(if turn % 3 == 0 { step.with_origin(Origin::new("openai", "gpt")) } else { own(step) }.into());
+        let image = ImageData::data(vec![turn, 1], "image/png");
+        items.push(Message::tool_results(vec![ToolResult::new(id, "x", false).with_image(image)]).into());
+        if turn % 7 == 0 {
+            items.push(Message::user("steer").into());
+        }
+        let request = Request::new(MODEL, items.clone()).with_tools(vec![tool()]);
+        let body = String::from_utf8(encode(&request).unwrap().body).unwrap();
+        if let Some(last) = &last {
+            assert!(body.starts_with(last.strip_suffix("]}]}").unwrap()), "turn {turn}");
+        }
+        last = Some(body);
+    }
+}
+
+fn run(chunks: &[Value]) -> Result<(Vec<StreamEvent>, Response), Error> {
+    let mut decoder = dialect().decoder(&request(), 7);
+    let mut out = Vec::new();
+    for chunk in chunks {
+        decoder.feed(SseEvent { name: "", data: &chunk.to_string() }, &mut out)?;
+    }
+    decoder.end(&mut out)?;
+    let mut accumulator = StreamAccumulator::new("gemini", MODEL);
+    out.iter().for_each(|event| accumulator.process(event));
+    Ok((out, accumulator.response()?))
+}
+
+fn chunk(parts: Value) -> Value {
+    json!({"candidates": [{"content": {"role": "model", "parts": parts}}], "modelVersion": "gemini-x", "responseId": "r1"})
+}
+
+fn last(parts: Value, reason: &str) -> Value {
+    let mut chunk = chunk(parts);
+    chunk["candidates"][0]["finishReason"] = reason.into();
+    chunk["usageMetadata"] = json!({
+        "promptTokenCount": 10, "candidatesTokenCount": 4, "thoughtsTokenCount": 6, "totalTokenCount": 20,
+        "cachedContentTokenCount": 8,
+    });
+    chunk
+}
+
+#[test]
+fn a_stream_with_every_kind_of_part() {
+    let (events, response) = run(&[
+        chunk(json!([{"text": "Let me ", "thought": true}])),
+        chunk(json!([{"text": "see.", "thought": true}, {"text": "Hel"}])),
+        chunk(json!([{"text": "lo"}])),
+        chunk(json!([{"text": "", "thoughtSignature": "s1"}])),
+        chunk(json!([{"executableCode": {"code": "1"}, "thoughtSignature": "s2"}])),
+        chunk(json!([
+            {"functionCall": {"name": "f", "args": {"a": 1}}, "thoughtSignature": "s3"},
+            {"functionCall": {"id": "given", "name": "f"}},
+        ])),
+        last(json!([{"text": ""}]), "STOP"),
+    ])
+    .unwrap();
+    let calls: Vec<&ToolCall> = response.tool_calls().collect();
+    let made = calls[0].id.clone();
+    assert!(made.starts_with("call_") && made.len() == 21, "{made}");
+    let code = json!({"executableCode": {"code": "1"}, "thoughtSignature": "s2"});
+    assert_eq!(
+        response.message.content,
+        [
+            ThinkingData::new("Let me see.").into(),
+            ContentPart::text("Hello"),
+            ContentPart::Text(TextData { text: String::new(), signature: Some("s1".into()) }),
+            ContentPart::Opaque(OpaqueData { kind: "executableCode".into(), data: code }),
+            ToolCall::new(made, "f", json!({"a": 1}).as_object().unwrap().clone())
+                .with_signature(Some("s3".into()))
+                .into(),
+            ToolCall::new("given", "f", Map::new()).into(),
+        ]
+    );
+    assert_eq!((response.id.as_str(), response.model.as_str()), ("r1", "gemini-x"));
+    assert_eq!(response.finish_reason, FinishReason::new(Finish::ToolCalls).with_raw("STOP"));
+    let usage = &response.usage;
+    assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (10, 10, 20));
+    assert_eq!((usage.reasoning_tokens, usage.cache_read_tokens), (Some(6), Some(8)));
+    let starts = events.iter().filter(|e| matches!(e, StreamEvent::StreamStart { .. })).count();
+    assert!(starts == 1 && matches!(events.last(), Some(StreamEvent::Finish { .. })));
+}
+
+#[test]
+fn ids_follow_from_the_seed() {
+    let ids = |seed: u64| {
+        let mut decoder = dialect().decoder(&request(), seed);
+        let mut out = Vec::new();
+        let part = json!({"functionCall": {"name": "f"}});
+        let data = last(json!([part, part, part]), "STOP").to_string();
+        decoder.feed(SseEvent { name: "", data: &data }, &mut out).unwrap();
+        out.iter()
+            .filter_map(|event| match event {
+                StreamEvent::ToolCallEnd { tool_call } => Some(tool_call.id.clone()),
+                _ => None,
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(ids(1), ids(1));
+    let mut all = [ids(1), ids(2)].concat();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 6);
+}
+
+#[test]
+fn arguments_in_pieces() {
+    let piece = |text: &str| json!({"jsonPath": "$.path", "stringValue": text, "willContinue": true});
+    let (_, response) = run(&[
+        chunk(json!([{"functionCall": {"name": "f", "willContinue": true}, "thoughtSignature": "s"}])),
+        chunk(json!([{"functionCall": {"partialArgs": [piece("src/")], "willContinue": true}}])),
+        chunk(json!([{"functionCall": {"partialArgs": [piece("lib.rs")], "willContinue": true}}])),
+        chunk(json!([{"functionCall": {}}])),
+        chunk(json!([{"functionCall": {"name": "g"}}])),
+        chunk(json!([{"functionCall": {"name": "h", "willContinue": true}}])),
+        last(json!([{"functionCall": {}}]), "STOP"),
+    ])
+    .unwrap();
+    let calls: Vec<(String, Value, Option<String>)> =
+        response.tool_calls().map(|c| (c.name.clone(), c.arguments.clone(), c.signature.clone())).collect();
+    assert_eq!(
+        calls,
+        [
+            ("f".into(), json!({"path": "src/lib.rs"}), Some("s".into())),
+            ("g".into(), json!({}), None),
+            ("h".into(), json!({}), None),
+        ]
+    );
+}
+
+#[test]
+fn whole_answers_say_the_same_as_streams() {
+    let chunk = last(json!([{"text": "hm", "thought": true}, {"text": "Hello"}, {"functionCall": {"name": "f"}}]), "STOP");
+    let decode = |request: &Request| dialect().decode(request, chunk.to_string().as_bytes()).unwrap();
+    let whole = decode(&request());
+    let (_, streamed) = run(std::slice::from_ref(&chunk)).unwrap();
+    assert_eq!((whole.text(), whole.reasoning()), (streamed.text(), streamed.reasoning()));
+    assert_eq!((&whole.usage, &whole.finish_reason), (&streamed.usage, &streamed.finish_reason));
+    assert_eq!(whole.raw, Some(chunk.clone()));
+    assert_eq!(whole.message, decode(&request()).message, "the same answer has the same ids");
+    let longer = Request::new(MODEL, [conversation(), vec![Message::user("more")]].concat());
+    assert_ne!(whole.message, decode(&longer).message, "at another place it has others");
+}
+
+#[test]
+fn finish_reasons() {
+    for (raw, reason) in [
+        ("STOP", Finish::Stop),
+        ("MAX_TOKENS", Finish::Length),
+        ("SAFETY", Finish::ContentFilter),
+        ("RECITATION", Finish::ContentFilter),
+        ("BLOCKLIST", Finish::ContentFilter),
+        ("PROHIBITED_CONTENT", Finish::ContentFilter),
+        ("SPII", Finish::ContentFilter),
+        ("MALFORMED_FUNCTION_CALL", Finish::Other),
+        ("UNEXPECTED_TOOL_CALL", Finish::Other),
+        ("LANGUAGE", Finish::Other),
+    ] {
+        let (_, response) = run(&[last(json!([{"text": "x"}]), raw)]).unwrap();
+        assert_eq!(response.finish_reason, FinishReason::new(reason).with_raw(raw));
+    }
+    let call = json!([{"functionCall": {"name": "f"}}]);
+    let (_, late) = run(&[chunk(call.clone()), last(json!([]), "STOP")]).unwrap();
+    assert_eq!(late.finish_reason.reason, Finish::ToolCalls, "the call came in an earlier chunk");
+    let (_, cut) = run(&[last(call, "MAX_TOKENS")]).unwrap();
+    assert_eq!(cut.finish_reason.reason, Finish::Length);
+    let (_, blocked) = run(&[json!({"promptFeedback": {"blockReason": "OTHER"}})]).unwrap();
+    assert_eq!(blocked.finish_reason, FinishReason::new(Finish::ContentFilter).with_raw("OTHER"));
+    let mut malformed = last(json!([]), "MALFORMED_FUNCTION_CALL");
+    malformed["candidates"][0]["finishMessage"] = "call f(".into();
+    let (events, _) = run(&[malformed]).unwrap();
+    let told = StreamEvent::ProviderEvent { raw: json!({"finishMessage": "call f("}), part: None };
+    assert!(events.contains(&told), "{events:?}");
+}
+
+#[test]
+fn broken_streams() {
+    let rows = [
+        (vec![], ErrorKind::Stream, true),
+        (vec![chunk(json!([{"text": "x"}]))], ErrorKind::Stream, true),
+        (vec![json!("x")], ErrorKind::Stream, true),
+        (vec![chunk(json!([{"functionCall": {"args": {"a": 1}}}]))], ErrorKind::Stream, true),
+        (vec![chunk(json!([{"functionCall": {"name": "f", "args": [1]}}]))], ErrorKind::Stream, true),
+        (
+            vec![chunk(json!([{"functionCall": {"name": "f", "partialArgs": [{"jsonPath": "f"}]}}]))],
+            ErrorKind::Stream,
+            true,
+        ),
+        (
+            vec![
+                chunk(json!([{"text": "x"}])),
+                json!({"error": {"code": 503, "message": "overloaded", "status": "UNAVAILABLE"}}),
+            ],
+            ErrorKind::Server,
+            true,
+        ),
+        (
+            vec![json!({"error": {"code": 400, "message": "bad", "status": "INVALID_ARGUMENT"}})],
+            ErrorKind::InvalidRequest,
+            false,
+        ),
+    ];
+    for (chunks, kind, retryable) in rows {
+        let error = run(&chunks).unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{chunks:?}");
+        assert_eq!(error.provider(), Some("gemini"));
+    }
+    for body in ["<html>", "{}"] {
+        assert_eq!(dialect().decode(&request(), body.as_bytes()).unwrap_err().kind(), ErrorKind::Stream);
+    }
+}
+
+#[test]
+fn error_answers() {
+    let bad_key = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]);
+    let quota = |id: &str| {
+        json!([
+            {"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [{"quotaId": id}]},
+            {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "34.5s"},
+        ])
+    };
+    let wait = Some(Duration::from_millis(34_500));
+    let minute = quota("GenerateRequestsPerMinutePerProjectPerModel");
+    let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
+    let none = || json!([]);
+    let rows = [
+        (400, "INVALID_ARGUMENT", "API key not valid.", bad_key, ErrorKind::Authentication, None),
+        (400, "INVALID_ARGUMENT", "bad", none(), ErrorKind::InvalidRequest, None),
+        (
+            400,
+            "INVALID_ARGUMENT",
+            "The input token count (9) exceeds the maximum number of tokens allowed (5).",
+            none(),
+            ErrorKind::ContextLength,
+            None,
+        ),
+        (403, "PERMISSION_DENIED", "no", none(), ErrorKind::AccessDenied, None),
+        (404, "NOT_FOUND", "models/x is not found", none(), ErrorKind::NotFound, None),
+        (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", minute, ErrorKind::RateLimit, wait),
+        (429, "RESOURCE_EXHAUSTED", "You exceeded your current quota", day, ErrorKind::QuotaExceeded, None),
+        (500, "INTERNAL", "oops", none(), ErrorKind::Server, None),
+        (503, "UNAVAILABLE", "overloaded", none(), ErrorKind::Server, None),
+    ];
+    for (code, status, message, details, kind, wait) in rows {
+        let error = json!({"error": {"code": code, "message": message, "status": status, "details": details}});
+        for body in [error.to_string(), json!([error]).to_string()] {
+            let error = dialect().classify(code, &Headers::default(), body.as_bytes());
+            assert_eq!((error.kind(), error.retry_after()), (kind, wait), "{code} {message}");
+            assert_eq!((error.status(), error.message()), (Some(code), message));
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Every dialect, streamed and whole: two turns with parallel calls, results sent back, usage counted.
+
+use pintle_testkit::{Call, Dialect, Expectation, Script, ScriptedServer, ServerOptions, Turn};
+use serde_json::{Value, json};
+
+use crate::client::post;
+use crate::conversation::{Conversation, Said};
+
+fn script() -> Script {
+    Script::new("two turns")
+        .with_turn(
+            Turn::text("I will read both files.")
+                .with_reasoning("Two files matter here.")
+                .with_call(Call::new("read_file", json!({"file_path": "a", "limit": 3})))
+                .with_call(Call::new("read_file", json!({"file_path": "b \"quoted\" – ü"})))
+                .with_expectation(Expectation::request_contains("system prompt")),
+        )
+        .with_turn(
+            Turn::text("Both are fine.")
+                .with_expectation(Expectation::result_contains(0, "text of a"))
+                .with_expectation(Expectation::result_contains(1, "text of b"))
+                .with_expectation(Expectation::request_contains("please look")),
+        )
+}
+
+fn input_tokens(dialect: Dialect, usage: &Value) -> [u64; 2] {
+    let count = |pointer: &str| usage.pointer(pointer).and_then(Value::as_u64).unwrap_or_default();
+    match dialect {
+        Dialect::OpenAiResponses => [count("/input_tokens"), count("/input_tokens_details/cached_tokens")],
+        Dialect::AnthropicMessages => [count("/input_tokens"), count("/cache_read_input_tokens")],
+        Dialect::Gemini => [count("/promptTokenCount"), count("/cachedContentTokenCount")],
+        Dialect::ChatCompletions => [count("/prompt_tokens"), count("/prompt_tokens_details/cached_tokens")],
+    }
+}
+
+async fn two_turns(dialect: Dialect, stream: bool) -> [Said; 2] {
+    let server = ScriptedServer::start(script(), ServerOptions::new()).await.unwrap();
+    let mut conversation = Conversation::new(dialect, "please look");
+    conversation.stream = stream;
+    let first = conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
+    assert!(!server.finished(dialect));
+    conversation.go_on(&first, &["text of a", "text of b"]);
+    let second = conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
+    assert!(server.finished(dialect));
+    let requests = server.requests();
+    assert_eq!(requests.iter().map(|request| request.status).collect::<Vec<_>>(), [Some(200); 2]);
+    assert_eq!(requests[1].body, conversation.body());
+    assert_eq!(requests[1].raw_body, conversation.body().to_string().into_bytes());
+    assert!(!format!("{requests:?}").contains("Bearer key"), "keys are redacted");
+    server.shutdown().await;
+    [first, second]
+}
+
+#[tokio::test]
+async fn two_turns_in_every_dialect_streamed_and_whole() {
+    let finishes = [
+        (Dialect::OpenAiResponses, ["completed", "completed"], "call_"),
+        (Dialect::AnthropicMessages, ["tool_use", "end_turn"], "toolu_"),
+        (Dialect::Gemini, ["STOP", "STOP"], ""),
+        (Dialect::ChatCompletions, ["tool_calls", "stop"], "call_"),
+    ];
+    for (dialect, finish, prefix) in finishes {
+        let [first, second] = two_turns(dialect, true).await;
+        assert_eq!(first.reasoning, "Two files matter here.", "{dialect}");
+        assert_eq!(first.text, "I will read both files.", "{dialect}");
+        let arguments: Vec<Value> =
+            first.calls.iter().map(|(_, _, arguments)| serde_json::from_str(arguments).unwrap()).collect();
+        assert_eq!(
+            arguments,
+            [json!({"file_path": "a", "limit": 3}), json!({"file_path": "b \"quoted\" – ü"})],
+            "{dialect}"
+        );
+        assert!(
+            first.calls.iter().all(|(id, name, _)| id.starts_with(prefix) && name == "read_file"),
+            "{dialect}"
+        );
+        assert!(dialect == Dialect::Gemini || first.calls[0].0 != first.calls[1].0, "{dialect}");
+        assert_eq!((second.reasoning.as_str(), second.text.as_str()), ("", "Both are fine."), "{dialect}");
+        assert_eq!([first.finish.as_str(), second.finish.as_str()], finish, "{dialect}");
+
+        let whole = two_turns(dialect, false).await;
+        assert_eq!(whole[0].calls, first.calls, "{dialect}: ids do not depend on the form");
+        assert_eq!((&whole[0].text, &whole[1].text), (&first.text, &second.text), "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn cached_tokens_are_the_common_prefix() {
+    for dialect in [Dialect::OpenAiResponses, Dialect::Gemini, Dialect::ChatCompletions] {
+        let [first, second] = two_turns(dialect, true).await;
+        let [first, second] = [&first, &second].map(|said| input_tokens(dialect, &said.usage));
+        assert_eq!(first[1], 0, "{dialect}: nothing was there to be read");
+        // The second request has the whole first one in front.
+        assert!(first[0].abs_diff(second[1]) <= 1, "{dialect}: {first:?} {second:?}");
+        assert!(second[0] > second[1], "{dialect}");
+    }
+}
+
+#[tokio::test]
+async fn gemini_gives_call_ids_when_asked_to() {
+    let options = ServerOptions::new().with_gemini_call_ids(true);
+    let server = ScriptedServer::start(script(), options).await.unwrap();
+    let conversation = Conversation::new(Dialect::Gemini, "please look");
+    let said =
+        conversation.read(&post(&server, Dialect::Gemini, &conversation.path(), &conversation.body()).await);
+    assert!(said.calls.iter().all(|(id, _, _)| id.len() == 24), "{said:?}");
+    assert_ne!(said.calls[0].0, said.calls[1].0);
+}
+
+#[tokio::test]
+async fn a_custom_tool_takes_free_text() {
+    let turn = Turn::new()
+        .with_call(Call::freeform("apply_patch", "*** Begin Patch"))
+        .with_only([Dialect::OpenAiResponses]);
+    let server =
+        ScriptedServer::start(Script::new("custom").with_turn(turn), ServerOptions::new()).await.unwrap();
+    let conversation = Conversation::new(Dialect::OpenAiResponses, "go");
+    let reply = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
+    let said = conversation.read(&reply);
+    assert_eq!(said.items[0]["type"], "custom_tool_call");
+    assert_eq!(said.calls[0].2, "*** Begin Patch");
+}
+
+#[tokio::test]
+async fn opaque_values_must_come_back_verbatim() {
+    type Spoil = fn(&mut Vec<Value>);
+    let cases: [(Dialect, Spoil, &str); 5] = [
+        (Dialect::OpenAiResponses, |items| items[1]["encrypted_content"] = json!("changed"), "did not make"),
+        (Dialect::OpenAiResponses, |items| drop(items.remove(1)), "expected the reasoning item"),
+        (
+            Dialect::AnthropicMessages,
+            |items| items[1]["content"][0]["signature"] = json!("changed"),
+            "did not make",
+        ),
+        (
+            Dialect::AnthropicMessages,
+            |items| items[1]["content"][0]["thinking"] = json!("other"),
+            "does not fit",
+        ),
+        (
+            Dialect::Gemini,
+            |items| {
+                for part in items[1]["parts"].as_array_mut().unwrap() {
+                    if part.get("thoughtSignature").is_some() {
+                        part["thoughtSignature"] = json!("Y2hhbmdlZA==");
+                    }
+                }
+            },
+            "did not make",
+        ),
+    ];
+    for (dialect, spoil, message) in cases {
+        let server = ScriptedServer::start(script(), ServerOptions::new()).await.unwrap();
+        let mut conversation = Conversation::new(dialect, "please look");
+        let said =
+            conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
+        conversation.go_on(&said, &["text of a", "text of b"]);
+        spoil(conversation.items_mut());
+        let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        assert_eq!(reply.status, 400, "{dialect}");
+        assert!(reply.message().contains(message), "{dialect}: {}", reply.message());
+    }
+}
+
+#[tokio::test]
+async fn after_a_switch_of_the_model_reasoning_may_be_gone() {
+    let server = ScriptedServer::start(script(), ServerOptions::new()).await.unwrap();
+    let dialect = Dialect::OpenAiResponses;
+    let mut conversation = Conversation::new(dialect, "please look");
+    let said = conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
+    conversation.go_on(&said, &["text of a", "text of b"]);
+    conversation.items_mut().remove(1);
+    conversation.model = "another-model".to_owned();
+    assert_eq!(post(&server, dialect, &conversation.path(), &conversation.body()).await.status, 200);
+}
+
+#[tokio::test]
+async fn enabled_thinking_leads_every_turn() {
+    let script = Script::new("thinking")
+        .with_turn(Turn::text("a").with_call(Call::new("f", json!({}))))
+        .with_turn(Turn::text("b"));
+    let server = ScriptedServer::start(script, ServerOptions::new()).await.unwrap();
+    let dialect = Dialect::AnthropicMessages;
+    let mut conversation = Conversation::new(dialect, "go");
+    let thinking = |conversation: &Conversation| {
+        let mut body = conversation.body();
+        body["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
+        body
+    };
+    let said =
+        conversation.read(&post(&server, dialect, &conversation.path(), &thinking(&conversation)).await);
+    assert_eq!(said.items[0]["content"][0]["type"], "thinking");
+    conversation.go_on(&said, &["result"]);
+    let said =
+        conversation.read(&post(&server, dialect, &conversation.path(), &thinking(&conversation)).await);
+    assert_eq!(said.items[0]["content"][0]["type"], "text", "the turn is open, and had its thinking");
+}

@@ -1,0 +1,82 @@
+//! The scripts that come with the repository.
+
+use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
+
+use crate::client::post;
+use crate::conversation::Conversation;
+
+const DEMO: &str = include_str!("../../../../examples/scripts/demo.toml");
+
+/// What the real tools would say, shortened to what a reader needs.
+fn result(tool: &str, arguments: &str, tests_run: &mut usize) -> String {
+    match tool {
+        "glob" => "/demo/src/outline.rs\n/demo/src/symbol.rs\n/demo/src/parse.rs".to_owned(),
+        "grep" => "src/symbol.rs:47:    pub fn may_precede(self, larger: Self) -> bool {".to_owned(),
+        "edit_file" => "Replaced 1 occurrence.".to_owned(),
+        "apply_patch" => "M src/symbol.rs".to_owned(),
+        "shell" => {
+            *tests_run += 1;
+            match tests_run {
+                1 => "test outline::tests::chapters_come_in_order ... FAILED\n\
+                      test result: FAILED. 8 passed; 1 failed; 0 ignored"
+                    .to_owned(),
+                _ => "test result: ok. 9 passed; 0 failed; 0 ignored".to_owned(),
+            }
+        }
+        "read_file" | "read_many_files" => {
+            let files = [
+                ("Cargo.toml", include_str!("../../../../examples/roman/Cargo.toml")),
+                ("src/outline.rs", include_str!("../../../../examples/roman/src/outline.rs")),
+                ("src/parse.rs", include_str!("../../../../examples/roman/src/parse.rs")),
+                ("src/symbol.rs", include_str!("../../../../examples/roman/src/symbol.rs")),
+            ];
+            files.into_iter().filter(|(path, _)| arguments.contains(path)).map(|(_, text)| text).collect()
+        }
+        other => panic!("the demo calls {other}"),
+    }
+}
+
+#[tokio::test]
+async fn the_demo_can_be_followed_to_its_end_in_every_dialect() {
+    let mut script = Script::parse(DEMO).unwrap();
+    // The pauses are for people.
+    script.turns.iter_mut().for_each(|turn| turn.pause_ms = 0);
+    let server = ScriptedServer::start(script, ServerOptions::new()).await.unwrap();
+    for dialect in Dialect::ALL {
+        let mut conversation = Conversation::new(dialect, "fix the failing test");
+        let mut tests_run = 0;
+        while !server.finished(dialect) {
+            let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+            let said = conversation.read(&reply);
+            let results: Vec<String> = said
+                .calls
+                .iter()
+                .map(|(_, tool, arguments)| result(tool, arguments, &mut tests_run))
+                .collect();
+            let results: Vec<&str> = results.iter().map(String::as_str).collect();
+            conversation.go_on(&said, &results);
+        }
+        assert_eq!(tests_run, 2, "{dialect}");
+    }
+}
+
+/// The edit of the demo must fit the file that it edits.
+#[test]
+fn the_demo_edits_what_is_there() {
+    let symbol = include_str!("../../../../examples/roman/src/symbol.rs");
+    let script = Script::parse(DEMO).unwrap();
+    let calls = || script.turns.iter().flat_map(|turn| &turn.calls);
+    let arguments = |tool: &str, name: &str| -> String {
+        let call = calls().find(|call| call.tool == tool).unwrap();
+        match &call.input {
+            pintle_testkit::CallInput::Arguments(arguments) => arguments[name].as_str().unwrap().to_owned(),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(symbol.matches(&arguments("edit_file", "old_string")).count(), 1);
+    for line in arguments("apply_patch", "patch").lines() {
+        if let Some(old) = line.strip_prefix([' ', '-']) {
+            assert!(symbol.lines().any(|found| found == old), "{line}");
+        }
+    }
+}

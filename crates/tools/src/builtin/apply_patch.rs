@@ -1,0 +1,134 @@
+//! `apply_patch`: any number of files at once, or none.
+
+mod transaction;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_patch::{ApplyOptions, Change, ChangeKind as PatchKind, Patch, Plan, parse, plan};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::path::shown;
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
+
+/// Applies a patch in the v4a format (loop specification, section 3.4 and appendix A; design, section 8).
+///
+/// Everything is planned before anything is written. If a write fails half way, what was written before it is taken
+/// back; directories that were made for new files stay. Dropping the call while it writes leaves what is written by
+/// then, as a lost machine would.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyPatch {
+    options: ApplyOptions,
+}
+
+/// The arguments of `apply_patch`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ApplyPatchInput {
+    /// The patch, from `*** Begin Patch` to `*** End Patch`.
+    pub patch: String,
+}
+
+impl ApplyPatch {
+    /// The tool, with the matching policy of the design.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// With another matching policy.
+    #[must_use]
+    pub fn with_options(mut self, options: ApplyOptions) -> Self {
+        self.options = options;
+        self
+    }
+}
+
+impl Tool for ApplyPatch {
+    type Input = ApplyPatchInput;
+
+    fn name(&self) -> &str {
+        "apply_patch"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("apply_patch.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
+        // What is no patch writes nothing.
+        parse(&input.patch).map(|patch| patch.paths().into_iter().map(PathBuf::from).collect()).unwrap_or_default()
+    }
+
+    async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let env = cx.env.as_ref();
+        let patch = parse(&input.patch)
+            .map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error))?
+            .resolve_paths(|path| canonical(env, path))?;
+        let files = read_all(env, &patch).await?;
+        let plan = plan(&patch, &files, &self.options)
+            .map_err(|error| ToolError::new(ToolErrorKind::EditConflict, error.to_string()).with_source(error))?;
+        transaction::apply(env, &plan).await?;
+        let output = ToolOutput::new(report(&plan).as_str());
+        Ok(plan.changes.iter().map(file_change).fold(output, ToolOutput::with_change))
+    }
+}
+
+/// One name for each file, however a patch spells it: relative to the working directory where it is inside.
+fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolError> {
+    let place = shown(env, &env.resolve(Path::new(path)));
+    // A working directory that is not UTF-8 has no name for what is outside of it.
+    if place.contains(char::REPLACEMENT_CHARACTER) && !path.contains(char::REPLACEMENT_CHARACTER) {
+        let message = format!("{path} leads out of a directory whose name is not UTF-8");
+        return Err(ToolError::new(ToolErrorKind::Failed, message));
+    }
+    Ok(place)
+}
+
+async fn read_all(env: &dyn ExecutionEnvironment, patch: &Patch) -> Result<BTreeMap<String, Vec<u8>>, ToolError> {
+    let mut files = BTreeMap::new();
+    for path in patch.paths() {
+        match env.read(Path::new(path), None).await {
+            Ok(content) => {
+                files.insert(path.to_owned(), content);
+            }
+            Err(EnvError::NotFound { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(files)
+}
+
+fn report(plan: &Plan) -> String {
+    let mut report = if plan.changes.is_empty() {
+        "The patch was read, and nothing changes by it.".to_owned()
+    } else {
+        format!("The patch was applied:\n{}", plan.summary().trim_end())
+    };
+    for diagnostic in &plan.diagnostics {
+        report.push_str("\nNote: ");
+        report.push_str(&diagnostic.to_string());
+    }
+    report
+}
+
+fn file_change(change: &Change) -> FileChange {
+    let kind = match &change.kind {
+        PatchKind::Added => ChangeKind::Added,
+        PatchKind::Modified => ChangeKind::Modified,
+        PatchKind::Deleted => ChangeKind::Deleted,
+        PatchKind::Renamed { from } => ChangeKind::Renamed { from: from.clone() },
+    };
+    FileChange::new(change.path.clone(), kind, change.unified_diff())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,122 @@
+use serde_json::json;
+
+use super::*;
+use crate::builtin::workbench::Workbench;
+
+fn arguments(patch: &str) -> String {
+    json!({"patch": format!("*** Begin Patch\n{patch}*** End Patch\n")}).to_string()
+}
+
+#[tokio::test]
+async fn every_operation_is_applied_and_listed() {
+    let bench = Workbench::new();
+    bench.write("src/main.py", "def main():\r\n    print(1)\r\n    return 0\r\n");
+    bench.write("old.txt", "old\n");
+    bench.write("gone.txt", "gone\n");
+    let patch = "\
+*** Add File: docs/new.md
++# New
+*** Update File: ./src/main.py
+@@ def main():
+     print(1)
+-    return 0
++    return 1
+*** Update File: old.txt
+*** Move to: kept/new.txt
+@@
+-old
++new
+*** Delete File: gone.txt
+";
+    let execution = bench.execute(ApplyPatch::new(), &arguments(patch)).await;
+    insta::assert_snapshot!(bench.mask(&execution.result.text()), @"");
+    assert_eq!(bench.text("docs/new.md"), "# New\n");
+    assert_eq!(bench.text("src/main.py"), "def main():\r\n    print(1)\r\n    return 1\r\n");
+    assert_eq!(bench.text("kept/new.txt"), "new\n");
+    assert_eq!((bench.read("old.txt"), bench.read("gone.txt")), (None, None));
+    let changes: Vec<_> = execution.changes.iter().map(|change| (change.path.as_str(), change.kind.clone())).collect();
+    assert_eq!(
+        changes,
+        [
+            ("docs/new.md", ChangeKind::Added),
+            ("src/main.py", ChangeKind::Modified),
+            ("kept/new.txt", ChangeKind::Renamed { from: "old.txt".into() }),
+            ("gone.txt", ChangeKind::Deleted),
+        ]
+    );
+    assert!(execution.changes.iter().all(|change| !change.diff.is_empty()));
+}
+
+#[tokio::test]
+async fn two_spellings_of_a_path_are_one_file() {
+    let bench = Workbench::new();
+    bench.write("a.txt", "1\n2\n");
+    let absolute = bench.path("sub/../a.txt");
+    let patch = format!(
+        "*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: {}\n@@\n-2\n+two\n",
+        absolute.display()
+    );
+    assert_eq!(bench.call(ApplyPatch::new(), &arguments(&patch)).await, "ok: The patch was applied:\nM a.txt");
+    assert_eq!(bench.text("a.txt"), "one\ntwo\n");
+}
+
+#[tokio::test]
+async fn nothing_is_written_when_one_operation_does_not_fit() {
+    let bench = Workbench::new();
+    bench.write("a.txt", "one\ntwo\nthree\n");
+    let patch = "*** Add File: new.txt\n+new\n*** Update File: a.txt\n@@\n one\n-2\n+zwei\n three\n";
+    insta::assert_snapshot!(bench.call(ApplyPatch::new(), &arguments(patch)).await, @"");
+    assert_eq!((bench.read("new.txt"), bench.text("a.txt")), (None, "one\ntwo\nthree\n".to_owned()));
+}
+
+#[tokio::test]
+async fn what_was_written_is_taken_back_when_the_disk_fails() {
+    let bench = Workbench::new();
+    bench.write("a.txt", "one\n");
+    bench.write("b.txt", "two\n");
+    bench.write("c.txt", "three\n");
+    // The last file would stand below another file.
+    let patch = "\
+*** Update File: a.txt
+@@
+-one
++1
+*** Delete File: b.txt
+*** Update File: c.txt
+*** Move to: d.txt
+@@
+-three
++3
+*** Add File: new.txt
++new
+*** Add File: a.txt/below
++never
+";
+    let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+    assert!(answer.starts_with("error: "), "{answer}");
+    assert_eq!((bench.text("a.txt"), bench.text("b.txt"), bench.text("c.txt")), ("one\n".into(), "two\n".into(), "three\n".into()));
+    assert_eq!((bench.read("d.txt"), bench.read("new.txt")), (None, None));
+}
+
+#[tokio::test]
+async fn what_is_no_patch_is_answered_with_what_was_expected() {
+    let bench = Workbench::new();
+    let rows = [
+        json!({"patch": "hello"}),
+        json!({"patch": "*** Begin Patch\n*** Update File: missing.txt\n@@\n-a\n+b\n*** End Patch"}),
+        json!({"patch": "*** Begin Patch\n*** Add File: .\n+b\n*** End Patch"}),
+    ];
+    let mut answers = Vec::new();
+    for arguments in rows {
+        answers.push(bench.call(ApplyPatch::new(), &arguments.to_string()).await);
+    }
+    insta::assert_snapshot!(answers.join("\n"), @"");
+}
+
+#[test]
+fn the_files_that_a_patch_writes_are_known_before() {
+    let input = |patch: &str| ApplyPatchInput { patch: patch.to_owned() };
+    let patch = "*** Begin Patch\n*** Add File: a\n+\n*** Update File: b\n*** Move to: c\n*** End Patch";
+    assert_eq!(ApplyPatch::new().writes(&input(patch)), [Path::new("a"), Path::new("b"), Path::new("c")]);
+    assert!(ApplyPatch::new().writes(&input("no patch")).is_empty());
+}

@@ -1,0 +1,157 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::builtin::workbench::Workbench;
+
+fn once<'a>(old: &'a str, new: &'a str) -> Edit<'a> {
+    Edit { old, new, all: false, expected: None }
+}
+
+/// What becomes of a file, or the message for the model.
+fn edited(file: &[u8], edit: &Edit<'_>) -> Result<Vec<u8>, String> {
+    replace("f", file, edit).map(|replaced| replaced.content).map_err(|error| error.for_model().to_owned())
+}
+
+#[test]
+fn exact_text_is_replaced_and_the_rest_of_the_bytes_stay() {
+    let rows: [(&[u8], &str, &str, &[u8]); 10] = [
+        (b"let a = 1;\n", "1", "2", b"let a = 2;\n"),
+        (b"a\nb\nc\n", "b\n", "", b"a\nc\n"),
+        (b"a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", b"x\r\ny\r\nz\r\nc\r\n"),
+        (b"a\r\nb\r\n", "\nb", "\nx", b"a\r\nx\r\n"),
+        (b"a\r\nb", "b", "x\ny", b"a\r\nx\r\ny"),
+        (b"lf\ncrlf\r\nlf\n", "crlf", "x\ny", b"lf\nx\r\ny\r\nlf\n"),
+        (b"lf\ncrlf\r\nlf2\n", "lf2", "x\ny", b"lf\ncrlf\r\nx\ny\n"),
+        (b"a\nb\n", "a\r\nb", "x\r\ny", b"x\ny\n"),
+        (b"\xEF\xBB\xBFa\n", "a", "b", b"\xEF\xBB\xBFb\n"),
+        (b"caf\xE9 = 1 # \xE9\n", " = 1 # ", " = 2 # ", b"caf\xE9 = 2 # \xE9\n"),
+    ];
+    for (file, old, new, expected) in rows {
+        let result = edited(file, &once(old, new)).unwrap();
+        assert_eq!(result, expected, "{old:?} in {:?}", String::from_utf8_lossy(file));
+    }
+}
+
+#[test]
+fn the_only_place_that_fits_loosely_is_taken_and_reported() {
+    let rows = [
+        ("if x:\n        y()\n", "if x:\n    y()\n", "if x:\n    z()\n", "if x:\n    z()\n", "blanks"),
+        ("keep  \nold\n", "keep\nold\n", "keep\nnew\n", "keep  \nnew\n", "trailing"),
+        ("say “hi”\n", "say \"hi\"\n", "say \"ho\"\n", "say \"ho\"\n", "typographic"),
+        ("tab\tx\r\n\ty\r\n", "tab\tx\n    y\n", "tab\tx\n    z\n", "tab\tx\r\n    z\r\n", "blanks"),
+    ];
+    for (file, old, new, expected, note) in rows {
+        let replaced = replace("f", file.as_bytes(), &once(old, new)).unwrap();
+        assert_eq!(String::from_utf8(replaced.content).unwrap(), expected, "{old:?}");
+        assert_eq!(replaced.lines, [1], "{old:?}");
+        assert!(replaced.notes.len() == 1 && replaced.notes[0].contains(note), "{:?}", replaced.notes);
+    }
+}
+
+#[test]
+fn a_missing_text_is_answered_with_the_first_difference_and_the_nearest_places() {
+    let file = b"fn one() {\n    call(1);\n    done();\n}\n\nfn two() {\n    call(2);\n    done();\n}\n";
+    let error = edited(file, &once("fn two() {\n    call(3);\n    done();\n}", "x")).unwrap_err();
+    insta::assert_snapshot!(error, @"");
+    let error = edited(b"", &once("a", "b")).unwrap_err();
+    insta::assert_snapshot!(error, @"");
+}
+
+#[test]
+fn twins_are_named() {
+    let file = b"x = 1\n\nx = 1\nx  =  1\n";
+    insta::assert_snapshot!(edited(file, &once("x = 1", "x = 2")).unwrap_err(), @"");
+    insta::assert_snapshot!(edited(b"\tx = 1\n    x = 1\n", &once("  x = 1\n", "  x = 2\n")).unwrap_err(), @"");
+    let many = "x\n".repeat(30);
+    insta::assert_snapshot!(edited(many.as_bytes(), &once("x", "y")).unwrap_err(), @"");
+}
+
+#[test]
+fn what_was_done_already_is_said() {
+    insta::assert_snapshot!(edited(b"a\nnew line\nb\n", &once("a\nold line\nb\n", "a\nnew line\nb\n")).unwrap_err(), @"");
+    insta::assert_snapshot!(edited(b"a \n", &once("a\t\n", "a\n")).map(|_| ()).unwrap_err(), @"");
+}
+
+#[test]
+fn counts_decide() {
+    let every = |expected, all| Edit { old: "x", new: "y", all, expected };
+    assert_eq!(edited(b"x x x", &every(None, true)).unwrap(), b"y y y");
+    assert_eq!(edited(b"x x x", &every(Some(3), false)).unwrap(), b"y y y");
+    assert_eq!(edited(b"x", &every(Some(1), false)).unwrap(), b"y");
+    insta::assert_snapshot!(edited(b"x x x", &every(Some(2), false)).unwrap_err(), @"");
+    insta::assert_snapshot!(edited(b"x", &every(Some(2), false)).unwrap_err(), @"");
+    assert_eq!(edited(b"aaaa", &Edit { old: "aa", new: "b", all: true, expected: None }).unwrap(), b"bb");
+}
+
+#[tokio::test]
+async fn a_call_edits_the_file_and_says_where() {
+    let bench = Workbench::new();
+    bench.write("a.rs", "fn main() {\n    old();\n    old();\n}\n");
+    let arguments = json!({"file_path": "a.rs", "old_string": "old()", "new_string": "new()", "replace_all": true});
+    let execution = bench.execute(EditFile::new(), &arguments.to_string()).await;
+    assert_eq!(execution.result.text(), "Replaced 2 occurrences in a.rs (at lines 2, 3)");
+    insta::assert_snapshot!(execution.changes[0].diff, @"");
+    assert_eq!(bench.text("a.rs"), "fn main() {\n    new();\n    new();\n}\n");
+
+    let arguments = json!({"file_path": "a.rs", "old_string": "fn main() { \n", "new_string": "fn test() {\n"});
+    insta::assert_snapshot!(bench.call(EditFile::new(), &arguments.to_string()).await, @"");
+}
+
+#[tokio::test]
+async fn calls_that_cannot_work_say_why() {
+    let bench = Workbench::new();
+    bench.write("main.rs", "x\n");
+    bench.write("utf16.txt", b"\xFF\xFEx\0\n\0");
+    let rows = [
+        json!({"file_path": "main.rs", "old_string": "", "new_string": "y"}),
+        json!({"file_path": "main.rs", "old_string": "x", "new_string": "x"}),
+        json!({"file_path": "mian.rs", "old_string": "x", "new_string": "y"}),
+        json!({"file_path": ".", "old_string": "x", "new_string": "y"}),
+        json!({"file_path": "utf16.txt", "old_string": "x\n", "new_string": "y\n"}),
+    ];
+    let mut answers = Vec::new();
+    for arguments in rows {
+        answers.push(bench.call(EditFile::new(), &arguments.to_string()).await);
+    }
+    insta::assert_snapshot!(answers.join("\n"), @"");
+}
+
+#[tokio::test]
+async fn the_gemini_variant_counts_what_it_expects() {
+    let bench = Workbench::new();
+    bench.write("a", "x x\n");
+    let call = |expected: usize| {
+        let arguments = json!({
+            "file_path": "a", "instruction": "Rename x.", "old_string": "x", "new_string": "y",
+            "expected_replacements": expected,
+        });
+        let bench = &bench;
+        async move { bench.call(EditFile::gemini(), &arguments.to_string()).await }
+    };
+    assert!(call(3).await.starts_with("error: "));
+    assert_eq!(bench.text("a"), "x x\n");
+    assert_eq!(call(2).await, "ok: Replaced 2 occurrences in a (at lines 1, 1)");
+    assert_eq!(bench.text("a"), "y y\n");
+}
+
+proptest! {
+    /// The file after the edit is the one that a plain replacement of LF text would give, with its own line ends.
+    #[test]
+    fn an_edit_is_a_plain_replacement_whatever_the_line_ends(
+        before in "[ab\n]{0,12}",
+        old in "[ab\n]{1,4}",
+        new in "[xy\n]{0,4}",
+        after in "[ab\n]{0,12}",
+        crlf: bool,
+    ) {
+        prop_assume!(old != new);
+        let file = format!("{before}{old}{after}");
+        let expected = file.replace(&old, &new);
+        let ends = |text: &str| if crlf { text.replace('\n', "\r\n") } else { text.to_owned() };
+        prop_assume!(!crlf || file.contains('\n'));
+        let edit = Edit { old: &old, new: &new, all: true, expected: None };
+        let result = edited(ends(&file).as_bytes(), &edit).unwrap();
+        prop_assert_eq!(String::from_utf8(result).unwrap(), ends(&expected));
+    }
+}

@@ -1,0 +1,107 @@
+//! `glob`: files by name.
+
+use std::path::Path;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::path::shown;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// Finds files by a pattern, the newest first (loop specification, section 3.3).
+///
+/// Paths are relative to the working directory where they are inside.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Glob(());
+
+/// The arguments of `glob`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct GlobInput {
+    /// The pattern, for instance `**/*.ts`, relative to `path`.
+    pub pattern: String,
+    /// The directory to search. Default: the working directory.
+    pub path: Option<String>,
+}
+
+impl Glob {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for Glob {
+    type Input = GlobInput;
+
+    fn name(&self) -> &str {
+        "glob"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("glob.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, input: GlobInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let directory = input.path.as_deref().unwrap_or(".");
+        let found = cx.env.glob(&input.pattern, Path::new(directory)).await?;
+        if found.is_empty() {
+            return Ok(ToolOutput::new("No files found"));
+        }
+        let paths: Vec<String> = found.iter().map(|path| shown(cx.env.as_ref(), path)).collect();
+        Ok(ToolOutput::new(paths.join("\n").as_str()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+    use std::time::{Duration, SystemTime};
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::builtin::workbench::Workbench;
+
+    #[expect(clippy::disallowed_methods, reason = "the fixture needs files of a known age")]
+    fn age(bench: &Workbench, name: &str, seconds: u64) {
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 - seconds);
+        File::options().append(true).open(bench.path(name)).unwrap().set_modified(time).unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_newest_files_come_first() {
+        let bench = Workbench::new();
+        for (name, seconds) in [("old.rs", 30), ("src/new.rs", 10), ("src/deep/mid.rs", 20), ("src/other.py", 5)] {
+            bench.write(name, "");
+            age(&bench, name, seconds);
+        }
+        let rows = [
+            (json!({"pattern": "**/*.rs"}), "src/new.rs\nsrc/deep/mid.rs\nold.rs"),
+            (json!({"pattern": "*.rs", "path": "src"}), "src/new.rs"),
+            (json!({"pattern": "src/*.{rs,py}"}), "src/other.py\nsrc/new.rs"),
+            (json!({"pattern": "*.c"}), "No files found"),
+        ];
+        for (arguments, expected) in rows {
+            assert_eq!(bench.call(Glob::new(), &arguments.to_string()).await, format!("ok: {expected}"), "{arguments}");
+        }
+    }
+
+    #[tokio::test]
+    async fn searches_that_cannot_be_made_say_why() {
+        let bench = Workbench::new();
+        let invalid = bench.call(Glob::new(), r#"{"pattern": "a{b"}"#).await;
+        assert!(invalid.starts_with(r#"error: Tool error (glob): invalid pattern "a{b": "#), "{invalid}");
+        assert_eq!(
+            bench.call(Glob::new(), r#"{"pattern": "*", "path": "nowhere"}"#).await,
+            "error: Tool error (glob): DIR/nowhere does not exist"
+        );
+    }
+}

@@ -1,0 +1,210 @@
+//! `grep`: text in files.
+
+use std::fmt::Write as _;
+
+use pintle_env::{ExecutionEnvironment, GrepMode, GrepOutput, GrepRequest};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::path::shown;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// The most characters of a line that are shown: lines of minified files would crowd out the others.
+const LINE_LIMIT: usize = 1000;
+
+/// Searches the content of files (loop specification, section 3.3, with the output modes of 3.5).
+///
+/// Paths are relative to the working directory where they are inside. Lines above 1,000 characters are cut, with the
+/// number of characters that are missing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Grep(());
+
+/// The arguments of `grep`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct GrepInput {
+    /// The regular expression to search for.
+    pub pattern: String,
+    /// The directory or file to search. Default: the working directory.
+    pub path: Option<String>,
+    /// Search only files that match this glob, for instance `*.py`.
+    pub glob_filter: Option<String>,
+    /// Whether to ignore case. Default: false.
+    pub case_insensitive: Option<bool>,
+    /// The most matching lines to return; in the other output modes, the most files. Default: 100.
+    #[schemars(range(min = 1))]
+    pub max_results: Option<usize>,
+    /// What to return: the matching lines (`content`), the paths of the files with a match (`files_with_matches`),
+    /// or these with the number of their matching lines (`count`). Default: `content`.
+    pub output_mode: Option<GrepOutputMode>,
+}
+
+/// What `grep` returns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum GrepOutputMode {
+    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    #[expect(missing_docs, reason = "the field's comment explains all three")]
+    Content,
+    #[expect(missing_docs, reason = "the field's comment explains all three")]
+    FilesWithMatches,
+    #[expect(missing_docs, reason = "the field's comment explains all three")]
+    Count,
+}
+
+impl Grep {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for Grep {
+    type Input = GrepInput;
+
+    fn name(&self) -> &str {
+        "grep"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("grep.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, input: GrepInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let request = request(input);
+        let found = cx.env.grep(&request).await?;
+        Ok(ToolOutput::new(render(cx.env.as_ref(), &request, &found).as_str()))
+    }
+}
+
+fn request(input: GrepInput) -> GrepRequest {
+    let mut request = GrepRequest::new(input.pattern);
+    request.path = input.path.map(Into::into);
+    request.glob_filter = input.glob_filter;
+    request.case_insensitive = input.case_insensitive.unwrap_or(false);
+    request.max_results = input.max_results.unwrap_or(request.max_results);
+    request.output_mode = match input.output_mode {
+        None | Some(GrepOutputMode::Content) => GrepMode::Content,
+        Some(GrepOutputMode::FilesWithMatches) => GrepMode::FilesWithMatches,
+        Some(GrepOutputMode::Count) => GrepMode::Count,
+    };
+    request
+}
+
+fn render(env: &dyn ExecutionEnvironment, request: &GrepRequest, found: &GrepOutput) -> String {
+    let mut lines = Vec::new();
+    for file in &found.files {
+        let path = shown(env, &file.path);
+        match request.output_mode {
+            GrepMode::Content => {
+                lines.extend(file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, cut(&line.text))));
+            }
+            GrepMode::FilesWithMatches => lines.push(path),
+            GrepMode::Count => lines.push(format!("{path}:{}", file.matches)),
+        }
+    }
+    let mut text = if lines.is_empty() { "No matches found".to_owned() } else { lines.join("\n") };
+    for note in notes(request, found) {
+        let _infallible = write!(text, "\n[{note}]");
+    }
+    text
+}
+
+fn notes(request: &GrepRequest, found: &GrepOutput) -> Vec<String> {
+    let mut notes = Vec::new();
+    if found.truncated {
+        let what = match request.output_mode {
+            GrepMode::Content => "matching lines",
+            GrepMode::FilesWithMatches | GrepMode::Count => "files",
+        };
+        notes.push(format!(
+            "There is more: these are the first {} {what}. Narrow the search or raise max_results.",
+            request.max_results
+        ));
+    }
+    if found.binary_files > 0 {
+        notes.push(format!("Binary files skipped: {}", found.binary_files));
+    }
+    if found.unreadable_files > 0 {
+        notes.push(format!("Files that cannot be read: {}", found.unreadable_files));
+    }
+    notes
+}
+
+fn cut(line: &str) -> String {
+    match line.char_indices().nth(LINE_LIMIT) {
+        None => line.to_owned(),
+        Some((end, _)) => {
+            let (kept, rest) = line.split_at(end);
+            format!("{kept}… ({} more characters)", rest.chars().count())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::builtin::workbench::Workbench;
+
+    fn bench() -> Workbench {
+        let bench = Workbench::new();
+        bench.write("a.rs", "fn One() {}\nfn two() {}\n// fn\n");
+        bench.write("sub/b.py", "def fn():\n    pass\n");
+        bench.write("sub/c.bin", b"fn\0");
+        bench.write(".gitignore", "ignored\n");
+        bench.write("ignored", "fn\n");
+        bench
+    }
+
+    #[tokio::test]
+    async fn matches_come_with_path_and_line() {
+        let bench = bench();
+        let rows = [
+            (json!({"pattern": "fn"}), "a.rs:1:fn One() {}\na.rs:2:fn two() {}\na.rs:3:// fn\nsub/b.py:1:def fn():"),
+            (json!({"pattern": "one", "case_insensitive": true}), "a.rs:1:fn One() {}"),
+            (json!({"pattern": "fn", "path": "sub"}), "sub/b.py:1:def fn():"),
+            (json!({"pattern": "fn", "glob_filter": "*.py"}), "sub/b.py:1:def fn():"),
+            (json!({"pattern": "fn", "path": "ignored"}), "ignored:1:fn"),
+            (json!({"pattern": "^fn", "output_mode": "count"}), "a.rs:2"),
+            (json!({"pattern": "fn", "output_mode": "files_with_matches"}), "a.rs\nsub/b.py"),
+            (json!({"pattern": "nowhere", "path": "a.rs"}), "No matches found"),
+        ];
+        for (arguments, expected) in rows {
+            let answer = bench.call(Grep::new(), &arguments.to_string()).await;
+            let answer = answer.replace("\n[Binary files skipped: 1]", "");
+            assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_missing_from_the_result_is_said() {
+        let bench = bench();
+        insta::assert_snapshot!(
+            bench.call(Grep::new(), r#"{"pattern": "fn", "max_results": 2, "path": "."}"#).await, @"");
+        insta::assert_snapshot!(bench.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"");
+        bench.write("long.txt", format!("{}é", "x".repeat(LINE_LIMIT)));
+        let answer = bench.call(Grep::new(), r#"{"pattern": "xx", "path": "long.txt"}"#).await;
+        assert!(answer.ends_with("xx… (1 more characters)"), "{answer}");
+    }
+
+    #[tokio::test]
+    async fn searches_that_cannot_be_made_say_why() {
+        let bench = bench();
+        let invalid = bench.call(Grep::new(), r#"{"pattern": "a("}"#).await;
+        assert!(invalid.starts_with(r#"error: Tool error (grep): invalid pattern "a(": "#), "{invalid}");
+        assert_eq!(
+            bench.call(Grep::new(), r#"{"pattern": "a", "path": "nowhere"}"#).await,
+            "error: Tool error (grep): DIR/nowhere does not exist"
+        );
+    }
+}

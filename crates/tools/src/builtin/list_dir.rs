@@ -1,0 +1,107 @@
+//! `list_dir`: a directory as a tree.
+
+use std::path::Path;
+
+use pintle_env::DirEntry;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::path::unreadable;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// Lists a directory, with depth (loop specification, section 3.6).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListDir(());
+
+/// The arguments of `list_dir`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ListDirInput {
+    /// The directory to list. Default: the working directory.
+    pub path: Option<String>,
+    /// How many levels to show. Default: 1.
+    #[schemars(range(min = 1))]
+    pub depth: Option<usize>,
+}
+
+impl ListDir {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ListDir {
+    type Input = ListDirInput;
+
+    fn name(&self) -> &str {
+        "list_dir"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("list_dir.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, input: ListDirInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let path = input.path.as_deref().unwrap_or(".");
+        let entries = match cx.env.list_directory(Path::new(path), input.depth.unwrap_or(1)).await {
+            Ok(entries) => entries,
+            Err(error) => return Err(unreadable(cx.env.as_ref(), Path::new(path), error).await),
+        };
+        if entries.is_empty() {
+            return Ok(ToolOutput::new(format!("[{path} is empty]").as_str()));
+        }
+        let lines: Vec<String> = entries.iter().map(line).collect();
+        Ok(ToolOutput::new(lines.join("\n").as_str()))
+    }
+}
+
+fn line(entry: &DirEntry) -> String {
+    let level = entry.name.components().count().saturating_sub(1);
+    let name = entry.name.file_name().unwrap_or_default().to_string_lossy();
+    let kind = match entry.size {
+        Some(size) => format!(" ({size} bytes)"),
+        None if entry.is_dir => "/".to_owned(),
+        None if entry.is_symlink => " (link)".to_owned(),
+        None => " (device, pipe or socket)".to_owned(),
+    };
+    format!("{}{name}{kind}", "  ".repeat(level))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::workbench::Workbench;
+
+    #[tokio::test]
+    async fn a_tree_is_shown_to_its_depth() {
+        let bench = Workbench::new();
+        bench.write("src/main.rs", "12345");
+        bench.write("src/deep/er/x", "");
+        bench.write("README.md", "1");
+        std::os::unix::fs::symlink("src", bench.path("link")).unwrap();
+        assert_eq!(
+            bench.call(ListDir::new(), "{}").await,
+            "ok: README.md (1 bytes)\nlink (link)\nsrc/"
+        );
+        insta::assert_snapshot!(bench.call(ListDir::new(), r#"{"path": ".", "depth": 3}"#).await, @"");
+    }
+
+    #[tokio::test]
+    async fn directories_that_cannot_be_listed_say_why() {
+        let bench = Workbench::new();
+        bench.write("source/file", "");
+        let mut answers = Vec::new();
+        for path in ["sourc", "source/file"] {
+            answers.push(bench.call(ListDir::new(), &format!(r#"{{"path": "{path}"}}"#)).await);
+        }
+        insta::assert_snapshot!(answers.join("\n"), @"");
+    }
+}

@@ -1,0 +1,191 @@
+//! `read_many_files`: several files in one call.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use pintle_env::{EnvError, ExecutionEnvironment};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::path::shown;
+use super::read_file::view_from_start;
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// The most files of one call.
+const MAX_FILES: usize = 100;
+
+/// Reads several files, each as `read_file` does (loop specification, section 3.6).
+///
+/// An entry that names no file and has a wildcard is a glob. At most 100 files are read. A file that cannot be read
+/// is an error under its own header; the call fails only if none can be read, or if the environment is lost.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ReadManyFiles(());
+
+/// The arguments of `read_many_files`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ReadManyFilesInput {
+    /// The files, each as an absolute path or as a glob such as `src/**/*.py`.
+    #[schemars(length(min = 1))]
+    pub paths: Vec<String>,
+}
+
+impl ReadManyFiles {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ReadManyFiles {
+    type Input = ReadManyFilesInput;
+
+    fn name(&self) -> &str {
+        "read_many_files"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("read_many_files.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        "read_file"
+    }
+
+    async fn call(&self, input: ReadManyFilesInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let env = cx.env.as_ref();
+        let entries = expand(env, &input.paths).await?;
+        let (mut sections, mut images, mut failed) = (Vec::new(), Vec::new(), 0);
+        for entry in entries.iter().take(MAX_FILES) {
+            let text = match read(env, entry).await {
+                Ok(view) => {
+                    images.extend(view.images);
+                    view.text.to_text_lossy().map_err(lost)?
+                }
+                Err(error) if error.is_fatal() => return Err(error),
+                Err(error) => {
+                    failed += 1;
+                    format!("[Error: {}]", error.for_model())
+                }
+            };
+            sections.push(format!("==> {} <==\n{text}", entry.name()));
+        }
+        let nothing_read = failed == sections.len();
+        if let Some(left) = entries.len().checked_sub(MAX_FILES).filter(|left| *left > 0) {
+            sections.push(format!("[{left} more files are not shown: one call reads at most {MAX_FILES}.]"));
+        }
+        let mut output = ToolOutput::new(sections.join("\n\n").as_str()).with_error(nothing_read);
+        output.images = images;
+        Ok(output)
+    }
+}
+
+/// What an argument comes to.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Entry {
+    File(String),
+    /// A glob that names no file.
+    NoMatch(String),
+}
+
+impl Entry {
+    fn name(&self) -> &str {
+        match self {
+            Self::File(name) | Self::NoMatch(name) => name,
+        }
+    }
+}
+
+/// Each file once, in the order of the arguments; those of a glob in the order of their paths.
+async fn expand(env: &dyn ExecutionEnvironment, paths: &[String]) -> Result<Vec<Entry>, ToolError> {
+    let mut entries = Vec::new();
+    let mut seen = BTreeSet::new();
+    for path in paths {
+        for entry in matches(env, path).await? {
+            if seen.insert(env.resolve(Path::new(entry.name()))) {
+                entries.push(entry);
+            }
+        }
+    }
+    Ok(entries)
+}
+
+async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry>, ToolError> {
+    // A name may hold brackets; only what is no file is read as a pattern.
+    if !path.contains(['*', '?', '[', '{']) || env.file_exists(Path::new(path)).await? {
+        return Ok(vec![Entry::File(path.to_owned())]);
+    }
+    let found = match env.glob(path, Path::new(".")).await {
+        Ok(found) => found,
+        Err(error @ EnvError::EnvironmentLost { .. }) => return Err(error.into()),
+        // The entry's own section says that nothing matches; the others are read.
+        Err(_invalid) => Vec::new(),
+    };
+    if found.is_empty() {
+        return Ok(vec![Entry::NoMatch(path.to_owned())]);
+    }
+    let mut entries: Vec<Entry> = found.iter().map(|path| Entry::File(shown(env, path))).collect();
+    entries.sort();
+    Ok(entries)
+}
+
+async fn read(env: &dyn ExecutionEnvironment, entry: &Entry) -> Result<ToolOutput, ToolError> {
+    match entry {
+        Entry::File(path) => view_from_start(env, path).await,
+        Entry::NoMatch(pattern) => {
+            Err(ToolError::new(ToolErrorKind::NotFound, format!("no file matches {pattern}")))
+        }
+    }
+}
+
+fn lost(error: std::io::Error) -> ToolError {
+    ToolError::new(ToolErrorKind::Failed, "a file was read and then lost").with_source(error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::builtin::workbench::Workbench;
+
+    #[tokio::test]
+    async fn each_file_has_its_section_and_errors_stay_in_theirs() {
+        let bench = Workbench::new();
+        bench.write("a.txt", "one\ntwo\n");
+        bench.write("src/x.py", "x\n");
+        bench.write("src/y.py", "y\n");
+        bench.write("odd[1].txt", "odd\n");
+        bench.write("i.png", b"\x89PNG\r\n\x1a\n");
+        let arguments = r#"{"paths": ["a.txt", "missing", "src/*.py", "./a.txt", "*.rs", "odd[1].txt", "i.png"]}"#;
+        let execution = bench.execute(ReadManyFiles::new(), arguments).await;
+        insta::assert_snapshot!(bench.mask(&execution.result.text()), @"");
+        assert!(!execution.result.is_error);
+        assert_eq!(execution.result.images.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn the_call_fails_if_nothing_can_be_read() {
+        let bench = Workbench::new();
+        assert_eq!(
+            bench.call(ReadManyFiles::new(), r#"{"paths": ["missing"]}"#).await,
+            "error: ==> missing <==\n[Error: DIR/missing does not exist]"
+        );
+    }
+
+    #[tokio::test]
+    async fn files_above_the_limit_are_counted() {
+        let bench = Workbench::new();
+        for number in 0..MAX_FILES + 2 {
+            bench.write(&format!("{number}.txt"), "");
+        }
+        let answer = bench.call(ReadManyFiles::new(), r#"{"paths": ["*.txt"]}"#).await;
+        assert_eq!(answer.matches(" is empty]").count(), MAX_FILES);
+        assert!(answer.ends_with("[2 more files are not shown: one call reads at most 100.]"), "{answer}");
+    }
+}

@@ -1,0 +1,290 @@
+use std::sync::Mutex;
+
+use pintle_env::LocalEnvironment;
+use schemars::JsonSchema;
+use serde_json::json;
+
+use super::*;
+use crate::error::DefinitionError;
+use crate::tool::{DynTool, Tool};
+
+/// Repeats its text; the text also says how to fail.
+#[derive(Clone)]
+struct Echo {
+    name: &'static str,
+    answer: &'static str,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct EchoInput {
+    /// What to repeat.
+    text: String,
+    /// How often.
+    times: Option<usize>,
+}
+
+impl Tool for Echo {
+    type Input = EchoInput;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn description(&self) -> &str {
+        "Repeats a text."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    fn writes(&self, input: &EchoInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(&input.text)]
+    }
+
+    async fn call(&self, input: EchoInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        match input.text.as_str() {
+            "panic" => panic!("out of {}", "tune"),
+            "fail" => Err(ToolError::new(ToolErrorKind::NotFound, "nothing there")),
+            "refuse" => Ok(ToolOutput::new("no").with_error(true)),
+            text => {
+                let repeated = text.repeat(input.times.unwrap_or(1));
+                Ok(ToolOutput::new(format!("{}{repeated}", self.answer).as_str()))
+            }
+        }
+    }
+}
+
+/// A tool whose schema is known at run time only.
+struct Dynamic(Value);
+
+#[async_trait]
+impl DynTool for Dynamic {
+    fn definition(&self) -> Result<pintle_llm::ToolDefinition, DefinitionError> {
+        pintle_llm::ToolDefinition::new("dynamic", "From a host.", self.0.clone())
+            .map_err(|error| DefinitionError::refused("dynamic", error))
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Network
+    }
+
+    async fn call_json(&self, arguments: Value, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::new(arguments.to_string().as_str()))
+    }
+}
+
+/// Gives the same verdict always, and remembers what it was asked.
+#[derive(Debug)]
+struct Fixed {
+    verdict: Verdict,
+    asked: Mutex<Vec<String>>,
+}
+
+impl Fixed {
+    fn new(verdict: Verdict) -> Arc<Self> {
+        Arc::new(Self { verdict, asked: Mutex::default() })
+    }
+}
+
+#[async_trait]
+impl Gate for Fixed {
+    async fn check(&self, call: &PreparedCall) -> Verdict {
+        self.asked.lock().unwrap().push(format!("{} {} {:?}", call.name(), call.arguments(), call.effect()));
+        self.verdict.clone()
+    }
+}
+
+fn environment() -> LocalEnvironment {
+    LocalEnvironment::with_host_env("/work-dir", []).unwrap()
+}
+
+fn registry() -> ToolRegistry {
+    let mut registry = ToolRegistry::new();
+    registry.register(Echo { name: "echo", answer: "" }).unwrap();
+    registry.register(Echo { name: "read_file", answer: "" }).unwrap();
+    registry
+}
+
+async fn prepared(registry: &ToolRegistry, call: &ToolCall) -> Preparation {
+    prepare(registry, &[], &environment(), call).await
+}
+
+/// Why a call is refused.
+async fn refusal(registry: &ToolRegistry, call: &ToolCall) -> String {
+    match prepared(registry, call).await {
+        Preparation::Refused(error) => format!("{:?}: {}", error.kind(), error.for_model()),
+        other @ (Preparation::Ready(_) | Preparation::Ask { .. }) => panic!("{other:?}"),
+    }
+}
+
+async fn run(registry: &ToolRegistry, call: &ToolCall) -> Execution {
+    match prepared(registry, call).await {
+        Preparation::Ready(call) => {
+            let cx = ToolContext::new(Arc::new(environment()), call.call_id());
+            execute(&call, &cx, &TruncationLimits::new()).await
+        }
+        other @ (Preparation::Refused(_) | Preparation::Ask { .. }) => panic!("{other:?}"),
+    }
+}
+
+fn call(name: &str, arguments: Value) -> ToolCall {
+    ToolCall::from_raw("call_7", name, arguments.to_string())
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_answered_with_the_nearest_names() {
+    let rows = [
+        ("Read_File", "UnknownTool: Unknown tool: Read_File. Did you mean read_file?"),
+        ("xyz", "UnknownTool: Unknown tool: xyz. Available tools: echo, read_file."),
+    ];
+    for (name, expected) in rows {
+        assert_eq!(refusal(&registry(), &call(name, json!({}))).await, expected);
+    }
+    assert_eq!(
+        refusal(&ToolRegistry::new(), &call("echo", json!({}))).await,
+        "UnknownTool: Unknown tool: echo. There are no tools."
+    );
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_explained() {
+    let calls = [
+        call("echo", json!({})),
+        call("echo", json!({"text": 1, "times": "x", "colour": true})),
+        call("echo", json!([1])),
+        call("echo", json!(null)),
+        ToolCall::from_raw("1", "echo", "{\"text\": "),
+        ToolCall::from_raw("1", "echo", "not json"),
+    ];
+    let mut answers = Vec::new();
+    for call in &calls {
+        answers.push(refusal(&registry(), call).await);
+    }
+    insta::assert_snapshot!(answers.join("\n"), @"");
+}
+
+#[tokio::test]
+async fn a_call_is_known_before_it_runs() {
+    let Preparation::Ready(call) = prepared(&registry(), &call("echo", json!({"text": "a/../b"}))).await else {
+        panic!("the call fits");
+    };
+    assert_eq!((call.name(), call.call_id(), call.effect(), call.is_repeatable()), ("echo", "call_7", Effect::Write, false));
+    assert_eq!(call.arguments(), &json!({"text": "a/../b"}));
+    assert_eq!(call.writes(), [PathBuf::from("/work-dir/b")]);
+}
+
+#[tokio::test]
+async fn free_text_goes_into_the_only_required_field() {
+    let execution = run(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await;
+    assert_eq!(execution.result.text(), "free\ntext");
+
+    let mut two_fields = ToolRegistry::new();
+    let schema = json!({"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]});
+    two_fields.register(Dynamic(schema)).unwrap();
+    assert_eq!(
+        refusal(&two_fields, &ToolCall::custom("1", "dynamic", "text")).await,
+        "InvalidArguments: Invalid arguments for tool: dynamic\n\
+         - expected a JSON object with named arguments, got free text"
+    );
+}
+
+#[tokio::test]
+async fn gates_are_asked_in_order_until_one_does_not_allow() {
+    let deny = Verdict::Deny { reason: "not on a Sunday".into() };
+    let ask = Verdict::Ask { reason: "it writes".into() };
+    let rows = [
+        (vec![], "ready"),
+        (vec![Verdict::Allow, Verdict::Allow], "ready"),
+        (vec![Verdict::Allow, deny.clone(), ask.clone()], "Denied: The call of echo was denied: not on a Sunday"),
+        (vec![ask.clone(), deny.clone()], "ask: it writes"),
+    ];
+    for (verdicts, expected) in rows {
+        let fixed: Vec<Arc<Fixed>> = verdicts.iter().cloned().map(Fixed::new).collect();
+        let gates: Vec<Arc<dyn Gate>> = fixed.iter().map(|gate| Arc::clone(gate) as Arc<dyn Gate>).collect();
+        let call = call("echo", json!({"text": "a"}));
+        let outcome = match prepare(&registry(), &gates, &environment(), &call).await {
+            Preparation::Ready(_) => "ready".to_owned(),
+            Preparation::Ask { reason, .. } => format!("ask: {reason}"),
+            Preparation::Refused(error) => format!("{:?}: {}", error.kind(), error.for_model()),
+        };
+        assert_eq!(outcome, expected);
+        let decided = verdicts.iter().position(|verdict| *verdict != Verdict::Allow).unwrap_or(verdicts.len());
+        for (index, gate) in fixed.iter().enumerate() {
+            let expected: &[&str] = if index <= decided { &["echo {\"text\":\"a\"} Write"] } else { &[] };
+            assert_eq!(*gate.asked.lock().unwrap(), expected, "gate {index} of {verdicts:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn whatever_a_tool_does_there_is_a_result() {
+    let rows = [
+        ("fine", None, "fine"),
+        ("fail", Some(ToolErrorKind::NotFound), "Tool error (echo): nothing there"),
+        ("refuse", Some(ToolErrorKind::Failed), "no"),
+        (
+            "panic",
+            Some(ToolErrorKind::Failed),
+            "Tool error (echo): the tool itself is broken: it panicked (out of tune)",
+        ),
+    ];
+    for (text, error, expected) in rows {
+        let execution = run(&registry(), &call("echo", json!({"text": text}))).await;
+        assert_eq!(execution.result.text(), expected);
+        assert_eq!(execution.result.tool_call_id, "call_7");
+        assert_eq!((execution.result.is_error, execution.error), (error.is_some(), error), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn the_model_sees_a_part_and_the_host_the_whole() {
+    let execution = run(&registry(), &call("echo", json!({"text": "x", "times": 100_000}))).await;
+    assert!(execution.result.text().contains("70000 characters were removed from the middle"));
+    assert_eq!(execution.output.to_text_lossy().unwrap(), "x".repeat(100_000));
+}
+
+#[tokio::test]
+async fn the_latest_tool_of_a_name_wins_and_keeps_the_place() {
+    let mut registry = registry();
+    let before = registry.clone();
+    registry.register(Echo { name: "echo", answer: "second: " }).unwrap();
+    assert_eq!(registry.names().collect::<Vec<_>>(), ["echo", "read_file"]);
+    assert_eq!(run(&registry, &call("echo", json!({"text": "a"}))).await.result.text(), "second: a");
+    assert_eq!(run(&before, &call("echo", json!({"text": "a"}))).await.result.text(), "a");
+}
+
+#[tokio::test]
+async fn a_tool_that_was_taken_out_is_unknown() {
+    let mut registry = registry();
+    assert!(registry.unregister("echo"));
+    assert!(!registry.unregister("echo"));
+    assert!(registry.get("echo").is_none());
+    assert!(refusal(&registry, &call("echo", json!({"text": "a"}))).await.starts_with("UnknownTool"));
+}
+
+#[tokio::test]
+async fn a_dynamic_tool_gets_its_arguments_as_they_came() {
+    let mut registry = ToolRegistry::new();
+    registry.register(Dynamic(json!({"type": "object", "properties": {"n": {"type": "integer"}}}))).unwrap();
+    let execution = run(&registry, &call("dynamic", json!({"n": 1, "more": [true]}))).await;
+    assert_eq!(execution.result.text(), r#"{"n":1,"more":[true]}"#);
+    assert_eq!(
+        refusal(&registry, &call("dynamic", json!({"n": "one"}))).await,
+        "InvalidArguments: Invalid arguments for tool: dynamic\n- `n`: expected integer, got string \"one\""
+    );
+}
+
+#[test]
+fn a_definition_that_no_provider_would_take_is_refused() {
+    use std::error::Error as _;
+
+    let mut registry = registry();
+    for schema in [json!({"type": "array"}), json!({"type": "object", "properties": 5})] {
+        let error = registry.register(Dynamic(schema.clone())).unwrap_err();
+        assert_eq!(error.to_string(), "tool `dynamic` cannot be registered");
+        assert!(error.source().is_some(), "{schema}");
+    }
+    assert!(registry.register(Echo { name: "bad name", answer: "" }).is_err());
+    assert_eq!(registry.names().collect::<Vec<_>>(), ["echo", "read_file"]);
+}
