@@ -20,13 +20,13 @@ use tokio_util::sync::CancellationToken;
 use crate::config::{SessionConfig, TurnLimits};
 use crate::event::EventKind;
 use crate::event_log::EventLog;
-use crate::id::{CallKey, ModelCallId, RunId, SegmentId};
+use crate::id::{CallKey, RunId, SegmentId};
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
 use crate::run::Finished;
 use crate::session::{Decision, FinishedSender, Shared};
 use crate::timestamp::Clock;
-use crate::turn::{Action, Change, Input, InputKind, Machine, Outcome, SegmentKind, SessionState};
+use crate::turn::{Action, Change, Input, InputKind, Machine, Outcome, SessionState};
 
 /// Reports of tasks that may wait for the driver; a task that has more waits itself.
 const MAX_REPORTS: usize = 256;

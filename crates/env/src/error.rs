@@ -149,6 +149,7 @@ impl EnvError {
     ///
     /// `action` is a verb that completes "cannot … PATH".
     #[must_use]
+    #[expect(clippy::wildcard_enum_match_arm, reason = "the standard library's kinds grow")]
     pub fn from_io(action: &'static str, path: &Path, source: io::Error) -> Self {
         let path = path.to_path_buf();
         match source.kind() {
@@ -159,7 +160,6 @@ impl EnvError {
             io::ErrorKind::InvalidInput | io::ErrorKind::InvalidFilename => {
                 Self::InvalidPath { path, source }
             }
-            #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds are not ours to list")]
             _ => Self::Io { action, path, source },
         }
     }

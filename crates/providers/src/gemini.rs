@@ -49,10 +49,15 @@ impl Gemini {
     /// Begins an adapter with this key. The base URL is `https://generativelanguage.googleapis.com` unless another
     /// one is given.
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
-        AdapterBuilder::new(NAME, "https://generativelanguage.googleapis.com", Secret::new(api_key), |parts| {
-            let dialect = GenerateContent { api_key: parts.api_key.checked(NAME)? };
-            Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
-        })
+        AdapterBuilder::new(
+            NAME,
+            "https://generativelanguage.googleapis.com",
+            Secret::new(api_key),
+            |parts| {
+                let dialect = GenerateContent { api_key: parts.api_key.checked(NAME)? };
+                Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
+            },
+        )
     }
 }
 

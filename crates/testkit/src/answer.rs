@@ -187,6 +187,14 @@ pub(crate) struct ErrorBody<'a> {
 }
 
 impl ErrorBody<'_> {
+    /// The message with the field in front, for clients that show the message alone.
+    fn text(&self) -> String {
+        match self.field {
+            Some(field) if !field.is_empty() => format!("{field}: {}", self.message),
+            Some(_) | None => self.message.to_owned(),
+        }
+    }
+
     /// The body of an error answer.
     pub(crate) fn body(&self, dialect: Dialect) -> Value {
         match dialect {

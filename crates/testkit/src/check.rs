@@ -108,11 +108,11 @@ pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<
 
 /// The key that a request carries in its dialect's header.
 pub(crate) fn key(dialect: Dialect, headers: &[(String, String)]) -> Option<&str> {
+    let bearer = || header(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
     match dialect {
-        Dialect::OpenAiResponses | Dialect::ChatCompletions => {
-            header(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "))
-        }
-        Dialect::AnthropicMessages => header(headers, "x-api-key"),
+        Dialect::OpenAiResponses | Dialect::ChatCompletions => bearer(),
+        // The newest official package sends its key as a bearer token.
+        Dialect::AnthropicMessages => header(headers, "x-api-key").or_else(bearer),
         Dialect::Gemini => header(headers, "x-goog-api-key"),
     }
 }
@@ -145,7 +145,9 @@ fn authentication(dialect: Dialect, path: &str, headers: &[(String, String)]) ->
         Dialect::ChatCompletions if !has_key && header(headers, "authorization").is_some() => {
             missing("authorization", "expected `Bearer` and a key, or no such header");
         }
-        Dialect::AnthropicMessages if !has_key => missing("x-api-key", "header is required"),
+        Dialect::AnthropicMessages if !has_key => {
+            missing("x-api-key", "header is required, or `Bearer` and a key in authorization")
+        }
         Dialect::Gemini if !has_key => missing("x-goog-api-key", "header is required"),
         Dialect::OpenAiResponses
         | Dialect::ChatCompletions

@@ -16,7 +16,8 @@ pub enum Dialect {
     /// Anthropic's Messages API: `POST /v1/messages`.
     #[serde(rename = "anthropic")]
     AnthropicMessages,
-    /// The Gemini API: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent?alt=sse`.
+    /// The Gemini API: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent?alt=sse`,
+    /// under `/v1` too.
     #[serde(rename = "gemini")]
     Gemini,
     /// Chat Completions as OpenAI-compatible servers speak it: `POST /v1/chat/completions`.
@@ -87,7 +88,9 @@ impl FromStr for Dialect {
 
 /// The model and whether a stream is asked for, from a Gemini path without its query.
 pub(crate) fn gemini_target(path: &str) -> Option<(&str, bool)> {
-    let (model, method) = path.strip_prefix("/v1beta/models/")?.split_once(':')?;
+    // The newest official package says v1 where others say v1beta; the API has both.
+    let target = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
+    let (model, method) = target.split_once(':')?;
     if model.is_empty() || model.contains('/') {
         return None;
     }
@@ -121,6 +124,7 @@ mod tests {
             ("/v1/chat/completions", Some(Dialect::ChatCompletions)),
             ("/v1beta/models/gemini-3-pro:generateContent", Some(Dialect::Gemini)),
             ("/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse", Some(Dialect::Gemini)),
+            ("/v1/models/gemini-3-pro:generateContent", Some(Dialect::Gemini)),
             ("/v1beta/models/gemini-3-pro:countTokens", None),
             ("/v1beta/models/:generateContent", None),
             ("/responses", None),

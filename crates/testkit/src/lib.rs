@@ -13,6 +13,9 @@ mod seal;
 mod server;
 mod violation;
 
+pub use pintle_env::{CommandScript, MemoryEnvironment, contract};
+pub use pintle_llm::testing::FakeAdapter;
+
 pub use check::{Checker, check};
 pub use dialect::{Dialect, UnknownDialect};
 pub use script::{

@@ -121,3 +121,43 @@ impl DefinitionError {
         Self { name: name.into(), source: source.into() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn an_environments_error_keeps_its_kind_its_cause_and_what_the_system_said() {
+        let from_io = |kind: io::ErrorKind| EnvError::from_io("read", Path::new("/f"), io::Error::from(kind));
+        let lost = || EnvError::EnvironmentLost { environment: "box".into(), source: Some("cable cut".into()) };
+        let rows = [
+            (from_io(io::ErrorKind::NotFound), ToolErrorKind::NotFound, "/f does not exist"),
+            (
+                from_io(io::ErrorKind::PermissionDenied),
+                ToolErrorKind::PermissionDenied,
+                "permission denied for /f: permission denied",
+            ),
+            (from_io(io::ErrorKind::StorageFull), ToolErrorKind::Failed, "cannot read /f: no storage space"),
+            (
+                EnvError::invalid_pattern("a(", "unclosed group"),
+                ToolErrorKind::InvalidArguments,
+                "invalid pattern \"a(\": unclosed group",
+            ),
+            (lost(), ToolErrorKind::EnvironmentLost, "the connection to box is lost: cable cut"),
+            (
+                EnvError::IsADirectory { path: "/f".into() },
+                ToolErrorKind::Failed,
+                "/f is a directory, expected a file",
+            ),
+        ];
+        for (error, kind, expected) in rows {
+            let error = ToolError::from(error);
+            assert_eq!((error.kind(), error.for_model()), (kind, expected));
+            assert!(error.source().is_some_and(|source| source.is::<EnvError>()), "{expected}");
+            assert_eq!(error.is_fatal(), kind == ToolErrorKind::EnvironmentLost, "{expected}");
+        }
+    }
+}

@@ -79,7 +79,12 @@ pub enum Preparation {
 }
 
 /// Looks up the tool, validates the arguments, and asks the gates in order until one does not allow.
-pub async fn prepare(registry: &ToolRegistry, gates: &[Arc<dyn Gate>], env: &dyn ExecutionEnvironment, call: &ToolCall) -> Preparation {
+pub async fn prepare(
+    registry: &ToolRegistry,
+    gates: &[Arc<dyn Gate>],
+    env: &dyn ExecutionEnvironment,
+    call: &ToolCall,
+) -> Preparation {
     let prepared = match PreparedCall::new(registry, env, call) {
         Ok(prepared) => prepared,
         Err(error) => return Preparation::Refused(error),
@@ -136,7 +141,11 @@ pub struct Execution {
 }
 
 impl PreparedCall {
-    fn new(registry: &ToolRegistry, env: &dyn ExecutionEnvironment, call: &ToolCall) -> Result<Self, ToolError> {
+    fn new(
+        registry: &ToolRegistry,
+        env: &dyn ExecutionEnvironment,
+        call: &ToolCall,
+    ) -> Result<Self, ToolError> {
         let tool = registry.get(&call.name).ok_or_else(|| unknown_tool(registry, &call.name))?;
         let arguments = arguments_of(tool, call)?;
         let mistakes = schema::mistakes(tool.validator(), &arguments);

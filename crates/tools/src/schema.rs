@@ -22,10 +22,11 @@ pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes out what says nothing to a model: titles, number formats, `null` beside the type of an optional field.
+/// Takes out what says nothing to a model: titles, number formats, `null` as the other value of an optional field.
 fn tidy(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
+            drop_null(map);
             // A property may be called "title"; only the keyword, whose value is a text, goes.
             if map.get("title").is_some_and(Value::is_string) {
                 map.remove("title");
@@ -33,12 +34,8 @@ fn tidy(schema: &mut Value) {
             if map.get("format").is_some_and(Value::is_string) {
                 map.remove("format");
             }
-            if let Some(Value::Array(types)) = map.get_mut("type") {
-                types.retain(|kind| kind != "null");
-                if let [only] = types.as_slice() {
-                    let only = only.clone();
-                    map.insert("type".into(), only);
-                }
+            if let Some(Value::String(text)) = map.get_mut("description") {
+                *text = unwrapped(text);
             }
             if map.get("default").is_some_and(Value::is_null) {
                 map.remove("default");
@@ -47,6 +44,43 @@ fn tidy(schema: &mut Value) {
         }
         Value::Array(items) => items.iter_mut().for_each(tidy),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+/// A text without the line breaks that only keep the source narrow; those between paragraphs stay.
+fn unwrapped(text: &str) -> String {
+    let paragraphs: Vec<String> =
+        text.split("\n\n").map(|paragraph| paragraph.lines().collect::<Vec<_>>().join(" ")).collect();
+    paragraphs.join("\n\n")
+}
+
+/// An optional field is one that may be missing; that it may also be `null` is Rust's affair, not the model's.
+fn drop_null(map: &mut Map<String, Value>) {
+    if let Some(Value::Array(types)) = map.get_mut("type")
+        && types.iter().any(|kind| kind == "null")
+    {
+        types.retain(|kind| kind != "null");
+        if let [only] = types.as_slice() {
+            let only = only.clone();
+            map.insert("type".into(), only);
+        }
+        if let Some(Value::Array(values)) = map.get_mut("enum") {
+            values.retain(|value| !value.is_null());
+        }
+    }
+    let is_null = |schema: &Value| schema.get("type").is_some_and(|kind| kind == "null");
+    if let Some(Value::Array(choices)) = map.get_mut("anyOf")
+        && choices.iter().any(is_null)
+    {
+        choices.retain(|choice| !is_null(choice));
+        if let [Value::Object(only)] = choices.as_slice() {
+            let only = only.clone();
+            map.remove("anyOf");
+            // What the field says of itself comes before what its type says.
+            for (keyword, value) in only {
+                map.entry(keyword).or_insert(value);
+            }
+        }
     }
 }
 
@@ -127,13 +161,23 @@ mod tests {
     struct Input {
         /// Where.
         path: String,
-        /// How many.
+        /// How
+        /// many.
         #[serde(default)]
         limit: Option<u32>,
         /// In which way.
         mode: Option<Mode>,
         /// A field that is called as the keyword.
         title: Option<String>,
+        /// Where it begins.
+        start: Option<Position>,
+    }
+
+    /// A place.
+    #[derive(Deserialize, JsonSchema)]
+    #[expect(dead_code, reason = "only the schema is looked at")]
+    struct Position {
+        line: usize,
     }
 
     #[derive(Deserialize, JsonSchema)]
@@ -154,6 +198,12 @@ mod tests {
                     "limit": {"type": "integer", "minimum": 0, "description": "How many."},
                     "mode": {"type": "string", "enum": ["fast", "slow"], "description": "In which way."},
                     "title": {"type": "string", "description": "A field that is called as the keyword."},
+                    "start": {
+                        "type": "object",
+                        "description": "Where it begins.",
+                        "properties": {"line": {"type": "integer", "minimum": 0}},
+                        "required": ["line"],
+                    },
                 },
                 "required": ["path"],
                 "additionalProperties": false,

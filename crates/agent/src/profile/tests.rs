@@ -2,7 +2,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_env::{ExecutionEnvironment, LocalEnvironment};
+use pintle_env::{CommandScript, ExecutionEnvironment, LocalEnvironment, MemoryEnvironment};
 use pintle_llm::ToolCall;
 use pintle_tools::pipeline::{Preparation, execute, prepare};
 use pintle_tools::{Effect, ToolContext, ToolError, ToolOutput, TruncationLimits};
@@ -174,19 +174,24 @@ impl DynTool for OwnShell {
     }
 }
 
-/// Calls a tool of the profile in `directory`.
-async fn call(profile: &ProviderProfile, directory: &Path, name: &str, arguments: Value) -> String {
-    let env: Arc<dyn ExecutionEnvironment> = Arc::new(LocalEnvironment::builder(directory).build().unwrap());
+/// What a call of one of the profile's tools gives; it has to succeed, or to fail, as `is_error` says.
+async fn call(
+    profile: &ProviderProfile,
+    env: Arc<dyn ExecutionEnvironment>,
+    name: &str,
+    arguments: Value,
+    is_error: bool,
+) -> String {
     let call = ToolCall::new("c1", name, arguments.as_object().unwrap().clone());
-    match prepare(&profile.tool_registry, &[], env.as_ref(), &call).await {
-        Preparation::Ready(call) => {
-            let cx = ToolContext::new(env, "c1");
-            let execution = execute(&call, &cx, &TruncationLimits::default()).await;
-            assert_eq!(execution.error, None, "{:?}", execution.result);
-            execution.output.to_text_lossy().unwrap()
-        }
-        other => panic!("{other:?}"),
-    }
+    let prepared = prepare(&profile.tool_registry, &[], env.as_ref(), &call).await;
+    let Preparation::Ready(call) = prepared else { panic!("{prepared:?}") };
+    let execution = execute(&call, &ToolContext::new(env, "c1"), &TruncationLimits::default()).await;
+    assert_eq!(execution.error.is_some(), is_error, "{:?}", execution.result);
+    execution.output.to_text_lossy().unwrap()
+}
+
+fn local(directory: &Path) -> Arc<LocalEnvironment> {
+    Arc::new(LocalEnvironment::builder(directory).build().unwrap())
 }
 
 #[tokio::test]
@@ -200,8 +205,21 @@ async fn a_custom_tool_takes_the_place_of_its_name() {
     let prompt = profile.build_system_prompt(&environment, &ProjectDocs::default(), None);
     assert!(prompt.contains("- `shell`: Runs in our sandbox.\n"), "{prompt}");
     let directory = tempfile::tempdir().unwrap();
-    assert_eq!(call(&profile, directory.path(), "shell", json!({"line": "ls"})).await, "sandboxed \"ls\"");
+    let output = call(&profile, local(directory.path()), "shell", json!({"line": "ls"}), false).await;
+    assert_eq!(output, "sandboxed \"ls\"");
     assert!(ProviderProfile::openai("m").without_tool("shell").tool_registry.get("shell").is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_command_has_the_time_that_the_family_expects() {
+    for (profile, milliseconds) in all().into_iter().zip([10_000, 120_000, 10_000, 10_000]) {
+        let env = MemoryEnvironment::new("/p").with_commands(|_| CommandScript::exit(0).hang());
+        let output = call(&profile, Arc::new(env), "shell", json!({"command": "sleep 600"}), true).await;
+        let message = format!("timed out after {milliseconds}ms");
+        assert!(output.contains(&message), "{}: {output}", profile.id);
+        let seconds = format!("{} seconds", milliseconds / 1000);
+        assert!(profile.base_instructions.contains(&seconds), "{} does not say {seconds}", profile.id);
+    }
 }
 
 #[tokio::test]
@@ -211,7 +229,7 @@ async fn the_patch_that_the_prompt_shows_applies() {
     let start = text.find("*** Begin Patch\n").unwrap();
     let patch = &text[start..start + text[start..].find("\n```").unwrap()];
     let directory = tempfile::tempdir().unwrap();
-    let env = LocalEnvironment::builder(directory.path()).build().unwrap();
+    let env = local(directory.path());
     let server = "impl Server {\n    pub fn accept(&mut self, request: Request) -> Result<usize, Error> {\n        \
         self.queue.push(request);\n        Ok(0)\n    }\n}\n";
     for (name, content) in [
@@ -221,7 +239,7 @@ async fn the_patch_that_the_prompt_shows_applies() {
     ] {
         env.write_file(Path::new(name), content).await.unwrap();
     }
-    call(&profile, directory.path(), "apply_patch", json!({"patch": patch})).await;
+    call(&profile, env.clone(), "apply_patch", json!({"patch": patch}), false).await;
     let read = async |name: &str| env.read_file(Path::new(name), None, None).await.ok();
     assert!(read("src/server.rs").await.unwrap().contains("Ok(self.queue.len())"));
     assert_eq!(read("src/new_name.rs").await.as_deref(), Some("//! The new name.\n"));

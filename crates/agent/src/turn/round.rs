@@ -217,7 +217,11 @@ impl Machine {
         let Phase::RunningTools(round) = &mut self.phase else { return };
         let Some(state) = round.get_mut(key) else { return };
         let Stage::Running { since, .. } = &state.stage else { return };
-        let since = since.unwrap_or(now);
+        // A start that was never told is told now, so that starts and ends pair.
+        let since = since.unwrap_or_else(|| {
+            out.push(started(&state.call));
+            now
+        });
         let mut result = finished.result;
         if finished.error == Some(ToolErrorKind::EnvironmentLost) {
             self.environment_lost = true;

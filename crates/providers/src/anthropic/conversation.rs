@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pintle_llm::{
-    ContentPart, DocumentData, Error, ErrorInfo, Fingerprint, ImageData, MediaSource, Message,
-    Origin, Request, Role, ToolCall, ToolResult,
+    ContentPart, DocumentData, Error, ErrorInfo, Fingerprint, ImageData, MediaSource, Message, Origin,
+    Request, Role, ToolCall, ToolResult,
 };
 use serde_json::{Value, json};
 
@@ -36,7 +36,7 @@ pub(super) struct Merged<'a> {
 }
 
 /// What one history item becomes; an item that this dialect cannot carry fails each time it is sent.
-type Encoded = Result<Turn, ErrorInfo>;
+type Encoded = Result<Turn, Box<ErrorInfo>>;
 
 #[derive(Debug)]
 struct Turn {
@@ -73,11 +73,11 @@ impl Conversation {
             .iter()
             .map(|item| {
                 let turn = item.encoding(NAME, &request.model, |message| {
-                    turn(message, &request.model).map_err(|error| error.info().clone())
+                    turn(message, &request.model).map_err(|error| Box::new(error.info().clone()))
                 });
                 match turn.as_ref() {
                     Ok(_) => Ok(turn),
-                    Err(info) => Err(Error::from(info.clone())),
+                    Err(info) => Err(Error::from(ErrorInfo::clone(info))),
                 }
             })
             .collect::<Result<_, Error>>()?;
@@ -110,7 +110,10 @@ impl Conversation {
             message.blocks.sort_by_key(|block| !matches!(block.kind, Kind::Result(_)));
         }
         if messages.is_empty() {
-            return Err(refuse(NAME, "the conversation is empty: expected at least one message with content"));
+            return Err(refuse(
+                NAME,
+                "the conversation is empty: expected at least one message with content",
+            ));
         }
         check_results(&messages)?;
         Ok(messages)
@@ -366,7 +369,7 @@ mod tests {
             let mut fresh = false;
             request.messages[0].encoding::<Encoded>(NAME, model, |message| {
                 fresh = true;
-                turn(message, model).map_err(|error| error.info().clone())
+                turn(message, model).map_err(|error| Box::new(error.info().clone()))
             });
             !fresh
         };

@@ -10,8 +10,10 @@ const SMALLEST_BUDGET: u64 = 1_024;
 const MEDIUM_BUDGET: u64 = 8_192;
 const LARGEST_BUDGET: u64 = 24_576;
 
-/// Models with an effort, but without adaptive thinking: they take a budget beside it.
-const EFFORT_WITHOUT_ADAPTIVE: &str = "claude-opus-4-5";
+/// The first model with an effort: it has it as a beta, and takes a budget beside it instead of thinking adaptively.
+const FIRST_WITH_EFFORT: &str = "claude-opus-4-5";
+
+const EFFORT_BETA: &str = "effort-2025-11-24";
 
 /// Sets `thinking` and `output_config.effort` as the request's effort asks.
 ///
@@ -32,18 +34,25 @@ pub(super) fn apply(
     }
     let takes_effort = info.is_some_and(|info| info.supports_effort);
     if takes_effort {
-        fields.insert("output_config".into(), json!({"effort": effort.as_str()}));
+        let word = if effort.as_str() == "minimal" { "low" } else { effort.as_str() };
+        fields.insert("output_config".into(), json!({"effort": word}));
     }
     let forced = matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
     if forced || open_turn_unthought {
         return Ok(());
     }
-    if takes_effort && !request.model.starts_with(EFFORT_WITHOUT_ADAPTIVE) {
+    if takes_effort && !request.model.starts_with(FIRST_WITH_EFFORT) {
         fields.insert("thinking".into(), json!({"type": "adaptive"}));
     } else if let Some(budget) = budget(effort, max_tokens)? {
         fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
     }
     Ok(())
+}
+
+/// The beta header that the effort in these fields needs.
+pub(super) fn beta(fields: &Map<String, Value>, model: &str) -> Option<&'static str> {
+    let has_effort = fields.get("output_config").is_some_and(|config| config.get("effort").is_some());
+    (has_effort && model.starts_with(FIRST_WITH_EFFORT)).then_some(EFFORT_BETA)
 }
 
 /// The catalog's entry; a dated name such as `claude-opus-4-5-20251101` finds the entry of its family.
@@ -112,9 +121,10 @@ mod tests {
         ];
         for (effort, max_tokens, expected) in rows {
             let fields = applied("claude-sonnet-4-5", effort, max_tokens, |_| {});
-            let expected = expected.map_or(json!({}), |budget| {
-                json!({"thinking": {"type": "enabled", "budget_tokens": budget}})
-            });
+            let expected = expected.map_or(
+                json!({}),
+                |budget| json!({"thinking": {"type": "enabled", "budget_tokens": budget}}),
+            );
             assert_eq!(fields, expected, "{effort} within {max_tokens}");
         }
     }
@@ -130,6 +140,14 @@ mod tests {
             applied("claude-opus-4-5-20251101", "high", 32_000, |_| {}),
             json!({"output_config": effort, "thinking": {"type": "enabled", "budget_tokens": 24_576}})
         );
+        assert_eq!(
+            applied("claude-opus-4-6", "minimal", 4_096, |_| {})["output_config"],
+            json!({"effort": "low"})
+        );
+        for (model, beta_header) in [("claude-opus-4-6", None), ("claude-opus-4-5", Some(EFFORT_BETA))] {
+            let fields = applied(model, "high", 32_000, |_| {});
+            assert_eq!(beta(fields.as_object().unwrap(), model), beta_header);
+        }
         assert_eq!(
             applied("claude-opus-4-6", "high", 4_096, |request| {
                 request.tool_choice = Some(ToolChoice::Required);

@@ -38,7 +38,13 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
     }
     merge_options(&mut fields, NAME, options, &HANDLED, "messages")?;
 
-    let betas = betas(options, cache || fields.values().any(mentions_cache))?;
+    let mut betas = beta_headers(options)?;
+    let caching = (cache || has_cache_point(&fields)).then_some(CACHING_BETA);
+    for needed in caching.into_iter().chain(reasoning::beta(&fields, &request.model)) {
+        if !betas.contains(&needed) {
+            betas.push(needed);
+        }
+    }
     let mut headers =
         vec![("x-api-key", api_key.expose().to_owned()), ("anthropic-version", VERSION.to_owned())];
     if !betas.is_empty() {
@@ -85,7 +91,7 @@ fn system(fields: &mut Map<String, Value>, request: &Request, cache: bool) {
         blocks.push(json!({"type": "text", "text": text}));
     }
     if cache {
-        mark(blocks.last_mut());
+        blocks.last_mut().into_iter().for_each(mark);
     }
     if !blocks.is_empty() {
         fields.insert("system".into(), blocks.into());
@@ -130,7 +136,7 @@ fn tools(
         return Ok(());
     }
     if cache {
-        mark(tools.last_mut());
+        tools.last_mut().into_iter().for_each(mark);
     }
     fields.insert("tools".into(), tools.into());
     let choice = match &request.tool_choice {
@@ -143,8 +149,8 @@ fn tools(
     Ok(())
 }
 
-fn mark(block: Option<&mut Value>) {
-    if let Some(Value::Object(block)) = block {
+fn mark(block: &mut Value) {
+    if let Some(block) = block.as_object_mut() {
         block.entry("cache_control").or_insert_with(|| json!({"type": "ephemeral"}));
     }
 }
@@ -157,31 +163,27 @@ fn auto_cache(options: &Map<String, Value>) -> Result<bool, Error> {
     }
 }
 
-fn betas(options: &Map<String, Value>, caching: bool) -> Result<Vec<&str>, Error> {
-    let expected = "a list of strings";
-    let mut betas = Vec::new();
+fn beta_headers(options: &Map<String, Value>) -> Result<Vec<&str>, Error> {
+    let misfit = |found| misfit("beta_headers", "a list of strings", found);
     match options.get("beta_headers") {
-        None => {}
+        None => Ok(Vec::new()),
         Some(Value::Array(names)) => {
-            for name in names {
-                betas.push(name.as_str().ok_or_else(|| misfit("beta_headers", expected, name))?);
-            }
+            names.iter().map(|name| name.as_str().ok_or_else(|| misfit(name))).collect()
         }
-        Some(found) => return Err(misfit("beta_headers", expected, found)),
+        Some(found) => Err(misfit(found)),
     }
-    if caching && !betas.contains(&CACHING_BETA) {
-        betas.push(CACHING_BETA);
-    }
-    Ok(betas)
 }
 
-/// Whether a cache point stands anywhere in what a caller has set by hand.
-fn mentions_cache(value: &Value) -> bool {
-    match value {
-        Value::Object(map) => map.contains_key("cache_control") || map.values().any(mentions_cache),
-        Value::Array(list) => list.iter().any(mentions_cache),
-        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+/// Whether a cache point stands anywhere: a caller may have set some by hand.
+fn has_cache_point(object: &Map<String, Value>) -> bool {
+    fn within(value: &Value) -> bool {
+        match value {
+            Value::Object(object) => has_cache_point(object),
+            Value::Array(list) => list.iter().any(within),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => false,
+        }
     }
+    object.contains_key("cache_control") || object.values().any(within)
 }
 
 fn misfit(option: &str, expected: &str, found: &Value) -> Error {

@@ -7,6 +7,7 @@ use pintle_llm::{
     StreamEvent, ThinkingData, ToolCall,
 };
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::usage::Counts;
@@ -78,6 +79,9 @@ struct Delta<'a> {
     partial_json: Option<Cow<'a, str>>,
     #[serde(default)]
     stop_reason: Option<String>,
+    /// Why the model refused.
+    #[serde(default)]
+    stop_details: Option<IgnoredAny>,
 }
 
 impl Feed for Decoder {
@@ -86,12 +90,12 @@ impl Feed for Decoder {
             return Ok(());
         }
         let data = event.data;
-        let event: Event<'_> =
-            serde_json::from_str(data).map_err(|source| error::unreadable("a stream event", data.as_bytes(), source))?;
+        let event: Event<'_> = serde_json::from_str(data)
+            .map_err(|source| error::unreadable("a stream event", data.as_bytes(), source))?;
         match event.kind.as_ref() {
             "ping" => Ok(()),
             "error" => Err(error::reported(data.as_bytes())),
-            "message_start" => self.start(event.message.unwrap_or_default(), out),
+            "message_start" => self.start(&event.message.unwrap_or_default(), out),
             _ if self.state == State::Waiting => {
                 let source = "the stream began with another event";
                 Err(error::unreadable("`message_start`", data.as_bytes(), source))
@@ -106,6 +110,9 @@ impl Feed for Decoder {
                 Ok(())
             }
             "message_delta" => {
+                if event.delta.as_ref().is_some_and(|delta| delta.stop_details.is_some()) {
+                    out.push(as_it_came(data));
+                }
                 self.message_delta(event.delta, event.usage);
                 Ok(())
             }
@@ -129,7 +136,7 @@ impl Feed for Decoder {
 }
 
 impl Decoder {
-    fn start(&mut self, message: Value, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+    fn start(&mut self, message: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         if self.state != State::Waiting {
             let found = message.to_string();
             let source = "a second message began in the stream";

@@ -3,7 +3,8 @@ use pintle_llm::{
     ReasoningEffort, Request, Response, ResponseFormat, Role, StreamAccumulator, StreamEvent, ThinkingData,
     ToolCall, ToolChoice, ToolDefinition, ToolResult, Usage,
 };
-use serde_json::{Value, json};
+use proptest::prelude::*;
+use serde_json::{Map, Value, json};
 
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
@@ -27,8 +28,14 @@ fn header(request: &Request, name: &str) -> Option<String> {
     headers.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap()
+/// A body with one line per field, and one per element of a list.
+fn lines(body: &[u8]) -> String {
+    let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
+    let line = |(key, value): (&String, &Value)| match value.as_array() {
+        Some(list) => list.iter().map(|element| format!("{key}[] {element}\n")).collect(),
+        None => format!("{key} {value}\n"),
+    };
+    body.iter().map(line).collect()
 }
 
 fn own(message: Message) -> Message {
@@ -57,7 +64,12 @@ fn conversation() -> Vec<Message> {
         Message::user("What is in these?").with_part(ImageData::url("https://example.com/a.png").into()),
         own(Message::new(
             Role::Assistant,
-            vec![thinking("sig-1"), ContentPart::text("I read both."), call("c1", "a.txt"), call("c2", "b.txt")],
+            vec![
+                thinking("sig-1"),
+                ContentPart::text("I read both."),
+                call("c1", "a.txt"),
+                call("c2", "b.txt"),
+            ],
         )),
         Message::tool_results(vec![
             ToolResult::new("c1", "alpha", false).with_image(ImageData::data(vec![1, 2, 3], "image/jpeg")),
@@ -87,7 +99,20 @@ fn a_whole_conversation_on_the_wire() {
             ("anthropic-beta", "prompt-caching-2024-07-31".to_owned()),
         ]
     );
-    insta::assert_snapshot!(pretty(&serde_json::from_slice(&sent.body).unwrap()), @"");
+    insta::assert_snapshot!(lines(&sent.body), @r##"
+    max_tokens 9000
+    messages[] {"content":[{"text":"What is in these?","type":"text"},{"cache_control":{"type":"ephemeral"},"source":{"type":"url","url":"https://example.com/a.png"},"type":"image"}],"role":"user"}
+    messages[] {"content":[{"signature":"sig-1","thinking":"I look first.","type":"thinking"},{"text":"I read both.","type":"text"},{"id":"c1","input":{"path":"a.txt"},"name":"read_file","type":"tool_use"},{"id":"c2","input":{"path":"b.txt"},"name":"read_file","type":"tool_use"}],"role":"assistant"}
+    messages[] {"content":[{"content":[{"text":"alpha","type":"text"},{"source":{"data":"AQID","media_type":"image/jpeg","type":"base64"},"type":"image"}],"is_error":false,"tool_use_id":"c1","type":"tool_result"},{"content":"no such file","is_error":true,"tool_use_id":"c2","type":"tool_result"},{"cache_control":{"type":"ephemeral"},"text":"Never mind b.","type":"text"}],"role":"user"}
+    metadata {"user_id":"u1"}
+    model "claude-sonnet-4-5"
+    stop_sequences[] "END"
+    stream true
+    system[] {"text":"Be brief.","type":"text"}
+    system[] {"cache_control":{"type":"ephemeral"},"text":"Use tools.","type":"text"}
+    thinking {"budget_tokens":1024,"type":"enabled"}
+    tools[] {"cache_control":{"type":"ephemeral"},"description":"Reads a file.","input_schema":{"properties":{"path":{"type":"string"}},"type":"object"},"name":"read_file"}
+    "##);
 }
 
 #[test]
@@ -127,9 +152,12 @@ fn options_join_the_body() {
     );
     let body = body(&request);
     assert_eq!((&body["thinking"], &body["top_k"]), (&json!({"type": "disabled"}), &json!(5)));
-    let names: Vec<&str> = body["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> =
+        body["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["read_file", "web_search"]);
-    assert!(body["tools"][0].get("cache_control").is_none() && body["tools"][1].get("cache_control").is_some());
+    assert!(
+        body["tools"][0].get("cache_control").is_none() && body["tools"][1].get("cache_control").is_some()
+    );
     assert_eq!(body["max_tokens"], 4_096, "the specification's default");
 }
 
@@ -216,9 +244,15 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
             ],
             "`c1`",
         ),
-        (vec![Message::user("").with_part(call("c1", "x"))], "a user message cannot hold a part of kind TOOL_CALL"),
+        (
+            vec![Message::user("").with_part(call("c1", "x"))],
+            "a user message cannot hold a part of kind TOOL_CALL",
+        ),
         (vec![Message::system("").with_part(ImageData::url("u").into())], "IMAGE"),
-        (vec![Message::user("").with_part(ImageData::data(vec![0; 4_000_000], "image/png").into())], "too large"),
+        (
+            vec![Message::user("").with_part(ImageData::data(vec![0; 4_000_000], "image/png").into())],
+            "too large",
+        ),
         (vec![Message::user("").with_part(ImageData::data(vec![0], "image/bmp").into())], "image/bmp"),
     ];
     for (messages, words) in rows {
@@ -272,7 +306,8 @@ fn an_answer_of_thinking_alone_leaves_no_trace() {
 #[test]
 fn thinking_stays_off_in_a_tool_turn_that_began_without_it() {
     let step = |origin: &str| {
-        Message::new(Role::Assistant, vec![thinking("s"), call("c1", "a")]).with_origin(Origin::new(origin, MODEL))
+        Message::new(Role::Assistant, vec![thinking("s"), call("c1", "a")])
+            .with_origin(Origin::new(origin, MODEL))
     };
     let thinks = |tail: Vec<Message>| {
         let messages = [vec![Message::user("go")], tail].concat();
@@ -307,7 +342,10 @@ fn foreign_ids_names_and_arguments_become_legal() {
     for index in 0..2 {
         let call = &messages[1]["content"][index];
         let id = call["id"].as_str().unwrap();
-        assert!(id.starts_with("toolu_") && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'), "{id}");
+        assert!(
+            id.starts_with("toolu_") && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_'),
+            "{id}"
+        );
         assert_eq!(messages[2]["content"][index]["tool_use_id"], id);
     }
     assert_eq!(messages[1]["content"][0]["name"], "my_tool_");
@@ -365,7 +403,8 @@ fn start() -> Value {
 
 fn block(index: u64, block: &Value, deltas: &[Value]) -> Vec<Value> {
     let start = json!({"type": "content_block_start", "index": index, "content_block": block});
-    let deltas = deltas.iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta}));
+    let deltas =
+        deltas.iter().map(|delta| json!({"type": "content_block_delta", "index": index, "delta": delta}));
     let stop = json!({"type": "content_block_stop", "index": index});
     [start].into_iter().chain(deltas).chain([stop]).collect()
 }
@@ -412,7 +451,10 @@ fn stream() -> Vec<Value> {
         block(
             7,
             &json!({"type": "compaction", "content": null}),
-            &[json!({"type": "compaction_delta", "content": "sum"}), json!({"type": "compaction_delta", "content": "mary"})],
+            &[
+                json!({"type": "compaction_delta", "content": "sum"}),
+                json!({"type": "compaction_delta", "content": "mary"}),
+            ],
         ),
         stop("tool_use"),
     ]
@@ -431,10 +473,12 @@ fn a_stream_with_every_kind_of_block() {
             ThinkingData::new("Let me see.").with_signature(Some("sig".into())).into(),
             ThinkingData::redacted("opaque").into(),
             ContentPart::text("Hello"),
-            opaque(json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}})),
+            opaque(
+                json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {"query": "x"}})
+            ),
             opaque(json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": []})),
             ToolCall::from_raw("c1", "read_file", r#"{"path": "a"}"#).into(),
-            ToolCall::new("c2", "read_file", serde_json::Map::new()).into(),
+            ToolCall::new("c2", "read_file", Map::new()).into(),
             opaque(json!({"type": "compaction", "content": "summary"})),
         ]
     );
@@ -446,12 +490,14 @@ fn a_stream_with_every_kind_of_block() {
     usage.cache_write_tokens = Some(2);
     usage.reasoning_tokens = Some(3);
     usage.raw = response.usage.raw.clone();
-    assert_eq!(response.usage, usage, "restated counts replace the first ones; 11 characters are about 3 tokens");
+    assert_eq!(
+        response.usage, usage,
+        "restated counts replace the first ones; 11 characters are about 3 tokens"
+    );
     let deltas: Vec<&str> = events
         .iter()
-        .filter_map(|event| match event {
-            StreamEvent::ToolCallDelta { delta, .. } => Some(delta.as_str()),
-            _ => None,
+        .filter_map(|event| {
+            if let StreamEvent::ToolCallDelta { delta, .. } = event { Some(delta.as_str()) } else { None }
         })
         .collect();
     assert_eq!(deltas.concat(), r#"{"path": "a"}"#);
@@ -487,7 +533,8 @@ fn a_whole_answer_says_the_same() {
     let mut message = response.raw.unwrap();
     message["usage"] = json!({"input_tokens": 5, "output_tokens": 9});
     let (_, streamed) =
-        run(&[json!({"type": "message_start", "message": message}), json!({"type": "message_stop"})]).unwrap();
+        run(&[json!({"type": "message_start", "message": message}), json!({"type": "message_stop"})])
+            .unwrap();
     assert_eq!(streamed.message.content, response.message.content);
     assert_eq!(streamed.finish_reason, response.finish_reason);
 }
@@ -521,9 +568,7 @@ fn a_cut_stream_is_an_error_wherever_it_is_cut() {
 
 #[test]
 fn errors_inside_a_stream() {
-    let complaint = |kind: &str, message: &str| {
-        json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"})
-    };
+    let complaint = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
     let rows = [
         (complaint("overloaded_error", "Overloaded"), ErrorKind::Server, true),
         (complaint("api_error", "oops"), ErrorKind::Server, true),
@@ -562,7 +607,10 @@ fn error_answers() {
         let body = json!({"type": "error", "error": {"type": code, "message": message}}).to_string();
         let error = messages_dialect().classify(status, &Headers::default(), body.as_bytes());
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{status} {code}");
-        assert_eq!((error.status(), error.error_code(), error.message()), (Some(status), Some(code), message));
+        assert_eq!(
+            (error.status(), error.error_code(), error.message()),
+            (Some(status), Some(code), message)
+        );
     }
     let page = messages_dialect().classify(502, &Headers::default(), b"<html>bad gateway</html>");
     assert_eq!(page.kind(), ErrorKind::Server);
@@ -577,5 +625,52 @@ fn whole_answers_that_are_none() {
     ] {
         let error = messages_dialect().decode(&request(), body.as_bytes()).unwrap_err();
         assert_eq!(error.kind(), kind, "{body}");
+    }
+}
+
+/// Starts and ends pair up, and an answer that is complete begins and finishes once.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only events that open or close something matter here")]
+fn assert_well_formed(events: &[StreamEvent]) {
+    let mut open: Vec<(&str, &str)> = Vec::new();
+    for event in events {
+        let (start, end) = match event {
+            StreamEvent::TextStart { text_id } => (Some(("text", text_id)), None),
+            StreamEvent::TextEnd { text_id, .. } => (None, Some(("text", text_id))),
+            StreamEvent::ReasoningStart { reasoning_id } => (Some(("reasoning", reasoning_id)), None),
+            StreamEvent::ReasoningEnd { reasoning_id, .. } => (None, Some(("reasoning", reasoning_id))),
+            StreamEvent::ToolCallStart { tool_call } => (Some(("call", &tool_call.id)), None),
+            StreamEvent::ToolCallEnd { tool_call } => (None, Some(("call", &tool_call.id))),
+            _ => (None, None),
+        };
+        open.extend(start.map(|(kind, id)| (kind, id.as_str())));
+        if let Some((kind, id)) = end {
+            let place = open.iter().position(|known| *known == (kind, id.as_str()));
+            open.remove(place.unwrap_or_else(|| panic!("{kind} {id} ends without a start in {events:?}")));
+        }
+    }
+    assert_eq!(open, [], "without an end in {events:?}");
+    let count = |wanted: fn(&StreamEvent) -> bool| events.iter().filter(|event| wanted(event)).count();
+    assert_eq!(count(|event| matches!(event, StreamEvent::StreamStart { .. })), 1);
+    assert_eq!(count(|event| matches!(event, StreamEvent::Finish { .. })), 1);
+    assert!(matches!(events.last(), Some(StreamEvent::Finish { .. })));
+}
+
+proptest! {
+    #[test]
+    fn events_in_any_order_neither_panic_nor_tear(order in prop::collection::vec(0..40_usize, 0..40)) {
+        let pool = [stream(), stop("end_turn")].concat();
+        let middle = order.iter().filter_map(|place| pool.get(place + 1)).filter(|event| event["type"] != "message_stop");
+        let events: Vec<Value> = [start()].iter().chain(middle).cloned().chain(stop("end_turn")).collect();
+        if let Ok((events, _)) = run(&events) {
+            assert_well_formed(&events);
+        }
+    }
+
+    #[test]
+    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+        let mut decoder = messages_dialect().decoder(&request(), 1);
+        let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
+        let _ = messages_dialect().decode(&request(), data.as_bytes());
+        messages_dialect().classify(400, &Headers::default(), data.as_bytes());
     }
 }

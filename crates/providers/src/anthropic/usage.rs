@@ -28,12 +28,12 @@ impl Counts {
     /// The unified counts.
     pub(super) fn usage(self) -> Usage {
         let count = |name: &str| self.raw.get(name).and_then(Value::as_u64);
-        let mut usage =
-            Usage::new(count("input_tokens").unwrap_or(0), count("output_tokens").unwrap_or(0));
+        let mut usage = Usage::new(count("input_tokens").unwrap_or(0), count("output_tokens").unwrap_or(0));
         usage.cache_read_tokens = count("cache_read_input_tokens");
         usage.cache_write_tokens = count("cache_creation_input_tokens");
         let stated = self.raw.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
-        usage.reasoning_tokens = stated.and_then(Value::as_u64).or_else(|| self.estimate(usage.output_tokens));
+        usage.reasoning_tokens =
+            stated.and_then(Value::as_u64).or_else(|| self.estimate(usage.output_tokens));
         usage.raw = (!self.raw.is_empty()).then_some(Value::Object(self.raw));
         usage
     }

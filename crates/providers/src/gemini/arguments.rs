@@ -135,10 +135,23 @@ mod tests {
 
     #[test]
     fn paths_that_lead_nowhere_are_refused() {
-        for path in ["", "$", "path", "$.", "$..a", "$[0]", "$.a[", "$.a[x]", "$.a['b", "$.a[5]", "$.a[18446744073709551616]"] {
+        for path in [
+            "",
+            "$",
+            "path",
+            "$.",
+            "$..a",
+            "$[0]",
+            "$.a[",
+            "$.a[x]",
+            "$.a['b",
+            "$.a[5]",
+            "$.a[18446744073709551616]",
+        ] {
             assert_eq!(added(json!([{"jsonPath": path, "stringValue": "x"}])), None, "{path}");
         }
-        let twisted = json!([{"jsonPath": "$.a", "stringValue": "x"}, {"jsonPath": "$.a.b", "stringValue": "y"}]);
+        let twisted =
+            json!([{"jsonPath": "$.a", "stringValue": "x"}, {"jsonPath": "$.a.b", "stringValue": "y"}]);
         assert_eq!(added(twisted), None);
     }
 

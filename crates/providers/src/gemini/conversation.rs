@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pintle_llm::{
-    AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message,
-    Origin, Request, Role, ToolCall, ToolResult,
+    AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request,
+    Role, ToolCall, ToolResult,
 };
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,7 @@ struct Merged<'a> {
 }
 
 /// What one history item becomes; an item that this dialect cannot carry fails each time it is sent.
-type Encoded = Result<Turn, ErrorInfo>;
+type Encoded = Result<Turn, Box<ErrorInfo>>;
 
 #[derive(Debug)]
 struct Turn {
@@ -58,9 +58,16 @@ enum Speaker {
 #[derive(Debug)]
 enum Part {
     Whole(String),
-    Call { id: String, name: String, json: String },
+    Call {
+        id: String,
+        name: String,
+        json: String,
+    },
     /// What follows the function's name, which the result itself does not know.
-    Result { id: String, rest: String },
+    Result {
+        id: String,
+        rest: String,
+    },
 }
 
 impl Conversation {
@@ -71,11 +78,11 @@ impl Conversation {
             .iter()
             .map(|item| {
                 let turn = item.encoding(NAME, &request.model, |message| {
-                    turn(message, &request.model).map_err(|error| error.info().clone())
+                    turn(message, &request.model).map_err(|error| Box::new(error.info().clone()))
                 });
                 match turn.as_ref() {
                     Ok(_) => Ok(turn),
-                    Err(info) => Err(Error::from(info.clone())),
+                    Err(info) => Err(Error::from(ErrorInfo::clone(info))),
                 }
             })
             .collect::<Result<_, Error>>()?;
@@ -91,7 +98,10 @@ impl Conversation {
     pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let contents = self.contents();
         if contents.is_empty() {
-            return Err(refuse(NAME, "the conversation is empty: expected at least one message with content"));
+            return Err(refuse(
+                NAME,
+                "the conversation is empty: expected at least one message with content",
+            ));
         }
         let mut names: HashMap<&str, &str> = HashMap::new();
         for (index, content) in contents.iter().enumerate() {
@@ -107,7 +117,8 @@ impl Conversation {
         let mut contents: Vec<Merged<'_>> = Vec::new();
         let turns = self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok());
         for turn in turns.filter(|turn| !turn.parts.is_empty()) {
-            let joins = |last: &&mut Merged<'_>| last.speaker == turn.speaker && turn.speaker != Speaker::User;
+            let joins =
+                |last: &&mut Merged<'_>| last.speaker == turn.speaker && turn.speaker != Speaker::User;
             match contents.last_mut().filter(joins) {
                 Some(last) => last.parts.extend(&turn.parts),
                 None => contents.push(Merged { speaker: turn.speaker, parts: turn.parts.iter().collect() }),
@@ -140,7 +151,9 @@ impl<'a> Merged<'a> {
                         refuse(NAME, format!("the result of call `{id}` answers no call before it"))
                     })?;
                     // Names hold no character that JSON escapes.
-                    out.extend_from_slice(format!(r#"{{"functionResponse":{{"name":"{name}",{rest}"#).as_bytes());
+                    out.extend_from_slice(
+                        format!(r#"{{"functionResponse":{{"name":"{name}",{rest}"#).as_bytes(),
+                    );
                 }
             }
         }
@@ -326,7 +339,7 @@ mod tests {
             let mut fresh = false;
             request.messages[0].encoding::<Encoded>(NAME, model, |message| {
                 fresh = true;
-                turn(message, model).map_err(|error| error.info().clone())
+                turn(message, model).map_err(|error| Box::new(error.info().clone()))
             });
             !fresh
         };

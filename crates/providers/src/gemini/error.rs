@@ -67,9 +67,8 @@ fn explain(status: Option<u16>, body: &[u8]) -> Error {
 
 /// Without `alt=sse` errors come in a list; proxies do that too. A body that is no JSON still has a status.
 fn complaint(body: &[u8]) -> Complaint {
-    let one = serde_json::from_slice::<Body>(body).ok();
-    let list = || serde_json::from_slice::<Vec<Body>>(body).ok()?.into_iter().next();
-    one.or_else(list).unwrap_or_default().error
+    let list = serde_json::from_slice::<Vec<Body>>(body).ok().and_then(|list| list.into_iter().next());
+    list.or_else(|| serde_json::from_slice(body).ok()).unwrap_or_default().error
 }
 
 impl Complaint {
@@ -84,7 +83,8 @@ impl Complaint {
     }
 
     fn is_daily_quota(&self) -> bool {
-        let violations = self.details.iter().filter_map(|detail| detail.get("violations")?.as_array()).flatten();
+        let violations =
+            self.details.iter().filter_map(|detail| detail.get("violations")?.as_array()).flatten();
         let mut quotas = violations.filter_map(|violation| violation.get("quotaId")?.as_str());
         quotas.any(|quota| quota.contains("PerDay"))
     }

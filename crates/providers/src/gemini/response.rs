@@ -9,8 +9,8 @@ use crate::dialect::{Decoder as _, SseEvent};
 
 /// Decodes a whole answer.
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
-    let data = std::str::from_utf8(body)
-        .map_err(|source| error::unreadable("an answer in UTF-8", body, source))?;
+    let data =
+        std::str::from_utf8(body).map_err(|source| error::unreadable("an answer in UTF-8", body, source))?;
     let mut decoder = Decoder::new(&request.model, seed(request, body));
     let mut events = Vec::new();
     decoder.feed(SseEvent { name: "", data }, &mut events)?;
@@ -30,10 +30,16 @@ pub(super) fn finish_reason(raw: &str, has_calls: bool) -> FinishReason {
         "STOP" if has_calls => Finish::ToolCalls,
         "STOP" => Finish::Stop,
         "MAX_TOKENS" => Finish::Length,
-        "SAFETY" | "RECITATION" | "BLOCKLIST" | "PROHIBITED_CONTENT" | "SPII" | "IMAGE_SAFETY"
-        | "IMAGE_PROHIBITED_CONTENT" | "IMAGE_RECITATION" | "MODEL_ARMOR" | "ESCALATION" => {
-            Finish::ContentFilter
-        }
+        "SAFETY"
+        | "RECITATION"
+        | "BLOCKLIST"
+        | "PROHIBITED_CONTENT"
+        | "SPII"
+        | "IMAGE_SAFETY"
+        | "IMAGE_PROHIBITED_CONTENT"
+        | "IMAGE_RECITATION"
+        | "MODEL_ARMOR"
+        | "ESCALATION" => Finish::ContentFilter,
         _ => Finish::Other,
     };
     FinishReason::new(reason).with_raw(raw)

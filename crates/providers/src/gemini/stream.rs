@@ -5,6 +5,7 @@ use pintle_llm::{
     ThinkingData, ToolCall,
 };
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
 use super::arguments::{self, Piece};
@@ -65,7 +66,7 @@ struct Chunk {
     #[serde(default)]
     response_id: Option<String>,
     #[serde(default)]
-    error: Option<serde::de::IgnoredAny>,
+    error: Option<IgnoredAny>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -115,8 +116,8 @@ impl Feed for Decoder {
         if data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
-        let chunk: Chunk =
-            serde_json::from_str(data).map_err(|source| error::unreadable("an answer", data.as_bytes(), source))?;
+        let chunk: Chunk = serde_json::from_str(data)
+            .map_err(|source| error::unreadable("an answer", data.as_bytes(), source))?;
         if chunk.error.is_some() {
             return Err(error::reported(data.as_bytes()));
         }

@@ -5,6 +5,7 @@ use pintle_llm::{
     OpaqueData, Origin, ReasoningEffort, Request, Response, ResponseFormat, Role, StreamAccumulator,
     StreamEvent, TextData, ThinkingData, ToolCall, ToolChoice, ToolDefinition, ToolResult,
 };
+use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::*;
@@ -26,8 +27,14 @@ fn body(request: &Request) -> Value {
     serde_json::from_slice(&encode(request).unwrap().body).unwrap()
 }
 
-fn pretty(value: &Value) -> String {
-    serde_json::to_string_pretty(value).unwrap()
+/// A body with one line per field, and one per element of a list.
+fn lines(body: &[u8]) -> String {
+    let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
+    let line = |(key, value): (&String, &Value)| match value.as_array() {
+        Some(list) => list.iter().map(|element| format!("{key}[] {element}\n")).collect(),
+        None => format!("{key} {value}\n"),
+    };
+    body.iter().map(line).collect()
 }
 
 fn own(message: Message) -> Message {
@@ -55,7 +62,7 @@ fn conversation() -> Vec<Message> {
             vec![
                 ThinkingData::new("A summary for people.").into(),
                 ContentPart::text("I read both."),
-                call("c1", "a.txt", Some("sig-1")),
+                call("c1", "a.txt", Some("c2ln")),
                 call("c2", "b.txt", None),
             ],
         )),
@@ -81,7 +88,16 @@ fn a_whole_conversation_on_the_wire() {
     let sent = dialect().encode(&request, true).unwrap();
     assert_eq!(sent.path, "/v1beta/models/gemini-3.1-pro-preview:streamGenerateContent?alt=sse");
     assert_eq!(sent.headers, [("x-goog-api-key", "key-test".to_owned())]);
-    insta::assert_snapshot!(pretty(&serde_json::from_slice(&sent.body).unwrap()), @"");
+    insta::assert_snapshot!(lines(&sent.body), @r##"
+    contents[] {"parts":[{"text":"What is in these?"},{"fileData":{"fileUri":"https://example.com/a.png"}}],"role":"user"}
+    contents[] {"parts":[{"text":"I read both."},{"functionCall":{"args":{"path":"a.txt"},"id":"c1","name":"read_file"},"thoughtSignature":"c2ln"},{"functionCall":{"args":{"path":"b.txt"},"id":"c2","name":"read_file"}}],"role":"model"}
+    contents[] {"parts":[{"functionResponse":{"id":"c1","name":"read_file","parts":[{"inlineData":{"data":"AQID","mimeType":"image/jpeg"}}],"response":{"result":"alpha"}}},{"functionResponse":{"id":"c2","name":"read_file","response":{"error":"no such file"}}}],"role":"user"}
+    contents[] {"parts":[{"text":"Never mind b."}],"role":"user"}
+    generationConfig {"maxOutputTokens":9000,"stopSequences":["END"],"temperature":0.5,"thinkingConfig":{"includeThoughts":true,"thinkingLevel":"HIGH"},"topP":0.9}
+    systemInstruction {"parts":[{"text":"Be brief."},{"text":"Use tools."}]}
+    toolConfig {"functionCallingConfig":{"mode":"AUTO"}}
+    tools[] {"functionDeclarations":[{"description":"Reads a file.","name":"read_file","parametersJsonSchema":{"properties":{"path":{"type":"string"}},"type":"object"}}]}
+    "##);
 }
 
 #[test]
@@ -114,14 +130,17 @@ fn reasoning_effort_by_generation() {
         body(&Request::new(model, [Message::user("x")]).with_reasoning_effort(effort))["generationConfig"]["thinkingConfig"]
             .clone()
     };
-    for (effort, level) in [("low", "LOW"), ("medium", "MEDIUM"), ("high", "HIGH"), ("minimal", "MINIMAL"), ("none", "MINIMAL")] {
+    for (effort, level) in
+        [("low", "LOW"), ("medium", "MEDIUM"), ("high", "HIGH"), ("minimal", "MINIMAL"), ("none", "MINIMAL")]
+    {
         assert_eq!(config(MODEL, effort), json!({"includeThoughts": true, "thinkingLevel": level}));
     }
     for (effort, budget) in [("low", 1_024), ("medium", 8_192), ("high", 24_576)] {
         assert_eq!(config(OLDER, effort), json!({"includeThoughts": true, "thinkingBudget": budget}));
     }
     assert_eq!(config(OLDER, "none"), json!({"includeThoughts": false, "thinkingBudget": 0}));
-    let odd = Request::new(OLDER, [Message::user("x")]).with_reasoning_effort(ReasoningEffort::Other("vast".into()));
+    let odd = Request::new(OLDER, [Message::user("x")])
+        .with_reasoning_effort(ReasoningEffort::Other("vast".into()));
     assert!(encode(&odd).unwrap_err().message().contains("`vast`"));
     assert_eq!(body(&Request::new(MODEL, [Message::user("x")])).get("generationConfig"), None);
 }
@@ -132,10 +151,16 @@ fn tool_choice_and_options() {
         (ToolChoice::Auto, json!({"mode": "AUTO"})),
         (ToolChoice::None, json!({"mode": "NONE"})),
         (ToolChoice::Required, json!({"mode": "ANY"})),
-        (ToolChoice::Named("read_file".into()), json!({"mode": "ANY", "allowedFunctionNames": ["read_file"]})),
+        (
+            ToolChoice::Named("read_file".into()),
+            json!({"mode": "ANY", "allowedFunctionNames": ["read_file"]}),
+        ),
     ];
     for (choice, expected) in rows {
-        assert_eq!(body(&request().with_tool_choice(choice))["toolConfig"]["functionCallingConfig"], expected);
+        assert_eq!(
+            body(&request().with_tool_choice(choice))["toolConfig"]["functionCallingConfig"],
+            expected
+        );
     }
     assert_eq!(body(&request()).get("toolConfig"), None);
     let options = json!({
@@ -148,7 +173,8 @@ fn tool_choice_and_options() {
     assert_eq!(merged["tools"][1], options["tools"][0]);
     assert_eq!(merged["safetySettings"], options["safetySettings"]);
     assert_eq!(merged["generationConfig"], json!({"maxOutputTokens": 5, "topK": 3}));
-    let cached = body(&request().with_provider_options("gemini", json!({"cachedContent": "cachedContents/1"})));
+    let cached =
+        body(&request().with_provider_options("gemini", json!({"cachedContent": "cachedContents/1"})));
     let keys: Vec<&String> = cached.as_object().unwrap().keys().collect();
     assert_eq!(keys, ["cachedContent", "contents"]);
     let error = encode(&request().with_provider_options("gemini", json!({"tools": 1}))).unwrap_err();
@@ -180,7 +206,10 @@ fn signatures_go_back_to_their_own_model_only() {
                 ThinkingData::new("signed").with_signature(Some("s0".into())).into(),
                 ContentPart::Text(TextData { text: "a".into(), signature: Some("s1".into()) }),
                 ContentPart::Text(TextData { text: String::new(), signature: Some("s2".into()) }),
-                ContentPart::Opaque(OpaqueData { kind: "executableCode".into(), data: json!({"executableCode": {}}) }),
+                ContentPart::Opaque(OpaqueData {
+                    kind: "executableCode".into(),
+                    data: json!({"executableCode": {}}),
+                }),
                 call("c1", "x", Some("s3")),
                 call("c2", "y", None),
             ],
@@ -193,7 +222,9 @@ fn signatures_go_back_to_their_own_model_only() {
             .unwrap()
             .iter()
             .map(|part| {
-                let kind = ["thought", "text", "executableCode", "functionCall"].into_iter().find(|kind| part.get(kind).is_some());
+                let kind = ["thought", "text", "executableCode", "functionCall"]
+                    .into_iter()
+                    .find(|kind| part.get(kind).is_some());
                 (kind.unwrap(), part["thoughtSignature"].as_str().unwrap_or_default().to_owned())
             })
             .collect::<Vec<_>>()
@@ -259,7 +290,8 @@ fn structured_results_and_media() {
     assert_eq!(result(json!({"a": 1})), json!({"a": 1}));
     assert_eq!(result(json!([1, 2])), json!({"result": [1, 2]}));
     assert_eq!(result(Value::Null), json!({"result": ""}));
-    let audio: AudioData = serde_json::from_value(json!({"data": "AQID", "media_type": "audio/mp3"})).unwrap();
+    let audio: AudioData =
+        serde_json::from_value(json!({"data": "AQID", "media_type": "audio/mp3"})).unwrap();
     let request = Request::new(OLDER, [Message::user("hear").with_part(ContentPart::Audio(audio))]);
     let heard = json!({"inlineData": {"mimeType": "audio/mp3", "data": "AQID"}});
     assert_eq!(body(&request)["contents"][0]["parts"][1], heard);
@@ -289,7 +321,9 @@ fn a_growing_conversation_only_appends() {
         let id = format!("t{turn}");
         // Every third step is foreign, and carries the value that skips the check.
         let step = Message::new(Role::Assistant, vec![call(&id, "a", Some("sig"))]);
-        items.push(if turn % 3 == 0 { step.with_origin(Origin::new("openai", "gpt")) } else { own(step) }.into());
+        items.push(
+            if turn % 3 == 0 { step.with_origin(Origin::new("openai", "gpt")) } else { own(step) }.into(),
+        );
         let image = ImageData::data(vec![turn, 1], "image/png");
         items.push(Message::tool_results(vec![ToolResult::new(id, "x", false).with_image(image)]).into());
         if turn % 7 == 0 {
@@ -316,11 +350,12 @@ fn run(chunks: &[Value]) -> Result<(Vec<StreamEvent>, Response), Error> {
     Ok((out, accumulator.response()?))
 }
 
-fn chunk(parts: Value) -> Value {
+fn chunk(parts: impl Into<Value>) -> Value {
+    let parts: Value = parts.into();
     json!({"candidates": [{"content": {"role": "model", "parts": parts}}], "modelVersion": "gemini-x", "responseId": "r1"})
 }
 
-fn last(parts: Value, reason: &str) -> Value {
+fn last(parts: impl Into<Value>, reason: &str) -> Value {
     let mut chunk = chunk(parts);
     chunk["candidates"][0]["finishReason"] = reason.into();
     chunk["usageMetadata"] = json!({
@@ -380,10 +415,10 @@ fn ids_follow_from_the_seed() {
         let data = last(json!([part, part, part]), "STOP").to_string();
         decoder.feed(SseEvent { name: "", data: &data }, &mut out).unwrap();
         out.iter()
-            .filter_map(|event| match event {
-                StreamEvent::ToolCallEnd { tool_call } => Some(tool_call.id.clone()),
-                _ => None,
+            .filter_map(|event| {
+                if let StreamEvent::ToolCallEnd { tool_call } = event { Some(&tool_call.id) } else { None }
             })
+            .cloned()
             .collect::<Vec<_>>()
     };
     assert_eq!(ids(1), ids(1));
@@ -420,7 +455,10 @@ fn arguments_in_pieces() {
 
 #[test]
 fn whole_answers_say_the_same_as_streams() {
-    let chunk = last(json!([{"text": "hm", "thought": true}, {"text": "Hello"}, {"functionCall": {"name": "f"}}]), "STOP");
+    let chunk = last(
+        json!([{"text": "hm", "thought": true}, {"text": "Hello"}, {"functionCall": {"name": "f"}}]),
+        "STOP",
+    );
     let decode = |request: &Request| dialect().decode(request, chunk.to_string().as_bytes()).unwrap();
     let whole = decode(&request());
     let (_, streamed) = run(std::slice::from_ref(&chunk)).unwrap();
@@ -532,11 +570,79 @@ fn error_answers() {
         (503, "UNAVAILABLE", "overloaded", none(), ErrorKind::Server, None),
     ];
     for (code, status, message, details, kind, wait) in rows {
-        let error = json!({"error": {"code": code, "message": message, "status": status, "details": details}});
+        let error =
+            json!({"error": {"code": code, "message": message, "status": status, "details": details}});
         for body in [error.to_string(), json!([error]).to_string()] {
             let error = dialect().classify(code, &Headers::default(), body.as_bytes());
             assert_eq!((error.kind(), error.retry_after()), (kind, wait), "{code} {message}");
             assert_eq!((error.status(), error.message()), (Some(code), message));
         }
+    }
+}
+
+/// Starts and ends pair up, and an answer that is complete begins and finishes once.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only events that open or close something matter here")]
+fn assert_well_formed(events: &[StreamEvent]) {
+    let mut open: Vec<(&str, &str)> = Vec::new();
+    for event in events {
+        let (start, end) = match event {
+            StreamEvent::TextStart { text_id } => (Some(("text", text_id)), None),
+            StreamEvent::TextEnd { text_id, .. } => (None, Some(("text", text_id))),
+            StreamEvent::ReasoningStart { reasoning_id } => (Some(("reasoning", reasoning_id)), None),
+            StreamEvent::ReasoningEnd { reasoning_id, .. } => (None, Some(("reasoning", reasoning_id))),
+            StreamEvent::ToolCallStart { tool_call } => (Some(("call", &tool_call.id)), None),
+            StreamEvent::ToolCallEnd { tool_call } => (None, Some(("call", &tool_call.id))),
+            _ => (None, None),
+        };
+        open.extend(start.map(|(kind, id)| (kind, id.as_str())));
+        if let Some((kind, id)) = end {
+            let place = open.iter().position(|known| *known == (kind, id.as_str()));
+            open.remove(place.unwrap_or_else(|| panic!("{kind} {id} ends without a start in {events:?}")));
+        }
+    }
+    assert_eq!(open, [], "without an end in {events:?}");
+    let count = |wanted: fn(&StreamEvent) -> bool| events.iter().filter(|event| wanted(event)).count();
+    assert_eq!(count(|event| matches!(event, StreamEvent::StreamStart { .. })), 1);
+    assert_eq!(count(|event| matches!(event, StreamEvent::Finish { .. })), 1);
+    assert!(matches!(events.last(), Some(StreamEvent::Finish { .. })));
+}
+
+proptest! {
+    #[test]
+    fn parts_in_any_order_neither_panic_nor_tear(order in prop::collection::vec((0..12_usize, any::<bool>()), 0..30)) {
+        let pool = [
+            json!({"text": "a"}),
+            json!({"text": ""}),
+            json!({"text": "b", "thoughtSignature": "s"}),
+            json!({"text": "c", "thought": true}),
+            json!({"text": "", "thought": true, "thoughtSignature": "s"}),
+            json!({"functionCall": {"name": "f", "args": {"a": 1}}}),
+            json!({"functionCall": {"name": "g", "willContinue": true}}),
+            json!({"functionCall": {"partialArgs": [{"jsonPath": "$.x", "stringValue": "y"}], "willContinue": true}}),
+            json!({"functionCall": {}}),
+            json!({"executableCode": {"code": "1"}}),
+            json!({"thoughtSignature": "alone"}),
+            json!({}),
+        ];
+        let mut chunks = vec![chunk(json!([]))];
+        for (place, fresh) in order {
+            if fresh {
+                chunks.push(chunk(json!([])));
+            }
+            let parts = chunks.last_mut().unwrap()["candidates"][0]["content"]["parts"].as_array_mut().unwrap();
+            parts.push(pool[place].clone());
+        }
+        chunks.push(last(json!([]), "STOP"));
+        if let Ok((events, _)) = run(&chunks) {
+            assert_well_formed(&events);
+        }
+    }
+
+    #[test]
+    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+        let mut decoder = dialect().decoder(&request(), 1);
+        let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
+        let _ = dialect().decode(&request(), data.as_bytes());
+        dialect().classify(400, &Headers::default(), data.as_bytes());
     }
 }

@@ -66,11 +66,7 @@ pub(super) fn error(error: &ErrorBody<'_>) -> Value {
         400..=499 => "invalid_request_error",
         _ => "api_error",
     };
-    let message = match error.field {
-        Some(field) if !field.is_empty() => format!("{field}: {}", error.message),
-        _ => error.message.to_owned(),
-    };
-    json!({"type": "error", "error": {"type": kind, "message": message}})
+    json!({"type": "error", "error": {"type": kind, "message": error.text()}})
 }
 
 pub(super) fn error_frame(event: ErrorEvent) -> Frame {

@@ -37,11 +37,8 @@ pub(super) fn whole(answer: &Answer<'_>) -> Value {
 }
 
 pub(super) fn error(error: &ErrorBody<'_>) -> Value {
-    let message = match error.field {
-        Some(field) if !field.is_empty() => format!("{field}: {}", error.message),
-        _ => error.message.to_owned(),
-    };
-    let mut body = json!({"code": error.status, "message": message, "status": status_word(error.status)});
+    let mut body =
+        json!({"code": error.status, "message": error.text(), "status": status_word(error.status)});
     if let Some(seconds) = error.retry_after {
         let retry =
             json!({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": format!("{seconds}s")});

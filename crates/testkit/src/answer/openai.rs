@@ -37,7 +37,7 @@ pub(super) fn error(error: &ErrorBody<'_>) -> Value {
         400..=499 => ("invalid_request_error", Value::Null),
         _ => ("server_error", json!("server_error")),
     };
-    json!({"error": {"message": error.message, "type": kind, "param": error.field, "code": code}})
+    json!({"error": {"message": error.text(), "type": kind, "param": error.field, "code": code}})
 }
 
 pub(super) fn error_frame(event: ErrorEvent, sequence: usize) -> Frame {

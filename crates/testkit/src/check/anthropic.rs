@@ -67,6 +67,9 @@ const THINKING_CONFIG: &[Field] = &[
     may("display", OneOf(&["summarized", "omitted"])),
 ];
 
+const OUTPUT: &[Field] =
+    &[may("effort", OneOf(&["low", "medium", "high", "xhigh", "max"])), may("format", Object)];
+
 const CACHE_CONTROL: &[Field] = &[must("type", OneOf(&["ephemeral"])), may("ttl", OneOf(&["5m", "1h"]))];
 
 const CACHED: Field = may("cache_control", Object);
@@ -107,6 +110,7 @@ pub(super) fn check(body: &Map<String, Value>, report: &mut Report) {
     }
     check_tools(body, report);
     check_thinking(body, report);
+    check_output(body, report);
     let messages = report.objects("", body, "messages");
     check_roles(body, &messages, report);
     for (path, message) in &messages {
@@ -173,6 +177,17 @@ fn check_thinking(body: &Map<String, Value>, report: &mut Report) {
             "tool_choice.type",
             format!("found {choice}, expected auto or none when thinking is enabled"),
         );
+    }
+}
+
+fn check_output(body: &Map<String, Value>, report: &mut Report) {
+    let Some(output) = body.get("output_config").and_then(Value::as_object) else {
+        return;
+    };
+    report.fields("output_config", output, OUTPUT);
+    if let Some(format) = output.get("format").and_then(Value::as_object) {
+        let known = [must("type", OneOf(&["json_schema"])), must("schema", Object)];
+        report.fields("output_config.format", format, &known);
     }
 }
 

@@ -245,6 +245,20 @@ fn check_generation(model: &str, body: &Map<String, Value>, report: &mut Report)
         return;
     };
     report.fields("generationConfig", config, GENERATION);
+    let schemas = ["responseSchema", "responseJsonSchema"].map(|name| config.contains_key(name));
+    if schemas == [true, true] {
+        report
+            .invalid("generationConfig", "found responseSchema and responseJsonSchema, expected one of them");
+    }
+    if schemas != [false, false]
+        && !matches!(text(config, "responseMimeType"), "application/json" | "text/x.enum")
+    {
+        let message = "expected application/json beside a response schema";
+        report.invalid("generationConfig.responseMimeType", message);
+    }
+    if let Some(schema) = config.get("responseSchema").and_then(Value::as_object) {
+        check_schema("generationConfig.responseSchema", schema, report);
+    }
     let Some(thinking) = config.get("thinkingConfig").and_then(Value::as_object) else {
         return;
     };

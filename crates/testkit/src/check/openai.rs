@@ -43,8 +43,24 @@ const REQUEST: &[Field] = &[
     may("moderation", Object),
 ];
 
-const REASONING: &[Field] =
-    &[may("effort", Text), may("summary", OneOf(&["auto", "concise", "detailed"])), may("context", Text)];
+/// How hard a model thinks; a model may know fewer of them.
+const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
+
+const REASONING: &[Field] = &[
+    may("effort", OneOf(EFFORTS)),
+    may("summary", OneOf(&["auto", "concise", "detailed"])),
+    may("context", Text),
+];
+
+const TEXT: &[Field] = &[may("format", Object), may("verbosity", OneOf(&["low", "medium", "high"]))];
+
+const SCHEMA_FORMAT: &[Field] = &[
+    must("type", Text),
+    must("name", Text),
+    must("schema", Object),
+    may("description", Text),
+    may("strict", Flag),
+];
 
 const FUNCTION: &[Field] = &[
     must("type", Text),
@@ -156,6 +172,7 @@ pub(super) fn check(body: &Map<String, Value>, allow_item_ids: bool, report: &mu
     if let Some(reasoning) = body.get("reasoning").and_then(Value::as_object) {
         report.fields("reasoning", reasoning, REASONING);
     }
+    check_text(body, report);
     check_tools(body, report);
     let items = report.objects("", body, "input");
     if body.get("input").and_then(Value::as_array).is_some_and(Vec::is_empty) {
@@ -172,6 +189,24 @@ pub(super) fn check(body: &Map<String, Value>, allow_item_ids: bool, report: &mu
     check_reasoning_order(&items, report);
     if !stored {
         check_include(body, &items, report);
+    }
+}
+
+fn check_text(body: &Map<String, Value>, report: &mut Report) {
+    let Some(config) = body.get("text").and_then(Value::as_object) else {
+        return;
+    };
+    report.fields("text", config, TEXT);
+    let Some(format) = config.get("format").and_then(Value::as_object) else {
+        return;
+    };
+    match text(format, "type") {
+        "json_schema" => report.fields("text.format", format, SCHEMA_FORMAT),
+        _ => report.fields(
+            "text.format",
+            format,
+            &[must("type", OneOf(&["text", "json_object", "json_schema"]))],
+        ),
     }
 }
 

@@ -16,7 +16,7 @@ use crate::dialect::Dialect;
 use crate::fingerprint;
 use crate::history::History;
 use crate::http::HttpRequest;
-use crate::prefix::Prefix;
+use crate::prefix::{InputTokens, Prefix};
 use crate::script::{ErrorEvent, Failure, FailureKind, Script, Turn};
 use crate::violation::{Violation, ViolationKind};
 use memory::{ConversationId, Memory};
@@ -212,7 +212,7 @@ impl Responder {
             conversation: history.conversation(),
             index,
             turn,
-            input: Default::default(),
+            input: InputTokens::default(),
             stream_usage: history.stream_usage,
             // A model that must think begins each turn with it; the steps after tool results need not.
             must_think: history.must_think && history.open_from == history.turn(),

@@ -42,7 +42,9 @@ impl Conversation {
     pub(crate) fn user(&mut self, text: &str) {
         self.items.push(match self.dialect {
             Dialect::Gemini => json!({"role": "user", "parts": [{"text": text}]}),
-            _ => json!({"role": "user", "content": text}),
+            Dialect::OpenAiResponses | Dialect::AnthropicMessages | Dialect::ChatCompletions => {
+                json!({"role": "user", "content": text})
+            }
         });
     }
 

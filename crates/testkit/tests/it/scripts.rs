@@ -1,6 +1,6 @@
 //! The scripts that come with the repository.
 
-use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
+use pintle_testkit::{CallInput, Dialect, Script, ScriptedServer, ServerOptions};
 
 use crate::client::post;
 use crate::conversation::Conversation;
@@ -68,10 +68,10 @@ fn the_demo_edits_what_is_there() {
     let calls = || script.turns.iter().flat_map(|turn| &turn.calls);
     let arguments = |tool: &str, name: &str| -> String {
         let call = calls().find(|call| call.tool == tool).unwrap();
-        match &call.input {
-            pintle_testkit::CallInput::Arguments(arguments) => arguments[name].as_str().unwrap().to_owned(),
-            other => panic!("{other:?}"),
-        }
+        let CallInput::Arguments(arguments) = &call.input else {
+            panic!("{call:?}");
+        };
+        arguments[name].as_str().unwrap().to_owned()
     };
     assert_eq!(symbol.matches(&arguments("edit_file", "old_string")).count(), 1);
     for line in arguments("apply_patch", "patch").lines() {

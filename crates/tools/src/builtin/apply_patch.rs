@@ -65,17 +65,22 @@ impl Tool for ApplyPatch {
 
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
         // What is no patch writes nothing.
-        parse(&input.patch).map(|patch| patch.paths().into_iter().map(PathBuf::from).collect()).unwrap_or_default()
+        parse(&input.patch)
+            .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
+            .unwrap_or_default()
     }
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let env = cx.env.as_ref();
         let patch = parse(&input.patch)
-            .map_err(|error| ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error))?
+            .map_err(|error| {
+                ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
+            })?
             .resolve_paths(|path| canonical(env, path))?;
         let files = read_all(env, &patch).await?;
-        let plan = plan(&patch, &files, &self.options)
-            .map_err(|error| ToolError::new(ToolErrorKind::EditConflict, error.to_string()).with_source(error))?;
+        let plan = plan(&patch, &files, &self.options).map_err(|error| {
+            ToolError::new(ToolErrorKind::EditConflict, error.to_string()).with_source(error)
+        })?;
         transaction::apply(env, &plan).await?;
         let output = ToolOutput::new(report(&plan).as_str());
         Ok(plan.changes.iter().map(file_change).fold(output, ToolOutput::with_change))
@@ -93,14 +98,18 @@ fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolE
     Ok(place)
 }
 
-async fn read_all(env: &dyn ExecutionEnvironment, patch: &Patch) -> Result<BTreeMap<String, Vec<u8>>, ToolError> {
+async fn read_all(
+    env: &dyn ExecutionEnvironment,
+    patch: &Patch,
+) -> Result<BTreeMap<String, Vec<u8>>, ToolError> {
     let mut files = BTreeMap::new();
     for path in patch.paths() {
         match env.read(Path::new(path), None).await {
             Ok(content) => {
                 files.insert(path.to_owned(), content);
             }
-            Err(EnvError::NotFound { .. }) => {}
+            // What is a file now may be a directory once the patch has deleted it.
+            Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => {}
             Err(error) => return Err(error.into()),
         }
     }

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use self::replace::{Replaced, replace};
+use self::replace::{Replaced, list_lines, replace};
 use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
@@ -191,9 +191,8 @@ fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
 
 fn report(path: &str, replaced: &Replaced) -> String {
     let count = replaced.lines.len();
-    let (noun, at) = if count == 1 { ("occurrence", "line") } else { ("occurrences", "lines") };
-    let lines = replace::list_lines(&replaced.lines);
-    let mut report = format!("Replaced {count} {noun} in {path} (at {at} {lines})");
+    let noun = if count == 1 { "occurrence" } else { "occurrences" };
+    let mut report = format!("Replaced {count} {noun} in {path} (at {})", list_lines(&replaced.lines));
     for note in &replaced.notes {
         report.push_str("\nNote: ");
         report.push_str(note);

@@ -79,7 +79,9 @@ mod tests {
     #[tokio::test]
     async fn the_newest_files_come_first() {
         let bench = Workbench::new();
-        for (name, seconds) in [("old.rs", 30), ("src/new.rs", 10), ("src/deep/mid.rs", 20), ("src/other.py", 5)] {
+        for (name, seconds) in
+            [("old.rs", 30), ("src/new.rs", 10), ("src/deep/mid.rs", 20), ("src/other.py", 5)]
+        {
             bench.write(name, "");
             age(&bench, name, seconds);
         }
@@ -90,7 +92,11 @@ mod tests {
             (json!({"pattern": "*.c"}), "No files found"),
         ];
         for (arguments, expected) in rows {
-            assert_eq!(bench.call(Glob::new(), &arguments.to_string()).await, format!("ok: {expected}"), "{arguments}");
+            assert_eq!(
+                bench.call(Glob::new(), &arguments.to_string()).await,
+                format!("ok: {expected}"),
+                "{arguments}"
+            );
         }
     }
 

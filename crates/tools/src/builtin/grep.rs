@@ -105,7 +105,9 @@ fn render(env: &dyn ExecutionEnvironment, request: &GrepRequest, found: &GrepOut
         let path = shown(env, &file.path);
         match request.output_mode {
             GrepMode::Content => {
-                lines.extend(file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, cut(&line.text))));
+                lines.extend(
+                    file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, cut(&line.text))),
+                );
             }
             GrepMode::FilesWithMatches => lines.push(path),
             GrepMode::Count => lines.push(format!("{path}:{}", file.matches)),
@@ -170,7 +172,10 @@ mod tests {
     async fn matches_come_with_path_and_line() {
         let bench = bench();
         let rows = [
-            (json!({"pattern": "fn"}), "a.rs:1:fn One() {}\na.rs:2:fn two() {}\na.rs:3:// fn\nsub/b.py:1:def fn():"),
+            (
+                json!({"pattern": "fn"}),
+                "a.rs:1:fn One() {}\na.rs:2:fn two() {}\na.rs:3:// fn\nsub/b.py:1:def fn():",
+            ),
             (json!({"pattern": "one", "case_insensitive": true}), "a.rs:1:fn One() {}"),
             (json!({"pattern": "fn", "path": "sub"}), "sub/b.py:1:def fn():"),
             (json!({"pattern": "fn", "glob_filter": "*.py"}), "sub/b.py:1:def fn():"),
@@ -190,8 +195,15 @@ mod tests {
     async fn what_is_missing_from_the_result_is_said() {
         let bench = bench();
         insta::assert_snapshot!(
-            bench.call(Grep::new(), r#"{"pattern": "fn", "max_results": 2, "path": "."}"#).await, @"");
-        insta::assert_snapshot!(bench.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"");
+            bench.call(Grep::new(), r#"{"pattern": "fn", "max_results": 2, "path": "."}"#).await, @"
+        ok: a.rs:1:fn One() {}
+        a.rs:2:fn two() {}
+        [There is more: these are the first 2 matching lines. Narrow the search or raise max_results.]
+        ");
+        insta::assert_snapshot!(bench.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"
+        ok: No matches found
+        [Binary files skipped: 1]
+        ");
         bench.write("long.txt", format!("{}é", "x".repeat(LINE_LIMIT)));
         let answer = bench.call(Grep::new(), r#"{"pattern": "xx", "path": "long.txt"}"#).await;
         assert!(answer.ends_with("xx… (1 more characters)"), "{answer}");

@@ -87,11 +87,15 @@ mod tests {
         bench.write("src/deep/er/x", "");
         bench.write("README.md", "1");
         std::os::unix::fs::symlink("src", bench.path("link")).unwrap();
-        assert_eq!(
-            bench.call(ListDir::new(), "{}").await,
-            "ok: README.md (1 bytes)\nlink (link)\nsrc/"
-        );
-        insta::assert_snapshot!(bench.call(ListDir::new(), r#"{"path": ".", "depth": 3}"#).await, @"");
+        assert_eq!(bench.call(ListDir::new(), "{}").await, "ok: README.md (1 bytes)\nlink (link)\nsrc/");
+        insta::assert_snapshot!(bench.call(ListDir::new(), r#"{"path": ".", "depth": 3}"#).await, @"
+        ok: README.md (1 bytes)
+        link (link)
+        src/
+          deep/
+            er/
+          main.rs (5 bytes)
+        ");
     }
 
     #[tokio::test]
@@ -102,6 +106,9 @@ mod tests {
         for path in ["sourc", "source/file"] {
             answers.push(bench.call(ListDir::new(), &format!(r#"{{"path": "{path}"}}"#)).await);
         }
-        insta::assert_snapshot!(answers.join("\n"), @"");
+        insta::assert_snapshot!(answers.join("\n"), @"
+        error: Tool error (list_dir): DIR/sourc does not exist. Did you mean source?
+        error: Tool error (list_dir): DIR/source/file is not a directory
+        ");
     }
 }

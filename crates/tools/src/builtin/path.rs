@@ -41,7 +41,8 @@ async fn near_names(env: &dyn ExecutionEnvironment, path: &Path) -> Vec<String> 
     // Suggestions are a courtesy: without a listing there are none.
     let Ok(entries) = env.list(parent).await else { return Vec::new() };
     let wanted = name.to_string_lossy().to_lowercase();
-    let score = |entry: &DirEntry| strsim::jaro_winkler(&wanted, &entry.name.to_string_lossy().to_lowercase());
+    let score =
+        |entry: &DirEntry| strsim::jaro_winkler(&wanted, &entry.name.to_string_lossy().to_lowercase());
     let mut scored: Vec<(f64, &DirEntry)> =
         entries.iter().map(|entry| (score(entry), entry)).filter(|(score, _)| *score >= LIKE).collect();
     scored.sort_by(|left, right| right.0.total_cmp(&left.0));

@@ -72,18 +72,27 @@ impl Tool for ReadFile {
 }
 
 /// The beginning of a file as `read_file` shows it.
-pub(super) async fn view_from_start(env: &dyn ExecutionEnvironment, path: &str) -> Result<ToolOutput, ToolError> {
+pub(super) async fn view_from_start(
+    env: &dyn ExecutionEnvironment,
+    path: &str,
+) -> Result<ToolOutput, ToolError> {
     view(env, path, 1, DEFAULT_LIMIT).await
 }
 
-async fn view(env: &dyn ExecutionEnvironment, path: &str, offset: usize, limit: usize) -> Result<ToolOutput, ToolError> {
+async fn view(
+    env: &dyn ExecutionEnvironment,
+    path: &str,
+    offset: usize,
+    limit: usize,
+) -> Result<ToolOutput, ToolError> {
     let place = Path::new(path);
     let metadata = match env.metadata(place).await {
         Ok(metadata) => metadata,
         Err(error) => return Err(unreadable(env, place, error).await),
     };
     if metadata.is_dir() {
-        let message = format!("{path} is a directory, not a file; list it, or find the files in it with a glob");
+        let message =
+            format!("{path} is a directory, not a file; list it, or find the files in it with a glob");
         return Err(ToolError::new(ToolErrorKind::Failed, message));
     }
     match ContentKind::of(&env.read(place, Some(0..SAMPLE)).await?) {
@@ -126,8 +135,13 @@ fn binary(path: &str, kind: &str, metadata: &Metadata) -> ToolError {
 }
 
 /// There are no lines from `offset` on: because the file is empty, or because it is shorter.
-async fn past_the_end(env: &dyn ExecutionEnvironment, path: &str, offset: usize) -> Result<ToolOutput, ToolError> {
-    let lines = if offset > 1 { env.read_file(Path::new(path), None, None).await?.lines().count() } else { 0 };
+async fn past_the_end(
+    env: &dyn ExecutionEnvironment,
+    path: &str,
+    offset: usize,
+) -> Result<ToolOutput, ToolError> {
+    let lines =
+        if offset > 1 { env.read_file(Path::new(path), None, None).await?.lines().count() } else { 0 };
     if lines == 0 {
         return Ok(ToolOutput::new(format!("[{path} is empty]").as_str()));
     }
@@ -196,7 +210,10 @@ mod tests {
             assert_eq!(read(arguments).await, format!("ok: {expected}"), "{arguments}");
         }
         let rows = [
-            (r#"{"file_path": "a.txt", "offset": 9}"#, "offset 9 is past the end of a.txt, which has 3 lines"),
+            (
+                r#"{"file_path": "a.txt", "offset": 9}"#,
+                "offset 9 is past the end of a.txt, which has 3 lines",
+            ),
             (
                 r#"{"file_path": "sub"}"#,
                 "sub is a directory, not a file; list it, or find the files in it with a glob",
@@ -215,7 +232,11 @@ mod tests {
             (r#"{"file_path": "no/b.txt"}"#, "DIR/no/b.txt does not exist"),
         ];
         for (arguments, expected) in rows {
-            assert_eq!(read(arguments).await, format!("error: Tool error (read_file): {expected}"), "{arguments}");
+            assert_eq!(
+                read(arguments).await,
+                format!("error: Tool error (read_file): {expected}"),
+                "{arguments}"
+            );
         }
     }
 
@@ -240,7 +261,10 @@ mod tests {
         let bench = Workbench::new();
         bench.write("long.txt", "x\n".repeat(2001));
         let shown = bench.call(ReadFile::new(), r#"{"file_path": "long.txt"}"#).await;
-        assert!(shown.ends_with("2000 | x\n\n[More lines follow. To go on, read with offset 2001.]"), "{shown}");
+        assert!(
+            shown.ends_with("2000 | x\n\n[More lines follow. To go on, read with offset 2001.]"),
+            "{shown}"
+        );
         assert!(shown.starts_with("ok:    1 | x\n   2 | x\n"), "{shown}");
     }
 }

@@ -162,9 +162,32 @@ mod tests {
         bench.write("src/y.py", "y\n");
         bench.write("odd[1].txt", "odd\n");
         bench.write("i.png", b"\x89PNG\r\n\x1a\n");
-        let arguments = r#"{"paths": ["a.txt", "missing", "src/*.py", "./a.txt", "*.rs", "odd[1].txt", "i.png"]}"#;
+        let arguments =
+            r#"{"paths": ["a.txt", "missing", "src/*.py", "./a.txt", "*.rs", "odd[1].txt", "i.png"]}"#;
         let execution = bench.execute(ReadManyFiles::new(), arguments).await;
-        insta::assert_snapshot!(bench.mask(&execution.result.text()), @"");
+        insta::assert_snapshot!(bench.mask(&execution.result.text()), @"
+        ==> a.txt <==
+        1 | one
+        2 | two
+
+        ==> missing <==
+        [Error: DIR/missing does not exist]
+
+        ==> src/x.py <==
+        1 | x
+
+        ==> src/y.py <==
+        1 | y
+
+        ==> *.rs <==
+        [Error: no file matches *.rs]
+
+        ==> odd[1].txt <==
+        1 | odd
+
+        ==> i.png <==
+        [i.png: image/png, 8 bytes, shown as an image]
+        ");
         assert!(!execution.result.is_error);
         assert_eq!(execution.result.images.len(), 1);
     }

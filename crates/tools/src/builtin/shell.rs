@@ -145,7 +145,8 @@ async fn append(output: Output, report: String, limits: OutputLimits) -> Result<
         return Ok(Output::from(bytes));
     }
     let copy = tokio::task::spawn_blocking(move || copy_with(&output, &report, limits));
-    copy.await.map_err(|error| ToolError::new(ToolErrorKind::Failed, "the output was lost").with_source(error))?
+    copy.await
+        .map_err(|error| ToolError::new(ToolErrorKind::Failed, "the output was lost").with_source(error))?
 }
 
 fn copy_with(output: &Output, report: &str, limits: OutputLimits) -> Result<Output, ToolError> {

@@ -31,13 +31,64 @@ fn names_and_parameters_are_those_of_the_specification() {
         &ReadManyFiles::new(),
     ];
     let listed: Vec<String> = tools.iter().map(|tool| parameters(*tool)).collect();
-    insta::assert_snapshot!(listed.join("\n"), @"");
+    insta::assert_snapshot!(listed.join("\n"), @"
+    read_file(file_path*: string, limit: integer, offset: integer)
+    write_file(content*: string, file_path*: string)
+    edit_file(file_path*: string, new_string*: string, old_string*: string, replace_all: boolean)
+    edit_file(expected_replacements: integer, file_path*: string, instruction: string, new_string*: string, old_string*: string, replace_all: boolean)
+    apply_patch(patch*: string)
+    shell(command*: string, description: string, timeout_ms: integer)
+    grep(case_insensitive: boolean, glob_filter: string, max_results: integer, output_mode: string, path: string, pattern*: string)
+    glob(path: string, pattern*: string)
+    list_dir(depth: integer, path: string)
+    read_many_files(paths*: array)
+    ");
 }
 
 #[test]
 fn a_schema_is_plain() {
     let definition = Grep::new().definition().unwrap();
-    insta::assert_snapshot!(serde_json::to_string_pretty(&definition.parameters).unwrap(), @"");
+    insta::assert_snapshot!(serde_json::to_string_pretty(&definition.parameters).unwrap(), @r#"
+    {
+      "additionalProperties": false,
+      "properties": {
+        "case_insensitive": {
+          "description": "Whether to ignore case. Default: false.",
+          "type": "boolean"
+        },
+        "glob_filter": {
+          "description": "Search only files that match this glob, for instance `*.py`.",
+          "type": "string"
+        },
+        "max_results": {
+          "description": "The most matching lines to return; in the other output modes, the most files. Default: 100.",
+          "minimum": 1,
+          "type": "integer"
+        },
+        "output_mode": {
+          "description": "What to return: the matching lines (`content`), the paths of the files with a match (`files_with_matches`), or these with the number of their matching lines (`count`). Default: `content`.",
+          "enum": [
+            "content",
+            "files_with_matches",
+            "count"
+          ],
+          "type": "string"
+        },
+        "path": {
+          "description": "The directory or file to search. Default: the working directory.",
+          "type": "string"
+        },
+        "pattern": {
+          "description": "The regular expression to search for.",
+          "type": "string"
+        }
+      },
+      "required": [
+        "pattern"
+      ],
+      "type": "object"
+    }
+    "#);
 }
 
 #[test]

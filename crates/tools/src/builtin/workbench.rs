@@ -64,7 +64,12 @@ impl Workbench {
         self.execute_in(&self.context(), tool, arguments).await
     }
 
-    pub(crate) async fn execute_in(&self, cx: &ToolContext, tool: impl DynTool, arguments: &str) -> Execution {
+    pub(crate) async fn execute_in(
+        &self,
+        cx: &ToolContext,
+        tool: impl DynTool,
+        arguments: &str,
+    ) -> Execution {
         let mut registry = ToolRegistry::new();
         registry.register(tool).unwrap();
         let name = registry.names().next().unwrap().to_owned();

@@ -161,15 +161,34 @@ async fn arguments_that_do_not_fit_are_explained() {
     for call in &calls {
         answers.push(refusal(&registry(), call).await);
     }
-    insta::assert_snapshot!(answers.join("\n"), @"");
+    insta::assert_snapshot!(answers.join("\n"), @r#"
+    InvalidArguments: Invalid arguments for tool: echo
+    - `text`: required, but missing
+    InvalidArguments: Invalid arguments for tool: echo
+    - `text`: expected string, got number 1
+    - `times`: expected integer, got string "x"
+    - `colour`: no such argument
+    InvalidArguments: Invalid arguments for tool: echo
+    - expected a JSON object, got an array
+    InvalidArguments: Invalid arguments for tool: echo
+    - expected a JSON object, got null
+    InvalidArguments: Invalid arguments for tool: echo
+    - not valid JSON: EOF while parsing a value at line 1 column 9
+    InvalidArguments: Invalid arguments for tool: echo
+    - not valid JSON: expected ident at line 1 column 2
+    "#);
 }
 
 #[tokio::test]
 async fn a_call_is_known_before_it_runs() {
-    let Preparation::Ready(call) = prepared(&registry(), &call("echo", json!({"text": "a/../b"}))).await else {
+    let Preparation::Ready(call) = prepared(&registry(), &call("echo", json!({"text": "a/../b"}))).await
+    else {
         panic!("the call fits");
     };
-    assert_eq!((call.name(), call.call_id(), call.effect(), call.is_repeatable()), ("echo", "call_7", Effect::Write, false));
+    assert_eq!(
+        (call.name(), call.call_id(), call.effect(), call.is_repeatable()),
+        ("echo", "call_7", Effect::Write, false)
+    );
     assert_eq!(call.arguments(), &json!({"text": "a/../b"}));
     assert_eq!(call.writes(), [PathBuf::from("/work-dir/b")]);
 }
@@ -196,7 +215,10 @@ async fn gates_are_asked_in_order_until_one_does_not_allow() {
     let rows = [
         (vec![], "ready"),
         (vec![Verdict::Allow, Verdict::Allow], "ready"),
-        (vec![Verdict::Allow, deny.clone(), ask.clone()], "Denied: The call of echo was denied: not on a Sunday"),
+        (
+            vec![Verdict::Allow, deny.clone(), ask.clone()],
+            "Denied: The call of echo was denied: not on a Sunday",
+        ),
         (vec![ask.clone(), deny.clone()], "ask: it writes"),
     ];
     for (verdicts, expected) in rows {
@@ -209,7 +231,8 @@ async fn gates_are_asked_in_order_until_one_does_not_allow() {
             Preparation::Refused(error) => format!("{:?}: {}", error.kind(), error.for_model()),
         };
         assert_eq!(outcome, expected);
-        let decided = verdicts.iter().position(|verdict| *verdict != Verdict::Allow).unwrap_or(verdicts.len());
+        let decided =
+            verdicts.iter().position(|verdict| *verdict != Verdict::Allow).unwrap_or(verdicts.len());
         for (index, gate) in fixed.iter().enumerate() {
             let expected: &[&str] = if index <= decided { &["echo {\"text\":\"a\"} Write"] } else { &[] };
             assert_eq!(*gate.asked.lock().unwrap(), expected, "gate {index} of {verdicts:?}");
@@ -268,7 +291,7 @@ async fn a_dynamic_tool_gets_its_arguments_as_they_came() {
     let mut registry = ToolRegistry::new();
     registry.register(Dynamic(json!({"type": "object", "properties": {"n": {"type": "integer"}}}))).unwrap();
     let execution = run(&registry, &call("dynamic", json!({"n": 1, "more": [true]}))).await;
-    assert_eq!(execution.result.text(), r#"{"n":1,"more":[true]}"#);
+    assert_eq!(execution.result.text(), r#"{"more":[true],"n":1}"#);
     assert_eq!(
         refusal(&registry, &call("dynamic", json!({"n": "one"}))).await,
         "InvalidArguments: Invalid arguments for tool: dynamic\n- `n`: expected integer, got string \"one\""

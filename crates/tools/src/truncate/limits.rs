@@ -125,7 +125,10 @@ mod tests {
     #[test]
     fn the_name_comes_before_the_kind_and_a_setting_before_the_default() {
         let shell = |limits: &TruncationLimits| limits.rule("Bash", "shell");
-        assert_eq!((shell(&TruncationLimits::new()).chars, shell(&TruncationLimits::new()).lines), (30_000, Some(256)));
+        assert_eq!(
+            (shell(&TruncationLimits::new()).chars, shell(&TruncationLimits::new()).lines),
+            (30_000, Some(256))
+        );
         let by_kind = TruncationLimits::new().with_chars("shell", 7).with_lines("shell", 3);
         assert_eq!((shell(&by_kind).chars, shell(&by_kind).lines), (7, Some(3)));
         let by_name = by_kind.with_chars("Bash", 9).with_lines("Bash", 5);

@@ -128,7 +128,11 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
 
 fn rule() -> impl Strategy<Value = Rule> {
     let mode = prop_oneof![Just(TruncationMode::HeadTail), Just(TruncationMode::Tail)];
-    (0_usize..80, prop::option::of(0_usize..30), mode).prop_map(|(chars, lines, mode)| Rule { chars, lines, mode })
+    (0_usize..80, prop::option::of(0_usize..30), mode).prop_map(|(chars, lines, mode)| Rule {
+        chars,
+        lines,
+        mode,
+    })
 }
 
 /// The text around the gap, and what the markers say is missing there.

@@ -1,7 +1,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use pintle_env::{ExecRequest, LocalEnvironment, LocalEnvironmentBuilder};
+use pintle_env::{CommandScript, ExecRequest, LocalEnvironment, LocalEnvironmentBuilder, MemoryEnvironment};
 use tempfile::TempDir;
 
 use super::*;
@@ -124,6 +124,21 @@ async fn a_place_without_git_is_no_repository() {
         assert_eq!((context.is_git_repository, context.git.as_ref()), (false, None), "{env:?}");
         assert_eq!(context.date, DATE);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn git_is_asked_once_and_not_for_long() {
+    let head = "/p\n\n\0* 1a2b3c4 One\n";
+    let slow =
+        MemoryEnvironment::new("/p").with_commands(move |_| CommandScript::exit(0).stdout(head).hang());
+    let started = tokio::time::Instant::now();
+    let context = EnvironmentContext::gather(&slow, DATE.into()).await;
+    assert_eq!(context.git, Some(GitContext::new("/p").with_recent_commits(["1a2b3c4 One"])));
+    assert!(started.elapsed() < std::time::Duration::from_secs(10), "by the runtime's paused clock");
+    assert_eq!((slow.commands().len(), slow.running()), (1, 0));
+
+    let refusing = MemoryEnvironment::new("/p");
+    assert!(!EnvironmentContext::gather(&refusing, DATE.into()).await.is_git_repository);
 }
 
 #[test]

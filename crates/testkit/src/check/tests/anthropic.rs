@@ -89,6 +89,12 @@ const CASES: &[Case] = &[
         "less than max_tokens (4096)",
     ),
     (|body| body["thinking"]["budget_tokens"] = json!(1023), "thinking.budget_tokens", "at least 1024"),
+    (|body| body["output_config"] = json!({"effort": "hard"}), "output_config.effort", "low, medium"),
+    (
+        |body| body["output_config"] = json!({"format": {"type": "json_schema"}}),
+        "output_config.format.schema",
+        "required",
+    ),
     (|body| body["temperature"] = json!(0.5), "temperature", "when thinking is enabled"),
     (|body| body["tool_choice"] = json!({"type": "any"}), "tool_choice.type", "when thinking is enabled"),
     (|body| body["tool_choice"] = json!("auto"), "tool_choice", "expected an object"),

@@ -145,6 +145,16 @@ const CASES: &[Case] = &[
         "unknown field",
     ),
     (
+        |body| body["generationConfig"]["responseJsonSchema"] = json!({}),
+        "generationConfig.responseMimeType",
+        "application/json",
+    ),
+    (
+        |body| body["generationConfig"]["responseSchema"] = json!({"type": "OBJECT", "oneOf": []}),
+        "generationConfig.responseSchema.oneOf",
+        "unknown field",
+    ),
+    (
         |body| body["generationConfig"]["thinkingConfig"]["thinkingBudget"] = json!(1),
         "generationConfig.thinkingConfig",
         "expected one of them",

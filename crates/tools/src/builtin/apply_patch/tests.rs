@@ -29,12 +29,20 @@ async fn every_operation_is_applied_and_listed() {
 *** Delete File: gone.txt
 ";
     let execution = bench.execute(ApplyPatch::new(), &arguments(patch)).await;
-    insta::assert_snapshot!(bench.mask(&execution.result.text()), @"");
+    insta::assert_snapshot!(bench.mask(&execution.result.text()), @"
+    The patch was applied:
+    A docs/new.md
+    M src/main.py
+    R old.txt -> kept/new.txt
+    D gone.txt
+    Note: patch line 4: `.` segments of a path were dropped
+    ");
     assert_eq!(bench.text("docs/new.md"), "# New\n");
     assert_eq!(bench.text("src/main.py"), "def main():\r\n    print(1)\r\n    return 1\r\n");
     assert_eq!(bench.text("kept/new.txt"), "new\n");
     assert_eq!((bench.read("old.txt"), bench.read("gone.txt")), (None, None));
-    let changes: Vec<_> = execution.changes.iter().map(|change| (change.path.as_str(), change.kind.clone())).collect();
+    let changes: Vec<_> =
+        execution.changes.iter().map(|change| (change.path.as_str(), change.kind.clone())).collect();
     assert_eq!(
         changes,
         [
@@ -56,7 +64,10 @@ async fn two_spellings_of_a_path_are_one_file() {
         "*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: {}\n@@\n-2\n+two\n",
         absolute.display()
     );
-    assert_eq!(bench.call(ApplyPatch::new(), &arguments(&patch)).await, "ok: The patch was applied:\nM a.txt");
+    assert_eq!(
+        bench.call(ApplyPatch::new(), &arguments(&patch)).await,
+        "ok: The patch was applied:\nM a.txt"
+    );
     assert_eq!(bench.text("a.txt"), "one\ntwo\n");
 }
 
@@ -65,7 +76,14 @@ async fn nothing_is_written_when_one_operation_does_not_fit() {
     let bench = Workbench::new();
     bench.write("a.txt", "one\ntwo\nthree\n");
     let patch = "*** Add File: new.txt\n+new\n*** Update File: a.txt\n@@\n one\n-2\n+zwei\n three\n";
-    insta::assert_snapshot!(bench.call(ApplyPatch::new(), &arguments(patch)).await, @"");
+    insta::assert_snapshot!(bench.call(ApplyPatch::new(), &arguments(patch)).await, @"
+    error: Tool error (apply_patch): a.txt, hunk 1 (patch line 5): the old lines are not in the file
+    first difference at line 2:
+      expected: `2`
+      found:    `two`
+    nearest places:
+      line 1: `one`
+    ");
     assert_eq!((bench.read("new.txt"), bench.text("a.txt")), (None, "one\ntwo\nthree\n".to_owned()));
 }
 
@@ -93,9 +111,22 @@ async fn what_was_written_is_taken_back_when_the_disk_fails() {
 +never
 ";
     let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
-    assert!(answer.starts_with("error: "), "{answer}");
-    assert_eq!((bench.text("a.txt"), bench.text("b.txt"), bench.text("c.txt")), ("one\n".into(), "two\n".into(), "three\n".into()));
+    insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing a.txt/below failed: DIR/a.txt/below is not a directory. The changes before it were taken back: no file is changed");
+    let kept = ["a.txt", "b.txt", "c.txt"].map(|name| bench.text(name));
+    assert_eq!(kept, ["one\n", "two\n", "three\n"]);
     assert_eq!((bench.read("d.txt"), bench.read("new.txt")), (None, None));
+}
+
+#[tokio::test]
+async fn a_file_makes_way_for_a_directory() {
+    let bench = Workbench::new();
+    bench.write("a", "file\n");
+    let patch = "*** Delete File: a\n*** Add File: a/b\n+below\n";
+    assert_eq!(
+        bench.call(ApplyPatch::new(), &arguments(patch)).await,
+        "ok: The patch was applied:\nD a\nA a/b"
+    );
+    assert_eq!(bench.text("a/b"), "below\n");
 }
 
 #[tokio::test]
@@ -110,7 +141,11 @@ async fn what_is_no_patch_is_answered_with_what_was_expected() {
     for arguments in rows {
         answers.push(bench.call(ApplyPatch::new(), &arguments.to_string()).await);
     }
-    insta::assert_snapshot!(answers.join("\n"), @"");
+    insta::assert_snapshot!(answers.join("\n"), @"
+    error: Tool error (apply_patch): patch line 1: expected `*** Begin Patch` alone on the first line; found `hello`
+    error: Tool error (apply_patch): missing.txt (patch line 2): cannot update: the file does not exist
+    error: Tool error (apply_patch): patch line 2: expected a path after the colon; found `*** Add File: .`
+    ");
 }
 
 #[test]

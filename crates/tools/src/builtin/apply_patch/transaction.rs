@@ -20,7 +20,7 @@ pub(super) async fn apply(env: &dyn ExecutionEnvironment, plan: &Plan) -> Result
     let steps: Vec<Step<'_>> = plan.changes.iter().flat_map(steps).collect();
     for (done, step) in steps.iter().enumerate() {
         if let Err(error) = step.run(env).await {
-            let stuck = undo(env, steps.iter().take(done).rev()).await;
+            let stuck = undo(env, steps.get(..done).unwrap_or_default()).await;
             return Err(failure(step, error, &stuck));
         }
     }
@@ -43,10 +43,10 @@ fn steps(change: &Change) -> Vec<Step<'_>> {
     }
 }
 
-/// Undoes steps; returns the paths for which it failed.
-async fn undo<'a>(env: &dyn ExecutionEnvironment, steps: impl Iterator<Item = &Step<'a>>) -> Vec<&'a str> {
+/// Undoes steps, the last one first; returns the paths for which it failed.
+async fn undo<'a>(env: &dyn ExecutionEnvironment, steps: &[Step<'a>]) -> Vec<&'a str> {
     let mut stuck = Vec::new();
-    for step in steps {
+    for step in steps.iter().rev() {
         if let Err(error) = step.inverse().run(env).await {
             tracing::warn!(path = step.path(), %error, "a change of a failed patch cannot be taken back");
             stuck.push(step.path());
@@ -62,7 +62,8 @@ fn failure(step: &Step<'_>, error: EnvError, stuck: &[&str]) -> ToolError {
         format!("The changes before it were taken back, but for {}: look at them", stuck.join(", "))
     };
     let error = ToolError::from(error);
-    let message = format!("The patch fits, but writing {} failed: {}. {outcome}", step.path(), error.for_model());
+    let message =
+        format!("The patch fits, but writing {} failed: {}. {outcome}", step.path(), error.for_model());
     ToolError::new(error.kind(), message).with_source(error)
 }
 

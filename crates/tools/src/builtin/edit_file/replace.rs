@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pintle_patch::{
-    ApplyError, ApplyErrorKind, ApplyOptions, Candidate, DiagnosticKind, Hunk, HunkLine, Operation, Patch, UpdateFile,
-    plan,
+    ApplyError, ApplyErrorKind, ApplyOptions, Candidate, DiagnosticKind, Hunk, HunkLine, Operation, Patch,
+    UpdateFile, plan,
 };
 
 use super::Edit;
@@ -29,21 +29,29 @@ pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replac
     let old = fold(edit.old);
     let places = occurrences(&text.folded, &old);
     match places.as_slice() {
+        [] if file.is_empty() => {
+            Err(conflict(format!("old_string does not occur in {path}: the file is empty")))
+        }
         [] => loosely(path, file, edit),
-        [_] if edit.expected.is_none_or(|expected| expected == 1) => Ok(text.replaced(&places, &old, edit.new)),
+        [_] if edit.expected.is_none_or(|expected| expected == 1) => {
+            Ok(text.replaced(&places, &old, edit.new))
+        }
         _ if edit.all && edit.expected.is_none() => Ok(text.replaced(&places, &old, edit.new)),
         _ if edit.expected == Some(places.len()) => Ok(text.replaced(&places, &old, edit.new)),
         _ => Err(wrong_count(path, &text.lines_at(&places), edit)),
     }
 }
 
-/// Line numbers for a message: all of them if there are few.
+/// Ascending line numbers for a message, each once: all of them if there are few.
 pub(super) fn list_lines(lines: &[usize]) -> String {
+    let mut lines = lines.to_vec();
+    lines.dedup();
+    let noun = if lines.len() == 1 { "line" } else { "lines" };
     let mut listed: Vec<String> = lines.iter().take(LISTED).map(usize::to_string).collect();
     if let Some(more) = lines.len().checked_sub(LISTED).filter(|more| *more > 0) {
         listed.push(format!("and {more} more"));
     }
-    listed.join(", ")
+    format!("{noun} {}", listed.join(", "))
 }
 
 /// A file whose line ends do not matter: its bytes with every CRLF as an LF, and the way back.
@@ -196,14 +204,16 @@ fn first_difference(old: &[u8], new: &[u8]) -> usize {
 }
 
 fn wrong_count(path: &str, lines: &[usize], edit: &Edit<'_>) -> ToolError {
-    let (count, listed) = (lines.len(), list_lines(lines));
-    let found = match count {
-        1 => format!("old_string occurs once in {path}, at line {listed}"),
-        _ => format!("old_string occurs {count} times in {path}, at lines {listed}"),
+    let times = match lines.len() {
+        1 => "once".to_owned(),
+        count => format!("{count} times"),
     };
+    let found = format!("old_string occurs {times} in {path}, at {}", list_lines(lines));
     conflict(match edit.expected {
         Some(expected) => format!("{found}; expected_replacements is {expected}"),
-        None => format!("{found}. Add neighbouring lines to make it unique, or set replace_all to replace every one"),
+        None => format!(
+            "{found}. Add neighbouring lines to make it unique, or set replace_all to replace every one"
+        ),
     })
 }
 
@@ -219,11 +229,14 @@ fn not_found(path: &str, error: ApplyError) -> ToolError {
             message + &candidates("nearest places", nearest)
         }
         ApplyErrorKind::Ambiguous { level, candidates: places } => {
-            let message = format!("old_string does not occur in {path} exactly, and {level} it occurs several times");
+            let message =
+                format!("old_string does not occur in {path} exactly, and {level} it occurs several times");
             message + &candidates("it matches", places)
         }
         ApplyErrorKind::AlreadyApplied { file_line } => {
-            format!("old_string does not occur in {path}, but new_string does, at line {file_line}: already applied?")
+            format!(
+                "old_string does not occur in {path}, but new_string does, at line {file_line}: already applied?"
+            )
         }
         other => format!("old_string does not occur in {path}: {other}"),
     };

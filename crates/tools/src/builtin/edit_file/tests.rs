@@ -53,24 +53,37 @@ fn the_only_place_that_fits_loosely_is_taken_and_reported() {
 fn a_missing_text_is_answered_with_the_first_difference_and_the_nearest_places() {
     let file = b"fn one() {\n    call(1);\n    done();\n}\n\nfn two() {\n    call(2);\n    done();\n}\n";
     let error = edited(file, &once("fn two() {\n    call(3);\n    done();\n}", "x")).unwrap_err();
-    insta::assert_snapshot!(error, @"");
+    insta::assert_snapshot!(error, @"
+    old_string does not occur in f
+    first difference at line 7:
+      expected: `    call(3);`
+      found:    `    call(2);`
+    nearest places:
+      line 6: `fn two() {`
+      line 1: `fn one() {`
+    ");
     let error = edited(b"", &once("a", "b")).unwrap_err();
-    insta::assert_snapshot!(error, @"");
+    insta::assert_snapshot!(error, @"old_string does not occur in f: the file is empty");
 }
 
 #[test]
 fn twins_are_named() {
     let file = b"x = 1\n\nx = 1\nx  =  1\n";
-    insta::assert_snapshot!(edited(file, &once("x = 1", "x = 2")).unwrap_err(), @"");
-    insta::assert_snapshot!(edited(b"\tx = 1\n    x = 1\n", &once("  x = 1\n", "  x = 2\n")).unwrap_err(), @"");
+    insta::assert_snapshot!(edited(file, &once("x = 1", "x = 2")).unwrap_err(), @"old_string occurs 2 times in f, at lines 1, 3. Add neighbouring lines to make it unique, or set replace_all to replace every one");
+    insta::assert_snapshot!(edited(b"\tx = 1\n    x = 1\n", &once("\t\tx = 1\n", "\t\tx = 2\n")).unwrap_err(), @"
+    old_string does not occur in f exactly, and ignoring leading and trailing blanks it occurs several times
+    it matches:
+      line 1: `	x = 1`
+      line 2: `    x = 1`
+    ");
     let many = "x\n".repeat(30);
-    insta::assert_snapshot!(edited(many.as_bytes(), &once("x", "y")).unwrap_err(), @"");
+    insta::assert_snapshot!(edited(many.as_bytes(), &once("x", "y")).unwrap_err(), @"old_string occurs 30 times in f, at lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, and 20 more. Add neighbouring lines to make it unique, or set replace_all to replace every one");
 }
 
 #[test]
 fn what_was_done_already_is_said() {
-    insta::assert_snapshot!(edited(b"a\nnew line\nb\n", &once("a\nold line\nb\n", "a\nnew line\nb\n")).unwrap_err(), @"");
-    insta::assert_snapshot!(edited(b"a \n", &once("a\t\n", "a\n")).map(|_| ()).unwrap_err(), @"");
+    insta::assert_snapshot!(edited(b"a\nnew line\nb\n", &once("a\nold line\nb\n", "a\nnew line\nb\n")).unwrap_err(), @"old_string does not occur in f, but new_string does, at line 1: already applied?");
+    insta::assert_snapshot!(edited(b"a \n", &once("a\n", "a \n")).unwrap_err(), @"f already has new_string where old_string fits but for blanks or typography");
 }
 
 #[test]
@@ -79,8 +92,8 @@ fn counts_decide() {
     assert_eq!(edited(b"x x x", &every(None, true)).unwrap(), b"y y y");
     assert_eq!(edited(b"x x x", &every(Some(3), false)).unwrap(), b"y y y");
     assert_eq!(edited(b"x", &every(Some(1), false)).unwrap(), b"y");
-    insta::assert_snapshot!(edited(b"x x x", &every(Some(2), false)).unwrap_err(), @"");
-    insta::assert_snapshot!(edited(b"x", &every(Some(2), false)).unwrap_err(), @"");
+    insta::assert_snapshot!(edited(b"x x x", &every(Some(2), false)).unwrap_err(), @"old_string occurs 3 times in f, at line 1; expected_replacements is 2");
+    insta::assert_snapshot!(edited(b"x", &every(Some(2), false)).unwrap_err(), @"old_string occurs once in f, at line 1; expected_replacements is 2");
     assert_eq!(edited(b"aaaa", &Edit { old: "aa", new: "b", all: true, expected: None }).unwrap(), b"bb");
 }
 
@@ -88,14 +101,29 @@ fn counts_decide() {
 async fn a_call_edits_the_file_and_says_where() {
     let bench = Workbench::new();
     bench.write("a.rs", "fn main() {\n    old();\n    old();\n}\n");
-    let arguments = json!({"file_path": "a.rs", "old_string": "old()", "new_string": "new()", "replace_all": true});
+    let arguments =
+        json!({"file_path": "a.rs", "old_string": "old()", "new_string": "new()", "replace_all": true});
     let execution = bench.execute(EditFile::new(), &arguments.to_string()).await;
     assert_eq!(execution.result.text(), "Replaced 2 occurrences in a.rs (at lines 2, 3)");
-    insta::assert_snapshot!(execution.changes[0].diff, @"");
+    insta::assert_snapshot!(execution.changes[0].diff, @"
+    --- a/a.rs
+    +++ b/a.rs
+    @@ -1,4 +1,4 @@
+     fn main() {
+    -    old();
+    -    old();
+    +    new();
+    +    new();
+     }
+    ");
     assert_eq!(bench.text("a.rs"), "fn main() {\n    new();\n    new();\n}\n");
 
-    let arguments = json!({"file_path": "a.rs", "old_string": "fn main() { \n", "new_string": "fn test() {\n"});
-    insta::assert_snapshot!(bench.call(EditFile::new(), &arguments.to_string()).await, @"");
+    let arguments =
+        json!({"file_path": "a.rs", "old_string": "fn main() { \n", "new_string": "fn test() {\n"});
+    insta::assert_snapshot!(bench.call(EditFile::new(), &arguments.to_string()).await, @"
+    ok: Replaced 1 occurrence in a.rs (at line 1)
+    Note: old_string matched only ignoring trailing blanks; check that the result is as you want it
+    ");
 }
 
 #[tokio::test]
@@ -114,7 +142,13 @@ async fn calls_that_cannot_work_say_why() {
     for arguments in rows {
         answers.push(bench.call(EditFile::new(), &arguments.to_string()).await);
     }
-    insta::assert_snapshot!(answers.join("\n"), @"");
+    insta::assert_snapshot!(answers.join("\n"), @"
+    error: Tool error (edit_file): old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file
+    error: Tool error (edit_file): old_string and new_string are identical, so there is nothing to change
+    error: Tool error (edit_file): DIR/mian.rs does not exist. Did you mean main.rs?
+    error: Tool error (edit_file): DIR is a directory, expected a file
+    error: Tool error (edit_file): old_string does not occur in utf16.txt: the file is UTF-16; only UTF-8 and ASCII can be patched
+    ");
 }
 
 #[tokio::test]
@@ -131,7 +165,7 @@ async fn the_gemini_variant_counts_what_it_expects() {
     };
     assert!(call(3).await.starts_with("error: "));
     assert_eq!(bench.text("a"), "x x\n");
-    assert_eq!(call(2).await, "ok: Replaced 2 occurrences in a (at lines 1, 1)");
+    assert_eq!(call(2).await, "ok: Replaced 2 occurrences in a (at line 1)");
     assert_eq!(bench.text("a"), "y y\n");
 }
 

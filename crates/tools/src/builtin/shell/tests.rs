@@ -40,14 +40,23 @@ async fn output_comes_with_the_exit_code() {
 async fn a_command_that_takes_too_long_is_ended_and_said_so() {
     let bench = Workbench::new();
     let answer = shown(&bench, json!({"command": "echo begun; exec sleep 60", "timeout_ms": 500})).await;
-    insta::assert_snapshot!(answer, @"");
+    insta::assert_snapshot!(answer, @"
+    error: begun
+    [ERROR: Command timed out after 500ms. Partial output is shown above.
+    You can retry with a longer timeout by setting the timeout_ms parameter.]
+    Exit code: 143
+    ");
 }
 
 #[tokio::test]
 async fn jobs_that_are_left_running_are_ended_and_named() {
     let bench = Workbench::new();
     let answer = shown(&bench, json!({"command": "sleep 60 & echo started"})).await;
-    insta::assert_snapshot!(answer, @"");
+    insta::assert_snapshot!(answer, @"
+    ok: started
+    [1 process of this command still ran when it returned and was ended: commands in the background are not kept. Run what you need within one call.]
+    Exit code: 0
+    ");
 }
 
 #[test]
@@ -75,7 +84,11 @@ fn the_time_out_is_the_calls_own_then_the_tools_then_the_sessions_and_never_abov
 async fn a_time_out_above_the_maximum_is_cut_and_said_so() {
     let bench = Workbench::new();
     let answer = shown(&bench, json!({"command": "echo a", "timeout_ms": 900_000})).await;
-    insta::assert_snapshot!(answer, @"");
+    insta::assert_snapshot!(answer, @"
+    ok: a
+    [timeout_ms 900000 is more than the maximum: 600000 was used.]
+    Exit code: 0
+    ");
 }
 
 #[tokio::test]
@@ -110,5 +123,8 @@ async fn a_large_output_is_whole_for_the_host_and_cut_for_the_model() {
     assert!(whole.starts_with("1\n2\n") && timeless(&whole).ends_with("\n399999\n400000\nExit code: 0"));
     let shown = execution.result.text();
     assert!(shown.starts_with("1\n2\n") && shown.contains("characters were removed from the middle"));
-    assert!(shown.contains("[... 399746 lines omitted ...]") && timeless(&shown).ends_with("400000\nExit code: 0"));
+    assert!(
+        shown.contains("[... 399746 lines omitted ...]")
+            && timeless(&shown).ends_with("400000\nExit code: 0")
+    );
 }
