@@ -228,14 +228,11 @@ impl Driver {
             let closed = closed_segment(&kind);
             let started = started_call(&kind);
             for action in self.machine.step(Input::new(at, kind)) {
-                let next = match action {
-                    Action::Emit(event) => {
-                        self.emit(*event, opened, closed);
-                        None
-                    }
-                    other => self.perform(other).await,
-                };
-                inputs.extend(next);
+                if let Action::Emit(event) = action {
+                    self.emit(*event, opened, closed);
+                } else {
+                    inputs.extend(self.perform(action).await);
+                }
             }
             // The start is in the log before the effect, and its number is known for the deltas.
             if let Some(call) = started {
@@ -255,7 +252,9 @@ impl Driver {
                     cancel.cancel();
                 }
             }
-            Action::SetTimer { timer: crate::turn::Timer::Approval(call), after } => self.set_timer(call, after),
+            Action::SetTimer { timer: crate::turn::Timer::Approval(call), after } => {
+                self.set_timer(call, after)
+            }
             Action::PrepareCall { call, tool_call } => self.prepare_call(call, *tool_call),
             Action::AskApproval { call, call_id } => {
                 self.asking.insert(call_id, call);
@@ -379,7 +378,9 @@ impl Driver {
                 || !shared.asking.iter().all(|call| self.asking.contains_key(call));
             if changed {
                 shared.state = state;
-                shared.history.extend_from_slice(self.machine.history().get(shared.history.len()..).unwrap_or(&[]));
+                shared
+                    .history
+                    .extend_from_slice(self.machine.history().get(shared.history.len()..).unwrap_or(&[]));
                 shared.asking = self.asking.keys().cloned().collect();
             }
             changed

@@ -21,7 +21,7 @@ pub use event::{EventKind, SessionEvent};
 pub use id::{CallKey, ModelCallId, RunId, SegmentId, SessionId};
 pub use profile::ProviderProfile;
 pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
-pub use prompt::{EnvironmentContext, GitContext};
+pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use run::{Events, Run};
 pub use session::{Decision, Session, SessionBuilder, SessionHandle};
 pub use timestamp::{Clock, SystemClock, Timestamp};

@@ -314,3 +314,6 @@ impl SessionBuilder {
 
 /// A run's way to tell its end.
 pub(crate) type FinishedSender = watch::Sender<Option<Finished>>;
+
+#[cfg(test)]
+mod tests;

@@ -214,7 +214,13 @@ impl Machine {
         Self::queue(&mut self.follow_ups, text, self.limits.max_queued, self.state, out);
     }
 
-    fn queue(queue: &mut VecDeque<String>, text: String, max: usize, state: SessionState, out: &mut Vec<Action>) {
+    fn queue(
+        queue: &mut VecDeque<String>,
+        text: String,
+        max: usize,
+        state: SessionState,
+        out: &mut Vec<Action>,
+    ) {
         let problem = if state == SessionState::Closed {
             "the session is closed".to_owned()
         } else if queue.len() >= max {
@@ -227,7 +233,9 @@ impl Machine {
         };
         // After the end no event may follow.
         if state != SessionState::Closed {
-            out.push(Action::emit(EventKind::Warning { message: format!("a message was not queued: {problem}") }));
+            out.push(Action::emit(EventKind::Warning {
+                message: format!("a message was not queued: {problem}"),
+            }));
         }
     }
 

@@ -87,12 +87,15 @@ impl StdError for ToolError {
 impl From<EnvError> for ToolError {
     /// The environment's sentence, with the system's own below it, since the model sees no `source`.
     fn from(error: EnvError) -> Self {
+        #[expect(
+            clippy::wildcard_enum_match_arm,
+            reason = "whatever else there is or comes is a plain failure here"
+        )]
         let kind = match &error {
             EnvError::NotFound { .. } => ToolErrorKind::NotFound,
             EnvError::PermissionDenied { .. } | EnvError::Refused { .. } => ToolErrorKind::PermissionDenied,
             EnvError::InvalidPattern { .. } | EnvError::InvalidPath { .. } => ToolErrorKind::InvalidArguments,
             EnvError::EnvironmentLost { .. } => ToolErrorKind::EnvironmentLost,
-            // The environment's error may grow; what is new there is a failure like any other here.
             _ => ToolErrorKind::Failed,
         };
         let mut message = error.to_string();
@@ -132,7 +135,8 @@ mod tests {
     #[test]
     fn an_environments_error_keeps_its_kind_its_cause_and_what_the_system_said() {
         let from_io = |kind: io::ErrorKind| EnvError::from_io("read", Path::new("/f"), io::Error::from(kind));
-        let lost = || EnvError::EnvironmentLost { environment: "box".into(), source: Some("cable cut".into()) };
+        let lost =
+            || EnvError::EnvironmentLost { environment: "box".into(), source: Some("cable cut".into()) };
         let rows = [
             (from_io(io::ErrorKind::NotFound), ToolErrorKind::NotFound, "/f does not exist"),
             (

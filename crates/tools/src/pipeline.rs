@@ -117,7 +117,7 @@ pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationL
         }
         Err(error) => {
             let text = format!("Tool error ({}): {}", call.name(), error.for_model());
-            (ToolOutput::new(text.as_str()).with_error(true), Some(error.kind()))
+            (ToolOutput::new(text).with_error(true), Some(error.kind()))
         }
     };
     let shown = cut(&output.text, call, limits).await;

@@ -102,6 +102,10 @@ pub(crate) fn mistakes(validator: &Validator, arguments: &Value) -> Vec<String> 
 fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
     let path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
     let place = if path.is_empty() { "the arguments".to_owned() } else { format!("`{path}`") };
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "for the rest the validator's own sentence is good enough"
+    )]
     match error.kind() {
         ValidationErrorKind::Required { property } => {
             let name = property.as_str().unwrap_or_default();
@@ -124,7 +128,6 @@ fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
         ValidationErrorKind::Enum { options } => {
             format!("{place}: expected one of {options}, got {}", shown(error.instance()))
         }
-        // The validator's own sentence names the limit or the pattern.
         _ => format!("{place}: {error}"),
     }
 }

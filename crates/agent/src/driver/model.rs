@@ -135,13 +135,24 @@ impl Segments {
             StreamEvent::TextStart { text_id } => self.begin(text_id, SegmentKind::Text).await,
             StreamEvent::TextDelta { text_id, delta } => self.add(text_id, SegmentKind::Text, delta).await,
             StreamEvent::TextEnd { text_id, .. } => self.end(text_id, SegmentKind::Text).await,
-            StreamEvent::ReasoningStart { reasoning_id } => self.begin(reasoning_id, SegmentKind::Reasoning).await,
+            StreamEvent::ReasoningStart { reasoning_id } => {
+                self.begin(reasoning_id, SegmentKind::Reasoning).await
+            }
             StreamEvent::ReasoningDelta { reasoning_id, reasoning_delta } => {
                 self.add(reasoning_id, SegmentKind::Reasoning, reasoning_delta).await;
             }
-            StreamEvent::ReasoningEnd { reasoning_id, .. } => self.end(reasoning_id, SegmentKind::Reasoning).await,
-            // Tool calls show when they run; the stream's own events may grow.
-            _ => {}
+            StreamEvent::ReasoningEnd { reasoning_id, .. } => {
+                self.end(reasoning_id, SegmentKind::Reasoning).await
+            }
+            // Tool calls show when they run; the rest is in the answer.
+            StreamEvent::StreamStart { .. }
+            | StreamEvent::ToolCallStart { .. }
+            | StreamEvent::ToolCallDelta { .. }
+            | StreamEvent::ToolCallEnd { .. }
+            | StreamEvent::Finish { .. }
+            | StreamEvent::StepFinish { .. }
+            | StreamEvent::ProviderEvent { .. }
+            | _ => {}
         }
         event
     }
@@ -168,7 +179,9 @@ impl Segments {
     }
 
     async fn add(&mut self, id: &str, kind: SegmentKind, delta: &str) {
-        let Some(open) = self.open.iter_mut().rev().find(|open| open.id == id && open.kind == kind) else { return };
+        let Some(open) = self.open.iter_mut().rev().find(|open| open.id == id && open.kind == kind) else {
+            return;
+        };
         open.text.push_str(delta);
         let segment = open.segment;
         if kind == SegmentKind::Text {
@@ -179,7 +192,9 @@ impl Segments {
     }
 
     async fn end(&mut self, id: &str, kind: SegmentKind) {
-        let Some(place) = self.open.iter().rposition(|open| open.id == id && open.kind == kind) else { return };
+        let Some(place) = self.open.iter().rposition(|open| open.id == id && open.kind == kind) else {
+            return;
+        };
         let open = self.open.remove(place);
         self.close(open, false).await;
     }

@@ -23,7 +23,9 @@ impl Driver {
         self.tasks.spawn(async move {
             let preparing = pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call);
             let (preparation, prepared) = match AssertUnwindSafe(preparing).catch_unwind().await {
-                Ok(pipeline::Preparation::Ready(call)) => (Preparation::Ready(plan(&call)), Some(Box::new(call))),
+                Ok(pipeline::Preparation::Ready(call)) => {
+                    (Preparation::Ready(plan(&call)), Some(Box::new(call)))
+                }
                 Ok(pipeline::Preparation::Ask { call, reason }) => {
                     (Preparation::Ask { plan: plan(&call), reason }, Some(Box::new(call)))
                 }
@@ -32,7 +34,8 @@ impl Driver {
                     (Preparation::Refused { error: error.kind(), message }, None)
                 }
                 Err(_) => {
-                    let message = format!("The call of {} could not be prepared: a gate panicked", tool_call.name);
+                    let message =
+                        format!("The call of {} could not be prepared: a gate panicked", tool_call.name);
                     (Preparation::Refused { error: ToolErrorKind::Failed, message }, None)
                 }
             };

@@ -97,7 +97,14 @@ impl Outcome {
     /// An outcome of this status with nothing done.
     #[must_use]
     pub fn new(status: OutcomeStatus) -> Self {
-        Self { status, text: String::new(), usage: Usage::default(), model_calls: 0, tool_calls: 0, error: None }
+        Self {
+            status,
+            text: String::new(),
+            usage: Usage::default(),
+            model_calls: 0,
+            tool_calls: 0,
+            error: None,
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! From an input to its end: requests, answers and limits (loop specification, section 2.5).
 
 use pintle_llm::{
-    ContentPart, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, Request, Response, ToolCall, ToolChoice, Usage,
+    ContentPart, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, Request, Response, ToolCall, ToolChoice,
+    Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -178,7 +179,11 @@ impl Machine {
                 self.proceed(out);
             }
             Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::Error | Finish::Other => {
-                if calls.is_empty() { self.answered(&response, out) } else { self.begin_round(model_call, calls, out) }
+                if calls.is_empty() {
+                    self.answered(&response, out)
+                } else {
+                    self.begin_round(model_call, calls, out)
+                }
             }
         }
     }
@@ -211,9 +216,11 @@ impl Machine {
             if self.call_ids.insert(call.id.clone()) {
                 continue;
             }
-            let fresh = (2_u64..).map(|n| format!("{}_{n}", call.id)).find(|id| self.call_ids.insert(id.clone()));
+            let fresh =
+                (2_u64..).map(|n| format!("{}_{n}", call.id)).find(|id| self.call_ids.insert(id.clone()));
             let Some(fresh) = fresh else { continue };
-            let message = format!("the model used the call id {} twice; the later call is now {fresh}", call.id);
+            let message =
+                format!("the model used the call id {} twice; the later call is now {fresh}", call.id);
             out.push(Action::emit(EventKind::HistoryRepaired { message }));
             call.id = fresh;
         }
@@ -294,8 +301,10 @@ impl Machine {
 
     /// Ends the run with an error; the session goes on unless no later input could fare better.
     pub(super) fn fail(&mut self, error: ErrorInfo, out: &mut Vec<Action>) {
-        let hopeless =
-            matches!(error.kind, ErrorKind::Authentication | ErrorKind::AccessDenied | ErrorKind::Configuration);
+        let hopeless = matches!(
+            error.kind,
+            ErrorKind::Authentication | ErrorKind::AccessDenied | ErrorKind::Configuration
+        );
         out.push(Action::emit(EventKind::Error { error: error.clone() }));
         if hopeless {
             self.ending = Some(Ending::Failure(error));

@@ -32,7 +32,10 @@ enum Stage {
     Asking(CallPlan),
     Ready(CallPlan),
     /// Told to run; `since` from the moment at which it did.
-    Running { plan: CallPlan, since: Option<Timestamp> },
+    Running {
+        plan: CallPlan,
+        since: Option<Timestamp>,
+    },
     Done(ToolResult),
 }
 
@@ -59,7 +62,8 @@ impl NotRun {
     }
 }
 
-const LOST: &str = "Interrupted: the turn was stopped while this call ran. It may have had part of its effect.";
+const LOST: &str =
+    "Interrupted: the turn was stopped while this call ran. It may have had part of its effect.";
 
 impl Round {
     pub(super) fn new(model_call: ModelCallId, calls: Vec<ToolCall>, at_once: usize) -> Self {
@@ -101,7 +105,9 @@ impl Round {
             && earlier.all(|stage| match stage {
                 Stage::Done(_) => true,
                 // One at a time means in the model's order.
-                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) | Stage::Running { .. } if self.at_once == 1 => {
+                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) | Stage::Running { .. }
+                    if self.at_once == 1 =>
+                {
                     false
                 }
                 // What an unprepared call does is not known yet.
@@ -276,7 +282,8 @@ impl Machine {
         if self.ending.is_some() {
             self.conclude(out);
         } else if lost {
-            let error = Error::new(ErrorKind::Network, "the place where tools run is lost").with_retry(Retry::Never);
+            let error =
+                Error::new(ErrorKind::Network, "the place where tools run is lost").with_retry(Retry::Never);
             self.fail(error.info().clone(), out);
         } else {
             self.next_round(out);

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use pintle_env::Output;
 use pintle_llm::{
-    Error, ErrorInfo, ErrorKind, Finish, FinishReason, Message, ReasoningEffort, Request, Response, Role, ToolCall,
-    ToolResult, Usage,
+    Error, ErrorInfo, ErrorKind, Finish, FinishReason, Message, ReasoningEffort, Request, Response, Role,
+    ToolCall, ToolResult, Usage,
 };
 use pintle_tools::{Effect, ToolErrorKind};
 
@@ -42,7 +42,11 @@ impl Bench {
             outcomes: Vec::new(),
             wanted: Vec::new(),
         };
-        bench.tell(InputKind::Opened { provider: "p".into(), model: "m".into(), working_directory: "/w".into() });
+        bench.tell(InputKind::Opened {
+            provider: "p".into(),
+            model: "m".into(),
+            working_directory: "/w".into(),
+        });
         bench
     }
 
@@ -116,7 +120,8 @@ impl Bench {
     /// The model calls tools of these names, with the ids `a`, `b`, … of this answer.
     fn call(&mut self, names: &[&str]) {
         let turn = self.machine.turns;
-        let ids: Vec<String> = (0..names.len()).map(|i| format!("{}{turn}", (b'a' + i as u8) as char)).collect();
+        let ids: Vec<String> =
+            (0..names.len()).map(|i| format!("{}{turn}", (b'a' + i as u8) as char)).collect();
         self.reply(calls(&ids.iter().map(String::as_str).zip(names.iter().copied()).collect::<Vec<_>>()));
     }
 
@@ -199,7 +204,9 @@ fn shown(message: &Message) -> String {
     match message.role {
         Role::Assistant if !calls.is_empty() => format!("calls {}", calls.join(" ")),
         Role::Tool => format!("results {}", results.join(" ")),
-        role => format!("{role:?} {}", message.text()).to_lowercase(),
+        Role::Assistant | Role::User | Role::System | Role::Developer => {
+            format!("{:?} {}", message.role, message.text()).to_lowercase()
+        }
     }
 }
 
@@ -241,7 +248,10 @@ fn a_tool_round_answers_every_call_in_the_order_of_the_calls() {
     for (index, text) in [(1, "second"), (2, "third"), (0, "first")] {
         bench.finish(index, text);
     }
-    assert_eq!(bench.sent(), ["user go", "calls a0=grep b0=glob c0=read_file", "results a0:first b0:second c0:third"]);
+    assert_eq!(
+        bench.sent(),
+        ["user go", "calls a0=grep b0=glob c0=read_file", "results a0:first b0:second c0:third"]
+    );
     bench.say("done");
     assert_eq!(bench.outcomes[0].tool_calls, 3);
     assert_eq!(bench.outcomes[0].model_calls, 2);
@@ -333,7 +343,10 @@ fn turn_limit_counts_over_all_inputs() {
     bench.submit("two");
     bench.round("b");
     assert_eq!(bench.last_outcome(), (OutcomeStatus::TurnLimit, SessionState::Idle));
-    assert!(matches!(bench.events[bench.events.len() - 2], EventKind::TurnLimit { total_turns: Some(3), .. }));
+    assert!(matches!(
+        bench.events[bench.events.len() - 2],
+        EventKind::TurnLimit { total_turns: Some(3), .. }
+    ));
     bench.submit("three");
     assert_eq!((bench.outcomes.len(), bench.requests.len()), (3, 3), "the limit stays met");
 }
@@ -438,7 +451,8 @@ fn a_loop_is_told_once_per_window() {
 
 #[test]
 fn loop_detection_can_be_turned_off() {
-    let limits = TurnLimits { loop_detection_window: 2, enable_loop_detection: false, ..TurnLimits::default() };
+    let limits =
+        TurnLimits { loop_detection_window: 2, enable_loop_detection: false, ..TurnLimits::default() };
     let mut bench = Bench::with(limits);
     bench.submit("go");
     for _ in 0..5 {
@@ -565,7 +579,9 @@ fn interrupt_in_a_round_answers_every_call_truthfully() {
     assert_eq!(bench.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
     bench.submit("again");
     let results = &bench.sent()[2];
-    for part in ["a0:result", "b0:Interrupted: the turn was stopped while", "c0:Not run: the turn", "d0:Not run"] {
+    for part in
+        ["a0:result", "b0:Interrupted: the turn was stopped while", "c0:Not run: the turn", "d0:Not run"]
+    {
         assert!(results.contains(part), "{part} in {results}");
     }
     let starts = bench.kinds().iter().filter(|kind| *kind == "TOOL_CALL_START").count();
@@ -591,7 +607,11 @@ fn abort_closes_from_every_phase() {
     type Prepare = fn(&mut Bench);
     let rows: [(&str, Prepare, &[&str]); 5] = [
         ("idle", |_| {}, &["clean up"]),
-        ("loading", |b| b.tell(InputKind::Submit { run: RunId(1), text: "go".into() }), &["load", "clean up"]),
+        (
+            "loading",
+            |b| b.tell(InputKind::Submit { run: RunId(1), text: "go".into() }),
+            &["load", "clean up"],
+        ),
         ("model", |b| b.submit("go"), &["load", "cancel model"]),
         (
             "preparing",
@@ -631,7 +651,9 @@ fn abort_closes_from_every_phase() {
             assert_eq!(bench.kinds()[bench.kinds().len() - 2], "PROCESSING_END", "{phase}");
         }
         let events = bench.events.len();
-        for late in [InputKind::Abort, InputKind::Close, InputKind::Steer { text: "x".into() }, InputKind::CleanedUp] {
+        for late in
+            [InputKind::Abort, InputKind::Close, InputKind::Steer { text: "x".into() }, InputKind::CleanedUp]
+        {
             bench.tell(late);
         }
         assert_eq!(bench.events.len(), events, "nothing follows the end: {phase}");
@@ -710,7 +732,10 @@ fn configuration_changes_from_the_next_request_on() {
     bench.tell(InputKind::ContextLoaded { context: Box::new(context) });
     let request = bench.requests.last().unwrap();
     assert_eq!((request.provider.as_deref(), request.model.as_str()), (Some("q"), "n"));
-    assert_eq!((request.max_tokens, request.reasoning_effort.clone()), (Some(77), Some(ReasoningEffort::High)));
+    assert_eq!(
+        (request.max_tokens, request.reasoning_effort.clone()),
+        (Some(77), Some(ReasoningEffort::High))
+    );
     assert_eq!(bench.sent().len(), 3, "the history is carried over");
     assert!(bench.events.iter().any(|event| matches!(
         event,
@@ -738,10 +763,7 @@ fn context_usage_is_warned_of_once() {
     bench.say("done");
     let warnings: Vec<&EventKind> =
         bench.events.iter().filter(|event| matches!(event, EventKind::Warning { .. })).collect();
-    assert_eq!(
-        warnings,
-        [&EventKind::Warning { message: "Context usage at ~83% of context window".into() }]
-    );
+    assert_eq!(warnings, [&EventKind::Warning { message: "Context usage at ~83% of context window".into() }]);
 }
 
 #[test]

@@ -144,7 +144,20 @@ const SCHEMA: &[Field] = &[
 
 const CALLING_MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
 
-type Contents<'a> = [(String, &'a Map<String, Value>)];
+/// A content, or a run of contents of the model: the official package sends one for each chunk of a stream.
+struct Turn<'a> {
+    path: &'a str,
+    of_model: bool,
+    /// The parts with their paths.
+    parts: Vec<(String, &'a Map<String, Value>)>,
+}
+
+impl<'a> Turn<'a> {
+    /// The objects that the parts hold under a name.
+    fn members(&self, name: &str) -> Vec<&'a Map<String, Value>> {
+        self.parts.iter().filter_map(|(_, part)| part.get(name)?.as_object()).collect()
+    }
+}
 
 pub(super) fn check(path: &str, body: &Map<String, Value>, report: &mut Report) {
     report.fields("", body, REQUEST);
@@ -168,9 +181,10 @@ pub(super) fn check(path: &str, body: &Map<String, Value>, report: &mut Report) 
     for (path, content) in &contents {
         check_content(path, content, report);
     }
-    check_turns(&contents, report);
+    let turns = turns(&contents);
+    check_turns(&turns, report);
     if model.starts_with("gemini-3") {
-        check_signatures(&contents, report);
+        check_signatures(&turns, report);
     }
 }
 
@@ -324,38 +338,37 @@ fn check_part(path: &str, part: &Map<String, Value>, report: &mut Report) {
     }
 }
 
-fn members<'a>(content: &'a Map<String, Value>, name: &'a str) -> Vec<&'a Map<String, Value>> {
-    let parts = content.get("parts").and_then(Value::as_array).into_iter().flatten();
-    parts.filter_map(|part| part.get(name)?.as_object()).collect()
+fn turns<'a>(contents: &'a [(String, &'a Map<String, Value>)]) -> Vec<Turn<'a>> {
+    let mut turns: Vec<Turn<'a>> = Vec::new();
+    for (path, content) in contents {
+        let of_model = text(content, "role") == "model";
+        let parts = content.get("parts").and_then(Value::as_array).into_iter().flatten().enumerate();
+        let parts =
+            parts.filter_map(|(index, part)| Some((format!("{path}.parts[{index}]"), part.as_object()?)));
+        match turns.last_mut().filter(|last| of_model && last.of_model) {
+            Some(last) => last.parts.extend(parts),
+            None => turns.push(Turn { path, of_model, parts: parts.collect() }),
+        }
+    }
+    turns
 }
 
-/// Calls come right after a user content, and the next content answers all of them, and nothing else.
-fn check_turns(contents: &Contents<'_>, report: &mut Report) {
-    if contents.first().is_some_and(|(_, content)| text(content, "role") == "model") {
+/// The conversation begins with the user, and the content after calls answers all of them, and nothing else.
+fn check_turns(turns: &[Turn<'_>], report: &mut Report) {
+    if turns.first().is_some_and(|turn| turn.of_model) {
         report
             .invalid("contents[0].role", "found \"model\", expected the conversation to begin with \"user\"");
     }
-    for (index, (path, content)) in contents.iter().enumerate() {
-        let before =
-            index.checked_sub(1).and_then(|before| contents.get(before)).map(|(_, content)| *content);
-        let calls = members(content, "functionCall");
-        if !calls.is_empty() {
-            if before.is_some_and(|before| text(before, "role") == "model") {
-                let message =
-                    "function call turn must come immediately after a user turn or a function response turn";
-                report.invalid(path.as_str(), message);
-            }
-            if contents.get(index + 1).is_none_or(|(_, next)| members(next, "functionResponse").is_empty()) {
-                report.invalid(
-                    path.as_str(),
-                    "found function calls without function responses in the next content",
-                );
-            }
+    for (index, turn) in turns.iter().enumerate() {
+        let answered = turns.get(index + 1).is_some_and(|next| !next.members("functionResponse").is_empty());
+        if !turn.members("functionCall").is_empty() && !answered {
+            report.invalid(turn.path, "found function calls without function responses in the next content");
         }
-        let responses = members(content, "functionResponse");
+        let responses = turn.members("functionResponse");
         if !responses.is_empty() {
-            let calls = before.map(|before| members(before, "functionCall")).unwrap_or_default();
-            check_responses(path, &calls, &responses, report);
+            let before = index.checked_sub(1).and_then(|before| turns.get(before));
+            let calls = before.map(|before| before.members("functionCall")).unwrap_or_default();
+            check_responses(turn.path, &calls, &responses, report);
         }
     }
 }
@@ -397,20 +410,17 @@ fn check_responses(
 }
 
 /// The first call of each step of the current turn carries the signature that came with it.
-fn check_signatures(contents: &Contents<'_>, report: &mut Report) {
-    let is_prompt = |content: &Map<String, Value>| {
-        text(content, "role") != "model" && members(content, "functionResponse").is_empty()
-    };
-    let turn = contents.iter().rposition(|(_, content)| is_prompt(content)).unwrap_or(0);
-    for (path, content) in contents.iter().skip(turn) {
-        let parts = content.get("parts").and_then(Value::as_array).into_iter().flatten();
-        let first = parts.enumerate().find(|(_, part)| part.get("functionCall").is_some());
-        let Some((index, part)) = first else {
-            continue;
-        };
-        if part.get("thoughtSignature").and_then(Value::as_str).unwrap_or_default().is_empty() {
-            let path = report.at(&join(path, "parts"), index);
-            report.invalid(path, "function call is missing a thought_signature in functionCall parts");
+fn check_signatures(turns: &[Turn<'_>], report: &mut Report) {
+    let is_prompt = |turn: &Turn<'_>| !turn.of_model && turn.members("functionResponse").is_empty();
+    let current = turns.iter().rposition(is_prompt).unwrap_or(0);
+    for turn in turns.iter().skip(current) {
+        let first = turn.parts.iter().find(|(_, part)| part.contains_key("functionCall"));
+        if let Some((path, part)) = first.filter(|(_, part)| text(part, "thoughtSignature").is_empty()) {
+            let name =
+                part.get("functionCall").and_then(Value::as_object).map_or("", |call| text(call, "name"));
+            let message =
+                format!("function call {name:?} is missing a thought_signature in functionCall parts");
+            report.invalid(path, message);
         }
     }
 }

@@ -82,7 +82,7 @@ impl Tool for ApplyPatch {
             ToolError::new(ToolErrorKind::EditConflict, error.to_string()).with_source(error)
         })?;
         transaction::apply(env, &plan).await?;
-        let output = ToolOutput::new(report(&plan).as_str());
+        let output = ToolOutput::new(report(&plan));
         Ok(plan.changes.iter().map(file_change).fold(output, ToolOutput::with_change))
     }
 }

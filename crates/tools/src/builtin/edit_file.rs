@@ -131,7 +131,7 @@ impl<I: EditRequest> Tool for EditFile<I> {
         let replaced = replace(file_path, &old, &edit)?;
         cx.env.write(path, &replaced.content).await?;
         let change = file_change(file_path, Some(&old), &replaced.content);
-        Ok(ToolOutput::new(report(file_path, &replaced).as_str()).with_change(change))
+        Ok(ToolOutput::new(report(file_path, &replaced)).with_change(change))
     }
 }
 

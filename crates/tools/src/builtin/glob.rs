@@ -56,7 +56,7 @@ impl Tool for Glob {
             return Ok(ToolOutput::new("No files found"));
         }
         let paths: Vec<String> = found.iter().map(|path| shown(cx.env.as_ref(), path)).collect();
-        Ok(ToolOutput::new(paths.join("\n").as_str()))
+        Ok(ToolOutput::new(paths.join("\n")))
     }
 }
 
@@ -70,7 +70,6 @@ mod tests {
     use super::*;
     use crate::builtin::workbench::Workbench;
 
-    #[expect(clippy::disallowed_methods, reason = "the fixture needs files of a known age")]
     fn age(bench: &Workbench, name: &str, seconds: u64) {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 - seconds);
         File::options().append(true).open(bench.path(name)).unwrap().set_modified(time).unwrap();

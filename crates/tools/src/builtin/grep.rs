@@ -81,7 +81,7 @@ impl Tool for Grep {
     async fn call(&self, input: GrepInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let request = request(input);
         let found = cx.env.grep(&request).await?;
-        Ok(ToolOutput::new(render(cx.env.as_ref(), &request, &found).as_str()))
+        Ok(ToolOutput::new(render(cx.env.as_ref(), &request, &found)))
     }
 }
 

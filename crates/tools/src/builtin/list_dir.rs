@@ -56,10 +56,10 @@ impl Tool for ListDir {
             Err(error) => return Err(unreadable(cx.env.as_ref(), Path::new(path), error).await),
         };
         if entries.is_empty() {
-            return Ok(ToolOutput::new(format!("[{path} is empty]").as_str()));
+            return Ok(ToolOutput::new(format!("[{path} is empty]")));
         }
         let lines: Vec<String> = entries.iter().map(line).collect();
-        Ok(ToolOutput::new(lines.join("\n").as_str()))
+        Ok(ToolOutput::new(lines.join("\n")))
     }
 }
 

@@ -100,7 +100,7 @@ async fn view(
         ContentKind::Binary(kind) => Err(binary(path, kind, &metadata)),
         ContentKind::Text => match env.read_file(place, Some(offset), Some(limit.saturating_add(1))).await {
             Ok(text) if text.is_empty() => past_the_end(env, path, offset).await,
-            Ok(text) => Ok(ToolOutput::new(numbered(&text, offset.max(1), limit).as_str())),
+            Ok(text) => Ok(ToolOutput::new(numbered(&text, offset.max(1), limit))),
             Err(EnvError::NotText { .. }) => Err(binary(path, "binary data", &metadata)),
             Err(error) => Err(error.into()),
         },
@@ -123,7 +123,7 @@ async fn image(
     }
     let bytes = env.read(Path::new(path), None).await?;
     let text = format!("[{path}: {media_type}, {size} bytes, shown as an image]");
-    Ok(ToolOutput::new(text.as_str()).with_image(ImageData::data(bytes, media_type)))
+    Ok(ToolOutput::new(text).with_image(ImageData::data(bytes, media_type)))
 }
 
 fn binary(path: &str, kind: &str, metadata: &Metadata) -> ToolError {
@@ -143,7 +143,7 @@ async fn past_the_end(
     let lines =
         if offset > 1 { env.read_file(Path::new(path), None, None).await?.lines().count() } else { 0 };
     if lines == 0 {
-        return Ok(ToolOutput::new(format!("[{path} is empty]").as_str()));
+        return Ok(ToolOutput::new(format!("[{path} is empty]")));
     }
     let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
     Err(ToolError::new(ToolErrorKind::InvalidArguments, message))

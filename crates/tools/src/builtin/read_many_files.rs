@@ -81,7 +81,7 @@ impl Tool for ReadManyFiles {
         if let Some(left) = entries.len().checked_sub(MAX_FILES).filter(|left| *left > 0) {
             sections.push(format!("[{left} more files are not shown: one call reads at most {MAX_FILES}.]"));
         }
-        let mut output = ToolOutput::new(sections.join("\n\n").as_str()).with_error(nothing_read);
+        let mut output = ToolOutput::new(sections.join("\n\n")).with_error(nothing_read);
         output.images = images;
         Ok(output)
     }
@@ -118,9 +118,17 @@ async fn expand(env: &dyn ExecutionEnvironment, paths: &[String]) -> Result<Vec<
 }
 
 async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry>, ToolError> {
-    // A name may hold brackets; only what is no file is read as a pattern.
-    if !path.contains(['*', '?', '[', '{']) || env.file_exists(Path::new(path)).await? {
-        return Ok(vec![Entry::File(path.to_owned())]);
+    let file = || Ok(vec![Entry::File(path.to_owned())]);
+    if !path.contains(['*', '?', '[', '{']) {
+        return file();
+    }
+    match env.file_exists(Path::new(path)).await {
+        Ok(false) => {}
+        // A name may hold brackets: only what is no file is read as a pattern.
+        Ok(true) => return file(),
+        Err(error @ EnvError::EnvironmentLost { .. }) => return Err(error.into()),
+        // Reading it will fail in the same way, in its own section.
+        Err(_unreadable) => return file(),
     }
     let found = match env.glob(path, Path::new(".")).await {
         Ok(found) => found,

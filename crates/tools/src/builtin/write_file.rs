@@ -65,7 +65,7 @@ impl Tool for WriteFile {
         let old = match cx.env.read(path, None).await {
             Ok(bytes) => Some(bytes),
             Err(EnvError::NotFound { .. }) => None,
-            // It is replaced all the same, only without a diff that starts from it.
+            // Too long to hold: a zero byte stands for it, so that no diff is made.
             Err(EnvError::TooLarge { .. }) => Some(vec![0]),
             Err(error) => return Err(error.into()),
         };
@@ -73,7 +73,7 @@ impl Tool for WriteFile {
         let done = if old.is_some() { "overwrote an existing file" } else { "created" };
         let message = format!("Wrote {} bytes to {file_path} ({done})", content.len());
         let change = file_change(&file_path, old.as_deref(), content.as_bytes());
-        Ok(ToolOutput::new(message.as_str()).with_change(change))
+        Ok(ToolOutput::new(message).with_change(change))
     }
 }
 

@@ -49,7 +49,7 @@ impl Tool for Echo {
             "refuse" => Ok(ToolOutput::new("no").with_error(true)),
             text => {
                 let repeated = text.repeat(input.times.unwrap_or(1));
-                Ok(ToolOutput::new(format!("{}{repeated}", self.answer).as_str()))
+                Ok(ToolOutput::new(format!("{}{repeated}", self.answer)))
             }
         }
     }
@@ -70,7 +70,7 @@ impl DynTool for Dynamic {
     }
 
     async fn call_json(&self, arguments: Value, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        Ok(ToolOutput::new(arguments.to_string().as_str()))
+        Ok(ToolOutput::new(arguments.to_string()))
     }
 }
 
@@ -128,7 +128,7 @@ async fn run(registry: &ToolRegistry, call: &ToolCall) -> Execution {
     }
 }
 
-fn call(name: &str, arguments: Value) -> ToolCall {
+fn call(name: &str, arguments: &Value) -> ToolCall {
     ToolCall::from_raw("call_7", name, arguments.to_string())
 }
 
@@ -139,10 +139,10 @@ async fn an_unknown_tool_is_answered_with_the_nearest_names() {
         ("xyz", "UnknownTool: Unknown tool: xyz. Available tools: echo, read_file."),
     ];
     for (name, expected) in rows {
-        assert_eq!(refusal(&registry(), &call(name, json!({}))).await, expected);
+        assert_eq!(refusal(&registry(), &call(name, &json!({}))).await, expected);
     }
     assert_eq!(
-        refusal(&ToolRegistry::new(), &call("echo", json!({}))).await,
+        refusal(&ToolRegistry::new(), &call("echo", &json!({}))).await,
         "UnknownTool: Unknown tool: echo. There are no tools."
     );
 }
@@ -150,10 +150,10 @@ async fn an_unknown_tool_is_answered_with_the_nearest_names() {
 #[tokio::test]
 async fn arguments_that_do_not_fit_are_explained() {
     let calls = [
-        call("echo", json!({})),
-        call("echo", json!({"text": 1, "times": "x", "colour": true})),
-        call("echo", json!([1])),
-        call("echo", json!(null)),
+        call("echo", &json!({})),
+        call("echo", &json!({"text": 1, "times": "x", "colour": true})),
+        call("echo", &json!([1])),
+        call("echo", &json!(null)),
         ToolCall::from_raw("1", "echo", "{\"text\": "),
         ToolCall::from_raw("1", "echo", "not json"),
     ];
@@ -181,7 +181,7 @@ async fn arguments_that_do_not_fit_are_explained() {
 
 #[tokio::test]
 async fn a_call_is_known_before_it_runs() {
-    let Preparation::Ready(call) = prepared(&registry(), &call("echo", json!({"text": "a/../b"}))).await
+    let Preparation::Ready(call) = prepared(&registry(), &call("echo", &json!({"text": "a/../b"}))).await
     else {
         panic!("the call fits");
     };
@@ -224,7 +224,7 @@ async fn gates_are_asked_in_order_until_one_does_not_allow() {
     for (verdicts, expected) in rows {
         let fixed: Vec<Arc<Fixed>> = verdicts.iter().cloned().map(Fixed::new).collect();
         let gates: Vec<Arc<dyn Gate>> = fixed.iter().map(|gate| Arc::clone(gate) as Arc<dyn Gate>).collect();
-        let call = call("echo", json!({"text": "a"}));
+        let call = call("echo", &json!({"text": "a"}));
         let outcome = match prepare(&registry(), &gates, &environment(), &call).await {
             Preparation::Ready(_) => "ready".to_owned(),
             Preparation::Ask { reason, .. } => format!("ask: {reason}"),
@@ -253,7 +253,7 @@ async fn whatever_a_tool_does_there_is_a_result() {
         ),
     ];
     for (text, error, expected) in rows {
-        let execution = run(&registry(), &call("echo", json!({"text": text}))).await;
+        let execution = run(&registry(), &call("echo", &json!({"text": text}))).await;
         assert_eq!(execution.result.text(), expected);
         assert_eq!(execution.result.tool_call_id, "call_7");
         assert_eq!((execution.result.is_error, execution.error), (error.is_some(), error), "{text}");
@@ -262,7 +262,7 @@ async fn whatever_a_tool_does_there_is_a_result() {
 
 #[tokio::test]
 async fn the_model_sees_a_part_and_the_host_the_whole() {
-    let execution = run(&registry(), &call("echo", json!({"text": "x", "times": 100_000}))).await;
+    let execution = run(&registry(), &call("echo", &json!({"text": "x", "times": 100_000}))).await;
     assert!(execution.result.text().contains("70000 characters were removed from the middle"));
     assert_eq!(execution.output.to_text_lossy().unwrap(), "x".repeat(100_000));
 }
@@ -273,8 +273,8 @@ async fn the_latest_tool_of_a_name_wins_and_keeps_the_place() {
     let before = registry.clone();
     registry.register(Echo { name: "echo", answer: "second: " }).unwrap();
     assert_eq!(registry.names().collect::<Vec<_>>(), ["echo", "read_file"]);
-    assert_eq!(run(&registry, &call("echo", json!({"text": "a"}))).await.result.text(), "second: a");
-    assert_eq!(run(&before, &call("echo", json!({"text": "a"}))).await.result.text(), "a");
+    assert_eq!(run(&registry, &call("echo", &json!({"text": "a"}))).await.result.text(), "second: a");
+    assert_eq!(run(&before, &call("echo", &json!({"text": "a"}))).await.result.text(), "a");
 }
 
 #[tokio::test]
@@ -283,17 +283,17 @@ async fn a_tool_that_was_taken_out_is_unknown() {
     assert!(registry.unregister("echo"));
     assert!(!registry.unregister("echo"));
     assert!(registry.get("echo").is_none());
-    assert!(refusal(&registry, &call("echo", json!({"text": "a"}))).await.starts_with("UnknownTool"));
+    assert!(refusal(&registry, &call("echo", &json!({"text": "a"}))).await.starts_with("UnknownTool"));
 }
 
 #[tokio::test]
 async fn a_dynamic_tool_gets_its_arguments_as_they_came() {
     let mut registry = ToolRegistry::new();
     registry.register(Dynamic(json!({"type": "object", "properties": {"n": {"type": "integer"}}}))).unwrap();
-    let execution = run(&registry, &call("dynamic", json!({"n": 1, "more": [true]}))).await;
+    let execution = run(&registry, &call("dynamic", &json!({"n": 1, "more": [true]}))).await;
     assert_eq!(execution.result.text(), r#"{"more":[true],"n":1}"#);
     assert_eq!(
-        refusal(&registry, &call("dynamic", json!({"n": "one"}))).await,
+        refusal(&registry, &call("dynamic", &json!({"n": "one"}))).await,
         "InvalidArguments: Invalid arguments for tool: dynamic\n- `n`: expected integer, got string \"one\""
     );
 }

@@ -71,7 +71,7 @@ const CASES: &[Case] = &[
     (
         |body| drop(body["contents"][1]["parts"][1].as_object_mut().unwrap().remove("thoughtSignature")),
         "contents[1].parts[1]",
-        "missing a thought_signature",
+        "is missing a thought_signature",
     ),
     (
         |body| body["contents"][1]["parts"][1]["thoughtSignature"] = json!("no base64!"),
@@ -188,6 +188,16 @@ fn signatures_are_wanted_of_gemini_3_in_the_current_turn_only() {
     let mut skipped = legal();
     skipped["contents"][1]["parts"][1]["thoughtSignature"] = json!("skip_thought_signature_validator");
     assert_eq!(judge(Dialect::Gemini, &skipped), []);
+}
+
+#[test]
+fn consecutive_contents_of_the_model_are_one_turn() {
+    let mut body = legal();
+    let contents = body["contents"].as_array_mut().unwrap();
+    let call = contents[1]["parts"].as_array_mut().unwrap().pop().unwrap();
+    contents.insert(2, json!({"role": "model", "parts": [call]}));
+    contents.insert(3, json!({"role": "model", "parts": [{"text": ""}]}));
+    assert_eq!(judge(Dialect::Gemini, &body), []);
 }
 
 #[test]

@@ -91,3 +91,47 @@ impl<'a> Step<'a> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::ToolErrorKind;
+
+    #[test]
+    fn a_failure_says_what_is_changed_and_what_is_not() {
+        let step = Step::Write { path: "b", old: None, new: b"" };
+        let full = || EnvError::from_io("write", Path::new("/b"), std::io::ErrorKind::StorageFull.into());
+        let lost = || EnvError::EnvironmentLost { environment: "box".into(), source: None };
+        let rows = [
+            (
+                failure(&step, full(), &[]),
+                ToolErrorKind::Failed,
+                "The patch fits, but writing b failed: cannot write /b: no storage space. \
+                 The changes before it were taken back: no file is changed",
+            ),
+            (
+                failure(&step, lost(), &["a", "c"]),
+                ToolErrorKind::EnvironmentLost,
+                "The patch fits, but writing b failed: the connection to box is lost. \
+                 The changes before it were taken back, but for a, c: look at them",
+            ),
+        ];
+        for (error, kind, expected) in rows {
+            assert_eq!((error.kind(), error.for_model()), (kind, expected));
+        }
+    }
+
+    #[test]
+    fn each_step_has_its_inverse() {
+        let steps = [
+            Step::Write { path: "a", old: Some(b"1"), new: b"2" },
+            Step::Write { path: "a", old: None, new: b"2" },
+            Step::Remove { path: "a", old: b"1" },
+            Step::Rename { from: "a", to: "b" },
+        ];
+        for step in steps {
+            assert_ne!(step.inverse(), step);
+            assert_eq!(step.inverse().inverse(), step);
+        }
+    }
+}

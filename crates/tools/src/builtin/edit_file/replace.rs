@@ -219,6 +219,10 @@ fn wrong_count(path: &str, lines: &[usize], edit: &Edit<'_>) -> ToolError {
 
 /// Why no place fits, in the words of this tool.
 fn not_found(path: &str, error: ApplyError) -> ToolError {
+    #[expect(
+        clippy::wildcard_enum_match_arm,
+        reason = "what is not about the place is said in the engine's words"
+    )]
     let message = match error.kind.as_ref() {
         ApplyErrorKind::ContextNotFound { difference, nearest, .. } => {
             let mut message = format!("old_string does not occur in {path}");

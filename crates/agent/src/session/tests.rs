@@ -1,0 +1,345 @@
+//! The driver with a fake model and a fake place for tools.
+#![expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
+
+use std::sync::Arc;
+
+use pintle_env::ExecutionEnvironment;
+use pintle_env::{CommandScript, MemoryEnvironment};
+use pintle_llm::testing::FakeAdapter;
+use pintle_llm::{Error, ErrorKind, Message, ProviderAdapter, RetryPolicy, Role, ToolCall};
+use pintle_tools::pipeline::{PreparedCall, Verdict};
+use serde_json::json;
+
+use super::*;
+use crate::event::{EventKind, SessionEvent};
+use crate::turn::{OutcomeStatus, TurnKind};
+
+struct Bench {
+    session: Session,
+    adapter: Arc<FakeAdapter>,
+    env: Arc<MemoryEnvironment>,
+}
+
+fn bench(adapter: FakeAdapter, env: MemoryEnvironment) -> Bench {
+    bench_with(adapter, env, |builder| builder)
+}
+
+fn bench_with(
+    adapter: FakeAdapter,
+    env: MemoryEnvironment,
+    change: impl FnOnce(SessionBuilder) -> SessionBuilder,
+) -> Bench {
+    let adapter = Arc::new(adapter);
+    let env = Arc::new(env);
+    let client =
+        Client::builder().shared_provider(Arc::clone(&adapter) as Arc<dyn ProviderAdapter>).build().unwrap();
+    let profile = ProviderProfile::anthropic("claude-opus-4-6");
+    let builder = Session::builder(client, profile, Arc::clone(&env) as Arc<dyn ExecutionEnvironment>);
+    let quick = RetryPolicy::default().with_base_delay(std::time::Duration::from_millis(1));
+    let builder = change(builder.config(SessionConfig::default().with_retry(quick)));
+    Bench { session: builder.build().unwrap(), adapter, env }
+}
+
+fn env() -> MemoryEnvironment {
+    MemoryEnvironment::new("/project")
+}
+
+fn anthropic() -> FakeAdapter {
+    FakeAdapter::new("anthropic")
+}
+
+fn calling(calls: &[(&str, serde_json::Value)]) -> Message {
+    let parts = calls.iter().enumerate().map(|(index, (name, arguments))| {
+        ToolCall::from_raw(format!("call_{index}_{name}"), *name, arguments.to_string()).into()
+    });
+    Message::new(Role::Assistant, parts.collect())
+}
+
+fn hanging() -> Message {
+    calling(&[("shell", json!({"command": "sleep 1000", "timeout_ms": 600_000}))])
+}
+
+/// An environment whose `sleep` never returns; everything else succeeds.
+fn env_with_sleep() -> MemoryEnvironment {
+    env().with_commands(|command| match &command.program {
+        pintle_env::Program::Shell(line) if line.starts_with("sleep") => CommandScript::exit(0).hang(),
+        pintle_env::Program::Shell(_) | pintle_env::Program::Argv { .. } => CommandScript::exit(0),
+    })
+}
+
+fn kind(event: &SessionEvent) -> String {
+    serde_json::to_value(event).unwrap()["kind"].as_str().unwrap().to_owned()
+}
+
+async fn all(mut run: Run) -> Vec<SessionEvent> {
+    let mut events = Vec::new();
+    while let Some(event) = run.next().await {
+        events.push(event);
+    }
+    events
+}
+
+/// Reads until an event of this kind has come.
+async fn until(run: &mut Run, wanted: &str) -> SessionEvent {
+    loop {
+        let event = run.next().await.expect("the run goes on");
+        if kind(&event) == wanted {
+            return event;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_a_stream_of_events_and_a_future_of_its_outcome() {
+    let adapter = anthropic()
+        .message(calling(&[("write_file", json!({"file_path": "/project/a.txt", "content": "hello\n"}))]))
+        .answer("Written.");
+    let bench = bench(adapter, env());
+    let mut run = bench.session.submit("write a file");
+    let mut events = Vec::new();
+    while let Some(event) = run.next().await {
+        events.push(event);
+    }
+    let outcome = run.await.unwrap();
+    assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Written."));
+    assert_eq!(
+        events.iter().map(kind).collect::<Vec<_>>(),
+        [
+            "SESSION_START",
+            "USER_INPUT",
+            "REQUEST_PREPARED",
+            "MODEL_RESPONSE",
+            "TOOL_CALL_START",
+            "TOOL_CALL_OUTPUT_DELTA",
+            "TOOL_CALL_END",
+            "REQUEST_PREPARED",
+            "ASSISTANT_TEXT_START",
+            "ASSISTANT_TEXT_DELTA",
+            "ASSISTANT_TEXT_END",
+            "MODEL_RESPONSE",
+            "PROCESSING_END",
+        ]
+    );
+    let numbered: Vec<u64> =
+        events.iter().filter(|event| event.offset.is_none()).map(|event| event.seq).collect();
+    assert_eq!(numbered, (0..numbered.len() as u64).collect::<Vec<_>>(), "gapless");
+    assert_eq!(bench.env.read(std::path::Path::new("/project/a.txt"), None).await.unwrap(), b"hello\n");
+}
+
+#[tokio::test]
+async fn every_subscriber_gets_everything_whenever_it_comes() {
+    let bench = bench(anthropic().answer("one").answer("two"), env());
+    let mut early = bench.session.events();
+    bench.session.submit("a").await.unwrap();
+    bench.session.submit("b").await.unwrap();
+    let log = Arc::clone(&bench.session.log);
+    bench.session.close().await;
+    let mut late = Events::of_session(Cursor::new(log, 0));
+    let (mut first, mut second) = (Vec::new(), Vec::new());
+    while let Some(event) = early.next().await {
+        first.push(event);
+    }
+    while let Some(event) = late.next().await {
+        second.push(event);
+    }
+    assert_eq!(first.last().map(kind).as_deref(), Some("SESSION_END"));
+    assert_eq!(first, second);
+}
+
+#[tokio::test]
+async fn a_stream_that_dies_ends_its_text_as_interrupted_and_is_tried_again() {
+    let adapter = anthropic().cut("half an ans", Error::new(ErrorKind::Stream, "cut")).answer("whole answer");
+    let bench = bench(adapter, env());
+    let events = all(bench.session.submit("go")).await;
+    let ends: Vec<(String, bool)> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::AssistantTextEnd { text, interrupted } => Some((text.clone(), *interrupted)),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ends, [("half an ans".to_owned(), true), ("whole answer".to_owned(), false)]);
+    assert!(
+        events.iter().any(
+            |event| matches!(&event.kind, EventKind::Warning { message } if message.contains("retry 1"))
+        )
+    );
+    assert_eq!(bench.session.history().len(), 2, "the dead text is not part of the history");
+}
+
+#[tokio::test]
+async fn retries_are_bounded_and_the_session_stays_usable() {
+    let fail = || Error::new(ErrorKind::Server, "down");
+    let adapter = anthropic().failure(fail()).failure(fail()).failure(fail()).answer("back");
+    let bench = bench(adapter, env());
+    let outcome = bench.session.submit("go").await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Failed);
+    assert_eq!(outcome.error.unwrap().kind, ErrorKind::Server);
+    assert_eq!(bench.adapter.requests().len(), 3);
+    assert_eq!(bench.session.submit("again").await.unwrap().text, "back");
+}
+
+#[tokio::test]
+async fn an_authentication_error_closes_the_session_at_once() {
+    let bench = bench(anthropic().failure(Error::new(ErrorKind::Authentication, "bad key")), env());
+    let outcome = bench.session.submit("go").await.unwrap();
+    assert_eq!((outcome.status, bench.session.state()), (OutcomeStatus::Failed, SessionState::Closed));
+    assert_eq!(bench.adapter.requests().len(), 1, "no retry");
+    assert!(bench.session.submit("again").await.is_err() || bench.session.state() == SessionState::Closed);
+}
+
+#[tokio::test]
+async fn steering_from_another_task_enters_after_the_round() {
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
+    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
+    let handle = bench.session.handle();
+    let mut run = bench.session.submit("go");
+    let call_id = asked(&mut run).await;
+    let mut other = JoinSet::new();
+    other.spawn(async move {
+        handle.steer("the other way").unwrap();
+        approve(&handle, &call_id).await;
+    });
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    let kinds: Vec<TurnKind> = bench.session.history().iter().map(|turn| turn.kind).collect();
+    use TurnKind::{Assistant, Steering, ToolResults, User};
+    assert_eq!(kinds, [User, Assistant, ToolResults, Steering, Assistant]);
+    let request = bench.adapter.requests()[1].clone();
+    let last = request.messages.last().unwrap();
+    assert_eq!((last.role, last.text().as_str()), (Role::User, "the other way"));
+}
+
+/// Waits for a question and gives the call's id.
+async fn asked(run: &mut Run) -> String {
+    match until(run, "APPROVAL_REQUESTED").await.kind {
+        EventKind::ApprovalRequested { call_id, .. } => call_id,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The event comes before the driver has noted the question.
+async fn approve(handle: &SessionHandle, call_id: &str) {
+    while handle.decide(call_id, Decision::Approve).is_err() {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn dropping_a_run_interrupts_it_and_keeps_the_session() {
+    let bench = bench(anthropic().message(hanging()).answer("still here"), env_with_sleep());
+    let mut events = bench.session.events();
+    let mut run = bench.session.submit("go");
+    until(&mut run, "TOOL_CALL_START").await;
+    drop(run);
+    while let Some(event) = events.next().await {
+        if kind(&event) == "PROCESSING_END" {
+            break;
+        }
+    }
+    assert_eq!(bench.env.running(), 0, "nothing runs on");
+    assert_eq!(bench.session.submit("again").await.unwrap().text, "still here");
+    let sent = bench.adapter.requests().last().unwrap().clone();
+    let result = sent.messages.iter().find_map(|item| item.results().next().cloned()).unwrap();
+    assert!(result.text().starts_with("Interrupted:"), "{}", result.text());
+}
+
+#[tokio::test]
+async fn a_detached_run_goes_on() {
+    let bench = bench(anthropic().answer("done"), env());
+    let mut events = bench.session.events();
+    bench.session.submit("go").detach();
+    while let Some(event) = events.next().await {
+        if kind(&event) == "PROCESSING_END" {
+            break;
+        }
+    }
+    assert_eq!(bench.session.history().len(), 2);
+}
+
+#[tokio::test]
+async fn abort_ends_what_runs_and_closes_the_session() {
+    let bench = bench(anthropic().message(hanging()), env_with_sleep());
+    let mut run = bench.session.submit("go");
+    until(&mut run, "TOOL_CALL_START").await;
+    bench.session.handle().abort().unwrap();
+    let rest = all(run).await;
+    assert_eq!(
+        rest.iter().map(kind).collect::<Vec<_>>(),
+        ["TOOL_CALL_OUTPUT_DELTA", "TOOL_CALL_END", "PROCESSING_END", "SESSION_END"]
+    );
+    assert_eq!((bench.env.running(), bench.session.state()), (0, SessionState::Closed));
+    assert!(matches!(bench.session.handle().steer("x"), Err(SessionError::Closed)));
+    assert!(matches!(bench.session.submit("x").await, Err(SessionError::Closed)));
+}
+
+#[tokio::test]
+async fn dropping_the_session_ends_everything_and_its_streams() {
+    let bench = bench(anthropic().message(hanging()), env_with_sleep());
+    let mut run = bench.session.submit("go");
+    until(&mut run, "TOOL_CALL_START").await;
+    let Bench { session, env, .. } = bench;
+    drop(session);
+    while run.next().await.is_some() {}
+    assert!(matches!(run.await, Err(SessionError::Closed)));
+    assert_eq!(env.running(), 0);
+}
+
+#[derive(Debug)]
+struct AskForCommands;
+
+#[async_trait::async_trait]
+impl Gate for AskForCommands {
+    async fn check(&self, call: &PreparedCall) -> Verdict {
+        match call.name() {
+            "shell" => Verdict::Ask { reason: "it runs a command".into() },
+            "write_file" => Verdict::Deny { reason: "read only".into() },
+            _ => Verdict::Allow,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_gate_allows_denies_or_asks() {
+    let adapter = anthropic()
+        .message(calling(&[
+            ("shell", json!({"command": "true"})),
+            ("write_file", json!({"file_path": "/project/x", "content": ""})),
+        ]))
+        .answer("done");
+    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
+    let handle = bench.session.handle();
+    let mut run = bench.session.submit("go");
+    let call_id = asked(&mut run).await;
+    assert!(matches!(handle.decide("nobody", Decision::Approve), Err(SessionError::NoSuchApproval(_))));
+    approve(&handle, &call_id).await;
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    let results: Vec<(bool, String)> = bench.session.history()[2]
+        .item
+        .results()
+        .map(|result| (result.is_error, result.text().lines().next().unwrap_or_default().to_owned()))
+        .collect();
+    assert!(!results[0].0, "{results:?}");
+    assert_eq!(results[1], (true, "The call of write_file was denied: read only".to_owned()));
+    assert!(!bench.env.files().contains_key(std::path::Path::new("/project/x")));
+}
+
+#[tokio::test]
+async fn the_model_can_be_changed_between_two_requests() {
+    let bench = bench(anthropic().answer("one").answer("two"), env());
+    bench.session.submit("a").await.unwrap();
+    bench.session.handle().set_model("claude-sonnet-4-5").unwrap();
+    bench.session.submit("b").await.unwrap();
+    let requests = bench.adapter.requests();
+    let models: Vec<&str> = requests.iter().map(|request| request.model.as_str()).collect();
+    assert_eq!(models, ["claude-opus-4-6", "claude-sonnet-4-5"]);
+    assert_eq!(requests[1].messages.len(), 4, "system, a, one, b");
+}
+
+#[tokio::test]
+async fn a_provider_that_the_client_lacks_is_refused_when_building() {
+    let client = Client::builder().provider(FakeAdapter::new("other")).build().unwrap();
+    let error =
+        Session::builder(client, ProviderProfile::gemini("gemini-3-flash-preview"), Arc::new(env())).build();
+    let source = std::error::Error::source(&error.unwrap_err()).unwrap().to_string();
+    assert!(source.contains("unknown provider `gemini`; registered: other"), "{source}");
+}
