@@ -1,1 +1,14 @@
-//! Workspace-wide tests.
+//! Workspace-wide tests: real HTTP, real files, real processes.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    clippy::wildcard_enum_match_arm,
+    reason = "a test is a host, and fails by panicking"
+)]
+
+mod client;
+mod lab;
+mod looping;

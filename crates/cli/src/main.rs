@@ -1,1 +1,73 @@
-fn main() {}
+#![doc = include_str!("../README.md")]
+#![forbid(unsafe_code)]
+
+mod answer;
+mod args;
+mod ask;
+mod console;
+mod cost;
+mod demo;
+mod example;
+mod exit;
+mod explain;
+mod failure;
+mod follow;
+mod host;
+mod interrupt;
+mod mock;
+mod model;
+mod prompt;
+mod prompt_source;
+mod provider;
+mod render;
+mod route;
+mod run;
+mod tools;
+
+use std::process::ExitCode;
+
+use crate::args::{Arguments, Command, MockCommand};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::host::Host;
+
+/// One thread drives the work; the other stays free for signals, whatever the first is busy with.
+const WORKERS: usize = 2;
+
+fn main() -> ExitCode {
+    let arguments = match Arguments::of_process() {
+        Ok(arguments) => arguments,
+        Err(exit) => return exit.into(),
+    };
+    let exit = perform(arguments).unwrap_or_else(|failure| {
+        failure.report();
+        failure.exit()
+    });
+    exit.into()
+}
+
+fn perform(arguments: Arguments) -> Result<Exit, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(WORKERS)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed("cannot start the runtime").because(&error))?;
+    let performed = runtime.block_on(dispatch(arguments.command));
+    // What may still hang is a write that nobody reads; the process must not wait for it.
+    runtime.shutdown_background();
+    performed
+}
+
+async fn dispatch(command: Command) -> Result<Exit, Failure> {
+    let host = Host::of_process();
+    match command {
+        Command::Run(args) => run::run(*args, &host).await,
+        Command::Ask(args) => ask::ask(*args, &host).await,
+        Command::Demo(args) => demo::demo(args, &host).await,
+        Command::Tools(args) => tools::tools(&args, &host).await,
+        Command::Prompt(args) => prompt::prompt(args, &host).await,
+        Command::Mock(args) => match args.command {
+            MockCommand::Serve(args) => mock::serve(args).await,
+        },
+    }
+}

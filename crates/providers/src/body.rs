@@ -53,7 +53,9 @@ pub(crate) fn merge_options(
         if ["model", "stream", list].contains(&key.as_str()) {
             return Err(Error::new(
                 ErrorKind::Configuration,
-                format!("provider_options.{provider}.{key} would replace a field that the request sets itself"),
+                format!(
+                    "provider_options.{provider}.{key} would replace a field that the request sets itself"
+                ),
             )
             .with_provider(provider));
         }
@@ -86,7 +88,7 @@ mod tests {
     use super::*;
 
     fn object(value: Value) -> Map<String, Value> {
-        value.as_object().unwrap().clone()
+        serde_json::from_value(value).unwrap()
     }
 
     #[test]

@@ -62,8 +62,8 @@ provider_adapter!(OpenAiCompatible);
 /// The dialect of Chat Completions.
 #[derive(Debug)]
 pub(crate) struct Chat {
-    provider: String,
-    api_key: Option<Secret>,
+    pub(crate) provider: String,
+    pub(crate) api_key: Option<Secret>,
 }
 
 impl Dialect for Chat {
@@ -97,5 +97,3 @@ impl Dialect for Chat {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-impl Chat { pub(crate) fn for_wire() -> Self { Self { provider: PROVIDER.to_owned(), api_key: None } } }

@@ -54,10 +54,9 @@ impl Failure<'_> {
             None => match by_status {
                 Some(kind) => by_message(kind, &lower),
                 // Nothing is known but the words; a failure of unknown kind may pass (section 6.3).
-                None => match by_message(ErrorKind::InvalidRequest, &lower) {
-                    ErrorKind::InvalidRequest => ErrorKind::Server,
-                    kind => kind,
-                },
+                None => Some(by_message(ErrorKind::InvalidRequest, &lower))
+                    .filter(|kind| *kind != ErrorKind::InvalidRequest)
+                    .unwrap_or(ErrorKind::Server),
             },
         }
     }
@@ -80,7 +79,8 @@ pub(crate) fn excerpt(body: &[u8]) -> String {
 
 /// An answer that is not what its dialect says: [`ErrorKind::Stream`], since a proxy's page may be gone next time.
 pub(crate) fn malformed(provider: &str, expected: &str, body: &[u8]) -> Error {
-    Error::new(ErrorKind::Stream, format!("expected {expected}, found {}", excerpt(body))).with_provider(provider)
+    Error::new(ErrorKind::Stream, format!("expected {expected}, found {}", excerpt(body)))
+        .with_provider(provider)
 }
 
 /// Whether this word for an error says what kind it is.
@@ -102,8 +102,12 @@ fn by_code(code: &str) -> Option<Verdict> {
         "context_length_exceeded" | "context_window_exceeded" | "model_context_window_exceeded" => {
             Precise(ErrorKind::ContextLength)
         }
-        "insufficient_quota" | "billing_error" | "billing_hard_limit_reached" | "billing_not_active"
-        | "insufficient_balance" | "quota_exceeded" => Precise(ErrorKind::QuotaExceeded),
+        "insufficient_quota"
+        | "billing_error"
+        | "billing_hard_limit_reached"
+        | "billing_not_active"
+        | "insufficient_balance"
+        | "quota_exceeded" => Precise(ErrorKind::QuotaExceeded),
         "invalid_api_key" | "authentication_error" | "API_KEY_INVALID" | "UNAUTHENTICATED" => {
             Precise(ErrorKind::Authentication)
         }
@@ -115,12 +119,19 @@ fn by_code(code: &str) -> Option<Verdict> {
         "rate_limit_exceeded" | "rate_limit_error" | "RateLimitReached" | "RESOURCE_EXHAUSTED" => {
             Broad(ErrorKind::RateLimit)
         }
-        "overloaded_error" | "server_error" | "api_error" | "internal_error" | "internal_server_error"
-        | "INTERNAL" | "UNAVAILABLE" => Broad(ErrorKind::Server),
+        "overloaded_error"
+        | "server_error"
+        | "api_error"
+        | "internal_error"
+        | "internal_server_error"
+        | "INTERNAL"
+        | "UNAVAILABLE" => Broad(ErrorKind::Server),
         "timeout_error" | "DEADLINE_EXCEEDED" => Broad(ErrorKind::RequestTimeout),
-        "invalid_request_error" | "invalid_prompt" | "INVALID_ARGUMENT" | "FAILED_PRECONDITION" | "tool_use_failed" => {
-            Broad(ErrorKind::InvalidRequest)
-        }
+        "invalid_request_error"
+        | "invalid_prompt"
+        | "INVALID_ARGUMENT"
+        | "FAILED_PRECONDITION"
+        | "tool_use_failed" => Broad(ErrorKind::InvalidRequest),
         _ => return None,
     })
 }
@@ -136,23 +147,29 @@ fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
         "input is too long",
         "input token count",
     ]);
-    match kind {
+    if kind == ErrorKind::RateLimit {
         // A rate is exceeded by "too many tokens" too, but only a prompt that is too long exceeds a context.
-        ErrorKind::RateLimit if too_long => ErrorKind::ContextLength,
-        ErrorKind::InvalidRequest => {
-            if too_long || says(&["too many tokens"]) {
-                ErrorKind::ContextLength
-            } else if says(&["unauthorized", "invalid key", "invalid api key", "api key not valid", "incorrect api key"]) {
-                ErrorKind::Authentication
-            } else if says(&["content filter", "safety"]) {
-                ErrorKind::ContentFilter
-            } else if says(&["not found", "does not exist"]) {
-                ErrorKind::NotFound
-            } else {
-                kind
-            }
-        }
-        other => other,
+        return if too_long { ErrorKind::ContextLength } else { kind };
+    }
+    if kind != ErrorKind::InvalidRequest {
+        return kind;
+    }
+    if too_long || says(&["too many tokens"]) {
+        ErrorKind::ContextLength
+    } else if says(&[
+        "unauthorized",
+        "invalid key",
+        "invalid api key",
+        "api key not valid",
+        "incorrect api key",
+    ]) {
+        ErrorKind::Authentication
+    } else if says(&["content filter", "safety"]) {
+        ErrorKind::ContentFilter
+    } else if says(&["not found", "does not exist"]) {
+        ErrorKind::NotFound
+    } else {
+        kind
     }
 }
 
@@ -162,7 +179,10 @@ fn raw(body: &[u8]) -> Option<Value> {
     if bounded.is_empty() {
         return None;
     }
-    Some(serde_json::from_slice(bounded).unwrap_or_else(|_| String::from_utf8_lossy(bounded).into_owned().into()))
+    Some(
+        serde_json::from_slice(bounded)
+            .unwrap_or_else(|_| String::from_utf8_lossy(bounded).into_owned().into()),
+    )
 }
 
 #[cfg(test)]
@@ -178,7 +198,12 @@ mod tests {
             (Some(400), None, "bad", K::InvalidRequest),
             (Some(400), None, "This model's maximum context length is 8192 tokens", K::ContextLength),
             (Some(400), Some("invalid_request_error"), "prompt is too long: 210000 tokens", K::ContextLength),
-            (Some(400), Some("INVALID_ARGUMENT"), "API key not valid. Please pass a valid API key.", K::Authentication),
+            (
+                Some(400),
+                Some("INVALID_ARGUMENT"),
+                "API key not valid. Please pass a valid API key.",
+                K::Authentication,
+            ),
             (Some(400), None, "The model `x` does not exist", K::NotFound),
             (Some(400), Some("content_filter"), "blocked", K::ContentFilter),
             (Some(400), None, "blocked by safety settings", K::ContentFilter),
@@ -203,7 +228,8 @@ mod tests {
             (None, None, "maximum context reached", K::ContextLength),
         ];
         for (status, code, message, kind) in rows {
-            let failure = Failure { provider: "p", status: *status, code: *code, message: Some(message), body: b"" };
+            let failure =
+                Failure { provider: "p", status: *status, code: *code, message: Some(message), body: b"" };
             let error = failure.into_error();
             assert_eq!(error.kind(), *kind, "{failure:?}");
             assert_eq!(error.is_retryable(), kind.default_retry() != Retry::Never, "{failure:?}");

@@ -93,9 +93,13 @@ mod tests {
 
     #[test]
     fn providers_with_a_key_are_registered_in_order() {
-        let rows: &[(&[(&str, &str)], &[&str])] = &[
+        type Row<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+        let rows: &[Row<'_>] = &[
             (&[("OPENAI_API_KEY", "k")], &["openai"]),
-            (&[("GEMINI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k")], &["openai", "anthropic", "gemini"]),
+            (
+                &[("GEMINI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k")],
+                &["openai", "anthropic", "gemini"],
+            ),
             (&[("GOOGLE_API_KEY", "k"), ("OPENAI_API_KEY", "")], &["gemini"]),
             (&[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")], &["anthropic"]),
         ];
@@ -111,7 +115,8 @@ mod tests {
         let error = client(&[("OPENAI_BASE_URL", "http://127.0.0.1:1")]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
         assert!(error.message().contains("OPENAI_API_KEY"), "{error}");
-        let error = client(&[("OPENAI_API_KEY", "secret-value"), ("OPENAI_BASE_URL", "nonsense")]).unwrap_err();
+        let error =
+            client(&[("OPENAI_API_KEY", "secret-value"), ("OPENAI_BASE_URL", "nonsense")]).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (ErrorKind::Configuration, Some("openai")));
         let error = client(&[("GEMINI_API_KEY", "secret value")]).unwrap_err();
         assert!(!format!("{error:?}").contains("secret value"), "{error:?}");

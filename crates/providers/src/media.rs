@@ -6,7 +6,8 @@ use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use pintle_llm::{
-    AudioData, ContentPart, DocumentData, Error, ErrorKind, HistoryItem, ImageData, MediaSource, Message, Request,
+    AudioData, ContentPart, DocumentData, Error, ErrorKind, HistoryItem, ImageData, MediaSource, Message,
+    Request,
 };
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::OnceCell;
@@ -62,11 +63,17 @@ pub(crate) fn image_form<'a>(
     };
     let media_type = image.media_type.as_deref().unwrap_or("image/png");
     if !types.contains(&media_type) {
-        return Err(refuse(provider, format!("an image of type {media_type} is not taken; taken are {}", types.join(", "))));
+        return Err(refuse(
+            provider,
+            format!("an image of type {media_type} is not taken; taken are {}", types.join(", ")),
+        ));
     }
     let size = bytes.as_bytes().len();
     if size > max_bytes {
-        return Err(refuse(provider, format!("an image of {size} bytes is too large; the limit is {max_bytes}")));
+        return Err(refuse(
+            provider,
+            format!("an image of {size} bytes is too large; the limit is {max_bytes}"),
+        ));
     }
     Ok(ImageForm::Base64 { media_type, data: bytes.to_base64() })
 }
@@ -90,7 +97,10 @@ fn is_local_part(part: &ContentPart) -> bool {
         ContentPart::Audio(data) => is_local(&data.source),
         ContentPart::Document(data) => is_local(&data.source),
         ContentPart::ToolResult(result) => result.images.iter().any(|image| is_local(&image.source)),
-        ContentPart::Text(_) | ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => false,
+        ContentPart::Text(_)
+        | ContentPart::ToolCall(_)
+        | ContentPart::Thinking(_)
+        | ContentPart::Opaque(_) => false,
     }
 }
 
@@ -111,7 +121,10 @@ async fn read_parts(message: &Message) -> Result<HistoryItem, Error> {
                     read(&mut image.source, &mut image.media_type).await?;
                 }
             }
-            ContentPart::Text(_) | ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {}
+            ContentPart::Text(_)
+            | ContentPart::ToolCall(_)
+            | ContentPart::Thinking(_)
+            | ContentPart::Opaque(_) => {}
         }
     }
     Ok(message.into())
@@ -190,10 +203,8 @@ mod tests {
     use super::*;
 
     fn image_of(item: &HistoryItem) -> &ImageData {
-        match &item.content[0] {
-            ContentPart::Image(image) => image,
-            other => panic!("no image: {other:?}"),
-        }
+        let ContentPart::Image(image) = &item.content[0] else { panic!("no image: {item:?}") };
+        image
     }
 
     #[tokio::test]
@@ -226,7 +237,10 @@ mod tests {
         document.media_type = Some("application/x-own".into());
         let request = Request::new(
             "m",
-            [Message::tool_results(vec![result]), Message::new(Role::User, vec![ContentPart::Document(document)])],
+            [
+                Message::tool_results(vec![result]),
+                Message::new(Role::User, vec![ContentPart::Document(document)]),
+            ],
         );
         let resolved = resolve(&request).await.unwrap();
         let result = resolved.messages[0].results().next().unwrap();
@@ -257,7 +271,8 @@ mod tests {
             (directory.to_string_lossy().into_owned(), "cannot read"),
         ] {
             let part = ContentPart::Image(ImageData::url(&path));
-            let error = resolve(&Request::new("m", [Message::new(Role::User, vec![part])])).await.unwrap_err();
+            let error =
+                resolve(&Request::new("m", [Message::new(Role::User, vec![part])])).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidRequest);
             assert!(error.message().contains(words) && error.message().contains(&path), "{error}");
         }

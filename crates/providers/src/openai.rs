@@ -57,7 +57,7 @@ provider_adapter!(OpenAi);
 /// The dialect of the Responses API.
 #[derive(Debug)]
 pub(crate) struct Responses {
-    api_key: Secret,
+    pub(crate) api_key: Secret,
 }
 
 impl Dialect for Responses {
@@ -90,5 +90,3 @@ impl Dialect for Responses {
 
 #[cfg(test)]
 mod tests;
-#[cfg(test)]
-impl Responses { pub(crate) fn for_wire() -> Self { Self { api_key: Secret::new("k") } } }

@@ -132,10 +132,18 @@ mod tests {
         for bad in ["s", "1x", "1", "-1s", "1.2.3s"].into_iter().filter(|text| *text != "1") {
             assert_eq!(seconds(bad), None, "{bad}");
         }
-        let at = |text| rfc3339(text).and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok()).map(|d| d.as_secs());
+        let at = |text| {
+            rfc3339(text).and_then(|t| t.duration_since(SystemTime::UNIX_EPOCH).ok()).map(|d| d.as_secs())
+        };
         assert_eq!(at("2024-02-29T12:30:15Z"), Some(1_709_209_815));
         assert_eq!(at("2026-01-27T12:00:05.25Z"), Some(1_769_515_205));
-        for bad in ["2026-13-01T00:00:00Z", "2026-01-01", "yesterday", "0001-01-01T00:00:00Z", "2026-01-01T25:00:00Z"] {
+        for bad in [
+            "2026-13-01T00:00:00Z",
+            "2026-01-01",
+            "yesterday",
+            "0001-01-01T00:00:00Z",
+            "2026-01-01T25:00:00Z",
+        ] {
             assert_eq!(at(bad), None, "{bad}");
         }
     }

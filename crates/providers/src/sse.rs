@@ -7,6 +7,7 @@
 use std::convert::Infallible;
 use std::error::Error as StdError;
 use std::fmt;
+use std::iter;
 use std::string::FromUtf8Error;
 
 use eventsource_stream::{Event, EventStream};
@@ -140,9 +141,11 @@ impl SseReader {
 
 /// The event of one whole frame; none if it holds only comments.
 ///
-/// Line by line, because the parser copies what is left of its buffer at each line.
+/// Line by line, because the parser copies what is left of its buffer at each line; and after an empty comment,
+/// because it panics if the first thing that it sees is a byte-order mark, which may stand in front of any event.
 fn parse(frame: &str) -> Option<Event> {
-    let lines = stream::iter(frame.split_inclusive('\n').map(Ok::<_, Infallible>));
+    let lines = iter::once(":\n").chain(frame.split_inclusive('\n'));
+    let lines = stream::iter(lines.map(Ok::<_, Infallible>));
     // Every line is there, so the stream never waits; whole lines of UTF-8 cannot fail to parse.
     EventStream::new(lines).next().now_or_never()??.ok()
 }

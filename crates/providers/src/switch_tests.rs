@@ -1,1 +1,184 @@
+//! A history that was made with one provider is sent to each other one.
 
+use std::collections::BTreeSet;
+
+use pintle_llm::{
+    ContentPart, HistoryItem, ImageData, Message, OpaqueData, Origin, ReasoningEffort, Request, Role,
+    ThinkingData, ToolCall, ToolDefinition, ToolResult,
+};
+use serde_json::{Value, json};
+
+use crate::anthropic::Messages;
+use crate::compatible::Chat;
+use crate::dialect::Dialect;
+use crate::gemini::GenerateContent;
+use crate::openai::Responses;
+use crate::secret::Secret;
+
+/// A provider, a model of it, and the body that it would be sent.
+struct Target {
+    provider: &'static str,
+    model: &'static str,
+    body: fn(&Request) -> Value,
+}
+
+fn sent(dialect: &impl Dialect, request: &Request) -> Value {
+    let sent = dialect.encode(request, true).unwrap();
+    serde_json::from_slice(&sent.body).unwrap()
+}
+
+const TARGETS: [Target; 4] = [
+    Target {
+        provider: "openai",
+        model: "gpt-5.2",
+        body: |request| sent(&Responses { api_key: Secret::new("k") }, request),
+    },
+    Target {
+        provider: "anthropic",
+        model: "claude-opus-4-6",
+        body: |request| sent(&Messages { api_key: Secret::new("k") }, request),
+    },
+    Target {
+        provider: "gemini",
+        model: "gemini-3-pro-preview",
+        body: |request| sent(&GenerateContent { api_key: Secret::new("k") }, request),
+    },
+    Target {
+        provider: "openai-compatible",
+        model: "llama",
+        body: |request| sent(&Chat { provider: "openai-compatible".into(), api_key: None }, request),
+    },
+];
+
+/// Two tool turns, the second still open, as a model of `origin` would have written them.
+fn history(origin: &Origin) -> Vec<HistoryItem> {
+    let turn = |n: usize| {
+        let thinking = ThinkingData::new("Thinking.").with_signature(Some("SECRET-SIGNATURE".into()));
+        let opaque = OpaqueData {
+            kind: "server_block".into(),
+            data: json!({"type": "server_block", "x": "SECRET-BLOCK"}),
+        };
+        let text = pintle_llm::TextData { text: "Looking.".into(), signature: Some("SECRET-TEXT".into()) };
+        let content = vec![
+            thinking.into(),
+            ThinkingData::redacted("SECRET-REDACTED").into(),
+            ContentPart::Text(text),
+            ContentPart::Opaque(opaque),
+            ToolCall::from_raw(format!("call_{n}_a"), "read_file", r#"{"path": "a"}"#)
+                .with_signature(Some("SECRET-CALL".into()))
+                .into(),
+            ToolCall::custom(format!("call_{n}_b"), "apply_patch", "*** Begin Patch").into(),
+            ToolCall::from_raw(format!("call_{n}_c"), "read_file", "").into(),
+        ];
+        Message::new(Role::Assistant, content).with_origin(origin.clone())
+    };
+    let results = |n: usize| {
+        let result =
+            |id: &str, error| ToolResult::new(format!("call_{n}_{id}"), format!("result {n} {id}"), error);
+        let image = ImageData::data(b"png".to_vec(), "image/png");
+        Message::tool_results(vec![
+            result("a", false).with_image(image),
+            result("b", true),
+            result("c", false),
+        ])
+    };
+    vec![
+        Message::system("Be brief.").into(),
+        Message::user("Fix it.").into(),
+        turn(1).into(),
+        results(1).into(),
+        Message::user("Go on.").into(),
+        turn(2).into(),
+        results(2).into(),
+    ]
+}
+
+fn tools() -> Vec<ToolDefinition> {
+    let schema = json!({"type": "object", "properties": {}});
+    ["read_file", "apply_patch"]
+        .map(|name| ToolDefinition::new(name, "Does it.", schema.clone()).unwrap())
+        .to_vec()
+}
+
+#[test]
+fn a_history_of_each_provider_is_sent_to_each_other() {
+    for from in &TARGETS {
+        let history = history(&Origin::new(from.provider, from.model));
+        for to in &TARGETS {
+            let request = Request::new(to.model, history.clone())
+                .with_tools(tools())
+                .with_reasoning_effort(ReasoningEffort::High);
+            let body = (to.body)(&request);
+            let text = body.to_string();
+            let route = format!("{} to {}: {body:#}", from.provider, to.provider);
+            if from.provider != to.provider {
+                assert!(!text.contains("SECRET"), "{route}");
+            }
+            for words in
+                ["Be brief.", "Fix it.", "Looking.", "Go on.", "result 1 b", "result 2 c", "*** Begin Patch"]
+            {
+                assert!(text.contains(words), "{words:?} is missing; {route}");
+            }
+            check_pairs(&body, &route);
+        }
+    }
+}
+
+#[test]
+fn another_model_of_the_same_provider_is_another_origin() {
+    for target in &TARGETS {
+        let history = history(&Origin::new(target.provider, "another-model"));
+        let request = Request::new(target.model, history).with_tools(tools());
+        let text = (target.body)(&request).to_string();
+        assert!(!text.contains("SECRET"), "{}: {text}", target.provider);
+    }
+}
+
+/// Each call has its result, in whatever shape the dialect gives both; roles alternate where they must.
+fn check_pairs(body: &Value, route: &str) {
+    let mut calls = Vec::new();
+    let mut results = Vec::new();
+    collect(body, &mut calls, &mut results);
+    assert_eq!((calls.len(), results.len()), (6, 6), "{route}");
+    assert_eq!(calls, results, "in order; {route}");
+    let roles = |list: &str| -> Vec<String> {
+        let items = body.get(list).and_then(Value::as_array).into_iter().flatten();
+        items.filter_map(|item| item.get("role").and_then(Value::as_str)).map(str::to_owned).collect()
+    };
+    if body.get("system").is_some() {
+        let roles = roles("messages");
+        assert!(roles.windows(2).all(|pair| pair[0] != pair[1]), "roles alternate; {route}");
+    }
+    let known = ["user", "assistant", "system", "developer", "tool", "model"];
+    let used: BTreeSet<String> =
+        roles("messages").into_iter().chain(roles("contents")).chain(roles("input")).collect();
+    assert!(used.iter().all(|role| known.contains(&role.as_str())), "{used:?}; {route}");
+}
+
+/// The ids of calls and results, or the names where a dialect pairs by name, in the order of the body.
+fn collect(value: &Value, calls: &mut Vec<String>, results: &mut Vec<String>) {
+    let text =
+        |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    match value.get("type").and_then(Value::as_str) {
+        Some("function_call" | "custom_tool_call") => calls.push(text(value, "call_id")),
+        Some("function_call_output" | "custom_tool_call_output") => results.push(text(value, "call_id")),
+        Some("tool_use") => calls.push(text(value, "id")),
+        Some("tool_result") => results.push(text(value, "tool_use_id")),
+        Some("function") if value.get("id").is_some() => calls.push(text(value, "id")),
+        _ => {}
+    }
+    if text(value, "role") == "tool" {
+        results.push(text(value, "tool_call_id"));
+    }
+    if let Some(call) = value.get("functionCall") {
+        calls.push(text(call, "name"));
+    }
+    if let Some(result) = value.get("functionResponse") {
+        results.push(text(result, "name"));
+    }
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect(item, calls, results)),
+        Value::Object(fields) => fields.values().for_each(|field| collect(field, calls, results)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}

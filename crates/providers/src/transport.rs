@@ -41,7 +41,10 @@ impl fmt::Debug for HttpOptions {
     /// Without header values, since a gateway's key may be one, and without the URL's user and password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("HttpOptions").field("headers", &names).field("timeout", &self.timeout).finish_non_exhaustive()
+        f.debug_struct("HttpOptions")
+            .field("headers", &names)
+            .field("timeout", &self.timeout)
+            .finish_non_exhaustive()
     }
 }
 
@@ -60,13 +63,14 @@ impl<D: Dialect> HttpAdapter<D> {
     /// [`ErrorKind::Configuration`] for a base URL that is no absolute `http` or `https` URL, or a bad header.
     pub(crate) fn new(dialect: D, options: HttpOptions) -> Result<Self, Error> {
         let provider = dialect.provider();
-        let base_url = parse_base_url(&options.base_url).map_err(|error| error.with_provider(provider))?;
+        let HttpOptions { base_url, headers: given, timeout } = options;
+        let base_url = parse_base_url(&base_url).map_err(|error| error.with_provider(provider))?;
         let mut headers = HeaderMap::new();
-        for (name, value) in &options.headers {
-            let (name, value) = parse_header(name, value).map_err(|error| error.with_provider(provider))?;
+        for (name, value) in given {
+            let (name, value) = parse_header(&name, &value).map_err(|error| error.with_provider(provider))?;
             headers.insert(name, value);
         }
-        Ok(Self { dialect, base_url, headers, timeout: options.timeout, client: OnceLock::new() })
+        Ok(Self { dialect, base_url, headers, timeout, client: OnceLock::new() })
     }
 
     pub(crate) fn dialect(&self) -> &D {
@@ -106,7 +110,7 @@ impl<D: Dialect> HttpAdapter<D> {
     async fn open_stream(&self, request: &Request, limits: &AdapterTimeout) -> Result<EventStream, Error> {
         let request = media::resolve(request).await?;
         let mut exchange = self.open(self.dialect.encode(&request, true)?, limits).await?;
-        exchange.expect_events().await?;
+        exchange.expect_events(self.dialect.provider()).await?;
         let decoder = self.dialect.decoder(&request, seed());
         let rate_limit = rate_limit::from_headers(&exchange.facts().headers, SystemTime::now());
         Ok(Events::new(exchange, decoder, self.dialect.provider(), &request.model, rate_limit).into_stream())
@@ -120,13 +124,20 @@ impl<D: Dialect> HttpAdapter<D> {
         let call = self.client()?.post(url).headers(headers).body(request.body);
         let mut exchange = Exchange::open(call, facts, limits, &host(&self.base_url)).await?;
         let status = exchange.status();
-        tracing::debug!(provider = self.dialect.provider(), status, request_id = exchange.facts().request_id(), "answer");
+        tracing::debug!(
+            provider = self.dialect.provider(),
+            status,
+            request_id = exchange.facts().request_id(),
+            "answer"
+        );
         if (200..=299).contains(&status) {
             exchange.expect_identity()?;
             return Ok(exchange);
         }
         if (300..=399).contains(&status) {
-            return Err(exchange.facts().annotate(redirected(exchange.facts().headers.get("location"), status)));
+            return Err(exchange
+                .facts()
+                .annotate(redirected(exchange.facts().headers.get("location"), status)));
         }
         let body = exchange.read_error_body().await;
         Err(exchange.facts().annotate(self.dialect.classify(status, &exchange.facts().headers, &body)))
@@ -197,7 +208,10 @@ pub(crate) use provider_adapter;
 
 fn parse_base_url(text: &str) -> Result<Url, Error> {
     let wrong = |why: &str| {
-        Error::new(ErrorKind::Configuration, format!("the base URL {why}; expected such as https://example.com/v1"))
+        Error::new(
+            ErrorKind::Configuration,
+            format!("the base URL {why}; expected such as https://example.com/v1"),
+        )
     };
     let url = Url::parse(text).map_err(|error| wrong("cannot be read").with_source(error))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
@@ -207,7 +221,8 @@ fn parse_base_url(text: &str) -> Result<Url, Error> {
 }
 
 fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
-    let wrong = |what: &str| Error::new(ErrorKind::Configuration, format!("the header `{name}` has a bad {what}"));
+    let wrong =
+        |what: &str| Error::new(ErrorKind::Configuration, format!("the header `{name}` has a bad {what}"));
     let parsed_name = HeaderName::try_from(name).map_err(|error| wrong("name").with_source(error))?;
     // The reason is left out: it could quote the value, which may be a key.
     let mut parsed = HeaderValue::try_from(value).map_err(|_| wrong("value"))?;
@@ -271,7 +286,8 @@ fn is_loopback(url: &Url) -> bool {
 }
 
 fn redirected(location: Option<&str>, status: u16) -> Error {
-    let target = location.map(|text| text.split(['?', '#']).next().unwrap_or_default().chars().take(200).collect());
+    let target =
+        location.map(|text| text.split(['?', '#']).next().unwrap_or_default().chars().take(200).collect());
     let target: String = target.unwrap_or_else(|| "a place that it does not name".to_owned());
     Error::new(
         ErrorKind::Configuration,

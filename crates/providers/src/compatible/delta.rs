@@ -47,7 +47,8 @@ fn text(value: &Value) -> Option<&str> {
 pub(super) fn merge_details(held: &mut Vec<Value>, delta: &Value) {
     let Some(entries) = delta.get("reasoning_details").and_then(Value::as_array) else { return };
     for entry in entries {
-        let same = |other: &Value| ["type", "index", "id"].iter().all(|key| other.get(*key) == entry.get(*key));
+        let same =
+            |other: &Value| ["type", "index", "id"].iter().all(|key| other.get(*key) == entry.get(*key));
         match (held.last_mut().filter(|last| same(last)), entry) {
             (Some(Value::Object(last)), Value::Object(fields)) => merge_entry(last, fields),
             _ => held.push(entry.clone()),
@@ -85,8 +86,10 @@ pub(super) fn finish_reason(raw: Option<&str>, called: bool) -> FinishReason {
 /// Token counts from the `usage` object. DeepSeek counts cache hits under a name of its own.
 pub(super) fn usage(raw: &Value) -> Usage {
     let number = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64);
-    let mut usage =
-        Usage::new(number("/prompt_tokens").unwrap_or_default(), number("/completion_tokens").unwrap_or_default());
+    let mut usage = Usage::new(
+        number("/prompt_tokens").unwrap_or_default(),
+        number("/completion_tokens").unwrap_or_default(),
+    );
     if let Some(total) = number("/total_tokens") {
         usage.total_tokens = total;
     }
@@ -190,7 +193,12 @@ mod tests {
         assert_eq!((found.reasoning_tokens, found.cache_read_tokens), (Some(1), Some(4)));
         let found = usage(&json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 8}));
         assert_eq!((found.total_tokens, found.cache_read_tokens), (11, Some(8)));
-        assert_eq!(usage_of(&json!({"usage": null, "x_groq": {"usage": {"prompt_tokens": 3}}})).unwrap().input_tokens, 3);
+        assert_eq!(
+            usage_of(&json!({"usage": null, "x_groq": {"usage": {"prompt_tokens": 3}}}))
+                .unwrap()
+                .input_tokens,
+            3
+        );
         assert!(usage_of(&json!({"usage": null})).is_none());
     }
 }

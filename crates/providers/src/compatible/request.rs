@@ -17,7 +17,7 @@ use crate::openai::{file_data, image_url, schema_name};
 const DIALECT: &str = "openai-chat";
 
 /// What one history item becomes, or the reason why it cannot.
-type Encoded = Result<Messages, ErrorInfo>;
+type Encoded = Result<Messages, Box<ErrorInfo>>;
 
 struct Messages {
     messages: Vec<Box<RawValue>>,
@@ -120,11 +120,11 @@ fn encode_items(request: &Request, provider: &str) -> Result<Vec<Arc<Encoded>>, 
         .iter()
         .map(|item| {
             let encoded = item.encoding(DIALECT, &own, |message| {
-                messages_of(message, &origin).map_err(|error| error.info().clone())
+                messages_of(message, &origin).map_err(|error| Box::new(error.info().clone()))
             });
             match encoded.as_ref() {
                 Ok(_) => Ok(encoded),
-                Err(info) => Err(info.clone().into()),
+                Err(info) => Err(ErrorInfo::clone(info).into()),
             }
         })
         .collect()
@@ -133,11 +133,13 @@ fn encode_items(request: &Request, provider: &str) -> Result<Vec<Arc<Encoded>>, 
 fn messages_of(message: &Message, origin: &Origin) -> Result<Messages, Error> {
     let provider = &origin.provider;
     Ok(match message.role {
-        Role::System | Role::Developer => Messages::of(json!({"role": "system", "content": message.text()})),
-        Role::User => Messages::of(json!({"role": "user", "content": user_content(&message.content, provider)?})),
+        Role::System | Role::Developer => Messages::of(&json!({"role": "system", "content": message.text()})),
+        Role::User => {
+            Messages::of(&json!({"role": "user", "content": user_content(&message.content, provider)?}))
+        }
         Role::Assistant => {
             let own = message.origin.as_ref() == Some(origin);
-            assistant(message, own).map_or_else(Messages::none, Messages::of)
+            assistant(message, own).as_ref().map_or_else(Messages::none, Messages::of)
         }
         Role::Tool => tool_messages(message, provider)?,
     })
@@ -148,8 +150,8 @@ impl Messages {
         Self { messages: Vec::new(), after: None }
     }
 
-    fn of(message: Value) -> Self {
-        Self { messages: vec![fragment(&message)], after: None }
+    fn of(message: &Value) -> Self {
+        Self { messages: vec![fragment(message)], after: None }
     }
 }
 

@@ -77,7 +77,11 @@ fn content_of(message: &Value) -> Vec<ContentPart> {
 /// Reasoning, with what the server wants back of it.
 pub(super) fn thinking(text: String, details: Vec<Value>) -> ThinkingData {
     let thinking = ThinkingData::new(text);
-    if details.is_empty() { thinking } else { thinking.with_raw(json!({"reasoning_details": details})) }
+    if details.is_empty() {
+        thinking
+    } else {
+        thinking.with_raw(json!({"reasoning_details": Value::Array(details)}))
+    }
 }
 
 fn call(raw: &Value, position: usize) -> ToolCall {

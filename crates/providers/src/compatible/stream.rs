@@ -214,7 +214,8 @@ impl Decoder for ChatDecoder {
             malformed(&self.provider, "a JSON chunk", event.data.as_bytes()).with_source(error)
         })?;
         if is_error(&chunk) || event.name == "error" {
-            let failure = Failure { provider: &self.provider, body: event.data.as_bytes(), ..Failure::default() };
+            let failure =
+                Failure { provider: &self.provider, body: event.data.as_bytes(), ..Failure::default() };
             return Err(failure_of(failure));
         }
         self.chunk(&chunk, out);
@@ -236,7 +237,14 @@ impl Decoder for ChatDecoder {
 
 impl Call {
     fn new(index: Option<u64>, id: String) -> Self {
-        Self { index, given_id: String::new(), id, name: String::new(), arguments: String::new(), started: false }
+        Self {
+            index,
+            given_id: String::new(),
+            id,
+            name: String::new(),
+            arguments: String::new(),
+            started: false,
+        }
     }
 
     fn take(&mut self, given: &str, function: &Value, out: &mut Vec<StreamEvent>) {

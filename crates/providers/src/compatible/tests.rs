@@ -1,0 +1,440 @@
+use pintle_llm::{
+    ContentPart, ErrorKind, Finish, Grammar, HistoryItem, ImageData, Message, Origin, ReasoningEffort,
+    ResponseFormat, Role, StreamAccumulator, StreamEvent, ThinkingData, ToolCall, ToolChoice, ToolDefinition,
+    ToolResult,
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::dialect::{Decoder as _, SseEvent};
+
+fn dialect() -> Chat {
+    Chat { provider: "local".into(), api_key: Some(Secret::new("sk-test")) }
+}
+
+fn text(request: &Request) -> String {
+    String::from_utf8(dialect().encode(request, true).unwrap().body).unwrap()
+}
+
+fn body(request: &Request) -> Value {
+    serde_json::from_str(&text(request)).unwrap()
+}
+
+fn tool(name: &str) -> ToolDefinition {
+    ToolDefinition::new(name, "Does it.", json!({"type": "object", "properties": {}})).unwrap()
+}
+
+fn conversation() -> Vec<HistoryItem> {
+    let answer = Message::assistant("I will look.")
+        .with_part(ToolCall::from_raw("call_1", "read_file", r#"{"path": "a.rs"}"#).into())
+        .with_part(ToolCall::custom("call_2", "apply_patch", "*** Begin Patch").into());
+    let first = ToolResult::new("call_1", "fn main() {}", false)
+        .with_image(ImageData::data(b"png".to_vec(), "image/png"));
+    vec![
+        Message::system("Be brief.").into(),
+        Message::developer("Answer in English.").into(),
+        Message::user("What is in a.rs?")
+            .with_part(ImageData::url("https://example.com/a.png").into())
+            .into(),
+        answer.into(),
+        Message::tool_results(vec![first]).into(),
+        Message::tool_result("call_2", "no such file", true).into(),
+        Message::user("And quickly.").into(),
+    ]
+}
+
+#[test]
+fn a_conversation_as_messages() {
+    let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
+    let request = Request::new("llama", conversation())
+        .with_tools(vec![tool("read_file"), tool("apply_patch").with_grammar(grammar)])
+        .with_reasoning_effort(ReasoningEffort::Low)
+        .with_max_tokens(1000);
+    insta::assert_snapshot!(serde_json::to_string_pretty(&body(&request)).unwrap(), @r#"
+    {
+      "max_tokens": 1000,
+      "messages": [
+        {
+          "content": "Be brief.",
+          "role": "system"
+        },
+        {
+          "content": "Answer in English.",
+          "role": "system"
+        },
+        {
+          "content": [
+            {
+              "text": "What is in a.rs?",
+              "type": "text"
+            },
+            {
+              "image_url": {
+                "url": "https://example.com/a.png"
+              },
+              "type": "image_url"
+            }
+          ],
+          "role": "user"
+        },
+        {
+          "content": "I will look.",
+          "role": "assistant",
+          "tool_calls": [
+            {
+              "function": {
+                "arguments": "{\"path\": \"a.rs\"}",
+                "name": "read_file"
+              },
+              "id": "call_1",
+              "type": "function"
+            },
+            {
+              "function": {
+                "arguments": "{\"input\":\"*** Begin Patch\"}",
+                "name": "apply_patch"
+              },
+              "id": "call_2",
+              "type": "function"
+            }
+          ]
+        },
+        {
+          "content": "fn main() {}",
+          "role": "tool",
+          "tool_call_id": "call_1"
+        },
+        {
+          "content": "no such file",
+          "role": "tool",
+          "tool_call_id": "call_2"
+        },
+        {
+          "content": [
+            {
+              "text": "Images of the result of call call_1:",
+              "type": "text"
+            },
+            {
+              "image_url": {
+                "url": "data:image/png;base64,cG5n"
+              },
+              "type": "image_url"
+            }
+          ],
+          "role": "user"
+        },
+        {
+          "content": "And quickly.",
+          "role": "user"
+        }
+      ],
+      "model": "llama",
+      "reasoning_effort": "low",
+      "stream": true,
+      "stream_options": {
+        "include_usage": true
+      },
+      "tools": [
+        {
+          "function": {
+            "description": "Does it.",
+            "name": "read_file",
+            "parameters": {
+              "properties": {},
+              "type": "object"
+            }
+          },
+          "type": "function"
+        },
+        {
+          "function": {
+            "description": "Does it.",
+            "name": "apply_patch",
+            "parameters": {
+              "properties": {},
+              "type": "object"
+            }
+          },
+          "type": "function"
+        }
+      ]
+    }
+    "#);
+    let sent = dialect().encode(&request, true).unwrap();
+    assert_eq!(sent.path, "/chat/completions");
+    assert_eq!(sent.headers, [("authorization", "Bearer sk-test".to_owned())]);
+    let keyless = Chat { provider: "local".into(), api_key: None };
+    assert!(keyless.encode(&request, true).unwrap().headers.is_empty());
+}
+
+#[test]
+fn parameters_of_every_kind() {
+    let mut request = Request::new("llama", [Message::user("hi")])
+        .with_tools(vec![tool("t")])
+        .with_provider_options("local", json!({"seed": 7, "stream_options": {"extra": true}}));
+    request.temperature = Some(0.5);
+    request.top_p = Some(0.9);
+    request.stop_sequences.push("END".into());
+    request.response_format = Some(ResponseFormat::Json);
+    let found = body(&request);
+    assert_eq!(
+        (&found["temperature"], &found["top_p"], &found["seed"]),
+        (&json!(0.5), &json!(0.9), &json!(7))
+    );
+    assert_eq!(found["stop"], json!(["END"]));
+    assert_eq!(found["response_format"], json!({"type": "json_object"}));
+    assert_eq!(found["stream_options"], json!({"include_usage": true, "extra": true}));
+    let whole: Value = serde_json::from_slice(
+        &dialect().encode(&Request::new("m", [Message::user("x")]), false).unwrap().body,
+    )
+    .unwrap();
+    assert_eq!((whole.get("stream_options"), &whole["stream"]), (None, &json!(false)));
+
+    let schema = json!({"type": "object"});
+    request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema.clone(), strict: false });
+    assert_eq!(
+        body(&request)["response_format"],
+        json!({"type": "json_schema", "json_schema": {"name": "response", "schema": schema, "strict": false}})
+    );
+    let rows = [
+        (ToolChoice::Auto, json!("auto")),
+        (ToolChoice::None, json!("none")),
+        (ToolChoice::Required, json!("required")),
+        (ToolChoice::Named("t".into()), json!({"type": "function", "function": {"name": "t"}})),
+    ];
+    for (choice, expected) in rows {
+        assert_eq!(body(&request.clone().with_tool_choice(choice))["tool_choice"], expected);
+    }
+}
+
+#[test]
+fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
+    let items = conversation();
+    let short = text(&Request::new("llama", items[..4].to_vec()));
+    let long = text(&Request::new("llama", items.clone()));
+    assert!(long.starts_with(&short[..short.len() - 2]), "{short}\n{long}");
+    let mut runs = 0;
+    let _ = items[3].encoding("openai-chat", "local/llama", |_| runs += 1);
+    assert_eq!(runs, 1, "another type of value is encoded anew, which shows that the slot was taken");
+}
+
+#[test]
+fn reasoning_goes_back_where_the_server_can_use_it() {
+    let details = json!({"reasoning_details": [{"type": "reasoning.text", "text": "r", "signature": "s"}]});
+    let thinking = ThinkingData::new("r").with_raw(details.clone());
+    let content = vec![thinking.into(), ContentPart::text("a")];
+    let message = Message::new(Role::Assistant, content).with_origin(Origin::new("local", "llama"));
+    let sent = |model: &str| body(&Request::new(model, [message.clone()]))["messages"][0].clone();
+    assert_eq!(
+        sent("llama"),
+        json!({"role": "assistant", "content": "a", "reasoning_details": details["reasoning_details"]})
+    );
+    assert_eq!(sent("other"), json!({"role": "assistant", "content": "a"}));
+    let only = Message::new(Role::Assistant, vec![ThinkingData::new("r").into()]);
+    assert_eq!(body(&Request::new("m", [only]))["messages"], json!([]), "no empty message");
+}
+
+fn request() -> Request {
+    Request::new("llama", [Message::user("hi")])
+}
+
+#[test]
+fn a_whole_answer() {
+    let answer = json!({
+        "id": "c1", "model": "llama-3", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
+            "role": "assistant", "content": "Look", "reasoning_content": "Hm.", "tool_calls": [
+                {"id": "call_1", "type": "function", "function": {"name": "a", "arguments": "{\"x\":1}"}},
+                {"id": "", "type": "function", "function": {"name": "b", "arguments": {"y": 2}}}]}}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
+    });
+    let response = dialect().decode(&request(), answer.to_string().as_bytes()).unwrap();
+    assert_eq!(
+        (response.id.as_str(), response.model.as_str(), response.provider.as_str()),
+        ("c1", "llama-3", "local")
+    );
+    assert_eq!((response.text().as_str(), response.reasoning().as_deref()), ("Look", Some("Hm.")));
+    let calls: Vec<&ToolCall> = response.tool_calls().collect();
+    assert_eq!((calls[0].id.as_str(), &calls[0].arguments), ("call_1", &json!({"x": 1})));
+    assert_eq!((calls[1].id.is_empty(), &calls[1].arguments), (false, &json!({"y": 2})));
+    assert_eq!(response.finish_reason.reason, Finish::ToolCalls);
+    assert_eq!((response.usage.input_tokens, response.usage.output_tokens), (10, 5));
+    assert_eq!(response.message.origin, Some(Origin::new("local", "llama")));
+    assert_eq!(response.raw, Some(answer));
+}
+
+#[test]
+fn answers_that_are_none() {
+    for body in ["<html>", "{}", r#"{"choices": []}"#, ""] {
+        let error = dialect().decode(&request(), body.as_bytes()).unwrap_err();
+        assert_eq!((error.kind(), error.provider()), (ErrorKind::Stream, Some("local")), "{body}");
+    }
+    let error = dialect().decode(&request(), br#"{"error": {"message": "Busy", "code": 503}}"#).unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Server, Some(503)));
+    let error = dialect().classify(404, &Headers::default(), br#"{"error": "model not found"}"#);
+    assert_eq!((error.kind(), error.message()), (ErrorKind::NotFound, "model not found"));
+}
+
+/// The events of a stream of these data lines.
+fn events(data: &[&str]) -> Result<Vec<StreamEvent>, Error> {
+    let mut decoder = dialect().decoder(&request(), 7);
+    let mut out = Vec::new();
+    for data in data {
+        decoder.feed(SseEvent { name: "", data }, &mut out)?;
+    }
+    decoder.end(&mut out)?;
+    Ok(out)
+}
+
+fn stream(data: &[&str]) -> Result<Response, Error> {
+    let out = events(data)?;
+    let mut accumulator = StreamAccumulator::new("local", "llama");
+    out.iter().for_each(|event| accumulator.process(event));
+    accumulator.response()
+}
+
+fn chunk(delta: &Value, finish: Option<&str>) -> String {
+    json!({"id": "c1", "model": "llama-3", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]}).to_string()
+}
+
+#[test]
+fn text_reasoning_and_usage_after_the_finish_reason() {
+    let data = [
+        r#"{"id": "", "model": "", "choices": [], "prompt_filter_results": []}"#.to_owned(),
+        chunk(&json!({"role": "assistant", "content": ""}), None),
+        chunk(&json!({"reasoning_content": "Hm"}), None),
+        chunk(&json!({"reasoning_content": "."}), None),
+        chunk(&json!({"content": "He"}), None),
+        chunk(&json!({"content": "llo"}), None),
+        chunk(&json!({}), Some("stop")),
+        r#"{"id": "c1", "choices": [], "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5}}"#.to_owned(),
+        r#"{"id": "c1", "choices": [], "usage": null}"#.to_owned(),
+        "[DONE]".to_owned(),
+    ];
+    let data: Vec<&str> = data.iter().map(String::as_str).collect();
+    insta::assert_snapshot!(lines(&events(&data).unwrap()), @r#"
+    {"id":"c1","model":"llama-3","type":"STREAM_START"}
+    {"reasoning_id":"0","type":"REASONING_START"}
+    {"reasoning_delta":"Hm","reasoning_id":"0","type":"REASONING_DELTA"}
+    {"reasoning_delta":".","reasoning_id":"0","type":"REASONING_DELTA"}
+    {"reasoning_id":"0","thinking":{"redacted":false,"text":"Hm."},"type":"REASONING_END"}
+    {"text_id":"1","type":"TEXT_START"}
+    {"delta":"He","text_id":"1","type":"TEXT_DELTA"}
+    {"delta":"llo","text_id":"1","type":"TEXT_DELTA"}
+    {"text_id":"1","type":"TEXT_END"}
+    {"finish_reason":{"raw":"stop","reason":"stop"},"type":"FINISH","usage":{"input_tokens":3,"output_tokens":2,"raw":{"completion_tokens":2,"prompt_tokens":3,"total_tokens":5},"total_tokens":5}}
+    "#);
+    // The answer is the same without the last line.
+    assert_eq!(stream(&data[..data.len() - 1]).unwrap(), stream(&data).unwrap());
+    // A cut after the finish reason loses the usage only; one before it is an error.
+    assert_eq!(stream(&data[..7]).unwrap().text(), "Hello");
+    for end in 0..7 {
+        assert_eq!(stream(&data[..end]).unwrap_err().kind(), ErrorKind::Stream, "{end}");
+    }
+}
+
+#[test]
+fn pieces_of_calls() {
+    let piece = |value: Value| chunk(&json!({"tool_calls": [value]}), None);
+    let parallel = vec![
+        piece(
+            json!({"index": 0, "id": "a", "type": "function", "function": {"name": "one", "arguments": ""}}),
+        ),
+        piece(json!({"index": 1, "id": "b", "function": {"name": "two", "arguments": "{\"y\""}})),
+        piece(json!({"index": 0, "function": {"arguments": "{\"x\":1}"}})),
+        piece(json!({"index": 1, "id": "b", "function": {"name": "two", "arguments": ":2}"}})),
+    ];
+    let late_name = vec![
+        piece(json!({"index": 0, "id": "a", "function": {"arguments": "{\"x\""}})),
+        piece(json!({"index": 0, "function": {"name": "one", "arguments": ":1}"}})),
+        piece(json!({"index": 1, "id": "b", "function": {"name": "two", "arguments": "{\"y\":2}"}})),
+    ];
+    let same_index = vec![
+        piece(json!({"index": 0, "id": "a", "function": {"name": "one", "arguments": "{\"x\":1}"}})),
+        piece(json!({"index": 0, "id": "b", "function": {"name": "two", "arguments": "{\"y\":2}"}})),
+    ];
+    let no_index = vec![
+        piece(json!({"id": "a", "function": {"name": "one", "arguments": {"x": 1}}})),
+        piece(json!({"id": "b", "function": {"name": "two", "arguments": "{\"y\""}})),
+        piece(json!({"function": {"arguments": ":2}"}})),
+    ];
+    for pieces in [parallel, late_name, same_index, no_index] {
+        // Some servers say `stop` all the same.
+        for reason in ["tool_calls", "stop"] {
+            let mut data: Vec<&str> = pieces.iter().map(String::as_str).collect();
+            let end = chunk(&json!({}), Some(reason));
+            data.push(&end);
+            let response = stream(&data).unwrap();
+            let calls: Vec<_> = response
+                .tool_calls()
+                .map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.clone()))
+                .collect();
+            assert_eq!(calls, [("a", "one", json!({"x": 1})), ("b", "two", json!({"y": 2}))], "{data:?}");
+            assert_eq!(response.finish_reason.reason, Finish::ToolCalls);
+        }
+    }
+}
+
+#[test]
+fn calls_without_id_or_arguments() {
+    let data = [
+        chunk(&json!({"tool_calls": [{"index": 0, "function": {"name": "one"}}]}), None),
+        chunk(
+            &json!({"tool_calls": [{"index": 1, "function": {"name": "two", "arguments": ""}}]}),
+            Some("tool_calls"),
+        ),
+    ];
+    let data: Vec<&str> = data.iter().map(String::as_str).collect();
+    let response = stream(&data).unwrap();
+    let calls: Vec<&ToolCall> = response.tool_calls().collect();
+    assert_eq!(calls[0].id, "call_0000000000000007_0");
+    assert_eq!(calls[1].id, "call_0000000000000007_1");
+    assert!(calls.iter().all(|call| call.arguments == json!({})));
+    assert_eq!(stream(&data).unwrap(), response, "the same seed gives the same ids");
+}
+
+#[test]
+fn refusals_and_list_content() {
+    let data =
+        [chunk(&json!({"refusal": "I will "}), None), chunk(&json!({"refusal": "not."}), Some("stop"))];
+    let response = stream(&data.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    assert_eq!((response.text().as_str(), response.finish_reason.reason), ("", Finish::ContentFilter));
+    assert_eq!(response.message.content[0].kind(), "refusal");
+
+    let thinking = json!({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "r"}]}, {"type": "text", "text": "4"}]});
+    let data = [chunk(&thinking, None), chunk(&json!({"content": "2"}), Some("stop"))];
+    let response = stream(&data.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+    assert_eq!((response.text().as_str(), response.reasoning().as_deref()), ("42", Some("r")));
+}
+
+#[test]
+fn failures_inside_a_stream() {
+    let start = chunk(&json!({"content": "half"}), None);
+    let rows = [
+        (
+            r#"{"error": {"message": "No call", "type": "invalid_request_error", "code": "tool_use_failed"}}"#,
+            ErrorKind::InvalidRequest,
+        ),
+        (
+            r#"{"id": "c1", "choices": [{"delta": {}, "finish_reason": "error"}], "error": {"code": 502, "message": "Up"}}"#,
+            ErrorKind::Server,
+        ),
+        (r#"{"object": "error", "message": "bad", "code": 400}"#, ErrorKind::InvalidRequest),
+        (r#"{"error": "overloaded"}"#, ErrorKind::Server),
+        (r#"{"id": "c1", "cho"#, ErrorKind::Stream),
+    ];
+    for (data, kind) in rows {
+        let error = stream(&[&start, data]).unwrap_err();
+        assert_eq!((error.kind(), error.provider()), (kind, Some("local")), "{data}");
+    }
+}
+
+/// The events, one a line, as a person would read them.
+fn lines(events: &[StreamEvent]) -> String {
+    let shown = events.iter().map(|event| {
+        let mut value = serde_json::to_value(event).unwrap();
+        value.as_object_mut().unwrap().remove("response");
+        value.to_string()
+    });
+    shown.collect::<Vec<_>>().join("\n")
+}

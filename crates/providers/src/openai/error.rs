@@ -17,7 +17,8 @@ pub(crate) fn failure_of(failure: Failure<'_>) -> Error {
         Some(error) => error,
     };
     let text = |name: &str| found.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let number = |name: &str| found.get(name).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok());
+    let number =
+        |name: &str| found.get(name).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok());
     let code = text("code").or_else(|| text("type"));
     // What the class of an error says is needed only where its code says nothing.
     let known = [text("code"), text("type")].into_iter().flatten().find(|code| is_known(code));
@@ -44,38 +45,141 @@ mod tests {
     #[test]
     fn error_objects_of_every_shape() {
         use ErrorKind as K;
-        let rows: &[(Option<u16>, &str, K, Option<u16>, Option<&str>, &str)] = &[
-            (Some(400), r#"{"error": {"message": "Bad value", "type": "invalid_request_error", "param": "x", "code": "below_min"}}"#,
-                K::InvalidRequest, Some(400), Some("below_min"), "Bad value"),
-            (Some(400), r#"{"error": {"message": "Too long", "type": "invalid_request_error", "code": "context_length_exceeded"}}"#,
-                K::ContextLength, Some(400), Some("context_length_exceeded"), "Too long"),
-            (Some(401), r#"{"error": {"message": "Wrong key", "type": "invalid_request_error", "code": "invalid_api_key"}}"#,
-                K::Authentication, Some(401), Some("invalid_api_key"), "Wrong key"),
-            (Some(404), r#"{"error": {"message": "The model `x` does not exist", "code": "model_not_found"}}"#,
-                K::NotFound, Some(404), Some("model_not_found"), "The model `x` does not exist"),
-            (Some(429), r#"{"error": {"message": "Quota", "type": "insufficient_quota", "code": "insufficient_quota"}}"#,
-                K::QuotaExceeded, Some(429), Some("insufficient_quota"), "Quota"),
-            (Some(429), r#"{"error": {"message": "Rate", "type": "tokens", "code": "rate_limit_exceeded"}}"#,
-                K::RateLimit, Some(429), Some("rate_limit_exceeded"), "Rate"),
-            (Some(500), r#"{"error": {"message": "Oops", "type": "server_error", "code": null}}"#,
-                K::Server, Some(500), Some("server_error"), "Oops"),
-            (None, r#"{"type": "error", "code": "server_error", "message": "Oops", "param": null}"#,
-                K::Server, None, Some("server_error"), "Oops"),
-            (None, r#"{"error": {"message": "No call", "type": "invalid_request_error", "code": "tool_use_failed", "status_code": 400}}"#,
-                K::InvalidRequest, Some(400), Some("tool_use_failed"), "No call"),
-            (None, r#"{"error": {"message": "Bad", "type": "invalid_request_error", "code": "new_code"}}"#,
-                K::InvalidRequest, None, Some("new_code"), "Bad"),
-            (None, r#"{"id": "x", "error": {"code": 502, "message": "Upstream"}, "choices": []}"#,
-                K::Server, Some(502), None, "Upstream"),
-            (Some(400), r#"{"error": "model 'x' not found"}"#, K::NotFound, Some(400), None, "model 'x' not found"),
-            (Some(400), r#"{"object": "error", "message": "Bad", "type": "BadRequestError", "code": 400}"#,
-                K::InvalidRequest, Some(400), Some("BadRequestError"), "Bad"),
-            (Some(422), r#"{"detail": "Field required"}"#, K::InvalidRequest, Some(422), None, "Field required"),
-            (Some(400), r#"[{"error": {"message": "Listed", "code": 400}}]"#, K::InvalidRequest, Some(400), None, "Listed"),
-            (Some(503), "<html>busy</html>", K::Server, Some(503), None, "the body begins with \"<html>busy</html>\""),
+        // Status, body; kind, status, code and message of the error.
+        type Row<'a> = (Option<u16>, &'a str, K, Option<u16>, Option<&'a str>, &'a str);
+        let rows: &[Row<'_>] = &[
+            (
+                Some(400),
+                r#"{"error": {"message": "Bad value", "type": "invalid_request_error", "param": "x", "code": "below_min"}}"#,
+                K::InvalidRequest,
+                Some(400),
+                Some("below_min"),
+                "Bad value",
+            ),
+            (
+                Some(400),
+                r#"{"error": {"message": "Too long", "type": "invalid_request_error", "code": "context_length_exceeded"}}"#,
+                K::ContextLength,
+                Some(400),
+                Some("context_length_exceeded"),
+                "Too long",
+            ),
+            (
+                Some(401),
+                r#"{"error": {"message": "Wrong key", "type": "invalid_request_error", "code": "invalid_api_key"}}"#,
+                K::Authentication,
+                Some(401),
+                Some("invalid_api_key"),
+                "Wrong key",
+            ),
+            (
+                Some(404),
+                r#"{"error": {"message": "The model `x` does not exist", "code": "model_not_found"}}"#,
+                K::NotFound,
+                Some(404),
+                Some("model_not_found"),
+                "The model `x` does not exist",
+            ),
+            (
+                Some(429),
+                r#"{"error": {"message": "Quota", "type": "insufficient_quota", "code": "insufficient_quota"}}"#,
+                K::QuotaExceeded,
+                Some(429),
+                Some("insufficient_quota"),
+                "Quota",
+            ),
+            (
+                Some(429),
+                r#"{"error": {"message": "Rate", "type": "tokens", "code": "rate_limit_exceeded"}}"#,
+                K::RateLimit,
+                Some(429),
+                Some("rate_limit_exceeded"),
+                "Rate",
+            ),
+            (
+                Some(500),
+                r#"{"error": {"message": "Oops", "type": "server_error", "code": null}}"#,
+                K::Server,
+                Some(500),
+                Some("server_error"),
+                "Oops",
+            ),
+            (
+                None,
+                r#"{"type": "error", "code": "server_error", "message": "Oops", "param": null}"#,
+                K::Server,
+                None,
+                Some("server_error"),
+                "Oops",
+            ),
+            (
+                None,
+                r#"{"error": {"message": "No call", "type": "invalid_request_error", "code": "tool_use_failed", "status_code": 400}}"#,
+                K::InvalidRequest,
+                Some(400),
+                Some("tool_use_failed"),
+                "No call",
+            ),
+            (
+                None,
+                r#"{"error": {"message": "Bad", "type": "invalid_request_error", "code": "new_code"}}"#,
+                K::InvalidRequest,
+                None,
+                Some("new_code"),
+                "Bad",
+            ),
+            (
+                None,
+                r#"{"id": "x", "error": {"code": 502, "message": "Upstream"}, "choices": []}"#,
+                K::Server,
+                Some(502),
+                None,
+                "Upstream",
+            ),
+            (
+                Some(400),
+                r#"{"error": "model 'x' not found"}"#,
+                K::NotFound,
+                Some(400),
+                None,
+                "model 'x' not found",
+            ),
+            (
+                Some(400),
+                r#"{"object": "error", "message": "Bad", "type": "BadRequestError", "code": 400}"#,
+                K::InvalidRequest,
+                Some(400),
+                Some("BadRequestError"),
+                "Bad",
+            ),
+            (
+                Some(422),
+                r#"{"detail": "Field required"}"#,
+                K::InvalidRequest,
+                Some(422),
+                None,
+                "Field required",
+            ),
+            (
+                Some(400),
+                r#"[{"error": {"message": "Listed", "code": 400}}]"#,
+                K::InvalidRequest,
+                Some(400),
+                None,
+                "Listed",
+            ),
+            (
+                Some(503),
+                "<html>busy</html>",
+                K::Server,
+                Some(503),
+                None,
+                "the body begins with \"<html>busy</html>\"",
+            ),
         ];
         for (status, body, kind, seen, code, message) in rows {
-            let failure = Failure { provider: "p", status: *status, body: body.as_bytes(), ..Failure::default() };
+            let failure =
+                Failure { provider: "p", status: *status, body: body.as_bytes(), ..Failure::default() };
             let error = failure_of(failure);
             assert_eq!((error.kind(), error.status(), error.error_code()), (*kind, *seen, *code), "{body}");
             assert_eq!(error.message(), *message, "{body}");

@@ -4,8 +4,9 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pintle_llm::{
-    ContentPart, DocumentData, Error, ErrorInfo, HistoryItem, ImageData, MediaSource, Message, Origin, Request,
-    ResponseFormat, Role, ThinkingData, ToolCall, ToolCallKind, ToolChoice, ToolDefinition, ToolResult, get_model_info,
+    ContentPart, DocumentData, Error, ErrorInfo, HistoryItem, ImageData, MediaSource, Message, Origin,
+    Request, ResponseFormat, Role, ThinkingData, ToolCall, ToolCallKind, ToolChoice, ToolDefinition,
+    ToolResult, get_model_info,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -22,7 +23,7 @@ pub(crate) const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif
 pub(crate) const MAX_IMAGE: usize = 20 * 1024 * 1024;
 
 /// What one history item becomes: input items, or the reason why it cannot.
-type Encoded = Result<Vec<Box<RawValue>>, ErrorInfo>;
+type Encoded = Result<Vec<Box<RawValue>>, Box<ErrorInfo>>;
 
 pub(super) fn encode(request: &Request, stream: bool) -> Result<Vec<u8>, Error> {
     let mut fields = parameters(request, stream);
@@ -111,13 +112,15 @@ fn text_format(format: &ResponseFormat) -> Option<Value> {
 /// The schema's title as a name that the provider accepts, else `response`.
 pub(crate) fn schema_name(schema: &Value) -> String {
     let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
-    let name: String = title.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(64).collect();
+    let name: String =
+        title.chars().filter(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-')).take(64).collect();
     if name.is_empty() { "response".to_owned() } else { name }
 }
 
 /// The request's tools, then those of the provider's options.
 fn tools(request: &Request) -> Vec<Value> {
-    let built_in = request.options_of(PROVIDER).and_then(|options| options.get("tools")).and_then(Value::as_array);
+    let built_in =
+        request.options_of(PROVIDER).and_then(|options| options.get("tools")).and_then(Value::as_array);
     request.tools.iter().map(tool).chain(built_in.into_iter().flatten().cloned()).collect()
 }
 
@@ -161,30 +164,34 @@ fn input(request: &Request) -> Result<Vec<Arc<Encoded>>, Error> {
         .collect();
     let mut input = Vec::with_capacity(request.messages.len());
     for item in request.messages.iter().filter(|item| item.role != Role::System) {
-        let answers_custom: Vec<&str> =
-            item.results().map(|result| result.tool_call_id.as_str()).filter(|id| custom.contains(id)).collect();
+        let answers_custom: Vec<&str> = item
+            .results()
+            .map(|result| result.tool_call_id.as_str())
+            .filter(|id| custom.contains(id))
+            .collect();
         // What an encoding depends on besides the message: who may read its reasoning, and what its results answer.
         let target = match item.role {
             Role::Assistant => origin.model.clone(),
             Role::System | Role::User | Role::Tool | Role::Developer => answers_custom.join(" "),
         };
-        let encoded =
-            item.encoding(DIALECT, &target, |message| items_of(message, &origin, &answers_custom).map_err(into_info));
+        let encoded = item.encoding(DIALECT, &target, |message| {
+            items_of(message, &origin, &answers_custom).map_err(|error| Box::new(error.info().clone()))
+        });
         if let Err(info) = encoded.as_ref() {
-            return Err(info.clone().into());
+            return Err(ErrorInfo::clone(info).into());
         }
         input.push(encoded);
     }
     Ok(input)
 }
 
-fn into_info(error: Error) -> ErrorInfo {
-    error.info().clone()
-}
-
 /// The items of one message. Calls, results and reasoning stand beside messages, so that content between them
 /// becomes a message of its own.
-fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Result<Vec<Box<RawValue>>, Error> {
+fn items_of(
+    message: &Message,
+    origin: &Origin,
+    answers_custom: &[&str],
+) -> Result<Vec<Box<RawValue>>, Error> {
     let own = message.origin.as_ref() == Some(origin);
     let mut items = Items { role: message.role, content: Vec::new(), done: Vec::new() };
     for part in &message.content {
@@ -208,7 +215,9 @@ fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Resu
                     items.item(&item);
                 }
             }
-            ContentPart::Opaque(data) if own && data.kind == "refusal" => items.content.push(data.data.clone()),
+            ContentPart::Opaque(data) if own && data.kind == "refusal" => {
+                items.content.push(data.data.clone())
+            }
             ContentPart::Opaque(data) if own => items.item(&without_id(&data.data)),
             // Valid where they came from only.
             ContentPart::Thinking(_) | ContentPart::Opaque(_) => {}
@@ -299,7 +308,11 @@ fn reasoning_item(thinking: &ThinkingData) -> Option<Value> {
     let encrypted = thinking.signature.as_ref()?;
     let kept = thinking.raw.as_ref().and_then(|raw| raw.get("summary")).cloned();
     let summary = kept.unwrap_or_else(|| {
-        if thinking.text.is_empty() { json!([]) } else { json!([{"type": "summary_text", "text": thinking.text}]) }
+        if thinking.text.is_empty() {
+            json!([])
+        } else {
+            json!([{"type": "summary_text", "text": thinking.text}])
+        }
     });
     Some(json!({"type": "reasoning", "summary": summary, "encrypted_content": encrypted}))
 }

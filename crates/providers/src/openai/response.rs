@@ -1,8 +1,8 @@
 //! From a whole answer of the Responses API to a unified one.
 
 use pintle_llm::{
-    ContentPart, Error, Finish, FinishReason, Message, OpaqueData, Origin, Request, Response, Role, ThinkingData,
-    ToolCall, Usage, Warning,
+    ContentPart, Error, Finish, FinishReason, Message, OpaqueData, Origin, Request, Response, Role,
+    ThinkingData, ToolCall, Usage, Warning,
 };
 use serde_json::Value;
 

@@ -8,7 +8,7 @@ mod item;
 
 use std::borrow::Cow;
 
-use pintle_llm::{Error, ErrorKind, Response, Message, Role, StreamEvent, Warning};
+use pintle_llm::{Error, ErrorKind, Message, Response, Role, StreamEvent, Warning};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -117,7 +117,7 @@ impl ResponsesDecoder {
     /// Ends what is open and adds what only the final snapshot has.
     fn complete(&mut self, raw: &RawValue, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         let snapshot: Snapshot<'_> = parse(raw)?;
-        self.start(snapshot.id, snapshot.model, out);
+        self.start(snapshot.id.clone(), snapshot.model.clone(), out);
         // Where no event named an index, only an answer without any events is read from the snapshot.
         let indexed = self.items.iter().all(|item| item.index.is_some());
         for (index, raw) in (0u64..).zip(snapshot.output.into_iter().flatten()) {
@@ -135,11 +135,17 @@ impl ResponsesDecoder {
             called: self.items.iter().any(Item::is_call),
             refused: self.items.iter().any(Item::is_refusal),
         };
+        let mut response = Response::new(
+            PROVIDER,
+            snapshot.model.unwrap_or_default(),
+            Message::new(Role::Assistant, Vec::new()),
+        );
+        response.id = snapshot.id.unwrap_or_default();
         self.finished = true;
         out.push(StreamEvent::Finish {
             finish_reason: stop.finish_reason(),
             usage: snapshot.usage.as_ref().map(usage).unwrap_or_default(),
-            response: Box::new(Response::new(PROVIDER, "", Message::new(Role::Assistant, Vec::new()))),
+            response: Box::new(response),
         });
         Ok(())
     }
@@ -210,9 +216,8 @@ impl Decoder for ResponsesDecoder {
         if self.finished || event.data == "[DONE]" {
             return Ok(());
         }
-        let mut parsed: Event<'_> = serde_json::from_str(event.data).map_err(|error| {
-            malformed(PROVIDER, "a JSON event", event.data.as_bytes()).with_source(error)
-        })?;
+        let mut parsed: Event<'_> = serde_json::from_str(event.data)
+            .map_err(|error| malformed(PROVIDER, "a JSON event", event.data.as_bytes()).with_source(error))?;
         if parsed.kind.is_empty() {
             let complains = parsed.error.is_some_and(|error| error.get() != "null");
             parsed.kind = if complains { "error".into() } else { event.name.into() };
@@ -224,7 +229,8 @@ impl Decoder for ResponsesDecoder {
         if self.finished {
             return Ok(());
         }
-        Err(Error::new(ErrorKind::Stream, "the stream ended before `response.completed`").with_provider(PROVIDER))
+        Err(Error::new(ErrorKind::Stream, "the stream ended before `response.completed`")
+            .with_provider(PROVIDER))
     }
 }
 

@@ -34,6 +34,9 @@ fn the_grammar() {
         ("data: a\r\n\ndata: b\n\n", &["a", "b"]),
         ("\u{feff}data: a\n\n", &["a"]),
         ("data: \u{feff}a\n\n", &["\u{feff}a"]),
+        // Only at the very beginning is it no part of a line.
+        ("\u{feff}\u{feff}data: a\n\ndata: b\n\n", &["b"]),
+        ("data: a\n\n\u{feff}data: b\ndata: c\n\n", &["a", "c"]),
         ("data:a\ndata:  b\n\n", &["a\n b"]),
         (": ping\n\n: ping\n\ndata: a\n\n", &["a"]),
         ("data: a\n: in between\ndata: b\n\n", &["a\nb"]),

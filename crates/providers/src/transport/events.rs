@@ -19,6 +19,8 @@ pub(crate) struct Events<D> {
     rate_limit: Option<RateLimitInfo>,
     pending: VecDeque<Result<StreamEvent, Error>>,
     done: bool,
+    /// Whether it ended well, so that its connection may be of further use.
+    complete: bool,
 }
 
 impl<D: Decoder> Events<D> {
@@ -38,6 +40,7 @@ impl<D: Decoder> Events<D> {
             rate_limit,
             pending: VecDeque::new(),
             done: false,
+            complete: false,
         }
     }
 
@@ -54,6 +57,9 @@ impl<D: Decoder> Events<D> {
                 return Some(item);
             }
             if self.done {
+                if std::mem::take(&mut self.complete) {
+                    self.exchange.finish_reading().await;
+                }
                 return None;
             }
             match self.exchange.read().await {
@@ -91,7 +97,9 @@ impl<D: Decoder> Events<D> {
         match ended {
             _ if self.done => {}
             Err(error) => self.fail(error),
-            Ok(()) => self.fail(Error::new(ErrorKind::Stream, "the stream ended before its answer was complete")),
+            Ok(()) => {
+                self.fail(Error::new(ErrorKind::Stream, "the stream ended before its answer was complete"))
+            }
         }
     }
 
@@ -102,10 +110,18 @@ impl<D: Decoder> Events<D> {
             }
             self.accumulator.process(&event);
             if let StreamEvent::Finish { response, .. } = &mut event {
+                // The decoder may know only now what the beginning did not say, or said otherwise.
+                let (id, model) = (std::mem::take(&mut response.id), std::mem::take(&mut response.model));
                 **response = self.accumulator.partial();
+                if !id.is_empty() {
+                    response.id = id;
+                }
+                if !model.is_empty() {
+                    response.model = model;
+                }
                 response.rate_limit.clone_from(&self.rate_limit);
                 self.done = true;
-                self.exchange.finish_reading();
+                self.complete = true;
             }
             self.pending.push_back(Ok(event));
         }
@@ -113,7 +129,8 @@ impl<D: Decoder> Events<D> {
 
     fn fail(&mut self, error: Error) {
         let error = self.exchange.facts().annotate(error);
-        let named = if error.provider().is_some() { error } else { error.with_provider(self.provider.clone()) };
+        let named =
+            if error.provider().is_some() { error } else { error.with_provider(self.provider.clone()) };
         self.pending.push_back(Err(named));
         self.done = true;
     }

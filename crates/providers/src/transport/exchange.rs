@@ -2,10 +2,9 @@
 
 use std::time::{Duration, SystemTime};
 
-use futures_util::FutureExt as _;
 use pintle_llm::{AdapterTimeout, Error, ErrorInfo, ErrorKind, Retry};
-use reqwest::header::HeaderMap;
 use reqwest::RequestBuilder;
+use reqwest::header::HeaderMap;
 use serde_json::Value;
 
 use crate::dialect::Headers;
@@ -39,7 +38,9 @@ impl Exchange {
             Ok((response, first))
         };
         let limit = limits.first_byte;
-        let begun = tokio::time::timeout(limit, begin).await.map_err(|_| timed_out(format!("no answer within {limit:?}")))?;
+        let begun = tokio::time::timeout(limit, begin)
+            .await
+            .map_err(|_| timed_out(format!("no answer within {limit:?}")))?;
         let (response, first) = begun.map_err(|error| not_begun(error, host, limits.connect))?;
         facts.headers = headers_of(response.headers());
         Ok(Self { response, first: first.map(Vec::from), read_limit: limits.stream_read, facts })
@@ -66,8 +67,10 @@ impl Exchange {
         let limit = self.read_limit;
         match tokio::time::timeout(limit, self.response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes.map(Vec::from)),
-            Ok(Err(error)) => Err(Error::new(ErrorKind::Stream, "the connection broke in the middle of the answer")
-                .with_source(error.without_url())),
+            Ok(Err(error)) => {
+                Err(Error::new(ErrorKind::Stream, "the connection broke in the middle of the answer")
+                    .with_source(error.without_url()))
+            }
             Err(_) => Err(timed_out(format!("the answer stopped: no byte for {limit:?}"))),
         }
     }
@@ -105,15 +108,12 @@ impl Exchange {
         body
     }
 
-    /// Takes what the server has sent already, so that the connection can serve another request.
-    pub(crate) fn finish_reading(&mut self) {
-        const READS: usize = 16;
-        for _ in 0..READS {
-            match self.response.chunk().now_or_never() {
-                Some(Ok(Some(_))) => {}
-                Some(Ok(None) | Err(_)) | None => return,
-            }
-        }
+    /// Reads on for a moment after the answer is complete: only a connection whose body has ended can serve another
+    /// request. A server that keeps the body open loses the connection instead.
+    pub(crate) async fn finish_reading(&mut self) {
+        const MOMENT: Duration = Duration::from_millis(50);
+        let end = async { while let Ok(Some(_)) = self.response.chunk().await {} };
+        let _ = tokio::time::timeout(MOMENT, end).await;
     }
 
     /// # Errors
@@ -135,7 +135,7 @@ impl Exchange {
     /// # Errors
     ///
     /// [`ErrorKind::Stream`], with the beginning of what came.
-    pub(crate) async fn expect_events(&mut self) -> Result<(), Error> {
+    pub(crate) async fn expect_events(&mut self, provider: &str) -> Result<(), Error> {
         let kind = self.facts.headers.get("content-type").unwrap_or_default().to_ascii_lowercase();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if !matches!(kind, "text/html" | "application/json") {
@@ -143,7 +143,7 @@ impl Exchange {
         }
         let expected = format!("an event stream instead of {kind}");
         let body = self.read_error_body().await;
-        Err(self.facts.annotate(malformed("", &expected, &body)))
+        Err(self.facts.annotate(malformed(provider, &expected, &body)))
     }
 }
 
@@ -189,7 +189,8 @@ impl Facts {
         if !holds(error.message()) && !holds(&raw) {
             return error;
         }
-        let clean = |text: &str| self.keys.iter().fold(text.to_owned(), |text, key| text.replace(key, "[key]"));
+        let clean =
+            |text: &str| self.keys.iter().fold(text.to_owned(), |text, key| text.replace(key, "[key]"));
         let mut info: ErrorInfo = error.info().clone();
         info.message = clean(&info.message);
         info.raw = info.raw.map(|raw| {
@@ -206,7 +207,9 @@ pub(crate) fn timed_out(message: impl Into<String>) -> Error {
 }
 
 fn headers_of(headers: &HeaderMap) -> Headers {
-    let pairs = headers.iter().filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
+    let pairs = headers
+        .iter()
+        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
     Headers(pairs.collect())
 }
 

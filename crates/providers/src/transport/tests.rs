@@ -1,0 +1,439 @@
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use pintle_llm::{Message, ProviderAdapter as _, Retry, StreamEvent};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::OpenAiCompatible;
+
+const KEY: &str = "sk-a-key-that-nobody-may-see";
+
+/// What the server does once it has read a request.
+enum Act {
+    Send(Vec<u8>),
+    /// Sends nothing more and keeps the connection until the client closes it.
+    Hold,
+}
+
+/// A server on a loopback port that answers each connection with a script, and keeps what it was asked.
+struct Server {
+    base_url: String,
+    heads: tokio::task::JoinHandle<Vec<String>>,
+}
+
+impl Server {
+    async fn start(scripts: Vec<Vec<Act>>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+        #[expect(clippy::disallowed_methods, reason = "the test awaits the task")]
+        let heads = tokio::spawn(async move {
+            let mut heads = Vec::new();
+            for script in scripts {
+                let (mut socket, _) = listener.accept().await.unwrap();
+                heads.push(read_request(&mut socket).await);
+                for act in script {
+                    match act {
+                        Act::Send(bytes) => socket.write_all(&bytes).await.unwrap(),
+                        Act::Hold => drop(socket.read(&mut [0; 64]).await),
+                    }
+                }
+            }
+            heads
+        });
+        Self { base_url, heads }
+    }
+
+    async fn answering(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::start(vec![vec![Act::Send(bytes.into())]]).await
+    }
+
+    fn adapter(&self) -> OpenAiCompatible {
+        OpenAiCompatible::builder(&self.base_url).api_key(KEY).build().unwrap()
+    }
+}
+
+async fn read_request(socket: &mut TcpStream) -> String {
+    let mut seen = Vec::new();
+    let mut buffer = [0; 4096];
+    loop {
+        let count = socket.read(&mut buffer).await.unwrap();
+        seen.extend_from_slice(&buffer[..count]);
+        let text = String::from_utf8_lossy(&seen).into_owned();
+        let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
+            body.len() >= length.parse::<usize>().unwrap()
+        });
+        if whole || count == 0 {
+            return text;
+        }
+    }
+}
+
+fn http(status: &str, headers: &str, body: &str) -> String {
+    format!("HTTP/1.1 {status}\r\n{headers}content-length: {}\r\n\r\n{body}", body.len())
+}
+
+fn chunked(parts: &[&str]) -> String {
+    let chunks: String = parts.iter().map(|part| format!("{:x}\r\n{part}\r\n", part.len())).collect();
+    format!(
+        "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ntransfer-encoding: chunked\r\n\r\n{chunks}"
+    )
+}
+
+const WHOLE: &str =
+    r#"{"id": "c1", "model": "m1", "choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}"#;
+const TEXT: &str = "data: {\"id\": \"c1\", \"choices\": [{\"delta\": {\"content\": \"hé\"}}]}\n\n";
+const STOP: &str = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n";
+
+fn request() -> Request {
+    Request::new("m", [Message::user("hi")])
+}
+
+async fn collect(adapter: &OpenAiCompatible, request: &Request) -> (Vec<StreamEvent>, Option<Error>) {
+    let mut stream = match adapter.stream(request).await {
+        Ok(stream) => stream,
+        Err(error) => return (Vec::new(), Some(error)),
+    };
+    let mut events = Vec::new();
+    while let Some(item) = stream.next().await {
+        match item {
+            Ok(event) => events.push(event),
+            Err(error) => {
+                assert!(stream.next().await.is_none(), "nothing follows an error");
+                return (events, Some(error));
+            }
+        }
+    }
+    (events, None)
+}
+
+#[tokio::test]
+async fn a_whole_answer_with_its_limits() {
+    let headers = "content-type: application/json\r\nx-ratelimit-remaining-requests: 9\r\n";
+    let server = Server::answering(http("200 OK", headers, WHOLE)).await;
+    let adapter = OpenAiCompatible::builder(format!("{}/", server.base_url))
+        .api_key(KEY)
+        .default_header("X-Custom", "mine")
+        .build()
+        .unwrap();
+    let response = adapter.complete(&request()).await.unwrap();
+    assert_eq!(response.text(), "hello");
+    assert_eq!(response.rate_limit.unwrap().requests_remaining, Some(9));
+    let head = server.heads.await.unwrap().remove(0);
+    assert!(head.starts_with("POST /v1/chat/completions HTTP/1.1\r\n"), "{head}");
+    assert!(head.contains(&format!("authorization: Bearer {KEY}\r\n")), "{head}");
+    assert!(
+        head.contains("content-type: application/json\r\n") && head.contains("x-custom: mine\r\n"),
+        "{head}"
+    );
+    assert!(!head.contains("accept-encoding"), "{head}");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_the_whole_answer() {
+    let server =
+        Server::answering(chunked(&[": ping\n\n", &TEXT[..40], &TEXT[40..], STOP, "data: ignored\n\n"]))
+            .await;
+    let (events, error) = collect(&server.adapter(), &request()).await;
+    assert!(error.is_none(), "{error:?}");
+    let Some(StreamEvent::Finish { response, .. }) = events.last() else { panic!("no finish: {events:?}") };
+    assert_eq!((response.text().as_str(), response.id.as_str()), ("hé", "c1"));
+    assert_eq!(response.message.origin, Some(pintle_llm::Origin::new("openai-compatible", "m")));
+}
+
+#[tokio::test]
+async fn a_character_cut_by_a_read_stays_whole() {
+    let body = format!("{TEXT}{STOP}");
+    let mut script = vec![Act::Send(chunked(&[]).into_bytes())];
+    script.extend(body.bytes().map(|byte| Act::Send([b"1\r\n", &[byte][..], b"\r\n"].concat())));
+    let server = Server::start(vec![script]).await;
+    let (events, error) = collect(&server.adapter(), &request()).await;
+    assert!(error.is_none(), "{error:?}");
+    assert!(
+        events.iter().any(|event| matches!(event, StreamEvent::TextDelta { delta, .. } if delta == "hé"))
+    );
+}
+
+#[tokio::test]
+async fn a_finished_connection_serves_the_next_request() {
+    let end = "0\r\n\r\n";
+    let answer = format!("{}{end}", chunked(&[TEXT, STOP]));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let adapter =
+        OpenAiCompatible::builder(format!("http://{}/v1", listener.local_addr().unwrap())).build().unwrap();
+    let serve = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        for _ in 0..3 {
+            read_request(&mut socket).await;
+            socket.write_all(answer.as_bytes()).await.unwrap();
+        }
+    };
+    let ask = async {
+        for _ in 0..3 {
+            assert!(collect(&adapter, &request()).await.1.is_none());
+        }
+    };
+    // The server accepts one connection only.
+    tokio::join!(serve, ask);
+}
+
+#[tokio::test]
+async fn refusals_are_classified_with_delay_and_request_id() {
+    let body = r#"{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}"#;
+    let headers = "retry-after: 7\r\nx-request-id: req-1\r\n";
+    for streamed in [false, true] {
+        let server = Server::answering(http("429 Too Many Requests", headers, body)).await;
+        let adapter = server.adapter();
+        let error = if streamed {
+            collect(&adapter, &request()).await.1.unwrap()
+        } else {
+            adapter.complete(&request()).await.unwrap_err()
+        };
+        assert_eq!((error.kind(), error.status()), (ErrorKind::RateLimit, Some(429)));
+        assert_eq!(error.retry(), Retry::After(Some(Duration::from_secs(7))));
+        assert_eq!((error.request_id(), error.provider()), (Some("req-1"), Some("openai-compatible")));
+    }
+}
+
+#[tokio::test]
+async fn answers_that_are_none_end_in_typed_errors() {
+    let page = http("200 OK", "content-type: text/html\r\n", "<html>hello</html>");
+    let stall = vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n".to_vec()), Act::Hold];
+    let inside = vec![Act::Send(chunked(&[TEXT]).into_bytes()), Act::Hold];
+    let rows: Vec<(&str, Vec<Act>, ErrorKind, &str)> = vec![
+        ("no answer", vec![], ErrorKind::Network, "before the answer began"),
+        (
+            "no HTTP",
+            vec![Act::Send(b"what?\r\n\r\n".to_vec())],
+            ErrorKind::Network,
+            "before the answer began",
+        ),
+        (
+            "half a head",
+            vec![Act::Send(b"HTTP/1.1 200 OK\r\nx".to_vec())],
+            ErrorKind::Network,
+            "before the answer began",
+        ),
+        ("silence", vec![Act::Hold], ErrorKind::RequestTimeout, "no answer within"),
+        ("a head only", stall, ErrorKind::RequestTimeout, "no answer within"),
+        ("silence inside", inside, ErrorKind::RequestTimeout, "the answer stopped"),
+        ("cut", vec![Act::Send(chunked(&[TEXT]).into_bytes())], ErrorKind::Stream, "the connection broke"),
+        (
+            "cut inside an event",
+            vec![Act::Send(chunked(&[&TEXT[..30]]).into_bytes())],
+            ErrorKind::Stream,
+            "the connection broke",
+        ),
+        (
+            "ended early",
+            vec![Act::Send(format!("{}0\r\n\r\n", chunked(&[TEXT])).into_bytes())],
+            ErrorKind::Stream,
+            "before a finish reason",
+        ),
+        ("a page", vec![Act::Send(page.into_bytes())], ErrorKind::Stream, "instead of text/html"),
+        (
+            "zipped",
+            vec![Act::Send(http("200 OK", "content-encoding: gzip\r\n", "xx").into_bytes())],
+            ErrorKind::Stream,
+            "gzip",
+        ),
+        (
+            "garbage",
+            vec![Act::Send(http("200 OK", "", "data: \u{1}\n\n").into_bytes())],
+            ErrorKind::Stream,
+            "expected a JSON chunk",
+        ),
+        (
+            "empty",
+            vec![Act::Send(http("200 OK", "", "").into_bytes())],
+            ErrorKind::Stream,
+            "before a finish reason",
+        ),
+        (
+            "busy",
+            vec![Act::Send(http("503 Busy", "", "<html>").into_bytes())],
+            ErrorKind::Server,
+            "the body begins with",
+        ),
+        (
+            "bad bytes",
+            vec![Act::Send([chunked(&[TEXT]).as_bytes(), b"9\r\ndata: \xff\n\n\r\n"].concat())],
+            ErrorKind::Stream,
+            "no event stream",
+        ),
+    ];
+    let limit = Duration::from_millis(200);
+    for (name, script, kind, words) in rows {
+        let server = Server::start(vec![script]).await;
+        let limits = AdapterTimeout::default().with_first_byte(limit).with_stream_read(limit);
+        let (events, error) = collect(&server.adapter(), &request().with_timeout(limits)).await;
+        let error = error.unwrap_or_else(|| panic!("{name}: a clean finish: {events:?}"));
+        assert_eq!(error.kind(), kind, "{name}: {error:?}");
+        assert!(error.message().contains(words), "{name}: {error:?}");
+        assert_eq!(error.provider(), Some("openai-compatible"), "{name}");
+        assert!(!events.iter().any(|event| matches!(event, StreamEvent::Finish { .. })), "{name}");
+    }
+}
+
+#[tokio::test]
+async fn whole_answers_have_a_total_limit_and_a_size() {
+    let script = vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{".to_vec()), Act::Hold];
+    let server = Server::start(vec![script]).await;
+    let limits = AdapterTimeout::default().with_request(Some(Duration::from_millis(100)));
+    let error = server.adapter().complete(&request().with_timeout(limits)).await.unwrap_err();
+    assert_eq!((error.kind(), error.retry()), (ErrorKind::RequestTimeout, Retry::Never));
+    assert!(error.message().contains("no whole answer within 100ms"), "{error}");
+
+    let server = Server::answering(http("200 OK", "", "<html>")).await;
+    let error = server.adapter().complete(&request()).await.unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Stream);
+    assert!(error.message().contains("expected a JSON completion, found \"<html>\""), "{error}");
+}
+
+#[tokio::test]
+async fn keep_alive_comments_count_as_life() {
+    let pings = [": ping\n\n"; 12];
+    let mut script = vec![Act::Send(chunked(&[]).into_bytes())];
+    script.extend(pings.iter().map(|ping| Act::Send(format!("{:x}\r\n{ping}\r\n", ping.len()).into_bytes())));
+    let (release, released) = oneshot::channel();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let adapter =
+        OpenAiCompatible::builder(format!("http://{}/v1", listener.local_addr().unwrap())).build().unwrap();
+    let limit = Duration::from_millis(300);
+    let serve = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        read_request(&mut socket).await;
+        // Twice the limit passes, but never in silence.
+        let mut beat = tokio::time::interval(limit / 6);
+        for act in script {
+            beat.tick().await;
+            if let Act::Send(bytes) = act {
+                socket.write_all(&bytes).await.unwrap();
+            }
+        }
+        let rest = format!("{:x}\r\n{TEXT}{STOP}\r\n", TEXT.len() + STOP.len());
+        socket.write_all(rest.as_bytes()).await.unwrap();
+        let _ = released.await;
+    };
+    let ask = async {
+        let limits = AdapterTimeout::default().with_first_byte(limit).with_stream_read(limit);
+        let (events, error) = collect(&adapter, &request().with_timeout(limits)).await;
+        assert!(error.is_none(), "{error:?}");
+        assert!(matches!(events.last(), Some(StreamEvent::Finish { .. })));
+        let _ = release.send(());
+    };
+    tokio::join!(serve, ask);
+}
+
+#[tokio::test]
+async fn dropping_a_stream_closes_its_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let adapter =
+        OpenAiCompatible::builder(format!("http://{}/v1", listener.local_addr().unwrap())).build().unwrap();
+    let serve = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        read_request(&mut socket).await;
+        socket.write_all(chunked(&[TEXT]).as_bytes()).await.unwrap();
+        // Ends when the client closes, or with the test's time limit.
+        assert_eq!(socket.read(&mut [0; 16]).await.unwrap_or(0), 0);
+    };
+    let ask = async {
+        let mut stream = adapter.stream(&request()).await.unwrap();
+        assert!(stream.next().await.unwrap().is_ok());
+        drop(stream);
+    };
+    tokio::time::timeout(Duration::from_secs(10), async { tokio::join!(serve, ask) }).await.unwrap();
+}
+
+#[tokio::test]
+async fn refused_connections_and_redirects() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let adapter = OpenAiCompatible::builder(format!("http://{address}/v1")).api_key(KEY).build().unwrap();
+    let error = adapter.complete(&request()).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.message()),
+        (ErrorKind::Network, format!("no connection to {address}").as_str())
+    );
+    assert!(std::error::Error::source(&error).is_some() && error.is_retryable());
+
+    let headers = "location: http://127.0.0.1:9/elsewhere?token=abc\r\n";
+    let server = Server::answering(http("307 Temporary Redirect", headers, "")).await;
+    let error = server.adapter().complete(&request()).await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Configuration, Some(307)));
+    assert!(error.message().contains("redirects to http://127.0.0.1:9/elsewhere,"), "{error}");
+}
+
+#[tokio::test]
+async fn tls_failures_are_network_errors() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("https://{}/v1", listener.local_addr().unwrap());
+    let adapter = OpenAiCompatible::builder(url).build().unwrap();
+    let serve = async {
+        let (mut socket, _) = listener.accept().await.unwrap();
+        socket.write_all(b"HTTP/1.1 400 This is no TLS\r\n\r\n").await.unwrap();
+    };
+    let request = request();
+    let (error, ()) = tokio::join!(adapter.complete(&request), serve);
+    assert_eq!(error.unwrap_err().kind(), ErrorKind::Network);
+}
+
+#[tokio::test]
+async fn no_key_in_errors_or_debug() {
+    let body = format!(r#"{{"error": {{"message": "Incorrect key: {KEY}", "code": "invalid_api_key"}}}}"#);
+    let server = Server::answering(http("401 Unauthorized", "", &body)).await;
+    let adapter = server.adapter();
+    let error = adapter.complete(&request()).await.unwrap_err();
+    assert_eq!((error.kind(), error.message()), (ErrorKind::Authentication, "Incorrect key: [key]"));
+    let shown = format!(
+        "{error:?} {error} {adapter:?} {:?}",
+        OpenAiCompatible::builder("http://u:pw@x").api_key(KEY)
+    );
+    assert!(!shown.contains(KEY) && !shown.contains("pw"), "{shown}");
+}
+
+#[test]
+fn base_urls_and_headers_are_checked() {
+    for bad in ["", "localhost:8080", "/v1", "ftp://example.com", "file:///etc"] {
+        let error = OpenAiCompatible::builder(bad).build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{bad}");
+        assert!(error.message().contains("base URL"), "{error}");
+    }
+    for (name, value) in [("bad name", "x"), ("x", "line\nbreak")] {
+        let error = OpenAiCompatible::builder("http://x").default_header(name, value).build().unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration, "{name}");
+    }
+    assert!(OpenAiCompatible::builder("http://x").api_key("two words").build().is_err());
+}
+
+#[test]
+fn paths_are_joined_below_the_base_url() {
+    let rows = [
+        ("https://a/v1", "/x", "https://a/v1/x"),
+        ("https://a/v1/", "/x", "https://a/v1/x"),
+        ("https://a", "/x?alt=sse", "https://a/x?alt=sse"),
+        ("https://a/v1?api-version=1", "/x", "https://a/v1/x?api-version=1"),
+        ("https://a/v1?api-version=1", "/x?alt=sse", "https://a/v1/x?api-version=1&alt=sse"),
+    ];
+    for (base, path, expected) in rows {
+        assert_eq!(join(&Url::parse(base).unwrap(), path).as_str(), expected);
+    }
+}
+
+#[test]
+fn loopback_addresses_are_known() {
+    for (url, expected) in [
+        ("http://localhost:1/", true),
+        ("http://127.0.0.1/", true),
+        ("http://127.9.9.9/", true),
+        ("http://[::1]:1/", true),
+        ("http://10.0.0.1/", false),
+        ("http://localhost.example.com/", false),
+    ] {
+        assert_eq!(is_loopback(&Url::parse(url).unwrap()), expected, "{url}");
+    }
+}

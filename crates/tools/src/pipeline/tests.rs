@@ -96,7 +96,7 @@ impl Gate for Fixed {
 }
 
 fn environment() -> LocalEnvironment {
-    LocalEnvironment::with_host_env("/work-dir", []).unwrap()
+    LocalEnvironment::with_host_env("/project", []).unwrap()
 }
 
 fn registry() -> ToolRegistry {
@@ -190,7 +190,7 @@ async fn a_call_is_known_before_it_runs() {
         ("echo", "call_7", Effect::Write, false)
     );
     assert_eq!(call.arguments(), &json!({"text": "a/../b"}));
-    assert_eq!(call.writes(), [PathBuf::from("/work-dir/b")]);
+    assert_eq!(call.writes(), [PathBuf::from("/project/b")]);
 }
 
 #[tokio::test]

@@ -67,7 +67,8 @@ impl Item {
                 let made = format!("call_{seed:016x}_{position}");
                 let id = Some(call_id(raw)).filter(|id| !id.is_empty()).map_or(made, str::to_owned);
                 let custom = kind == "custom_tool_call";
-                let mut call = Call { id, name: text("name"), custom, started: false, arguments: String::new() };
+                let mut call =
+                    Call { id, name: text("name"), custom, started: false, arguments: String::new() };
                 call.start(out);
                 State::Call(call)
             }
@@ -239,8 +240,10 @@ impl Call {
 fn push_reasoning(position: usize, text: &mut String, delta: &str, out: &mut Vec<StreamEvent>) {
     if !delta.is_empty() {
         text.push_str(delta);
-        let event =
-            StreamEvent::ReasoningDelta { reasoning_id: position.to_string(), reasoning_delta: delta.to_owned() };
+        let event = StreamEvent::ReasoningDelta {
+            reasoning_id: position.to_string(),
+            reasoning_delta: delta.to_owned(),
+        };
         out.push(event);
     }
 }

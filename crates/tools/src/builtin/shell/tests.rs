@@ -39,10 +39,10 @@ async fn output_comes_with_the_exit_code() {
 #[tokio::test]
 async fn a_command_that_takes_too_long_is_ended_and_said_so() {
     let bench = Workbench::new();
-    let answer = shown(&bench, json!({"command": "echo begun; exec sleep 60", "timeout_ms": 500})).await;
+    let answer = shown(&bench, json!({"command": "echo begun; exec sleep 60", "timeout_ms": 1500})).await;
     insta::assert_snapshot!(answer, @"
     error: begun
-    [ERROR: Command timed out after 500ms. Partial output is shown above.
+    [ERROR: Command timed out after 1500ms. Partial output is shown above.
     You can retry with a longer timeout by setting the timeout_ms parameter.]
     Exit code: 143
     ");

@@ -1,0 +1,127 @@
+//! How one answer looks on standard output.
+
+use pintle_llm::{ErrorInfo, StreamEvent};
+use serde::Serialize;
+
+use crate::args::OutputFormat;
+use crate::failure::Failure;
+use crate::render::{self, Style};
+
+/// Turns the events of an answer into text.
+#[derive(Debug)]
+pub(crate) struct AnswerView {
+    format: OutputFormat,
+    style: Style,
+    is_line_open: bool,
+}
+
+/// The specification's event for a failure, which is an `Err` in the library.
+#[derive(Serialize)]
+struct ErrorEvent<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    error: &'a ErrorInfo,
+}
+
+impl AnswerView {
+    /// Nothing shown yet.
+    pub(crate) fn new(format: OutputFormat, style: Style) -> Self {
+        Self { format, style, is_line_open: false }
+    }
+
+    /// What an event adds: the text itself, the answer as one object at its end, or the event.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`render::line`].
+    pub(crate) fn event(&mut self, event: &StreamEvent) -> Result<String, Failure> {
+        match self.format {
+            OutputFormat::Text => Ok(self.text(event)),
+            OutputFormat::Json => match event {
+                StreamEvent::Finish { response, .. } => render::line(response),
+                _ => Ok(String::new()),
+            },
+            OutputFormat::StreamJson => render::line(event),
+        }
+    }
+
+    /// What a failure adds: the end of an open line, or an event of type `ERROR`.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`render::line`].
+    pub(crate) fn error(&mut self, error: &ErrorInfo) -> Result<String, Failure> {
+        match self.format {
+            OutputFormat::Text => Ok(self.close_line()),
+            OutputFormat::Json => Ok(String::new()),
+            OutputFormat::StreamJson => render::line(&ErrorEvent { kind: "ERROR", error }),
+        }
+    }
+
+    fn text(&mut self, event: &StreamEvent) -> String {
+        match event {
+            StreamEvent::TextDelta { delta, .. } => {
+                self.is_line_open = !delta.is_empty() && !delta.ends_with('\n');
+                self.style.foreign(delta).into_owned()
+            }
+            StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. } => self.close_line(),
+            // Everything else is no text.
+            _ => String::new(),
+        }
+    }
+
+    fn close_line(&mut self) -> String {
+        if std::mem::take(&mut self.is_line_open) { "\n".to_owned() } else { String::new() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_llm::{Error, ErrorKind, Message, Response};
+
+    use super::*;
+
+    fn shown(format: OutputFormat) -> String {
+        let response = Response::new("openai", "m", Message::assistant("Hi\nthere"));
+        let delta = |delta: &str| StreamEvent::TextDelta { text_id: "0".to_owned(), delta: delta.to_owned() };
+        let events = [
+            StreamEvent::TextStart { text_id: "0".to_owned() },
+            delta("Hi\n"),
+            delta("there"),
+            StreamEvent::TextEnd { text_id: "0".to_owned(), signature: None },
+            StreamEvent::Finish {
+                finish_reason: response.finish_reason.clone(),
+                usage: response.usage.clone(),
+                response: Box::new(response),
+            },
+        ];
+        let mut view = AnswerView::new(format, Style { terminal: false, colour: false });
+        events.iter().map(|event| view.event(event).unwrap()).collect()
+    }
+
+    #[test]
+    fn text_is_streamed_and_its_last_line_ended() {
+        assert_eq!(shown(OutputFormat::Text), "Hi\nthere\n");
+    }
+
+    #[test]
+    fn json_is_the_answer_alone() {
+        let text = shown(OutputFormat::Json);
+        let response: Response = serde_json::from_str(&text).unwrap();
+        assert_eq!((response.text().as_str(), text.lines().count()), ("Hi\nthere", 1));
+    }
+
+    #[test]
+    fn a_stream_has_the_names_of_the_specification() {
+        let text = shown(OutputFormat::StreamJson);
+        let lines: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
+        assert_eq!(types, ["TEXT_START", "TEXT_DELTA", "TEXT_DELTA", "TEXT_END", "FINISH"]);
+        assert_eq!(lines[1]["delta"], "Hi\n");
+
+        let error = Error::new(ErrorKind::Server, "overloaded");
+        let mut view = AnswerView::new(OutputFormat::StreamJson, Style { terminal: false, colour: false });
+        insta::assert_snapshot!(view.error(error.info()).unwrap(), @"");
+    }
+}

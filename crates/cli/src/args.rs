@@ -1,0 +1,292 @@
+//! The command line.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::builder::NonEmptyStringValueParser;
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::exit::{self, Exit};
+use crate::failure::Failure;
+use crate::provider::Provider;
+
+/// A coding agent in the terminal.
+///
+/// Keys come from OPENAI_API_KEY, ANTHROPIC_API_KEY and GEMINI_API_KEY (or GOOGLE_API_KEY), base URLs from
+/// OPENAI_BASE_URL, ANTHROPIC_BASE_URL and GEMINI_BASE_URL. `pintle demo` needs neither key nor network.
+#[derive(Debug, Parser)]
+#[command(name = "pintle", version, after_help = exit::TABLE)]
+pub(crate) struct Arguments {
+    /// What to do.
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What the command can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Do a task in a directory, with tools
+    #[command(after_help = exit::TABLE)]
+    Run(Box<RunArgs>),
+    /// Get one answer of a model, without tools
+    #[command(after_help = exit::TABLE)]
+    Ask(Box<AskArgs>),
+    /// Watch the agent fix a real bug, offline, with a scripted model and real tools
+    #[command(after_help = exit::TABLE)]
+    Demo(DemoArgs),
+    /// Show the tools that a model is given
+    Tools(ToolsArgs),
+    /// Show the system prompt as it would be sent
+    Prompt(ShowPromptArgs),
+    /// A model server that follows a script
+    Mock(MockArgs),
+}
+
+/// Which model, and how it is reached.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ModelArgs {
+    /// Whose model; by default the first whose key is in the environment: openai, anthropic, gemini
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) provider: Option<ProviderName>,
+    /// Which model; by default the provider's best
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) model: Option<String>,
+    /// Where the provider's API is: with /v1 for openai and openai-compatible, without a version else
+    #[arg(long, value_name = "URL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) base_url: Option<String>,
+    /// The script that `--provider scripted` follows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: Option<PathBuf>,
+    /// The wire dialect that `--provider scripted` speaks; by default the script's own, else openai
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) dialect: Option<Provider>,
+    /// How much the model reasons: low, medium, high, or a word that only this provider knows
+    #[arg(long, value_name = "EFFORT", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) reasoning_effort: Option<String>,
+}
+
+/// Where the prompt comes from.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct PromptArgs {
+    /// The task or question; `-`, or none at all when standard input is no terminal, reads standard input
+    #[arg(value_name = "PROMPT")]
+    pub(crate) prompt: Option<String>,
+    /// Read the prompt from a file
+    #[arg(long, value_name = "FILE", conflicts_with = "prompt")]
+    pub(crate) prompt_file: Option<PathBuf>,
+}
+
+/// `pintle run`.
+#[derive(Debug, Args)]
+pub(crate) struct RunArgs {
+    #[command(flatten)]
+    pub(crate) prompt: PromptArgs,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// Where to work; by default the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Where tools run
+    #[arg(long, value_enum, value_name = "ENV", default_value = "local")]
+    pub(crate) env: EnvironmentName,
+    /// The tools' names and parameters
+    #[arg(long, value_enum, value_name = "NAME", default_value = "spec")]
+    pub(crate) toolset: Toolset,
+    /// Stop after this many answers of the model; 0 sets no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) max_turns: u64,
+    /// Stop after this many rounds of tool calls; 0 sets no limit
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) max_tool_rounds: u64,
+    /// What to write to standard output
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+    /// Of text output, only the final answer
+    #[arg(long, short, conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+    /// In text output, also reasoning, requests and token counts
+    #[arg(long, short)]
+    pub(crate) verbose: bool,
+}
+
+/// `pintle ask`.
+#[derive(Debug, Args)]
+pub(crate) struct AskArgs {
+    #[command(flatten)]
+    pub(crate) prompt: PromptArgs,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+    /// A system prompt
+    #[arg(long, value_name = "TEXT", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) system: Option<String>,
+    /// What to write to standard output
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+}
+
+/// `pintle demo`.
+#[derive(Debug, Args)]
+pub(crate) struct DemoArgs {
+    /// The wire dialect, and with it the profile, its prompt and its tools
+    #[arg(long, value_enum, value_name = "NAME", default_value = "openai")]
+    pub(crate) dialect: Provider,
+    /// Where to put the example: a new or an empty directory; by default a fresh one for temporary files
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// What to write to standard output
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: OutputFormat,
+}
+
+/// `pintle tools`.
+#[derive(Debug, Args)]
+pub(crate) struct ToolsArgs {
+    /// Whose models they are for; by default the first whose key is in the environment, else openai
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) provider: Option<Provider>,
+    /// What to write to standard output
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle prompt`.
+#[derive(Debug, Args)]
+pub(crate) struct ShowPromptArgs {
+    /// Whose model it is for; by default the first whose key is in the environment, else openai
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) provider: Option<Provider>,
+    /// Which model; by default the provider's best
+    #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) model: Option<String>,
+    /// Where the agent would work; by default the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// `pintle mock`.
+#[derive(Debug, Args)]
+pub(crate) struct MockArgs {
+    #[command(subcommand)]
+    pub(crate) command: MockCommand,
+}
+
+/// What the scripted server can do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum MockCommand {
+    /// Serve all four dialects until Ctrl-C; the base URLs are the first lines of the output
+    Serve(ServeArgs),
+}
+
+/// `pintle mock serve`.
+#[derive(Debug, Args)]
+pub(crate) struct ServeArgs {
+    /// The script to follow
+    #[arg(long, value_name = "FILE")]
+    pub(crate) script: PathBuf,
+    /// The address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:0")]
+    pub(crate) listen: SocketAddr,
+    /// The only key that is accepted; by default any
+    #[arg(long, value_name = "KEY", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) api_key: Option<String>,
+}
+
+/// The values of `--provider` where a model is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProviderName {
+    /// A real one.
+    Of(Provider),
+    /// A script, served in this process.
+    Scripted,
+}
+
+impl ValueEnum for ProviderName {
+    fn value_variants<'a>() -> &'a [Self] {
+        const ALL: [ProviderName; 5] = [
+            ProviderName::Of(Provider::OpenAi),
+            ProviderName::Of(Provider::Anthropic),
+            ProviderName::Of(Provider::Gemini),
+            ProviderName::Of(Provider::OpenAiCompatible),
+            ProviderName::Scripted,
+        ];
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
+        match self {
+            Self::Of(provider) => provider.to_possible_value(),
+            Self::Scripted => Some(clap::builder::PossibleValue::new("scripted")),
+        }
+    }
+}
+
+/// The values of `--env`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EnvironmentName {
+    /// This machine.
+    Local,
+}
+
+/// The values of `--toolset`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Toolset {
+    /// Those of the loop specification.
+    Spec,
+}
+
+/// The values of `--output` where something happens over time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// For people.
+    Text,
+    /// One JSON object at the end.
+    Json,
+    /// One JSON object per line, as it happens.
+    StreamJson,
+}
+
+/// The values of `--output` where something is listed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ListFormat {
+    /// For people.
+    Text,
+    /// One JSON array.
+    Json,
+}
+
+impl Arguments {
+    /// Those of this process. Help goes to standard output, what is wrong in one line to standard error.
+    ///
+    /// # Errors
+    ///
+    /// How the command ends if there is nothing left to do.
+    pub(crate) fn of_process() -> Result<Self, Exit> {
+        Self::try_parse().map_err(|error| {
+            let exit = match error.kind() {
+                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
+                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Exit::Usage,
+                _ => {
+                    let failure = refused(&error);
+                    failure.report();
+                    return failure.exit();
+                }
+            };
+            // If nobody can read the help there is nobody left to tell.
+            let _ = error.print();
+            exit
+        })
+    }
+}
+
+/// The parser's complaint in one line: what is wrong, and what is possible.
+fn refused(error: &clap::Error) -> Failure {
+    let text = error.render().to_string();
+    let told = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
+    let told = told.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
+    let told: Vec<&str> = told.map(|line| line.strip_prefix("error: ").unwrap_or(line)).collect();
+    Failure::usage(told.join(" ").trim_end_matches('.')).advise("see `pintle --help`")
+}
+
+#[cfg(test)]
+mod tests;

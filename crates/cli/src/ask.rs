@@ -1,0 +1,84 @@
+//! `pintle ask`: one answer of a model, without tools and without a session.
+
+use futures_util::StreamExt as _;
+use pintle_llm::{AdapterTimeout, Error, Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
+
+use crate::answer::AnswerView;
+use crate::args::AskArgs;
+use crate::console::{self, Console};
+use crate::exit::Exit;
+use crate::explain;
+use crate::failure::{Failure, chain};
+use crate::host::Host;
+use crate::interrupt::Interrupts;
+use crate::model::Model;
+use crate::prompt_source;
+
+/// Asks and shows the answer.
+///
+/// # Errors
+///
+/// Everything but a whole answer, with the sentence and the exit code for it.
+pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
+    // While standard input is read, a signal simply ends the process.
+    let prompt = prompt_source::read(&args.prompt)?;
+    let interrupts = Interrupts::listen()?;
+    let model = Model::of(&args.model, host).await?;
+    let request = request(&args, &model, prompt);
+    let mut view = AnswerView::new(args.output, console::style(host));
+    let mut console = Console::new();
+    let response = interrupts.unless(answer(&model, request, &mut view, &mut console)).await?;
+    match response.finish_reason.reason {
+        Finish::Stop | Finish::ToolCalls | Finish::Other => Ok(Exit::Done),
+        Finish::Length => Err(Failure::new(Exit::LimitReached, "the answer was cut off by the output limit")),
+        Finish::ContentFilter => Err(Failure::failed("the model, or a filter before it, refused")),
+        Finish::Error => Err(Failure::failed("the model failed in the middle of its answer")),
+    }
+}
+
+fn request(args: &AskArgs, model: &Model, prompt: String) -> Request {
+    let system = args.system.clone().map(Message::system);
+    let messages = system.into_iter().chain([Message::user(prompt)]);
+    // A model may reason for minutes before its first word; a person can always press Ctrl-C.
+    let request = Request::new(&model.route.model, messages).with_timeout(AdapterTimeout::patient());
+    match args.model.reasoning_effort.clone() {
+        Some(effort) => request.with_reasoning_effort(ReasoningEffort::from(effort)),
+        None => request,
+    }
+}
+
+/// Streams the answer to the console and gives it whole.
+async fn answer(
+    model: &Model,
+    request: Request,
+    view: &mut AnswerView,
+    console: &mut Console,
+) -> Result<Response, Failure> {
+    let mut events = match model.client.stream(request).await {
+        Ok(events) => events,
+        Err(error) => return Err(failed(&error, model, view, console).await),
+    };
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event,
+            Err(error) => return Err(failed(&error, model, view, console).await),
+        };
+        console.write(&view.event(&event)?).await?;
+        if let StreamEvent::Finish { response, .. } = event {
+            return Ok(*response);
+        }
+    }
+    Err(Failure::failed("the answer ended without its last event"))
+}
+
+/// Shows the error where the format has a place for it, and says what it means.
+async fn failed(error: &Error, model: &Model, view: &mut AnswerView, console: &mut Console) -> Failure {
+    let written = match view.error(error.info()) {
+        Ok(text) => console.write(&text).await,
+        Err(failure) => Err(failure),
+    };
+    match written {
+        Ok(()) => explain::model_error(error.info(), chain(error), &model.route),
+        Err(failure) => failure,
+    }
+}

@@ -1,0 +1,74 @@
+//! The project that the demonstration works on, and the script of its model: both are part of the binary.
+
+use pintle_env::{EnvError, ExecutionEnvironment};
+use similar::TextDiff;
+
+/// The files of `examples/roman`, by their paths below it.
+pub(crate) const FILES: [(&str, &str); 9] = [
+    (".gitignore", include_str!("../../../examples/roman/.gitignore")),
+    ("Cargo.lock", include_str!("../../../examples/roman/Cargo.lock")),
+    ("Cargo.toml", include_str!("../../../examples/roman/Cargo.toml")),
+    ("README.md", include_str!("../../../examples/roman/README.md")),
+    ("src/lib.rs", include_str!("../../../examples/roman/src/lib.rs")),
+    ("src/outline.rs", include_str!("../../../examples/roman/src/outline.rs")),
+    ("src/parse.rs", include_str!("../../../examples/roman/src/parse.rs")),
+    ("src/render.rs", include_str!("../../../examples/roman/src/render.rs")),
+    ("src/symbol.rs", include_str!("../../../examples/roman/src/symbol.rs")),
+];
+
+/// What the model of the demonstration says.
+pub(crate) const SCRIPT: &str = include_str!("../../../examples/scripts/demo.toml");
+
+/// Unchanged lines around each change of a diff.
+const CONTEXT: usize = 3;
+
+/// Writes the example to the environment's working directory.
+///
+/// # Errors
+///
+/// Those of writing.
+pub(crate) async fn copy_to(env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
+    for (path, content) in FILES {
+        env.write_file(path.as_ref(), content).await?;
+    }
+    Ok(())
+}
+
+/// How the working directory differs from the example, as a unified diff. What the example's `.gitignore` names is
+/// left out.
+///
+/// # Errors
+///
+/// Those of listing and reading.
+pub(crate) async fn diff(env: &dyn ExecutionEnvironment) -> Result<String, EnvError> {
+    let mut paths: Vec<String> = FILES.iter().map(|(path, _)| (*path).to_owned()).collect();
+    for found in env.glob("**/*", "".as_ref()).await? {
+        let path = found.strip_prefix(env.working_directory()).unwrap_or(&found);
+        paths.push(path.to_string_lossy().into_owned());
+    }
+    paths.sort_unstable();
+    paths.dedup();
+    let mut whole = String::new();
+    for path in paths {
+        let old = FILES.iter().find(|(known, _)| **known == path).map(|(_, content)| *content);
+        let new = match env.read(path.as_ref(), None).await {
+            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Err(EnvError::NotFound { .. }) => None,
+            Err(error) => return Err(error),
+        };
+        whole.push_str(&unified(&path, old, new.as_deref()));
+    }
+    Ok(whole)
+}
+
+/// Empty if both are the same.
+fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> String {
+    let name =
+        |side: &str, text: Option<&str>| text.map_or("/dev/null".to_owned(), |_| format!("{side}/{path}"));
+    let (from, to) = (name("a", old), name("b", new));
+    let diff = TextDiff::from_lines(old.unwrap_or_default(), new.unwrap_or_default());
+    diff.unified_diff().context_radius(CONTEXT).header(&from, &to).to_string()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,129 @@
+//! What a failed model call or a stopped run means for the person at the terminal: the facts, and what to do.
+
+use pintle_agent::{Outcome, OutcomeStatus};
+use pintle_llm::{ErrorInfo, ErrorKind};
+
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::route::Route;
+
+/// The sentence for an error; `told` is the error in words, with its causes where they are known.
+pub(crate) fn model_error(error: &ErrorInfo, told: String, route: &Route) -> Failure {
+    let failure = Failure::new(Exit::of_error(error.kind), told);
+    match advice(error.kind, route) {
+        Some(advice) => failure.advise(&advice),
+        None => failure,
+    }
+}
+
+/// The failure that a run's end is, if it is none that the person wanted.
+pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
+    let exit = Exit::of_outcome(outcome);
+    Some(match (outcome.status, &outcome.error) {
+        (OutcomeStatus::Completed | OutcomeStatus::AwaitingInput, _) => return None,
+        (_, Some(error)) => model_error(error, error.to_string(), route),
+        (OutcomeStatus::RoundLimit, None) => {
+            Failure::new(exit, "the limit of tool rounds is reached").advise("--max-tool-rounds sets it")
+        }
+        (OutcomeStatus::TurnLimit, None) => {
+            Failure::new(exit, "the limit of turns is reached").advise("--max-turns sets it")
+        }
+        (OutcomeStatus::Refused, None) => Failure::new(exit, "the model, or a filter before it, refused"),
+        (OutcomeStatus::Interrupted | OutcomeStatus::Aborted, None) => Failure::new(exit, "interrupted"),
+        (OutcomeStatus::Failed | _, None) => Failure::new(exit, "the run failed"),
+    })
+}
+
+fn advice(kind: ErrorKind, route: &Route) -> Option<String> {
+    match kind {
+        ErrorKind::Authentication => Some(match &route.key {
+            Some(key) => format!("check the key in {}", key.variable),
+            None => "the server wants a key: set OPENAI_API_KEY".to_owned(),
+        }),
+        ErrorKind::AccessDenied => {
+            let key = route.key.as_ref().map_or("the key", |key| key.variable);
+            Some(format!("check that {key} may use the model {}", route.model))
+        }
+        ErrorKind::NotFound => Some(match &route.base_url {
+            Some(url) => {
+                format!("check the model {} and the base URL {} ({})", route.model, url.shown(), url.given_by)
+            }
+            None => format!("check the model {} (--model)", route.model),
+        }),
+        ErrorKind::Network => Some(match &route.base_url {
+            Some(url) => format!("check that a server listens at {} ({})", url.shown(), url.given_by),
+            None => "check the connection to the Internet".to_owned(),
+        }),
+        ErrorKind::RateLimit => Some("wait a little and try again".to_owned()),
+        ErrorKind::ContextLength => Some("ask for less at a time".to_owned()),
+        ErrorKind::QuotaExceeded => Some("check the account's plan and limits".to_owned()),
+        ErrorKind::InvalidRequest
+        | ErrorKind::Server
+        | ErrorKind::ContentFilter
+        | ErrorKind::RequestTimeout
+        | ErrorKind::Abort
+        | ErrorKind::Stream
+        | ErrorKind::InvalidToolCall
+        | ErrorKind::UnsupportedToolChoice
+        | ErrorKind::NoObjectGenerated
+        | ErrorKind::Configuration
+        | _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_llm::Error;
+
+    use super::*;
+    use crate::provider::Provider;
+
+    fn route() -> Route {
+        let url = "http://user:secret@127.0.0.1:9/v1".to_owned();
+        Route::to_script(Provider::OpenAi, "m".to_owned(), url)
+    }
+
+    #[test]
+    fn an_error_says_what_to_do() {
+        let rows = [
+            (
+                Error::new(ErrorKind::Network, "no connection to 127.0.0.1:9").with_provider("openai"),
+                1,
+                "network failure (openai): no connection to 127.0.0.1:9; \
+                 check that a server listens at http://127.0.0.1:9/v1 (--script)",
+            ),
+            (
+                Error::new(ErrorKind::Authentication, "bad key").with_status(401),
+                4,
+                "authentication failed (HTTP 401): bad key; check the key in --script",
+            ),
+            (
+                Error::new(ErrorKind::NotFound, "no such model"),
+                1,
+                "not found: no such model; check the model m and the base URL http://127.0.0.1:9/v1 (--script)",
+            ),
+            (Error::new(ErrorKind::Server, "overloaded"), 1, "the provider failed: overloaded"),
+        ];
+        for (error, code, sentence) in rows {
+            let failure = model_error(error.info(), error.to_string(), &route());
+            assert_eq!((failure.exit().code(), failure.sentence()), (code, sentence));
+        }
+    }
+
+    #[test]
+    fn an_end_says_what_stopped_it() {
+        let rows = [
+            (OutcomeStatus::RoundLimit, "the limit of tool rounds is reached; --max-tool-rounds sets it"),
+            (OutcomeStatus::TurnLimit, "the limit of turns is reached; --max-turns sets it"),
+            (OutcomeStatus::Refused, "the model, or a filter before it, refused"),
+            (OutcomeStatus::Aborted, "interrupted"),
+            (OutcomeStatus::Failed, "the run failed"),
+        ];
+        for (status, sentence) in rows {
+            let failure = outcome(&Outcome::new(status), &route()).unwrap();
+            assert_eq!(failure.sentence(), sentence);
+            assert_eq!(failure.exit(), Exit::of_outcome(&Outcome::new(status)));
+        }
+        assert_eq!(outcome(&Outcome::new(OutcomeStatus::AwaitingInput), &route()), None);
+    }
+}

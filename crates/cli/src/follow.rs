@@ -1,0 +1,101 @@
+//! One run of a session, shown as it goes: the events to standard output, signals to the session.
+
+use std::convert::Infallible;
+use std::future::pending;
+use std::time::{Duration, Instant};
+
+use pintle_agent::{Events, Outcome, Session, SessionHandle};
+use tokio_util::sync::CancellationToken;
+
+use crate::console::{self, Console};
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::interrupt::Interrupts;
+use crate::render::View;
+
+/// How long an interrupted run waits for a reader that does not read.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What a run came to.
+#[derive(Debug)]
+pub(crate) struct Followed {
+    /// How it ended.
+    pub(crate) outcome: Outcome,
+    /// From the submission until the session was closed.
+    pub(crate) duration: Duration,
+}
+
+/// Submits the prompt, shows every event of the session, and closes it. A signal aborts the session, and so does a
+/// reader of standard output who goes away.
+///
+/// # Errors
+///
+/// Those of [`Console::write`] and [`View::event`]; the session is closed then, too.
+pub(crate) async fn follow(
+    session: Session,
+    prompt: String,
+    view: &mut View,
+    console: &mut Console,
+    interrupts: &Interrupts,
+) -> Result<Followed, Failure> {
+    let started = Instant::now();
+    let handle = session.handle();
+    let events = session.events();
+    let closed = CancellationToken::new();
+    let work = async {
+        let outcome = session.submit(prompt).await;
+        session.close().await;
+        closed.cancel();
+        outcome
+    };
+    let shown = async {
+        tokio::select! {
+            biased;
+            shown = show(events, view, console, &handle) => shown,
+            () = out_of_patience(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
+        }
+    };
+    let (outcome, shown) = tokio::select! {
+        both = async { tokio::join!(work, shown) } => both,
+        never = abort_on_signal(interrupts, &handle) => match never {},
+    };
+    shown?;
+    let outcome = outcome.map_err(|error| Failure::failed("the run was lost").because(&error))?;
+    Ok(Followed { outcome, duration: started.elapsed() })
+}
+
+/// Writes until the session's last event. A run that nobody can see is stopped.
+async fn show(
+    mut events: Events,
+    view: &mut View,
+    console: &mut Console,
+    handle: &SessionHandle,
+) -> Result<(), Failure> {
+    while let Some(event) = events.next().await {
+        let written = match view.event(&event) {
+            Ok(text) => console.write(&text).await,
+            Err(failure) => Err(failure),
+        };
+        if let Err(failure) = written {
+            // A session that takes no command any more is at its end already.
+            let _ = handle.abort();
+            return Err(failure);
+        }
+    }
+    Ok(())
+}
+
+async fn abort_on_signal(interrupts: &Interrupts, handle: &SessionHandle) -> Infallible {
+    interrupts.first().await;
+    console::notice("interrupted: ending what runs; once more leaves at once");
+    // As above.
+    let _ = handle.abort();
+    pending().await
+}
+
+/// Ends some time after an interrupted session has closed.
+async fn out_of_patience(interrupts: &Interrupts, closed: &CancellationToken) {
+    interrupts.first().await;
+    closed.cancelled().await;
+    tokio::time::sleep(PATIENCE).await;
+}

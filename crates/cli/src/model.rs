@@ -1,0 +1,86 @@
+//! A model that can be asked: a client, the way to it, and the scripted server if that is what answers.
+
+use std::path::Path;
+
+use pintle_agent::ProviderProfile;
+use pintle_llm::{Client, Usage};
+use pintle_testkit::{Script, ScriptedServer, ServerOptions};
+
+use crate::args::ModelArgs;
+use crate::cost;
+use crate::failure::Failure;
+use crate::host::{self, Host};
+use crate::provider::Provider;
+use crate::route::{ModelSource, Route};
+
+/// The model that a script is for when nobody names one and the catalog knows none.
+const SCRIPTED_MODEL: &str = "scripted";
+
+/// A model, ready to be asked.
+#[derive(Debug)]
+pub(crate) struct Model {
+    /// Has one provider.
+    pub(crate) client: Client,
+    /// How it is reached.
+    pub(crate) route: Route,
+    /// Serves for as long as it lives.
+    server: Option<ScriptedServer>,
+}
+
+impl Model {
+    /// The one that flags and environment ask for.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`ModelSource::choose`], and of a script that cannot be followed.
+    pub(crate) async fn of(args: &ModelArgs, host: &Host) -> Result<Self, Failure> {
+        match ModelSource::choose(args, |name| host.variable(name))? {
+            ModelSource::Provider(route) => Ok(Self { client: route.client()?, route, server: None }),
+            ModelSource::Script { file, dialect, model } => {
+                let mut script = read_script(&file)?;
+                script.model = model.or(script.model);
+                let own = script.dialect.map(Provider::of_dialect);
+                Self::scripted(script, dialect.or(own).unwrap_or(Provider::OpenAi)).await
+            }
+        }
+    }
+
+    /// A script that is served on loopback, and reached over HTTP like any other.
+    ///
+    /// # Errors
+    ///
+    /// A failure if no port can be had.
+    pub(crate) async fn scripted(script: Script, provider: Provider) -> Result<Self, Failure> {
+        let model = script.model.clone().or_else(|| provider.default_model().map(str::to_owned));
+        let model = model.unwrap_or_else(|| SCRIPTED_MODEL.to_owned());
+        let server = ScriptedServer::start(script, ServerOptions::new())
+            .await
+            .map_err(|error| Failure::failed("the scripted server cannot be started").because(&error))?;
+        let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
+        Ok(Self { client: route.client()?, route, server: Some(server) })
+    }
+
+    /// Prompt, tools and limits for it.
+    pub(crate) fn profile(&self) -> ProviderProfile {
+        self.route.provider.profile(&self.route.model)
+    }
+
+    /// What tokens cost, in US dollars; unknown for a model without a price, and for a script.
+    pub(crate) fn cost(&self, usage: &Usage) -> Option<f64> {
+        if self.server.is_some() {
+            return None;
+        }
+        cost::in_dollars(self.route.provider, &self.route.model, usage)
+    }
+}
+
+/// Reads and checks a script.
+///
+/// # Errors
+///
+/// A usage failure that names file, place and what was expected there.
+pub(crate) fn read_script(path: &Path) -> Result<Script, Failure> {
+    let text = host::read_text("script", path)?;
+    Script::parse(&text)
+        .map_err(|error| Failure::usage(format!("cannot follow {}", path.display())).because(&error))
+}

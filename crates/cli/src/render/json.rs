@@ -1,0 +1,123 @@
+//! Objects for programs, one per line.
+
+use pintle_agent::Outcome;
+use serde::Serialize;
+
+use super::{Closing, Demonstration, Opening};
+use crate::failure::Failure;
+
+/// A value as one line of JSON.
+///
+/// # Errors
+///
+/// A failure if it cannot be serialised, as when a spool file cannot be read back.
+pub(crate) fn line(value: &impl Serialize) -> Result<String, Failure> {
+    let mut text = serde_json::to_string(value)
+        .map_err(|error| Failure::failed("an event cannot be written as JSON").because(&error))?;
+    text.push('\n');
+    Ok(text)
+}
+
+/// The first line of a stream.
+pub(super) fn opening(opening: &Opening<'_>) -> Result<String, Failure> {
+    line(&SessionLine {
+        kind: "session",
+        session_id: opening.session_id.as_str(),
+        provider: opening.provider,
+        model: opening.model,
+        working_directory: &opening.directory.to_string_lossy(),
+    })
+}
+
+/// The last line of a stream, and the one object of `--output json`.
+pub(super) fn closing(closing: &Closing<'_>) -> Result<String, Failure> {
+    line(&OutcomeLine {
+        kind: "outcome",
+        session_id: closing.session_id.as_str(),
+        outcome: closing.outcome,
+        exit_code: closing.exit.code(),
+        duration_ms: u64::try_from(closing.duration.as_millis()).unwrap_or(u64::MAX),
+        cost_usd: closing.cost,
+        demonstration: closing.demonstration.map(DemonstrationObject::of),
+    })
+}
+
+#[derive(Serialize)]
+struct SessionLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    session_id: &'a str,
+    provider: &'a str,
+    model: &'a str,
+    working_directory: &'a str,
+}
+
+#[derive(Serialize)]
+struct OutcomeLine<'a> {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    session_id: &'a str,
+    #[serde(flatten)]
+    outcome: &'a Outcome,
+    exit_code: u8,
+    duration_ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    demonstration: Option<DemonstrationObject<'a>>,
+}
+
+#[derive(Serialize)]
+struct DemonstrationObject<'a> {
+    folder: String,
+    tests_passed: bool,
+    diff: &'a str,
+}
+
+impl<'a> DemonstrationObject<'a> {
+    fn of(demonstration: &'a Demonstration) -> Self {
+        Self {
+            folder: demonstration.folder.to_string_lossy().into_owned(),
+            tests_passed: demonstration.passed,
+            diff: &demonstration.diff,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+    use std::time::Duration;
+
+    use pintle_agent::{OutcomeStatus, SessionId};
+    use pintle_llm::Usage;
+
+    use super::*;
+    use crate::exit::Exit;
+
+    #[test]
+    fn the_first_and_the_last_line_say_their_type() {
+        let session_id = SessionId::new("s-1");
+        let directory = Path::new("/w");
+        let first = Opening { session_id: &session_id, provider: "openai", model: "m", directory };
+        insta::assert_snapshot!(opening(&first).unwrap(), @r#"{"type":"session","session_id":"s-1","provider":"openai","model":"m","working_directory":"/w"}"#);
+        let mut outcome = Outcome::new(OutcomeStatus::Completed);
+        outcome.text = "Done.".to_owned();
+        outcome.usage = Usage::new(10, 2);
+        let demonstration = Demonstration {
+            folder: "/w".into(),
+            passed: true,
+            test_output: String::new(),
+            diff: "+x\n".to_owned(),
+        };
+        let last = Closing {
+            session_id: &session_id,
+            outcome: &outcome,
+            exit: Exit::Done,
+            duration: Duration::from_millis(12),
+            cost: Some(0.5),
+            demonstration: Some(&demonstration),
+        };
+        insta::assert_snapshot!(closing(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"folder":"/w","tests_passed":true,"diff":"+x\n"}}"#);
+    }
+}

@@ -1,0 +1,103 @@
+//! Colours, and what keeps foreign text from steering a terminal.
+
+use std::borrow::Cow;
+
+/// What the other end of standard output can show.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// Whether it is a terminal, which control characters could steer.
+    pub(crate) terminal: bool,
+    /// Whether to use colours.
+    pub(crate) colour: bool,
+}
+
+/// What a piece of text is, which decides its colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ink {
+    /// What matters less: output of tools, closing line.
+    Faint,
+    /// The name of a tool, the header of a diff.
+    Strong,
+    /// A success, an added line.
+    Good,
+    /// A failure, a removed line.
+    Bad,
+    /// A place in a diff.
+    Place,
+}
+
+impl Style {
+    /// The text in its colour. It must be one line, printable.
+    pub(super) fn ink(self, ink: Ink, text: &str) -> String {
+        if !self.colour || text.is_empty() {
+            return text.to_owned();
+        }
+        let code = match ink {
+            Ink::Faint => "2",
+            Ink::Strong => "1",
+            Ink::Good => "32",
+            Ink::Bad => "31",
+            Ink::Place => "36",
+        };
+        format!("\x1b[{code}m{text}\x1b[0m")
+    }
+
+    /// A model's or a file's text, without what could steer a terminal. As it is where there is none.
+    pub(crate) fn foreign(self, text: &str) -> Cow<'_, str> {
+        if self.terminal && text.chars().any(steers) {
+            Cow::Owned(text.chars().filter(|character| !steers(*character)).collect())
+        } else {
+            Cow::Borrowed(text)
+        }
+    }
+
+    /// A unified diff, a line each, in its colours.
+    pub(super) fn diff_line(self, line: &str) -> String {
+        let line = &*self.foreign(line);
+        let ink = if line.starts_with("+++ ") || line.starts_with("--- ") {
+            Ink::Strong
+        } else if line.starts_with("@@ ") {
+            Ink::Place
+        } else if line.starts_with('+') {
+            Ink::Good
+        } else if line.starts_with('-') {
+            Ink::Bad
+        } else {
+            return line.to_owned();
+        };
+        self.ink(ink, line)
+    }
+}
+
+fn steers(character: char) -> bool {
+    character.is_control() && !matches!(character, '\n' | '\t')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn colour_and_control_characters_depend_on_the_terminal() {
+        let terminal = Style { terminal: true, colour: true };
+        let plain = Style { terminal: false, colour: false };
+        assert_eq!(terminal.ink(Ink::Good, "ok"), "\x1b[32mok\x1b[0m");
+        assert_eq!(plain.ink(Ink::Good, "ok"), "ok");
+        assert_eq!(terminal.foreign("a\x1b[2Jb\r\n\tc\u{9b}"), "a[2Jb\n\tc");
+        assert_eq!(plain.foreign("a\x1b[2J"), "a\x1b[2J");
+    }
+
+    #[test]
+    fn a_diff_is_coloured_line_by_line() {
+        let style = Style { terminal: true, colour: true };
+        let shown = ["--- a/x", "@@ -1 +1 @@", "-old", "+new", " same"].map(|line| style.diff_line(line));
+        let expected = [
+            "\x1b[1m--- a/x\x1b[0m",
+            "\x1b[36m@@ -1 +1 @@\x1b[0m",
+            "\x1b[31m-old\x1b[0m",
+            "\x1b[32m+new\x1b[0m",
+            " same",
+        ];
+        assert_eq!(shown, expected);
+    }
+}

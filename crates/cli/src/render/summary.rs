@@ -1,0 +1,125 @@
+//! A tool call, a number and a duration in a few characters.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The longest summary of a call's arguments, in characters.
+const LONGEST: usize = 80;
+
+/// The arguments that say most, in the order in which they are shown.
+const TELLING: [&str; 7] = ["command", "pattern", "file_path", "paths", "path", "patch", "input"];
+
+/// What a call is about, in one line.
+pub(super) fn of_arguments(arguments: &Value) -> String {
+    let told: Vec<String> =
+        TELLING.iter().filter_map(|name| Some(of_argument(name, arguments.get(name)?))).collect();
+    let text = match (told.is_empty(), arguments) {
+        (false, _) => told.join(" "),
+        (true, Value::Object(fields)) if fields.is_empty() => String::new(),
+        (true, Value::Null) => String::new(),
+        (true, other) => other.to_string(),
+    };
+    one_line(&text, LONGEST)
+}
+
+/// The first line of a text with something in it, at most `longest` characters, without control characters.
+pub(super) fn one_line(text: &str, longest: usize) -> String {
+    let text = text.trim();
+    let first = text.lines().next().unwrap_or_default();
+    let printable = first.chars().map(|character| if character.is_control() { ' ' } else { character });
+    let mut line: String = printable.clone().take(longest).collect();
+    if printable.count() > longest || first.len() < text.len() {
+        line.push('…');
+    }
+    line
+}
+
+/// `12 ms`, `1.2 s`, `2 min 5 s`.
+pub(super) fn of_duration(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+    }
+}
+
+/// `12,345`.
+pub(super) fn of_count(count: u64) -> String {
+    let digits = count.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// `1 call`, `2 calls`.
+pub(super) fn of_things(count: u64, thing: &str) -> String {
+    let ending = if count == 1 { "" } else { "s" };
+    format!("{} {thing}{ending}", of_count(count))
+}
+
+fn of_argument(name: &str, value: &Value) -> String {
+    match (name, value) {
+        ("patch" | "input", Value::String(text)) => of_patch(text),
+        (_, Value::String(text)) => text.clone(),
+        (_, Value::Array(values)) => values.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" "),
+        (_, other) => other.to_string(),
+    }
+}
+
+/// The files that a patch touches; its first line if it is none that can be read.
+fn of_patch(text: &str) -> String {
+    match pintle_patch::parse(text) {
+        Ok(patch) => patch.paths().join(" "),
+        Err(_) => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_become_one_line() {
+        let patch =
+            "*** Begin Patch\n*** Update File: src/a.rs\n@@\n-x\n+y\n*** Delete File: b.rs\n*** End Patch\n";
+        let rows = [
+            (json!({"command": "cargo test", "timeout_ms": 1000, "description": "Run"}), "cargo test"),
+            (json!({"command": "\nset -e\ncargo test"}), "set -e…"),
+            (json!({"pattern": "fn main", "path": "src"}), "fn main src"),
+            (json!({"file_path": "a.rs", "old_string": "x", "new_string": "y"}), "a.rs"),
+            (json!({"paths": ["a.rs", "b.rs"]}), "a.rs b.rs"),
+            (json!({"patch": patch}), "src/a.rs b.rs"),
+            (json!({"patch": "nonsense"}), "nonsense"),
+            (json!({"question": "why?", "n": 1}), r#"{"question":"why?","n":1}"#),
+            (json!({}), ""),
+            (json!(null), ""),
+            (json!({"command": "a\u{1b}[2Jb"}), "a [2Jb"),
+        ];
+        for (arguments, expected) in rows {
+            assert_eq!(of_arguments(&arguments), expected, "{arguments}");
+        }
+        assert_eq!(of_arguments(&json!({"command": "é".repeat(200)})).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn numbers_are_short_and_readable() {
+        let rows = [(0, "0"), (999, "999"), (1_000, "1,000"), (12_345, "12,345"), (1_234_567, "1,234,567")];
+        for (count, expected) in rows {
+            assert_eq!(of_count(count), expected);
+        }
+        assert_eq!((of_things(1, "call"), of_things(0, "call")), ("1 call".to_owned(), "0 calls".to_owned()));
+        let rows =
+            [(0, "0 ms"), (999, "999 ms"), (1_234, "1.2 s"), (59_900, "59.9 s"), (125_000, "2 min 5 s")];
+        for (millis, expected) in rows {
+            assert_eq!(of_duration(Duration::from_millis(millis)), expected);
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The transcript for people: streamed text, one line per tool call, diffs, a closing line.
+
+mod closing;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use pintle_agent::{EventKind, SessionEvent};
+use pintle_env::Output;
+use pintle_llm::Usage;
+use pintle_tools::{FileChange, ToolErrorKind};
+
+use super::style::{Ink, Style};
+use super::{Closing, Opening, summary};
+
+/// Lines of a command's output that are shown, the last ones.
+const COMMAND_LINES: usize = 6;
+
+/// Lines of another tool's failure that are shown, the first ones.
+const FAILURE_LINES: usize = 3;
+
+/// Lines of one diff that are shown.
+const DIFF_LINES: usize = 120;
+
+/// The longest line of output that is shown, in characters.
+const LINE: usize = 160;
+
+/// Bytes at an end of a tool's output that are looked at.
+const END_OF_OUTPUT: usize = 4 << 10;
+
+/// How much is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Detail {
+    /// The final answer only.
+    Quiet,
+    /// The transcript.
+    Normal,
+    /// Reasoning, requests and token counts, too.
+    Verbose,
+}
+
+/// Turns events into a transcript.
+#[derive(Debug)]
+pub(crate) struct TextView {
+    style: Style,
+    detail: Detail,
+    /// What the calls that run are about, by call id.
+    calls: HashMap<String, String>,
+    last: Block,
+    is_line_open: bool,
+}
+
+/// What stands at the end of the transcript so far. Only lines follow each other without a blank line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Block {
+    Nothing,
+    /// The model's text, which goes on.
+    Text,
+    /// The model's reasoning, which goes on.
+    Reasoning,
+    /// A stretch of either that has ended.
+    Ended,
+    Lines,
+}
+
+impl TextView {
+    /// An empty transcript.
+    pub(crate) fn new(style: Style, detail: Detail) -> Self {
+        Self { style, detail, calls: HashMap::new(), last: Block::Nothing, is_line_open: false }
+    }
+
+    /// Where the work begins; for those who want to see more.
+    pub(super) fn opening(&mut self, opening: &Opening<'_>) -> String {
+        if self.detail != Detail::Verbose {
+            return String::new();
+        }
+        let Opening { session_id, provider, model, directory } = opening;
+        let line = format!("[session] {session_id}: {provider} {model} in {}", directory.display());
+        self.line(&self.style.ink(Ink::Faint, &line))
+    }
+
+    /// What an event adds.
+    pub(super) fn event(&mut self, event: &SessionEvent) -> String {
+        if self.detail == Detail::Quiet {
+            return String::new();
+        }
+        match &event.kind {
+            EventKind::AssistantTextDelta { delta } => self.text(Block::Text, delta),
+            EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
+            EventKind::ToolCallStart { call_id, arguments, .. } => {
+                self.calls.insert(call_id.clone(), summary::of_arguments(arguments));
+                String::new()
+            }
+            EventKind::ToolCallEnd { call_id, tool_name, output, error, duration_ms, changes } => {
+                let subject = self.calls.remove(call_id).unwrap_or_default();
+                let head = self.call_line(tool_name, &subject, *error, *duration_ms);
+                let mut shown = self.line(&head);
+                shown.push_str(&self.output_lines(tool_name, output, error.is_some()));
+                shown.extend(changes.iter().map(|change| self.change_lines(change)));
+                shown
+            }
+            EventKind::ApprovalRequested { tool_name, reason, .. } => {
+                self.note("approval", &format!("{tool_name} waits for a decision: {reason}"))
+            }
+            EventKind::SteeringInjected { content } => self.note("steering", content),
+            EventKind::LoopDetection { message } => self.note("loop", message),
+            EventKind::HistoryRepaired { message } => self.note("repaired", message),
+            EventKind::Warning { message } => self.note("warning", message),
+            EventKind::Gap { skipped } => self.note("gap", &format!("{skipped} bytes are not shown")),
+            other => self.verbose(other),
+        }
+    }
+
+    /// What only those see who want to see more.
+    fn verbose(&mut self, kind: &EventKind) -> String {
+        if self.detail != Detail::Verbose {
+            return String::new();
+        }
+        match kind {
+            EventKind::ReasoningDelta { delta } => self.text(Block::Reasoning, delta),
+            EventKind::ReasoningEnd { interrupted, .. } => self.end_of_text(*interrupted),
+            EventKind::RequestPrepared { messages, moved, .. } => {
+                let moved = moved.as_ref().map(|segment| format!(", changed from {segment} on"));
+                let messages = summary::of_things(*messages as u64, "message");
+                self.note("request", &format!("{messages}{}", moved.unwrap_or_default()))
+            }
+            EventKind::ModelResponse { model, usage, .. } => {
+                self.note("answer", &format!("{model}: {}", tokens(usage)))
+            }
+            // What is left repeats what is shown already, or is new and unknown here.
+            _ => String::new(),
+        }
+    }
+
+    /// Streamed text, after a blank line if something else stands before it.
+    fn text(&mut self, block: Block, delta: &str) -> String {
+        if delta.is_empty() {
+            return String::new();
+        }
+        let mut shown = String::new();
+        if self.last != block {
+            shown.push_str(self.gap_before(block));
+            if block == Block::Reasoning {
+                shown.push_str("[reasoning] ");
+            }
+        }
+        shown.push_str(&self.style.foreign(delta));
+        self.last = block;
+        self.is_line_open = !delta.ends_with('\n');
+        shown
+    }
+
+    fn end_of_text(&mut self, interrupted: bool) -> String {
+        let mut shown = if std::mem::take(&mut self.is_line_open) { "\n".to_owned() } else { String::new() };
+        if matches!(self.last, Block::Text | Block::Reasoning) {
+            self.last = Block::Ended;
+        }
+        if interrupted {
+            shown.push_str(&self.note("interrupted", "the answer stops here"));
+        }
+        shown
+    }
+
+    /// One line that is not the model's, such as `[warning] …`.
+    fn note(&mut self, label: &str, text: &str) -> String {
+        let line = format!("[{label}] {}", summary::one_line(text, 4 * LINE));
+        self.line(&self.style.ink(Ink::Faint, &line))
+    }
+
+    fn line(&mut self, line: &str) -> String {
+        let gap = self.gap_before(Block::Lines);
+        self.last = Block::Lines;
+        format!("{gap}{line}\n")
+    }
+
+    /// Ends an open line, and leaves a blank one where one belongs.
+    fn gap_before(&mut self, block: Block) -> &'static str {
+        let is_line_open = std::mem::take(&mut self.is_line_open);
+        let is_blank = !matches!((self.last, block), (Block::Nothing, _) | (Block::Lines, Block::Lines));
+        match (is_line_open, is_blank) {
+            (true, true) => "\n\n",
+            (true, false) | (false, true) => "\n",
+            (false, false) => "",
+        }
+    }
+
+    fn call_line(&self, name: &str, subject: &str, error: Option<ToolErrorKind>, duration_ms: u64) -> String {
+        let name = self.style.ink(Ink::Strong, &format!("[{}]", summary::one_line(name, LINE)));
+        let (ink, status) = match error {
+            None => (Ink::Good, "ok"),
+            Some(kind) => (Ink::Bad, failure_words(kind)),
+        };
+        let status = self.style.ink(ink, status);
+        let took = summary::of_duration(Duration::from_millis(duration_ms));
+        let space = if subject.is_empty() { "" } else { " " };
+        format!("{name}{space}{subject} ({status}, {took})")
+    }
+
+    /// The end of what a command wrote, or the beginning of another tool's failure.
+    fn output_lines(&self, tool_name: &str, output: &Output, failed: bool) -> String {
+        // An output that cannot be read back is not worth stopping the transcript for.
+        let lines = if tool_name == "shell" {
+            let text = output.tail_text_lossy(END_OF_OUTPUT).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
+            let shown = lines.get(lines.len().saturating_sub(COMMAND_LINES)..).unwrap_or_default();
+            shown.iter().map(|line| summary::one_line(line, LINE)).collect()
+        } else if failed {
+            let text = output.head_text_lossy(END_OF_OUTPUT).unwrap_or_default();
+            text.lines().take(FAILURE_LINES).map(|line| summary::one_line(line, LINE)).collect()
+        } else {
+            Vec::new()
+        };
+        lines.iter().map(|line| format!("    {}\n", self.style.ink(Ink::Faint, line))).collect()
+    }
+
+    fn change_lines(&self, change: &FileChange) -> String {
+        let count = change.diff.lines().count();
+        let shown = change.diff.lines().take(DIFF_LINES);
+        let mut lines: String = shown.map(|line| format!("    {}\n", self.style.diff_line(line))).collect();
+        if count > DIFF_LINES {
+            lines.push_str(&format!("    … {} more lines\n", count - DIFF_LINES));
+        }
+        lines
+    }
+}
+
+/// The tokens of one answer, or of all.
+fn tokens(usage: &Usage) -> String {
+    let cached = usage.cache_read_tokens.filter(|cached| *cached > 0);
+    let cached = cached.map(|cached| format!(" ({} from cache)", summary::of_count(cached)));
+    format!(
+        "{} tokens in{}, {} out",
+        summary::of_count(usage.input_tokens),
+        cached.unwrap_or_default(),
+        summary::of_count(usage.output_tokens)
+    )
+}
+
+fn failure_words(kind: ToolErrorKind) -> &'static str {
+    match kind {
+        ToolErrorKind::UnknownTool => "no such tool",
+        ToolErrorKind::InvalidArguments => "bad arguments",
+        ToolErrorKind::Denied => "denied",
+        ToolErrorKind::NotFound => "not found",
+        ToolErrorKind::PermissionDenied => "no permission",
+        ToolErrorKind::EditConflict => "does not apply",
+        ToolErrorKind::Cancelled => "cancelled",
+        ToolErrorKind::EnvironmentLost => "environment lost",
+        // A kind that this version does not know is a failure all the same.
+        ToolErrorKind::Failed | _ => "failed",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! How a transcript ends.
+
+use pintle_agent::OutcomeStatus;
+
+use super::super::{Demonstration, summary};
+use super::{Block, Closing, Detail, Ink, TextView, tokens};
+
+/// Lines of the last test run that are shown, the last ones.
+const TEST_LINES: usize = 6;
+
+impl TextView {
+    /// The final answer where only that is wanted, else one line of facts and what a demonstration found.
+    pub(in crate::render) fn closing(&mut self, closing: &Closing<'_>) -> String {
+        if self.detail == Detail::Quiet {
+            let text = closing.outcome.text.as_str();
+            let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
+            return format!("{}{end}", self.style.foreign(text));
+        }
+        // Set off from everything, lines included.
+        let gap = self.gap_before(Block::Ended);
+        let mut shown = format!("{gap}{}\n", self.style.ink(Ink::Faint, &facts(closing)));
+        if let Some(demonstration) = closing.demonstration {
+            shown.push_str(&self.demonstration(demonstration));
+        }
+        shown
+    }
+
+    fn demonstration(&self, found: &Demonstration) -> String {
+        let (ink, verdict) = if found.passed { (Ink::Good, "passed") } else { (Ink::Bad, "failed") };
+        let mut shown =
+            format!("\nThe tests, run once more by the command itself: {}\n", self.style.ink(ink, verdict));
+        let lines: Vec<&str> =
+            found.test_output.lines().filter(|line| line.contains("test result:")).collect();
+        let last = lines.get(lines.len().saturating_sub(TEST_LINES)..).unwrap_or_default();
+        for line in last {
+            shown.push_str(&format!("    {}\n", summary::one_line(line, super::LINE)));
+        }
+        if found.diff.is_empty() {
+            shown.push_str("\nNo file has changed.\n");
+        } else {
+            shown.push_str("\nWhat has changed:\n\n");
+            shown.extend(found.diff.lines().map(|line| format!("{}\n", self.style.diff_line(line))));
+        }
+        shown.push_str(&format!("\nThe folder is kept: {}\n", found.folder.display()));
+        shown
+    }
+}
+
+/// Status, calls, tokens, time and cost.
+fn facts(closing: &Closing<'_>) -> String {
+    let outcome = closing.outcome;
+    let mut facts = vec![
+        summary::of_things(outcome.model_calls, "model call"),
+        summary::of_things(outcome.tool_calls, "tool call"),
+        tokens(&outcome.usage),
+        summary::of_duration(closing.duration),
+    ];
+    if let Some(cost) = closing.cost {
+        facts.push(format!("${cost:.4}"));
+    }
+    format!("[{}] {}", status_words(outcome.status), facts.join(", "))
+}
+
+fn status_words(status: OutcomeStatus) -> &'static str {
+    match status {
+        OutcomeStatus::Completed => "done",
+        OutcomeStatus::AwaitingInput => "done, with a question",
+        OutcomeStatus::Refused => "refused",
+        OutcomeStatus::RoundLimit => "stopped at the limit of tool rounds",
+        OutcomeStatus::TurnLimit => "stopped at the limit of turns",
+        OutcomeStatus::Interrupted | OutcomeStatus::Aborted => "interrupted",
+        // A status that this version does not know is no success.
+        OutcomeStatus::Failed | _ => "failed",
+    }
+}

@@ -1,0 +1,202 @@
+use std::path::Path;
+
+use pintle_agent::{Outcome, OutcomeStatus, SessionId};
+use serde_json::{Value, json};
+
+use super::super::Demonstration;
+use super::*;
+use crate::exit::Exit;
+
+const PLAIN: Style = Style { terminal: false, colour: false };
+
+fn event(kind: &str, data: &Value) -> SessionEvent {
+    let record = json!({
+        "seq": 0, "timestamp": "2026-01-02T03:04:05.000Z", "session_id": "s", "kind": kind, "data": data,
+    });
+    serde_json::from_value(record).unwrap()
+}
+
+fn transcript(view: &mut TextView, events: &[(&str, Value)]) -> String {
+    events.iter().map(|(kind, data)| view.event(&event(kind, data))).collect()
+}
+
+fn closing<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Closing<'a> {
+    let duration = Duration::from_millis(4_250);
+    Closing { session_id, outcome, exit: Exit::Done, duration, cost: None, demonstration: None }
+}
+
+fn a_run() -> Vec<(&'static str, Value)> {
+    let diff = "--- a/src/a.rs\n+++ b/src/a.rs\n@@ -1 +1 @@\n-old\n+new\n";
+    vec![
+        ("SESSION_START", json!({"provider": "openai", "model": "m", "working_directory": "/w"})),
+        ("USER_INPUT", json!({"content": "fix it"})),
+        ("REQUEST_PREPARED", json!({"fingerprint": "00000000000000000000000000000000", "messages": 2})),
+        ("REASONING_START", json!({})),
+        ("REASONING_DELTA", json!({"delta": "Where "})),
+        ("REASONING_DELTA", json!({"delta": "is it?"})),
+        ("REASONING_END", json!({"text": "Where is it?"})),
+        ("ASSISTANT_TEXT_START", json!({})),
+        ("ASSISTANT_TEXT_DELTA", json!({"delta": "I look "})),
+        ("ASSISTANT_TEXT_DELTA", json!({"delta": "around."})),
+        ("ASSISTANT_TEXT_END", json!({"text": "I look around."})),
+        (
+            "MODEL_RESPONSE",
+            json!({
+                "response_id": "r", "model": "m", "finish_reason": {"reason": "tool_calls"},
+                "usage": {"input_tokens": 1200, "output_tokens": 34, "total_tokens": 1234, "cache_read_tokens": 1000},
+            }),
+        ),
+        (
+            "TOOL_CALL_START",
+            json!({"call_id": "1", "tool_name": "read_file", "arguments": {"file_path": "a.rs"}}),
+        ),
+        (
+            "TOOL_CALL_START",
+            json!({"call_id": "2", "tool_name": "shell", "arguments": {"command": "cargo test"}}),
+        ),
+        ("TOOL_CALL_OUTPUT_DELTA", json!({"call_id": "2", "delta": "compiling\n"})),
+        (
+            "TOOL_CALL_END",
+            json!({"call_id": "1", "tool_name": "read_file", "output": "1 | old", "duration_ms": 3}),
+        ),
+        (
+            "TOOL_CALL_END",
+            json!({
+                "call_id": "2", "tool_name": "shell", "error": "failed", "duration_ms": 1_250,
+                "output": "1\n2\n\n3\n4\n5\ntest result: FAILED\nExit code: 101\nDuration: 1250 ms",
+            }),
+        ),
+        (
+            "TOOL_CALL_START",
+            json!({"call_id": "3", "tool_name": "edit_file", "arguments": {"file_path": "b.rs"}}),
+        ),
+        (
+            "TOOL_CALL_END",
+            json!({
+                "call_id": "3", "tool_name": "edit_file", "error": "edit_conflict", "duration_ms": 0,
+                "output": "old_string was not found in b.rs\nline 1 differs",
+            }),
+        ),
+        (
+            "TOOL_CALL_START",
+            json!({"call_id": "4", "tool_name": "edit_file", "arguments": {"file_path": "src/a.rs"}}),
+        ),
+        (
+            "TOOL_CALL_END",
+            json!({
+                "call_id": "4", "tool_name": "edit_file", "output": "edited", "duration_ms": 2,
+                "changes": [{"path": "src/a.rs", "kind": "modified", "diff": diff}],
+            }),
+        ),
+        ("WARNING", json!({"message": "Context usage at ~80%"})),
+        ("ASSISTANT_TEXT_START", json!({})),
+        ("ASSISTANT_TEXT_DELTA", json!({"delta": "Done.\n"})),
+        ("ASSISTANT_TEXT_END", json!({"text": "Done.\n"})),
+        ("PROCESSING_END", json!({"state": "idle"})),
+    ]
+}
+
+fn outcome() -> Outcome {
+    let mut outcome = Outcome::new(OutcomeStatus::Completed);
+    outcome.text = "Done.".to_owned();
+    outcome.usage = Usage::new(12_345, 678);
+    outcome.usage.cache_read_tokens = Some(9_000);
+    outcome.model_calls = 2;
+    outcome.tool_calls = 4;
+    outcome
+}
+
+#[test]
+fn a_run_becomes_a_transcript() {
+    let mut view = TextView::new(PLAIN, Detail::Normal);
+    let mut shown = transcript(&mut view, &a_run());
+    shown.push_str(&view.closing(&closing(&SessionId::new("s"), &outcome())));
+    insta::assert_snapshot!(shown, @"");
+}
+
+#[test]
+fn a_verbose_transcript_shows_reasoning_requests_and_tokens() {
+    let mut view = TextView::new(PLAIN, Detail::Verbose);
+    let session_id = SessionId::new("s");
+    let opening =
+        Opening { session_id: &session_id, provider: "openai", model: "m", directory: Path::new("/w") };
+    let shown = view.opening(&opening) + &transcript(&mut view, &a_run()[..12]);
+    insta::assert_snapshot!(shown, @"");
+}
+
+#[test]
+fn a_quiet_transcript_is_the_final_answer() {
+    let mut view = TextView::new(PLAIN, Detail::Quiet);
+    assert_eq!(transcript(&mut view, &a_run()), "");
+    assert_eq!(view.closing(&closing(&SessionId::new("s"), &outcome())), "Done.\n");
+}
+
+#[test]
+fn an_interrupted_answer_says_so() {
+    let mut view = TextView::new(PLAIN, Detail::Normal);
+    let events = [
+        ("ASSISTANT_TEXT_DELTA", json!({"delta": "I think"})),
+        ("ASSISTANT_TEXT_END", json!({"text": "I think", "interrupted": true})),
+        ("ASSISTANT_TEXT_DELTA", json!({"delta": "I think so."})),
+        ("ASSISTANT_TEXT_END", json!({"text": "I think so."})),
+    ];
+    let shown = transcript(&mut view, &events);
+    assert_eq!(shown, "I think\n\n[interrupted] the answer stops here\n\nI think so.\n");
+}
+
+#[test]
+fn foreign_text_cannot_steer_a_terminal() {
+    let mut view = TextView::new(Style { terminal: true, colour: false }, Detail::Normal);
+    let events = [
+        ("ASSISTANT_TEXT_DELTA", json!({"delta": "a\u{1b}[2Jb"})),
+        (
+            "TOOL_CALL_START",
+            json!({"call_id": "1", "tool_name": "shell", "arguments": {"command": "x\u{1b}[2J"}}),
+        ),
+        (
+            "TOOL_CALL_END",
+            json!({
+                "call_id": "1", "tool_name": "shell", "output": "\u{1b}]0;title\u{7}out", "duration_ms": 1,
+                "changes": [{"path": "f", "kind": "modified", "diff": "+\u{1b}c\n"}],
+            }),
+        ),
+        ("WARNING", json!({"message": "\u{1b}[31m"})),
+    ];
+    assert!(!transcript(&mut view, &events).contains('\u{1b}'));
+}
+
+#[test]
+fn long_diffs_are_cut() {
+    let mut view = TextView::new(PLAIN, Detail::Normal);
+    let diff = "+x\n".repeat(1_000);
+    let data = json!({
+        "call_id": "1", "tool_name": "write_file", "output": "", "duration_ms": 1,
+        "changes": [{"path": "f", "kind": "added", "diff": diff}],
+    });
+    let shown = transcript(&mut view, &[("TOOL_CALL_END", data)]);
+    assert_eq!(shown.lines().count(), 1 + DIFF_LINES + 1);
+    assert!(shown.ends_with("    … 880 more lines\n"), "{shown}");
+}
+
+#[test]
+fn a_demonstration_ends_with_its_proof() {
+    let mut view = TextView::new(PLAIN, Detail::Normal);
+    let (session_id, outcome) = (SessionId::new("s"), outcome());
+    let mut demonstration = Demonstration {
+        folder: "/w".into(),
+        passed: true,
+        test_output: "running 9 tests\ntest result: ok. 9 passed\n   Doc-tests\ntest result: ok. 1 passed\n"
+            .into(),
+        diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n".into(),
+    };
+    let passed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
+    insta::assert_snapshot!(view.closing(&passed), @"");
+    demonstration.passed = false;
+    demonstration.diff.clear();
+    let failed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
+    let shown = view.closing(&failed);
+    assert!(
+        shown.contains("by the command itself: failed\n") && shown.contains("No file has changed."),
+        "{shown}"
+    );
+}

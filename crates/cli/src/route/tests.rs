@@ -1,0 +1,194 @@
+use super::*;
+
+const OPENAI: ProviderName = ProviderName::Of(Provider::OpenAi);
+const ANTHROPIC: ProviderName = ProviderName::Of(Provider::Anthropic);
+const GEMINI: ProviderName = ProviderName::Of(Provider::Gemini);
+const COMPATIBLE: ProviderName = ProviderName::Of(Provider::OpenAiCompatible);
+
+const LOCAL: &str = "http://127.0.0.1:8080/v1";
+
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    provider: Option<ProviderName>,
+    model: Option<&'static str>,
+    base_url: Option<&'static str>,
+    script: Option<&'static str>,
+    dialect: Option<Provider>,
+}
+
+fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failure> {
+    let args = ModelArgs {
+        provider: flags.provider,
+        model: flags.model.map(str::to_owned),
+        base_url: flags.base_url.map(str::to_owned),
+        script: flags.script.map(PathBuf::from),
+        dialect: flags.dialect,
+        reasoning_effort: None,
+    };
+    ModelSource::choose(&args, |name| {
+        variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+    })
+}
+
+/// Provider, model, base URL and where it comes from, and the variable of the key.
+type Chosen = (Provider, String, Option<(String, &'static str)>, Option<&'static str>);
+
+fn chosen(flags: Flags, variables: &[(&str, &str)]) -> Chosen {
+    let ModelSource::Provider(route) = choose(flags, variables).unwrap() else { panic!("a script") };
+    let base_url = route.base_url.map(|base_url| (base_url.shown(), base_url.given_by));
+    (route.provider, route.model, base_url, route.key.map(|key| key.variable))
+}
+
+#[test]
+fn flags_and_environment_decide() {
+    let best = |provider: Provider| provider.default_model().unwrap().to_owned();
+    let key = |provider, variable| (provider, best(provider), None, Some(variable));
+    let none = Flags::default();
+    let rows: [(Flags, &[(&str, &str)], Chosen); 10] = [
+        (none, &[("OPENAI_API_KEY", "k")], key(Provider::OpenAi, "OPENAI_API_KEY")),
+        (
+            none,
+            &[("GEMINI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k")],
+            key(Provider::Anthropic, "ANTHROPIC_API_KEY"),
+        ),
+        (none, &[("GOOGLE_API_KEY", "k")], key(Provider::Gemini, "GOOGLE_API_KEY")),
+        (
+            Flags { provider: Some(GEMINI), model: Some("g"), ..none },
+            &[("OPENAI_API_KEY", "k"), ("GEMINI_API_KEY", "k"), ("GOOGLE_API_KEY", "k")],
+            (Provider::Gemini, "g".to_owned(), None, Some("GEMINI_API_KEY")),
+        ),
+        (
+            Flags { base_url: Some("http://a"), ..none },
+            &[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "http://b")],
+            (
+                Provider::Anthropic,
+                best(Provider::Anthropic),
+                Some(("http://a".to_owned(), "--base-url")),
+                Some("ANTHROPIC_API_KEY"),
+            ),
+        ),
+        (
+            Flags { provider: Some(ANTHROPIC), ..none },
+            &[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "http://b")],
+            (
+                Provider::Anthropic,
+                best(Provider::Anthropic),
+                Some(("http://b".to_owned(), "ANTHROPIC_BASE_URL")),
+                Some("ANTHROPIC_API_KEY"),
+            ),
+        ),
+        (
+            Flags { base_url: Some(LOCAL), model: Some("m"), ..none },
+            &[],
+            (Provider::OpenAiCompatible, "m".to_owned(), Some((LOCAL.to_owned(), "--base-url")), None),
+        ),
+        (
+            Flags { model: Some("m"), ..none },
+            &[("OPENAI_BASE_URL", LOCAL)],
+            (Provider::OpenAiCompatible, "m".to_owned(), Some((LOCAL.to_owned(), "OPENAI_BASE_URL")), None),
+        ),
+        (
+            Flags { provider: Some(COMPATIBLE), model: Some("m"), ..none },
+            &[("OPENAI_BASE_URL", LOCAL), ("OPENAI_API_KEY", "k")],
+            (
+                Provider::OpenAiCompatible,
+                "m".to_owned(),
+                Some((LOCAL.to_owned(), "OPENAI_BASE_URL")),
+                Some("OPENAI_API_KEY"),
+            ),
+        ),
+        (
+            Flags { provider: Some(OPENAI), ..none },
+            &[("OPENAI_API_KEY", "k"), ("ANTHROPIC_BASE_URL", LOCAL)],
+            key(Provider::OpenAi, "OPENAI_API_KEY"),
+        ),
+    ];
+    for (index, (flags, variables, expected)) in rows.into_iter().enumerate() {
+        assert_eq!(chosen(flags, variables), expected, "row {index}");
+    }
+}
+
+#[test]
+fn what_is_missing_or_contradicts_is_refused() {
+    let none = Flags::default();
+    let scripted = Some(ProviderName::Scripted);
+    let rows: [(Flags, &[(&str, &str)], Exit, &str); 10] = [
+        (none, &[], Exit::Authentication, "there is no key for a model: set OPENAI_API_KEY"),
+        (none, &[("ANTHROPIC_BASE_URL", "http://b")], Exit::Authentication, "there is no key for a model"),
+        (
+            Flags { provider: Some(ANTHROPIC), ..none },
+            &[("OPENAI_API_KEY", "k")],
+            Exit::Authentication,
+            "there is no key for anthropic: set ANTHROPIC_API_KEY",
+        ),
+        (
+            none,
+            &[("OPENAI_API_KEY", "two words")],
+            Exit::Authentication,
+            "the key in OPENAI_API_KEY holds a space",
+        ),
+        (
+            Flags { provider: Some(COMPATIBLE), model: Some("m"), ..none },
+            &[],
+            Exit::Usage,
+            "openai-compatible needs --base-url or OPENAI_BASE_URL",
+        ),
+        (
+            Flags { base_url: Some(LOCAL), ..none },
+            &[],
+            Exit::Usage,
+            "openai-compatible has no default model: name one with --model",
+        ),
+        (Flags { provider: scripted, ..none }, &[], Exit::Usage, "--provider scripted needs --script FILE"),
+        (
+            Flags { provider: scripted, script: Some("s"), base_url: Some(LOCAL), ..none },
+            &[],
+            Exit::Usage,
+            "--base-url does not go with --provider scripted",
+        ),
+        (
+            Flags { script: Some("s"), ..none },
+            &[("OPENAI_API_KEY", "k")],
+            Exit::Usage,
+            "--script goes with --provider scripted only",
+        ),
+        (
+            Flags { dialect: Some(Provider::Gemini), ..none },
+            &[("OPENAI_API_KEY", "k")],
+            Exit::Usage,
+            "--dialect goes with --provider scripted only",
+        ),
+    ];
+    for (index, (flags, variables, exit, start)) in rows.into_iter().enumerate() {
+        let failure = choose(flags, variables).unwrap_err();
+        assert_eq!(failure.exit(), exit, "row {index}");
+        assert!(failure.sentence().starts_with(start), "row {index}: {failure:?}");
+        assert!(!failure.sentence().contains("two words"), "row {index}: {failure:?}");
+    }
+}
+
+#[test]
+fn a_base_url_that_is_none_is_a_usage_failure() {
+    for url in ["nonsense", "ftp://host/v1"] {
+        let flags = Flags { base_url: Some(url), model: Some("m"), ..Flags::default() };
+        let ModelSource::Provider(route) = choose(flags, &[]).unwrap() else { panic!("a script") };
+        let failure = route.client().unwrap_err();
+        assert_eq!(failure.exit(), Exit::Usage);
+        assert!(failure.sentence().starts_with("--base-url: configuration error"), "{failure:?}");
+    }
+}
+
+#[test]
+fn secrets_are_not_shown() {
+    let rows = [
+        ("http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/v1"),
+        ("https://user:p@ss@host/v1?key=secret", "https://host/v1"),
+        ("https://user:pass@host", "https://host"),
+        ("nonsense", "nonsense"),
+    ];
+    for (url, shown) in rows {
+        assert_eq!(BaseUrl { url: url.to_owned(), given_by: "--base-url" }.shown(), shown);
+    }
+    let key = Key { secret: "sk-secret".to_owned(), variable: "OPENAI_API_KEY" };
+    assert!(!format!("{key:?}").contains("sk-secret"));
+}

@@ -1,0 +1,35 @@
+//! The client specification, section 8, over real HTTP: the real adapters against the scripted server, which judges
+//! every request by the provider's documented rules.
+
+/// Declares each function as a test of each provider: `openai::name`, `anthropic::name`, `gemini::name` and
+/// `compatible::name`.
+macro_rules! per_provider {
+    ($($test:ident),+ $(,)?) => {
+        per_provider!(@ openai OpenAiResponses $($test)+);
+        per_provider!(@ anthropic AnthropicMessages $($test)+);
+        per_provider!(@ gemini Gemini $($test)+);
+        per_provider!(@ compatible ChatCompletions $($test)+);
+    };
+    (@ $module:ident $dialect:ident $($test:ident)+) => {
+        mod $module {
+            use pintle_testkit::Dialect;
+            $(
+                #[tokio::test]
+                async fn $test() {
+                    super::$test(Dialect::$dialect).await;
+                }
+            )+
+        }
+    };
+}
+
+mod adapter;
+mod bench;
+mod caching;
+mod content;
+mod failure;
+mod infrastructure;
+mod parity;
+mod reasoning;
+mod retry;
+mod streaming;

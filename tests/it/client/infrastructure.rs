@@ -1,0 +1,63 @@
+//! Section 8.1: a client of several providers.
+
+use pintle_llm::{Client, ErrorKind, Message, Request, default_client, set_default_client};
+use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions, Turn};
+
+use super::bench::{KEY, adapter, model};
+
+async fn server() -> ScriptedServer {
+    let script = Script::new("hello").with_turn(Turn::text("Hello."));
+    ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap()
+}
+
+/// A client of all four providers, made in code; Gemini is the default.
+fn client(server: &ScriptedServer) -> Client {
+    let register = |builder: pintle_llm::ClientBuilder, dialect| {
+        builder.shared_provider(adapter(dialect, server, KEY, &[]))
+    };
+    let builder = Dialect::ALL.into_iter().fold(Client::builder(), register);
+    builder.default_provider("gemini").build().unwrap()
+}
+
+fn request(dialect: Dialect) -> Request {
+    Request::new(model(dialect), [Message::user("hello")])
+}
+
+#[tokio::test]
+async fn a_request_goes_to_the_provider_that_it_names_or_to_the_default() {
+    let server = server().await;
+    let client = client(&server);
+    let mut expected = Vec::new();
+    for dialect in Dialect::ALL.into_iter().rev() {
+        let response = client.complete(request(dialect).with_provider(dialect.name())).await.unwrap();
+        assert_eq!((response.provider.as_str(), response.text().as_str()), (dialect.name(), "Hello."));
+        expected.push(dialect);
+    }
+    assert_eq!(client.complete(request(Dialect::Gemini)).await.unwrap().provider, "gemini");
+    expected.push(Dialect::Gemini);
+    let seen: Vec<Dialect> = server.requests().iter().filter_map(|request| request.dialect).collect();
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_request_for_an_unknown_provider_is_not_sent() {
+    let server = server().await;
+    let lost = client(&server).complete(request(Dialect::Gemini).with_provider("mistral")).await.unwrap_err();
+    assert_eq!(lost.kind(), ErrorKind::Configuration);
+    assert_eq!(
+        lost.message(),
+        "unknown provider `mistral`; registered: openai, anthropic, gemini, openai-compatible"
+    );
+    let nobody = Client::builder().build().unwrap();
+    assert_eq!(nobody.complete(request(Dialect::Gemini)).await.unwrap_err().kind(), ErrorKind::Configuration);
+    assert!(server.requests().is_empty());
+}
+
+#[tokio::test]
+async fn the_default_client_is_the_one_that_was_set() {
+    let server = server().await;
+    set_default_client(client(&server));
+    let client = default_client().expect("the one that was set");
+    assert_eq!(client.complete(request(Dialect::Gemini)).await.unwrap().text(), "Hello.");
+    assert_eq!(server.requests().len(), 1);
+}

@@ -1,0 +1,6 @@
+//! The loop specification, section 9, over real HTTP in each dialect.
+
+mod errors;
+mod limits;
+mod parity;
+mod shutdown;

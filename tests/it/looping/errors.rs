@@ -1,0 +1,93 @@
+//! Failures of the provider over the wire (section 9.11).
+
+use pintle_agent::{EventKind, OutcomeStatus, SessionState};
+use pintle_llm::ErrorKind;
+use pintle_testkit::Dialect;
+
+use crate::lab::{KEY, Lab, in_each_dialect, kinds};
+
+in_each_dialect![
+    transient_failures_are_retried,
+    a_cut_stream_is_tried_again,
+    a_wrong_key_closes_the_session,
+    a_request_that_is_refused_leaves_the_session_usable,
+];
+
+async fn transient_failures_are_retried(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        text = "Here I am."
+        [[turn.failure]]
+        status = 429
+        retry_after = "0"
+        [[turn.failure]]
+        status = 503
+        "#,
+    )
+    .await;
+    let (events, outcome) = lab.run("Hello").await;
+    assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Here I am."));
+    assert_eq!(kinds(&events).iter().filter(|kind| *kind == "WARNING").count(), 2, "each retry is told");
+    lab.finish().await;
+}
+
+async fn a_cut_stream_is_tried_again(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        text = "A sentence that is long enough to come in several pieces, so that the cut falls within it."
+        [[turn.failure]]
+        cut_after_events = 4
+        [[turn.failure]]
+        error_event = "overloaded"
+        "#,
+    )
+    .await;
+    let (events, outcome) = lab.run("Hello").await;
+    assert_eq!(outcome.status, OutcomeStatus::Completed);
+    assert!(outcome.text.ends_with("falls within it."));
+    let mut open = 0;
+    for event in &events {
+        match &event.kind {
+            EventKind::AssistantTextStart {} => open += 1,
+            EventKind::AssistantTextEnd { .. } => open -= 1,
+            _ => {}
+        }
+        assert!((0..=1).contains(&open), "starts and ends pair");
+    }
+    assert_eq!((open, lab.session.history().len()), (0, 2));
+    lab.finish().await;
+}
+
+async fn a_wrong_key_closes_the_session(dialect: Dialect) {
+    let lab = Lab::with(dialect, "[[turn]]\ntext = \"never\"\n", Default::default(), |builder| builder).await;
+    let client = crate::lab::client(&lab.server, dialect, "sk-wrong-secret");
+    let env = pintle_env::LocalEnvironment::builder(lab.folder.path()).build().unwrap();
+    let session =
+        pintle_agent::Session::builder(client, crate::lab::profile(dialect), std::sync::Arc::new(env)).build().unwrap();
+    let outcome = session.submit("Hello").await.unwrap();
+    let error = outcome.error.unwrap();
+    assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::Authentication), "{error}");
+    assert_eq!(session.state(), SessionState::Closed);
+    let shown = format!("{error} {error:?}");
+    assert!(!shown.contains("sk-wrong-secret") && !shown.contains(KEY), "{shown}");
+    assert_eq!(lab.server.requests().len(), 1, "no retry");
+}
+
+async fn a_request_that_is_refused_leaves_the_session_usable(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        "[[turn]]\ntext = \"Fine.\"\n[[turn.failure]]\nstatus = 400\n[[turn.failure]]\nstatus = 404\n",
+    )
+    .await;
+    for kind in [ErrorKind::InvalidRequest, ErrorKind::NotFound] {
+        let outcome = lab.session.submit("Hello").await.unwrap();
+        assert_eq!((outcome.status, outcome.error.unwrap().kind), (OutcomeStatus::Failed, kind));
+        assert_eq!(lab.session.state(), SessionState::Idle);
+    }
+    assert_eq!(lab.run("Hello").await.1.text, "Fine.");
+    lab.finish().await;
+}

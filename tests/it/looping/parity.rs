@@ -1,0 +1,529 @@
+//! The cross-provider matrix (section 9.12), and the same in the compatible dialect.
+
+use std::time::Duration;
+
+use pintle_agent::{EventKind, OutcomeStatus, SessionConfig, TurnKind};
+use pintle_llm::{ReasoningEffort, Segment};
+use pintle_testkit::Dialect;
+use pintle_tools::CommandTimeouts;
+
+use crate::lab::{Lab, edit, in_each_dialect, kinds, outputs};
+
+in_each_dialect![
+    simple_file_creation,
+    read_then_edit,
+    multi_file_edit,
+    shell_command,
+    shell_timeout,
+    grep_and_glob,
+    multi_step_task,
+    tool_output_truncation,
+    parallel_tool_calls,
+    steering_mid_task,
+    reasoning_effort_change,
+    loop_detection,
+    error_recovery,
+    native_editing_format,
+    reasoning_goes_back,
+    the_prefix_stays_the_same,
+];
+
+async fn simple_file_creation(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        text = "Creating it."
+        [[turn.call]]
+        tool = "write_file"
+        arguments = { file_path = "src/hello.py", content = "print('Hello World')\n" }
+        [[turn]]
+        text = "Done."
+        [[turn.expect]]
+        call = 0
+        is_error = false
+        contains = "src/hello.py"
+        "#,
+    )
+    .await;
+    let (events, outcome) = lab.run("Create a file called hello.py that prints 'Hello World'").await;
+    assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
+    assert_eq!(lab.read("src/hello.py"), "print('Hello World')\n");
+    assert!(outcome.usage.input_tokens > 0 && outcome.usage.output_tokens > 0, "{:?}", outcome.usage);
+    let kinds = kinds(&events);
+    for kind in ["SESSION_START", "USER_INPUT", "ASSISTANT_TEXT_DELTA", "TOOL_CALL_START", "TOOL_CALL_END"] {
+        assert!(kinds.iter().any(|seen| seen == kind), "{kind} in {kinds:?}");
+    }
+    assert_eq!(kinds.last().unwrap(), "PROCESSING_END");
+    lab.finish().await;
+}
+
+async fn read_then_edit(dialect: Dialect) {
+    let turns = format!(
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "read_file"
+        arguments = {{ file_path = "hello.py" }}
+        [[turn]]
+        text = "Now the edit."
+        [[turn.expect]]
+        call = 0
+        contains = "1 | print('Hello')"
+        {}
+        [[turn]]
+        text = "Edited."
+        [[turn.expect]]
+        call = 0
+        is_error = false
+        contains = "hello.py"
+        "#,
+        edit(dialect, "hello.py", "print(\"Goodbye\")", "print(\"See you\")")
+    );
+    let lab = Lab::new(dialect, &turns).await;
+    lab.write("hello.py", "print('Hello')\nprint(\"Goodbye\")\n");
+    lab.run("Change the second line").await;
+    assert_eq!(lab.read("hello.py"), "print('Hello')\nprint(\"See you\")\n");
+    lab.finish().await;
+}
+
+async fn multi_file_edit(dialect: Dialect) {
+    let turns = format!(
+        "[[turn]]\n{}{}[[turn]]\ntext = \"Both done.\"\n[[turn.expect]]\ncall = 0\nis_error = false\n[[turn.expect]]\ncall = 1\nis_error = false\n",
+        edit(dialect, "a.txt", "one", "first"),
+        edit(dialect, "b.txt", "two", "second"),
+    );
+    let lab = Lab::new(dialect, &turns).await;
+    lab.write("a.txt", "one\n");
+    lab.write("b.txt", "two\n");
+    let (events, _) = lab.run("Rename both").await;
+    assert_eq!((lab.read("a.txt"), lab.read("b.txt")), ("first\n".into(), "second\n".into()));
+    let changed: Vec<String> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ToolCallEnd { changes, .. } => Some(changes.iter().map(|change| change.diff.clone()).collect()),
+            _ => None,
+        })
+        .collect();
+    assert!(changed.iter().any(|diff| diff.contains("-one\n+first")), "{changed:?}");
+    lab.finish().await;
+}
+
+async fn shell_command(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "echo out; echo err >&2; exit 3", description = "Try it" }
+        [[turn]]
+        text = "It exits with 3."
+        [[turn.expect]]
+        call = 0
+        contains = "out\nerr"
+        [[turn.expect]]
+        call = 0
+        is_error = true
+        contains = "Exit code: 3"
+        "#,
+    )
+    .await;
+    let (events, _) = lab.run("Run it").await;
+    assert!(kinds(&events).contains(&"TOOL_CALL_OUTPUT_DELTA".to_owned()), "output is streamed");
+    lab.finish().await;
+}
+
+async fn shell_timeout(dialect: Dialect) {
+    let lab = Lab::configured(
+        dialect,
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "echo before; sleep 600", timeout_ms = 300 }
+        [[turn]]
+        text = "It took too long."
+        [[turn.expect]]
+        call = 0
+        is_error = true
+        contains = "before"
+        [[turn.expect]]
+        call = 0
+        contains = "[ERROR: Command timed out after 300ms. Partial output is shown above.\nYou can retry with a longer timeout by setting the timeout_ms parameter.]"
+        "#,
+        SessionConfig::default().with_command_timeouts(CommandTimeouts {
+            default: Duration::from_secs(10),
+            max: Duration::from_secs(600),
+        }),
+    )
+    .await;
+    lab.run("Run 'sleep 600'").await;
+    lab.finish().await;
+}
+
+async fn grep_and_glob(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "grep"
+        arguments = { pattern = "fn needle", glob_filter = "*.rs" }
+        [[turn.call]]
+        tool = "glob"
+        arguments = { pattern = "**/*.rs" }
+        [[turn]]
+        text = "Found."
+        [[turn.expect]]
+        call = 0
+        contains = "src/deep/a.rs:2:"
+        not_contains = "notes.txt"
+        [[turn.expect]]
+        call = 1
+        contains = "src/deep/a.rs"
+        not_contains = "notes.txt"
+        "#,
+    )
+    .await;
+    lab.write("src/deep/a.rs", "// a\nfn needle() {}\n");
+    lab.write("notes.txt", "fn needle\n");
+    lab.run("Find it").await;
+    lab.finish().await;
+}
+
+async fn multi_step_task(dialect: Dialect) {
+    let turns = format!(
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "read_file"
+        arguments = {{ file_path = "calc.sh" }}
+        [[turn]]
+        text = "The result is printed wrongly; I'll check."
+        [[turn.expect]]
+        call = 0
+        contains = "echo $((2 - 2))"
+        [[turn.call]]
+        tool = "shell"
+        arguments = {{ command = "sh calc.sh" }}
+        [[turn]]
+        [[turn.expect]]
+        call = 0
+        contains = "0\n"
+        {}
+        [[turn]]
+        [[turn.expect]]
+        call = 0
+        is_error = false
+        [[turn.call]]
+        tool = "shell"
+        arguments = {{ command = "sh calc.sh" }}
+        [[turn]]
+        text = "It prints 4 now."
+        [[turn.expect]]
+        call = 0
+        contains = "4\n"
+        "#,
+        edit(dialect, "calc.sh", "echo $((2 - 2))", "echo $((2 + 2))")
+    );
+    let lab = Lab::new(dialect, &turns).await;
+    lab.write("calc.sh", "echo $((2 - 2))\n");
+    let (_, outcome) = lab.run("Two and two should be four").await;
+    assert_eq!((outcome.model_calls, outcome.tool_calls), (5, 4));
+    lab.finish().await;
+}
+
+async fn tool_output_truncation(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "read_file"
+        arguments = { file_path = "big.txt" }
+        [[turn]]
+        text = "That is a lot."
+        [[turn.expect]]
+        call = 0
+        contains = "[WARNING: Tool output was truncated."
+        "#,
+    )
+    .await;
+    lab.write("big.txt", &"x".repeat(100_000));
+    let (events, _) = lab.run("Read big.txt").await;
+    let whole = &outputs(&events)[0];
+    assert!(whole.matches('x').count() == 100_000 && !whole.contains("WARNING"), "the event has all of it");
+    let sent = lab.session.history()[2].item.results().next().unwrap().text();
+    assert!(sent.contains("characters were removed from the middle"), "{}", sent.len());
+    assert!((50_000..51_000).contains(&sent.chars().count()), "{}", sent.chars().count());
+    lab.finish().await;
+}
+
+async fn parallel_tool_calls(dialect: Dialect) {
+    // Each command waits for the file that the other one makes, so one after the other would never end.
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "touch a; while [ ! -e b ]; do sleep 0.01; done; echo first", timeout_ms = 20000 }
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "touch b; while [ ! -e a ]; do sleep 0.01; done; echo second", timeout_ms = 20000 }
+        [[turn]]
+        text = "Both ran."
+        [[turn.expect]]
+        call = 0
+        contains = "first"
+        [[turn.expect]]
+        call = 1
+        contains = "second"
+        "#,
+    )
+    .await;
+    if lab.dialect == Dialect::ChatCompletions {
+        // The profile of unknown servers assumes no parallel calls.
+        lab.write("b", "");
+    }
+    lab.run("Run both").await;
+    lab.finish().await;
+}
+
+async fn steering_mid_task(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "while [ ! -e go ]; do sleep 0.01; done", timeout_ms = 20000 }
+        [[turn]]
+        text = "Only the health endpoint then."
+        [[turn.expect]]
+        request_contains = "Actually, just a /health endpoint"
+        "#,
+    )
+    .await;
+    let handle = lab.session.handle();
+    let mut run = lab.session.submit("Create a web application with many routes");
+    while let Some(event) = run.next().await {
+        if matches!(event.kind, EventKind::ToolCallStart { .. }) {
+            handle.steer("Actually, just a /health endpoint").unwrap();
+            lab.write("go", "");
+        }
+    }
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    let kinds: Vec<TurnKind> = lab.session.history().iter().map(|turn| turn.kind).collect();
+    use TurnKind::{Assistant, Steering, ToolResults, User};
+    assert_eq!(kinds, [User, Assistant, ToolResults, Steering, Assistant]);
+    lab.finish().await;
+}
+
+async fn reasoning_effort_change(dialect: Dialect) {
+    let lab = Lab::new(dialect, "[[turn]]\ntext = \"one\"\n[[turn]]\ntext = \"two\"\n[[turn]]\ntext = \"three\"\n").await;
+    lab.run("a").await;
+    lab.session.handle().set_reasoning_effort(Some(ReasoningEffort::High)).unwrap();
+    lab.run("b").await;
+    lab.session.handle().set_reasoning_effort(None).unwrap();
+    lab.run("c").await;
+    let pointer = match dialect {
+        Dialect::OpenAiResponses => "/reasoning/effort",
+        Dialect::AnthropicMessages => "/output_config/effort",
+        Dialect::Gemini => "/generationConfig/thinkingConfig/thinkingLevel",
+        Dialect::ChatCompletions => "/reasoning_effort",
+    };
+    let sent: Vec<Option<String>> = lab
+        .requests()
+        .iter()
+        .map(|request| request.body.pointer(pointer).and_then(|value| value.as_str()).map(str::to_lowercase))
+        .collect();
+    assert_eq!(sent, [None, Some("high".to_owned()), None]);
+    lab.finish().await;
+}
+
+async fn loop_detection(dialect: Dialect) {
+    let round = "[[turn]]\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*.rs\" }\n";
+    let last = "[[turn]]\ntext = \"Something else then.\"\n[[turn.expect]]\nrequest_contains = \"Loop detected: the last 10 tool calls follow a repeating pattern. Try a different approach.\"\n";
+    let lab = Lab::new(dialect, &format!("{}{last}", round.repeat(10))).await;
+    let (events, _) = lab.run("Go").await;
+    assert_eq!(kinds(&events).iter().filter(|kind| *kind == "LOOP_DETECTION").count(), 1);
+    lab.finish().await;
+}
+
+async fn error_recovery(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "read_file"
+        arguments = { file_path = "missing.txt" }
+        [[turn.call]]
+        tool = "reed_file"
+        arguments = { file_path = "there.txt" }
+        [[turn.call]]
+        tool = "read_file"
+        arguments = { path = "there.txt" }
+        [[turn.call]]
+        tool = "read_file"
+        arguments_raw = '{"file_path": '
+        [[turn]]
+        text = "I'll correct that."
+        [[turn.expect]]
+        call = 0
+        is_error = true
+        contains = "does not exist"
+        [[turn.expect]]
+        call = 1
+        is_error = true
+        contains = "Unknown tool: reed_file"
+        [[turn.expect]]
+        call = 1
+        contains = "read_file"
+        [[turn.expect]]
+        call = 2
+        is_error = true
+        contains = "`file_path`: required, but missing"
+        [[turn.expect]]
+        call = 3
+        is_error = true
+        contains = "Invalid arguments for tool: read_file"
+        [[turn.call]]
+        tool = "read_file"
+        arguments = { file_path = "there.txt" }
+        [[turn]]
+        text = "Got it."
+        [[turn.expect]]
+        call = 0
+        is_error = false
+        contains = "1 | here"
+        "#,
+    )
+    .await;
+    lab.write("there.txt", "here\n");
+    let (_, outcome) = lab.run("Read it").await;
+    assert_eq!(outcome.status, OutcomeStatus::Completed);
+    lab.finish().await;
+}
+
+async fn native_editing_format(dialect: Dialect) {
+    let turns = match dialect {
+        Dialect::OpenAiResponses => r#"
+            [[turn]]
+            [[turn.call]]
+            tool = "apply_patch"
+            arguments = { patch = '''
+*** Begin Patch
+*** Add File: new.txt
++new
+*** Update File: old.py
+*** Move to: moved.py
+@@ import os
+ import sys
+-import old_dep
++import new_dep
+*** Delete File: gone.txt
+*** End Patch
+''' }
+            [[turn]]
+            text = "Patched."
+            [[turn.expect]]
+            call = 0
+            contains = "A new.txt"
+            [[turn.expect]]
+            call = 0
+            contains = "moved.py"
+            "#
+        .to_owned(),
+        Dialect::AnthropicMessages | Dialect::Gemini | Dialect::ChatCompletions => format!(
+            r#"
+            [[turn]]
+            [[turn.call]]
+            tool = "edit_file"
+            arguments = {{ file_path = "old.py", old_string = "import", new_string = "IMPORT" }}
+            [[turn]]
+            text = "It stands in three places."
+            [[turn.expect]]
+            call = 0
+            is_error = true
+            contains = "3"
+            {}
+            [[turn]]
+            text = "Edited."
+            [[turn.expect]]
+            call = 0
+            is_error = false
+            "#,
+            edit(dialect, "old.py", "import old_dep", "import new_dep")
+        ),
+    };
+    let lab = Lab::new(dialect, &turns).await;
+    lab.write("old.py", "import os\nimport sys\nimport old_dep\n");
+    lab.write("gone.txt", "bye\n");
+    lab.run("Edit").await;
+    let edited = if dialect == Dialect::OpenAiResponses { "moved.py" } else { "old.py" };
+    assert_eq!(lab.read(edited), "import os\nimport sys\nimport new_dep\n");
+    assert_eq!(lab.path("gone.txt").exists(), dialect != Dialect::OpenAiResponses);
+    lab.finish().await;
+}
+
+/// The server seals what it reasons and refuses a seal that comes back changed, or not at all.
+async fn reasoning_goes_back(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        reasoning = "I should look first."
+        text = "Looking."
+        [[turn.call]]
+        tool = "glob"
+        arguments = { pattern = "*" }
+        [[turn]]
+        reasoning = "That was all."
+        text = "Nothing there."
+        [[turn]]
+        text = "As I said."
+        "#,
+    )
+    .await;
+    let (events, _) = lab.run("Look").await;
+    let thought: Vec<&str> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::ReasoningEnd { text, .. } => Some(text.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(thought, ["I should look first.", "That was all."]);
+    lab.run("Again").await;
+    lab.finish().await;
+}
+
+async fn the_prefix_stays_the_same(dialect: Dialect) {
+    let round = "[[turn]]\ntext = \"Next.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*.rs\" }\n";
+    let lab = Lab::new(dialect, &format!("{}[[turn]]\ntext = \"Done.\"\n", round.repeat(5))).await;
+    let (events, _) = lab.run("Go").await;
+    let moved: Vec<Option<Segment>> = events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::RequestPrepared { moved, .. } => Some(*moved),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(moved, vec![None; 6]);
+    let last = events
+        .iter()
+        .rev()
+        .find_map(|event| match &event.kind {
+            EventKind::ModelResponse { usage, .. } => Some(usage.clone()),
+            _ => None,
+        })
+        .unwrap();
+    if dialect != Dialect::ChatCompletions || last.cache_read_tokens.is_some() {
+        let read = last.cache_read_tokens.unwrap_or(0);
+        assert!(read * 2 > last.input_tokens, "the server saw the same prefix again: {last:?}");
+    }
+    lab.finish().await;
+}
