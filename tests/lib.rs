@@ -1,1 +1,5 @@
-//! Nothing of its own: the tests are in `it/`.
+//! Nothing of its own: the tests are in `it/`, and the README's example is compiled here.
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+mod readme {}

@@ -4,7 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_agent::{EventKind, Outcome, ProviderProfile, Session, SessionBuilder, SessionConfig, SessionEvent};
+use pintle_agent::{
+    EventKind, Outcome, ProviderProfile, Session, SessionBuilder, SessionConfig, SessionEvent,
+};
 use pintle_env::LocalEnvironment;
 use pintle_llm::{Client, RetryPolicy};
 use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
@@ -41,7 +43,9 @@ pub(crate) fn client(server: &ScriptedServer, dialect: Dialect, key: &str) -> Cl
     let builder = Client::builder();
     let builder = match dialect {
         Dialect::OpenAiResponses => builder.provider(OpenAi::builder(key).base_url(url).build().unwrap()),
-        Dialect::AnthropicMessages => builder.provider(Anthropic::builder(key).base_url(url).build().unwrap()),
+        Dialect::AnthropicMessages => {
+            builder.provider(Anthropic::builder(key).base_url(url).build().unwrap())
+        }
         Dialect::Gemini => builder.provider(Gemini::builder(key).base_url(url).build().unwrap()),
         Dialect::ChatCompletions => {
             builder.provider(OpenAiCompatible::builder(url).api_key(key).build().unwrap())
@@ -87,7 +91,8 @@ impl Lab {
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
         let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap();
-        let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
+        let quick =
+            RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
         let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), Arc::new(env));
         let session = change(builder.config(config.with_retry(quick))).build().unwrap();
         Self { dialect, server, folder, session }
@@ -150,7 +155,10 @@ pub(crate) fn edit(dialect: Dialect, file: &str, old: &str, new: &str) -> String
 
 /// The events' kinds, as they are serialised.
 pub(crate) fn kinds(events: &[SessionEvent]) -> Vec<String> {
-    events.iter().map(|event| serde_json::to_value(event).unwrap()["kind"].as_str().unwrap().to_owned()).collect()
+    events
+        .iter()
+        .map(|event| serde_json::to_value(event).unwrap()["kind"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 /// The whole output of each tool call, in the order of their ends.

@@ -110,7 +110,7 @@ impl Driver {
         shared: watch::Sender<Shared>,
     ) -> Self {
         let (reports, inbox) = mpsc::channel(MAX_REPORTS);
-        Self {
+        let mut driver = Self {
             machine: Machine::new(config.limits.clone(), config.reasoning_effort.clone()),
             client,
             profile,
@@ -134,18 +134,29 @@ impl Driver {
             asking: HashMap::new(),
             timers: HashMap::new(),
             open_calls: HashMap::new(),
+        };
+        driver.open();
+        driver
+    }
+
+    /// The first input, which asks for nothing but events: the session has begun before anyone can submit to it.
+    fn open(&mut self) {
+        let at = self.clock.now();
+        let kind = InputKind::Opened {
+            provider: self.profile.provider.clone(),
+            model: self.profile.model.clone(),
+            working_directory: self.env.working_directory().display().to_string(),
+        };
+        for action in self.machine.step(Input::new(at, kind)) {
+            if let Action::Emit(event) = action {
+                self.emit(*event, None, None);
+            }
         }
     }
 
     /// Drives the session until it is closed, or until nobody can reach it any more.
     pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let _closing = CloseOnDrop(Arc::clone(&self.log));
-        self.step(InputKind::Opened {
-            provider: self.profile.provider.clone(),
-            model: self.profile.model.clone(),
-            working_directory: self.env.working_directory().display().to_string(),
-        })
-        .await;
         while self.machine.state() != SessionState::Closed {
             tokio::select! {
                 command = commands.recv() => match command {

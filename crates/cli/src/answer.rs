@@ -122,6 +122,6 @@ mod tests {
 
         let error = Error::new(ErrorKind::Server, "overloaded");
         let mut view = AnswerView::new(OutputFormat::StreamJson, Style { terminal: false, colour: false });
-        insta::assert_snapshot!(view.error(error.info()).unwrap(), @"");
+        insta::assert_snapshot!(view.error(error.info()).unwrap(), @r#"{"type":"ERROR","error":{"kind":"server","message":"overloaded","retry":{"after":null}}}"#);
     }
 }

@@ -56,7 +56,8 @@ fn parameters(tool: &ToolDefinition) -> String {
         let optional = if required.contains(&name.as_str()) { "" } else { ", optional" };
         let description = property.get("description").and_then(|text| text.as_str()).unwrap_or_default();
         let description = description.split_whitespace().collect::<Vec<_>>().join(" ");
-        text.push_str(&format!("    {name} ({}{optional}): {description}\n", kind(property)));
+        let colon = if description.is_empty() { "" } else { ": " };
+        text.push_str(&format!("    {name} ({}{optional}){colon}{description}\n", kind(property)));
     }
     text
 }
@@ -91,6 +92,15 @@ mod tests {
             "required": ["path"],
         });
         let tool = ToolDefinition::new("list", "Lists.\n\nAll of it.", schema).unwrap();
-        insta::assert_snapshot!(described(&tool), @"");
+        insta::assert_snapshot!(described(&tool), @r"
+        list
+            Lists.
+
+            All of it.
+
+            depth (integer, optional)
+            kind (any, optional)
+            path (string): Where to look.
+        ");
     }
 }

@@ -158,9 +158,9 @@ async fn puts_system_messages_where_they_belong(dialect: Dialect) {
 }
 
 async fn translates_all_five_roles(dialect: Dialect) {
-    let script = Script::new("roles")
-        .with_turn(Turn::text("never asked for"))
-        .with_turn(Turn::text("It is empty.").with_expectation(Expectation::result_contains(0, "(no lines)")));
+    let script = Script::new("roles").with_turn(Turn::text("never asked for")).with_turn(
+        Turn::text("It is empty.").with_expectation(Expectation::result_contains(0, "(no lines)")),
+    );
     let bench = Bench::start(dialect, script).await;
     let arguments = json!({"file_path": "a.rs"}).as_object().unwrap().clone();
     let call = ToolCall::new("call_1", "read_file", arguments);
@@ -236,9 +236,12 @@ async fn translates_tool_choices(dialect: Dialect) {
         });
     }
     let expected: [Value; 4] = match dialect {
-        Dialect::OpenAiResponses => {
-            [json!("auto"), json!("none"), json!("required"), json!({"type": "function", "name": "read_file"})]
-        }
+        Dialect::OpenAiResponses => [
+            json!("auto"),
+            json!("none"),
+            json!("required"),
+            json!({"type": "function", "name": "read_file"}),
+        ],
         Dialect::AnthropicMessages => [
             json!({"type": "auto"}),
             json!("no tools"),

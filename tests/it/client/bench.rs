@@ -124,9 +124,8 @@ pub(super) fn adapter(
         url: &str,
         headers: &[(&str, &str)],
     ) -> Arc<dyn ProviderAdapter> {
-        let add = |builder: AdapterBuilder<A>, (name, value): &(&str, &str)| {
-            builder.default_header(*name, *value)
-        };
+        let add =
+            |builder: AdapterBuilder<A>, (name, value): &(&str, &str)| builder.default_header(*name, *value);
         Arc::new(headers.iter().fold(builder.base_url(url), add).build().unwrap())
     }
     let url = server.base_url(dialect);

@@ -67,7 +67,9 @@ async fn a_wrong_key_closes_the_session(dialect: Dialect) {
     let client = crate::lab::client(&lab.server, dialect, "sk-wrong-secret");
     let env = pintle_env::LocalEnvironment::builder(lab.folder.path()).build().unwrap();
     let session =
-        pintle_agent::Session::builder(client, crate::lab::profile(dialect), std::sync::Arc::new(env)).build().unwrap();
+        pintle_agent::Session::builder(client, crate::lab::profile(dialect), std::sync::Arc::new(env))
+            .build()
+            .unwrap();
     let outcome = session.submit("Hello").await.unwrap();
     let error = outcome.error.unwrap();
     assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::Authentication), "{error}");
@@ -78,16 +80,16 @@ async fn a_wrong_key_closes_the_session(dialect: Dialect) {
 }
 
 async fn a_request_that_is_refused_leaves_the_session_usable(dialect: Dialect) {
-    let lab = Lab::new(
-        dialect,
-        "[[turn]]\ntext = \"Fine.\"\n[[turn.failure]]\nstatus = 400\n[[turn.failure]]\nstatus = 404\n",
-    )
-    .await;
-    for kind in [ErrorKind::InvalidRequest, ErrorKind::NotFound] {
-        let outcome = lab.session.submit("Hello").await.unwrap();
+    for (status, kind) in [(400, ErrorKind::InvalidRequest), (404, ErrorKind::NotFound)] {
+        let turns = format!(
+            "[[turn]]\ntext = \"Hi.\"\n[[turn]]\ntext = \"Fine.\"\n[[turn.failure]]\nstatus = {status}\n"
+        );
+        let lab = Lab::new(dialect, &turns).await;
+        lab.run("Hello").await;
+        let outcome = lab.session.submit("How are you").await.unwrap();
         assert_eq!((outcome.status, outcome.error.unwrap().kind), (OutcomeStatus::Failed, kind));
         assert_eq!(lab.session.state(), SessionState::Idle);
+        assert_eq!(lab.run("Once more").await.1.text, "Fine.");
+        lab.finish().await;
     }
-    assert_eq!(lab.run("Hello").await.1.text, "Fine.");
-    lab.finish().await;
 }

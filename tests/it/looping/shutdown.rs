@@ -63,7 +63,11 @@ async fn interrupt_then_go_on(dialect: Dialect) {
 }
 
 async fn abort_while_the_model_writes(dialect: Dialect) {
-    let lab = Lab::new(dialect, "[[turn]]\ntext = \"Word after word after word after word.\"\npause_ms = 60000\n").await;
+    let lab = Lab::new(
+        dialect,
+        &format!("[[turn]]\ntext = \"{}\"\npause_ms = 100\n", "word after word ".repeat(200)),
+    )
+    .await;
     let mut run = lab.session.submit("Write");
     while let Some(event) = run.next().await {
         if matches!(event.kind, EventKind::AssistantTextDelta { .. }) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use pintle_llm::{Client, Error, ErrorKind, Request, Response, RetryPolicy, StreamEvent, spread};
+use pintle_llm::{Client, Error, ErrorKind, Finish, Request, Response, RetryPolicy, StreamEvent, spread};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -97,11 +97,20 @@ impl ModelCall {
     }
 
     async fn attempt(&mut self) -> Result<Response, Error> {
-        if !self.streams {
+        let response = if self.streams {
+            self.streamed().await?
+        } else {
             let response = self.client.complete(self.request.clone()).await?;
             self.segments.whole(&response).await;
-            return Ok(response);
+            response
+        };
+        match response.finish_reason.reason {
+            Finish::Error => Err(given_up(&response)),
+            Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::ContentFilter | Finish::Other => Ok(response),
         }
+    }
+
+    async fn streamed(&mut self) -> Result<Response, Error> {
         let mut events = self.client.stream(self.request.clone()).await?;
         while let Some(event) = events.next().await {
             if let StreamEvent::Finish { response, .. } = self.segments.follow(event?).await {
@@ -110,6 +119,14 @@ impl ModelCall {
         }
         Err(Error::new(ErrorKind::Stream, "the stream ended without its final event"))
     }
+}
+
+/// The provider says that generation failed, as Gemini does for a call that it could not parse. The next attempt
+/// may well succeed.
+fn given_up(response: &Response) -> Error {
+    let reason = response.finish_reason.raw.as_deref().unwrap_or("no reason given");
+    let message = format!("the model stopped in the middle of its answer ({reason})");
+    Error::new(ErrorKind::Stream, message).with_provider(response.provider.clone())
 }
 
 /// The open stretches of text and reasoning of an answer.

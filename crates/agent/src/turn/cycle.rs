@@ -1,7 +1,7 @@
 //! From an input to its end: requests, answers and limits (loop specification, section 2.5).
 
 use pintle_llm::{
-    ContentPart, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, Request, Response, ToolCall, ToolChoice,
+    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, Request, Response, ToolCall, ToolChoice,
     Usage,
 };
 use serde::{Deserialize, Serialize};
@@ -171,14 +171,15 @@ impl Machine {
                 self.settle_unrun(calls, NotRun::Blocked, out);
                 self.finish_input(OutcomeStatus::Refused, out);
             }
-            Finish::Error if !calls.is_empty() => {
+            Finish::Error => {
                 self.settle_unrun(calls, NotRun::CutOff, out);
-                self.next_round(out);
+                let error = Error::new(ErrorKind::Stream, "the model stopped in the middle of its answer");
+                self.fail(error.info().clone(), out);
             }
             Finish::Other if response.finish_reason.raw.as_deref() == Some(PAUSED) && calls.is_empty() => {
                 self.proceed(out);
             }
-            Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::Error | Finish::Other => {
+            Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::Other => {
                 if calls.is_empty() {
                     self.answered(&response, out)
                 } else {

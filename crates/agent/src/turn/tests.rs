@@ -485,6 +485,16 @@ fn a_refusal_is_its_own_outcome_and_a_pause_goes_on() {
 }
 
 #[test]
+fn an_answer_that_failed_fails_the_run_and_answers_its_calls() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.reply_with(calls(&[("x", "a")]), Finish::Error, Some("MALFORMED_FUNCTION_CALL"));
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
+    bench.submit("again");
+    assert!(bench.sent()[2].starts_with("results x:Not run:"));
+}
+
+#[test]
 fn an_id_that_comes_twice_is_made_unique() {
     let mut bench = Bench::new();
     bench.submit("go");

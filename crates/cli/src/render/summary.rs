@@ -98,7 +98,7 @@ mod tests {
             (json!({"paths": ["a.rs", "b.rs"]}), "a.rs b.rs"),
             (json!({"patch": patch}), "src/a.rs b.rs"),
             (json!({"patch": "nonsense"}), "nonsense"),
-            (json!({"question": "why?", "n": 1}), r#"{"question":"why?","n":1}"#),
+            (json!({"question": "why?"}), r#"{"question":"why?"}"#),
             (json!({}), ""),
             (json!(null), ""),
             (json!({"command": "a\u{1b}[2Jb"}), "a [2Jb"),

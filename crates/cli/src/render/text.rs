@@ -227,7 +227,7 @@ impl TextView {
 /// The tokens of one answer, or of all.
 fn tokens(usage: &Usage) -> String {
     let cached = usage.cache_read_tokens.filter(|cached| *cached > 0);
-    let cached = cached.map(|cached| format!(" ({} from cache)", summary::of_count(cached)));
+    let cached = cached.map(|cached| format!(", {} from cache", summary::of_count(cached)));
     format!(
         "{} tokens in{}, {} out",
         summary::of_count(usage.input_tokens),

@@ -30,7 +30,7 @@ fn a_run() -> Vec<(&'static str, Value)> {
     vec![
         ("SESSION_START", json!({"provider": "openai", "model": "m", "working_directory": "/w"})),
         ("USER_INPUT", json!({"content": "fix it"})),
-        ("REQUEST_PREPARED", json!({"fingerprint": "00000000000000000000000000000000", "messages": 2})),
+        ("REQUEST_PREPARED", json!({"fingerprint": "00000000000000ff", "messages": 2})),
         ("REASONING_START", json!({})),
         ("REASONING_DELTA", json!({"delta": "Where "})),
         ("REASONING_DELTA", json!({"delta": "is it?"})),
@@ -92,7 +92,7 @@ fn a_run() -> Vec<(&'static str, Value)> {
         ("ASSISTANT_TEXT_START", json!({})),
         ("ASSISTANT_TEXT_DELTA", json!({"delta": "Done.\n"})),
         ("ASSISTANT_TEXT_END", json!({"text": "Done.\n"})),
-        ("PROCESSING_END", json!({"state": "idle"})),
+        ("PROCESSING_END", json!({"state": "IDLE"})),
     ]
 }
 
@@ -111,7 +111,32 @@ fn a_run_becomes_a_transcript() {
     let mut view = TextView::new(PLAIN, Detail::Normal);
     let mut shown = transcript(&mut view, &a_run());
     shown.push_str(&view.closing(&closing(&SessionId::new("s"), &outcome())));
-    insta::assert_snapshot!(shown, @"");
+    insta::assert_snapshot!(shown, @r"
+    I look around.
+
+    [read_file] a.rs (ok, 3 ms)
+    [shell] cargo test (failed, 1.2 s)
+        3
+        4
+        5
+        test result: FAILED
+        Exit code: 101
+        Duration: 1250 ms
+    [edit_file] b.rs (does not apply, 0 ms)
+        old_string was not found in b.rs
+        line 1 differs
+    [edit_file] src/a.rs (ok, 2 ms)
+        --- a/src/a.rs
+        +++ b/src/a.rs
+        @@ -1 +1 @@
+        -old
+        +new
+    [warning] Context usage at ~80%
+
+    Done.
+
+    [done] 2 model calls, 4 tool calls, 12,345 tokens in, 9,000 from cache, 678 out, 4.2 s
+    ");
 }
 
 #[test]
@@ -121,7 +146,16 @@ fn a_verbose_transcript_shows_reasoning_requests_and_tokens() {
     let opening =
         Opening { session_id: &session_id, provider: "openai", model: "m", directory: Path::new("/w") };
     let shown = view.opening(&opening) + &transcript(&mut view, &a_run()[..12]);
-    insta::assert_snapshot!(shown, @"");
+    insta::assert_snapshot!(shown, @r"
+    [session] s: openai m in /w
+    [request] 2 messages
+
+    [reasoning] Where is it?
+
+    I look around.
+
+    [answer] m: 1,200 tokens in, 1,000 from cache, 34 out
+    ");
 }
 
 #[test]
@@ -190,7 +224,23 @@ fn a_demonstration_ends_with_its_proof() {
         diff: "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-old\n+new\n".into(),
     };
     let passed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
-    insta::assert_snapshot!(view.closing(&passed), @"");
+    insta::assert_snapshot!(view.closing(&passed), @r"
+    [done] 2 model calls, 4 tool calls, 12,345 tokens in, 9,000 from cache, 678 out, 4.2 s
+
+    The tests, run once more by the command itself: passed
+        test result: ok. 9 passed
+        test result: ok. 1 passed
+
+    What has changed:
+
+    --- a/x
+    +++ b/x
+    @@ -1 +1 @@
+    -old
+    +new
+
+    The folder is kept: /w
+    ");
     demonstration.passed = false;
     demonstration.diff.clear();
     let failed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };

@@ -1,0 +1,204 @@
+//! Section 8.6: prompt caching. The server claims nothing: it compares the bytes of each request with those of the
+//! one before.
+
+use pintle_llm::{HistoryItem, Message, Request, ToolDefinition, Usage};
+use pintle_testkit::{Call, Dialect, RecordedRequest, Script, Turn};
+use serde_json::{Value, json};
+
+use super::bench::{Bench, each, read_file};
+
+per_provider!(from_turn_five_on_most_of_the_prompt_is_cached);
+
+/// What a session of several model turns has seen.
+pub(super) struct Session {
+    pub(super) usages: Vec<Usage>,
+    requests: Vec<RecordedRequest>,
+}
+
+/// Runs one conversation of `turns` model turns, each of which reads a file.
+pub(super) async fn session(dialect: Dialect, turns: usize, options: Value) -> Session {
+    let answer = |turn: usize| {
+        let path = format!("src/part_{turn}.rs");
+        Turn::text("I'll read on.")
+            .with_reasoning("There is more to read.")
+            .with_call(Call::new("read_file", json!({"file_path": path})))
+    };
+    let script = (0..turns).map(answer).fold(Script::new("session"), Script::with_turn);
+    let bench = Bench::start(dialect, script).await;
+    let mut history: Vec<HistoryItem> = vec![
+        Message::system("You are careful. ".repeat(60)).into(),
+        Message::user("Read the whole project.").into(),
+    ];
+    let mut usages = Vec::new();
+    for turn in 0..turns {
+        let mut request = bench.request(history.clone()).with_tools(tools());
+        if options.is_object() {
+            request = request.with_provider_options(dialect.name(), options.clone());
+        }
+        let response = bench.streamed(request).await;
+        let id = response.tool_calls().next().expect("a call").id.clone();
+        let lines = format!("// the lines of part {turn}\n").repeat(8);
+        history.extend([response.message.into(), Message::tool_result(id, lines, false).into()]);
+        usages.push(response.usage);
+    }
+    let requests = bench.server.requests();
+    assert!(requests.iter().all(|request| request.status == Some(200)), "{requests:?}");
+    Session { usages, requests }
+}
+
+/// All tokens of the prompt: Anthropic counts those of its cache apart.
+pub(super) fn prompt_tokens(dialect: Dialect, usage: &Usage) -> u64 {
+    let cached = usage.cache_read_tokens.unwrap_or(0) + usage.cache_write_tokens.unwrap_or(0);
+    usage.input_tokens + if dialect == Dialect::AnthropicMessages { cached } else { 0 }
+}
+
+fn tools() -> Vec<ToolDefinition> {
+    let schema = json!({"type": "object", "properties": {"pattern": {"type": "string"}}});
+    vec![read_file(), ToolDefinition::new("glob", "Finds files.", schema).unwrap()]
+}
+
+async fn from_turn_five_on_most_of_the_prompt_is_cached(dialect: Dialect) {
+    let session = session(dialect, 8, Value::Null).await;
+    for (turn, usage) in session.usages.iter().enumerate().skip(4) {
+        let (read, prompt) = (usage.cache_read_tokens.unwrap_or(0), prompt_tokens(dialect, usage));
+        assert!(read * 2 > prompt, "turn {}: {read} of {prompt}", turn + 1);
+    }
+}
+
+/// Nothing to configure, and cache reads that grow with the conversation, as the provider's record has them.
+async fn caches_by_itself(dialect: Dialect, words: &[&str], recorded: &str) {
+    let session = session(dialect, 4, Value::Null).await;
+    for request in &session.requests {
+        let body = String::from_utf8_lossy(&request.raw_body);
+        assert!(words.iter().all(|word| !body.contains(word)), "{body}");
+    }
+    let mut before = 0;
+    for (turn, usage) in session.usages.iter().enumerate() {
+        let raw = usage.raw.as_ref().and_then(|raw| raw.pointer(recorded)).and_then(Value::as_u64);
+        assert_eq!(usage.cache_read_tokens, raw, "turn {}", turn + 1);
+        let read = usage.cache_read_tokens.unwrap_or(0);
+        assert!(turn == 0 && read == 0 || read > before, "turn {}: {read} after {before}", turn + 1);
+        before = read;
+    }
+}
+
+#[tokio::test]
+async fn openai_caches_by_itself() {
+    let words = ["prompt_cache_key", "cache_control"];
+    caches_by_itself(Dialect::OpenAiResponses, &words, "/input_tokens_details/cached_tokens").await;
+}
+
+#[tokio::test]
+async fn gemini_caches_by_itself() {
+    caches_by_itself(Dialect::Gemini, &["cachedContent", "cache_control"], "/cachedContentTokenCount").await;
+}
+
+/// A question late in a conversation, with tools and a system prompt of two parts.
+fn long_conversation(bench: &Bench) -> Request {
+    let messages = [
+        Message::system("Be careful."),
+        Message::system("Be brief."),
+        Message::user("one"),
+        Message::assistant("1"),
+        Message::user("two"),
+        Message::assistant("2"),
+        Message::user("three").with_part(pintle_llm::ContentPart::text("and a half")),
+    ];
+    bench.request(messages).with_tools(tools())
+}
+
+async fn anthropic() -> Bench {
+    let script = ["1", "2", "3.5"].map(Turn::text).into_iter().fold(Script::new("count"), Script::with_turn);
+    Bench::start(Dialect::AnthropicMessages, script).await
+}
+
+/// The cache points of a list: which of its elements carry one.
+fn points(list: &Value) -> Vec<usize> {
+    let list = list.as_array().expect("a list");
+    let marked = |element: &Value| element["cache_control"] == json!({"type": "ephemeral"});
+    list.iter().enumerate().filter(|(_, element)| marked(element)).map(|(index, _)| index).collect()
+}
+
+#[tokio::test]
+async fn anthropic_sets_cache_points_by_its_rule() {
+    let bench = anthropic().await;
+    let response = bench.complete(long_conversation(&bench)).await;
+    assert!(response.usage.cache_write_tokens.is_some_and(|written| written > 0), "{:?}", response.usage);
+    let sent = bench.sent();
+    assert_eq!(points(&sent.body["tools"]), [1], "the last tool");
+    assert_eq!(points(&sent.body["system"]), [1], "the last system block");
+    let messages = sent.body["messages"].as_array().unwrap();
+    let of_messages: Vec<Vec<usize>> = messages.iter().map(|message| points(&message["content"])).collect();
+    assert_eq!(
+        of_messages,
+        [vec![], vec![], vec![0], vec![], vec![1]],
+        "the ends of the last two of the user"
+    );
+    let all = String::from_utf8_lossy(&sent.raw_body).matches("cache_control").count();
+    assert_eq!(all, 4, "the API takes no more");
+}
+
+#[tokio::test]
+async fn anthropic_names_the_beta_of_its_cache_points() {
+    let beta = "prompt-caching-2024-07-31";
+    let bench = anthropic().await;
+    let request = || long_conversation(&bench);
+    let betas = || bench.sent().header("anthropic-beta").unwrap_or_default().to_owned();
+    bench.complete(request()).await;
+    assert_eq!(betas(), beta);
+    let mine = json!({"beta_headers": ["files-api-2025-04-14", beta]});
+    bench.complete(request().with_provider_options("anthropic", mine)).await;
+    assert_eq!(betas(), format!("files-api-2025-04-14,{beta}"), "each once");
+    bench.complete(request().with_provider_options("anthropic", json!({"auto_cache": false}))).await;
+    assert_eq!(betas(), "");
+    let by_hand = json!({"auto_cache": false, "cache_control": {"type": "ephemeral"}});
+    bench.complete(request().with_provider_options("anthropic", by_hand)).await;
+    assert_eq!(betas(), beta, "for a point that was set by hand too");
+}
+
+#[tokio::test]
+async fn anthropic_counts_reads_and_writes() {
+    let session = session(Dialect::AnthropicMessages, 5, Value::Null).await;
+    let mut cached_before = 0;
+    for (turn, usage) in session.usages.iter().enumerate() {
+        let raw = usage.raw.as_ref().expect("the provider's own record");
+        let recorded = |name: &str| raw[name].as_u64();
+        assert_eq!(usage.cache_read_tokens, recorded("cache_read_input_tokens"));
+        assert_eq!(usage.cache_write_tokens, recorded("cache_creation_input_tokens"));
+        let (read, written) = (usage.cache_read_tokens.unwrap(), usage.cache_write_tokens.unwrap());
+        assert!(written > 0, "turn {}", turn + 1);
+        // What one request wrote, the next one reads, give or take what rounding to tokens loses.
+        assert!(read.abs_diff(cached_before) <= 1, "turn {}: {read}, not {cached_before}", turn + 1);
+        cached_before = read + written;
+    }
+}
+
+#[tokio::test]
+async fn anthropic_does_not_cache_when_it_is_told_not_to() {
+    let session = session(Dialect::AnthropicMessages, 3, json!({"auto_cache": false})).await;
+    for (usage, request) in session.usages.iter().zip(&session.requests) {
+        assert_eq!((usage.cache_read_tokens, usage.cache_write_tokens), (Some(0), Some(0)));
+        assert!(!String::from_utf8_lossy(&request.raw_body).contains("cache_control"));
+        assert!(request.body.get("auto_cache").is_none(), "it is no field of the body");
+        assert_eq!(request.header("anthropic-beta"), None);
+    }
+}
+
+#[tokio::test]
+async fn a_changed_tool_ends_the_cache_of_what_follows() {
+    for dialect in Dialect::ALL {
+        let script = Script::new("two").with_turn(Turn::text("1")).with_turn(Turn::text("2"));
+        let bench = Bench::start(dialect, script).await;
+        let question: HistoryItem = Message::user("one ".repeat(100)).into();
+        let first = bench.complete(bench.request([question.clone()]).with_tools(tools())).await;
+        let history = [question, first.message.into(), Message::user("two").into()];
+        let mut changed = tools();
+        changed[0].description.push('!');
+        let request = bench.request(history.clone()).with_tools(changed);
+        assert_eq!(bench.complete(request).await.usage.cache_read_tokens.unwrap_or(0), 0, "{dialect}");
+        assert!(
+            !each(&bench.body()[if dialect == Dialect::Gemini { "contents" } else { "tools" }], "role")
+                .is_empty()
+        );
+    }
+}

@@ -1,0 +1,290 @@
+//! Section 8.3: content of every kind, to the provider and back.
+
+use pintle_llm::{
+    AudioData, ContentPart, DocumentData, ErrorKind, HistoryItem, ImageData, Message, Role, ThinkingData,
+    ToolResult,
+};
+use pintle_testkit::{Call, Dialect, Expectation, Script, Turn};
+use serde_json::{Value, json};
+
+use super::bench::{Bench, each, model, read_file};
+
+per_provider!(
+    text_goes_back_and_forth,
+    an_image_is_read_from_a_local_path,
+    text_and_images_keep_their_order,
+    audio_is_sent_or_refused,
+    documents_are_sent,
+    a_tool_call_makes_the_round_trip,
+    an_image_of_a_tool_result_is_sent,
+);
+
+/// Eight bytes that every PNG begins with; the server does not look further.
+pub(super) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n";
+/// The same in base64.
+pub(super) const PNG_BASE64: &str = "iVBORw0KGgo=";
+
+/// The content of the last message of the user, in the provider's own form.
+pub(super) fn last_content(dialect: Dialect, body: &Value) -> &Value {
+    let (list, content) = match dialect {
+        Dialect::OpenAiResponses => ("input", "content"),
+        Dialect::AnthropicMessages | Dialect::ChatCompletions => ("messages", "content"),
+        Dialect::Gemini => ("contents", "parts"),
+    };
+    &body[list].as_array().and_then(|list| list.last()).expect("a message")[content]
+}
+
+/// A PNG image as the provider takes its bytes.
+pub(super) fn png_on_the_wire(dialect: Dialect) -> Value {
+    let data_uri = format!("data:image/png;base64,{PNG_BASE64}");
+    match dialect {
+        Dialect::OpenAiResponses => json!({"type": "input_image", "image_url": data_uri}),
+        Dialect::AnthropicMessages => {
+            let source = json!({"type": "base64", "media_type": "image/png", "data": PNG_BASE64});
+            json!({"type": "image", "source": source})
+        }
+        Dialect::Gemini => json!({"inlineData": {"mimeType": "image/png", "data": PNG_BASE64}}),
+        Dialect::ChatCompletions => json!({"type": "image_url", "image_url": {"url": data_uri}}),
+    }
+}
+
+/// The part without its cache point, which stands wherever the conversation ends.
+pub(super) fn without_cache_point(part: &Value) -> Value {
+    let mut part = part.clone();
+    if let Some(fields) = part.as_object_mut() {
+        fields.remove("cache_control");
+    }
+    part
+}
+
+fn user(parts: Vec<ContentPart>) -> Message {
+    Message::new(Role::User, parts)
+}
+
+async fn text_goes_back_and_forth(dialect: Dialect) {
+    let script = Script::new("two answers").with_turn(Turn::text("Héllo, wörld 👋.")).with_turn(
+        Turn::text("As I said.").with_expectation(Expectation::request_contains("And again? — «ja» 日本")),
+    );
+    let bench = Bench::start(dialect, script).await;
+    let mut history: Vec<HistoryItem> = vec![Message::user("Say hello.").into()];
+    let first = bench.complete(bench.request(history.clone())).await;
+    assert_eq!(first.text(), "Héllo, wörld 👋.");
+    history.extend([first.message.into(), Message::user("And again? — «ja» 日本").into()]);
+    assert_eq!(bench.streamed(bench.request(history)).await.text(), "As I said.");
+    let sent = String::from_utf8(bench.sent().raw_body).unwrap();
+    assert!(sent.contains("Héllo, wörld 👋."), "{sent}");
+}
+
+async fn an_image_is_read_from_a_local_path(dialect: Dialect) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("screenshot.png");
+    std::fs::write(&path, PNG).unwrap();
+    let bench = Bench::saying(dialect, Turn::text("A picture.")).await;
+    let image = ImageData::url(path.to_string_lossy());
+    bench.complete(bench.request([user(vec![image.into()])])).await;
+    let body = bench.body();
+    assert_eq!(without_cache_point(&last_content(dialect, &body)[0]), png_on_the_wire(dialect));
+
+    let missing = ImageData::url(folder.path().join("missing.png").to_string_lossy());
+    let error = bench.error(bench.request([user(vec![missing.into()])])).await;
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    assert!(error.message().contains("missing.png"), "{error}");
+    assert_eq!(bench.server.requests().len(), 1, "what cannot be read is not sent");
+}
+
+async fn text_and_images_keep_their_order(dialect: Dialect) {
+    let bench = Bench::saying(dialect, Turn::text("Two pictures.")).await;
+    let question = user(vec![
+        ContentPart::text("Compare this"),
+        ImageData::data(PNG.to_vec(), "image/png").into(),
+        ContentPart::text("with this:"),
+        ImageData::url("https://example.com/b.png").into(),
+    ]);
+    assert_eq!(bench.complete(bench.request([question])).await.text(), "Two pictures.");
+    let body = bench.body();
+    let content = last_content(dialect, &body);
+    assert_eq!(each(content, "text"), ["Compare this", "", "with this:", ""]);
+    assert_eq!(content[1], png_on_the_wire(dialect));
+    assert!(content[3].to_string().contains("https://example.com/b.png"));
+}
+
+async fn audio_is_sent_or_refused(dialect: Dialect) {
+    let bench = Bench::saying(dialect, Turn::text("A voice.")).await;
+    let audio: AudioData =
+        serde_json::from_value(json!({"data": "UklGRg==", "media_type": "audio/wav"})).unwrap();
+    let request = bench.request([user(vec![ContentPart::text("Listen:"), ContentPart::Audio(audio)])]);
+    let expected = match dialect {
+        Dialect::OpenAiResponses | Dialect::AnthropicMessages => {
+            let error = bench.error(request).await;
+            assert_eq!((error.kind(), error.provider()), (ErrorKind::InvalidRequest, Some(dialect.name())));
+            assert!(error.message().contains("audio"), "{error}");
+            assert!(bench.server.requests().is_empty(), "it is refused before it is sent");
+            return;
+        }
+        Dialect::Gemini => json!({"inlineData": {"mimeType": "audio/wav", "data": "UklGRg=="}}),
+        Dialect::ChatCompletions => {
+            json!({"type": "input_audio", "input_audio": {"data": "UklGRg==", "format": "wav"}})
+        }
+    };
+    bench.complete(request).await;
+    assert_eq!(last_content(dialect, &bench.body())[1], expected);
+}
+
+async fn documents_are_sent(dialect: Dialect) {
+    let bench = Bench::saying(dialect, Turn::text("A paper.")).await;
+    let document: DocumentData = serde_json::from_value(
+        json!({"data": "JVBERg==", "media_type": "application/pdf", "file_name": "paper.pdf"}),
+    )
+    .unwrap();
+    bench.complete(bench.request([user(vec![ContentPart::Document(document)])])).await;
+    let data_uri = "data:application/pdf;base64,JVBERg==";
+    let expected = match dialect {
+        Dialect::OpenAiResponses => {
+            json!({"type": "input_file", "filename": "paper.pdf", "file_data": data_uri})
+        }
+        Dialect::AnthropicMessages => {
+            let source = json!({"type": "base64", "media_type": "application/pdf", "data": "JVBERg=="});
+            json!({"type": "document", "source": source, "title": "paper.pdf"})
+        }
+        Dialect::Gemini => json!({"inlineData": {"mimeType": "application/pdf", "data": "JVBERg=="}}),
+        Dialect::ChatCompletions => {
+            json!({"type": "file", "file": {"filename": "paper.pdf", "file_data": data_uri}})
+        }
+    };
+    let body = bench.body();
+    assert_eq!(without_cache_point(&last_content(dialect, &body)[0]), expected);
+}
+
+/// Two rounds: parallel calls with reasoning before them, of which one fails, then a single call.
+fn round_trip() -> Script {
+    let call = |path: &str| Call::new("read_file", json!({"file_path": path}));
+    let both_answered = Turn::text("One is missing; is there another?")
+        .with_call(call("c.rs"))
+        .with_expectation(Expectation::result_contains(0, "fn a() {}"))
+        .with_expectation(Expectation::result_is_error(0, false))
+        .with_expectation(Expectation::result_contains(1, "no such file"))
+        .with_expectation(Expectation::result_is_error(1, true));
+    Script::new("round trip")
+        .with_turn(
+            Turn::text("I'll read both.")
+                .with_reasoning("Two files are asked for.")
+                .with_call(call("a.rs"))
+                .with_call(call("b.rs")),
+        )
+        .with_turn(both_answered)
+        .with_turn(Turn::text("That is all.").with_expectation(Expectation::result_contains(0, "fn c() {}")))
+}
+
+async fn a_tool_call_makes_the_round_trip(dialect: Dialect) {
+    for streaming in [false, true] {
+        let bench = Bench::start(dialect, round_trip()).await;
+        let mut history: Vec<HistoryItem> = vec![Message::user("Read a.rs and b.rs.").into()];
+        let mut texts = Vec::new();
+        for _ in 0..3 {
+            let request = bench.request(history.clone()).with_tools(vec![read_file()]);
+            let response =
+                if streaming { bench.streamed(request).await } else { bench.complete(request).await };
+            let results: Vec<ToolResult> = response
+                .tool_calls()
+                .map(|call| match call.arguments["file_path"].as_str() {
+                    Some("b.rs") => ToolResult::new(&call.id, "no such file", true),
+                    path => {
+                        let name = path.and_then(|path| path.strip_suffix(".rs")).expect("a path");
+                        ToolResult::new(&call.id, format!("fn {name}() {{}}"), false)
+                    }
+                })
+                .collect();
+            texts.push((response.text(), results.len()));
+            history.push(response.message.into());
+            history.push(Message::tool_results(results).into());
+        }
+        let expected =
+            [("I'll read both.", 2), ("One is missing; is there another?", 1), ("That is all.", 0)];
+        assert_eq!(texts, expected.map(|(text, results)| (text.to_owned(), results)));
+        assert!(bench.server.finished(dialect));
+        bench.sent();
+    }
+}
+
+async fn an_image_of_a_tool_result_is_sent(dialect: Dialect) {
+    let script = Script::new("look")
+        .with_turn(Turn::new().with_call(Call::new("read_file", json!({"file_path": "a.png"}))))
+        .with_turn(Turn::text("A picture."));
+    let bench = Bench::start(dialect, script).await;
+    let question: HistoryItem = Message::user("What is in a.png?").into();
+    let answer =
+        bench.complete(bench.request([question.clone()]).with_tools(vec![read_file()])).await.message;
+    let id = answer.tool_calls().next().expect("a call").id.clone();
+    let result =
+        ToolResult::new(id, "an image", false).with_image(ImageData::data(PNG.to_vec(), "image/png"));
+    let history = [question, answer.into(), Message::tool_results(vec![result]).into()];
+    let response = bench.complete(bench.request(history).with_tools(vec![read_file()])).await;
+    assert_eq!(response.text(), "A picture.");
+    let body = String::from_utf8(bench.sent().raw_body).unwrap();
+    assert_eq!(body.matches(PNG_BASE64).count(), 1);
+}
+
+/// A turn of Anthropic's with thinking, a call, and the answer to its result.
+fn thinking() -> Script {
+    Script::new("thinking")
+        .with_turn(
+            Turn::text("I'll look.")
+                .with_reasoning("The file must be read first.")
+                .with_call(Call::new("read_file", json!({"file_path": "a.rs"}))),
+        )
+        .with_turn(Turn::text("It is empty."))
+}
+
+#[tokio::test]
+async fn thinking_goes_back_with_its_signature() {
+    for streaming in [false, true] {
+        let bench = Bench::start(Dialect::AnthropicMessages, thinking()).await;
+        let ask = |history: Vec<HistoryItem>| {
+            let request = bench.request(history).with_max_tokens(8_000).with_tools(vec![read_file()]);
+            request.with_reasoning_effort(pintle_llm::ReasoningEffort::Low)
+        };
+        let question: HistoryItem = Message::user("What is in a.rs?").into();
+        let request = ask(vec![question.clone()]);
+        let response = if streaming { bench.streamed(request).await } else { bench.complete(request).await };
+        let thinking = response.message.content[0].as_thinking().expect("thinking comes first").clone();
+        let signature = thinking.signature.clone().expect("a signature");
+        let call = response.tool_calls().next().expect("a call").id.clone();
+        let result: HistoryItem = Message::tool_result(call, "(no lines)", false).into();
+
+        let history = vec![question.clone(), response.message.clone().into(), result.clone()];
+        bench.complete(ask(history)).await;
+        let expected = json!({
+            "type": "thinking", "thinking": "The file must be read first.", "signature": signature,
+        });
+        assert_eq!(bench.body()["messages"][1]["content"][0], expected);
+
+        // The server does look: with another text the signature is worth nothing.
+        let mut forged = response.message;
+        forged.content[0] = ThinkingData::new("Something else.").with_signature(Some(signature)).into();
+        let error = bench.error(ask(vec![question, forged.into(), result])).await;
+        assert_eq!((error.kind(), error.status()), (ErrorKind::InvalidRequest, Some(400)));
+    }
+}
+
+#[tokio::test]
+async fn redacted_thinking_goes_back_verbatim() {
+    let bench = Bench::start(Dialect::AnthropicMessages, thinking()).await;
+    let opaque = "ENCRYPTED+with/every=letter";
+    let answer = Message::new(
+        Role::Assistant,
+        vec![ThinkingData::redacted(opaque).into(), ContentPart::text("I thought about it.")],
+    )
+    .with_origin(pintle_llm::Origin::new("anthropic", model(Dialect::AnthropicMessages)));
+    let history = [Message::user("Think."), answer, Message::user("And?")];
+    bench.complete(bench.request(history.clone())).await;
+    assert_eq!(
+        bench.body()["messages"][1]["content"][0],
+        json!({"type": "redacted_thinking", "data": opaque})
+    );
+
+    // No other model could read it.
+    let mut elsewhere = bench.request(history);
+    elsewhere.model = "claude-opus-4-6".to_owned();
+    bench.complete(elsewhere).await;
+    assert_eq!(each(&bench.body()["messages"][1]["content"], "type"), ["text"]);
+}

@@ -1,0 +1,157 @@
+//! Section 8.8, the errors: what a provider's failure becomes, before and inside an answer.
+
+use std::time::Duration;
+
+use pintle_llm::{ErrorKind, StreamEvent};
+use pintle_testkit::{Dialect, ErrorEvent, Failure, FailureKind, Turn};
+use serde_json::json;
+
+use super::bench::{Bench, types};
+
+per_provider!(
+    statuses_become_the_kinds_of_the_table,
+    words_refine_an_ambiguous_status,
+    the_wait_that_is_asked_for_stands_on_the_error,
+    a_cut_answer_is_an_error,
+    an_error_inside_a_stream_is_classified,
+    a_closed_connection_is_a_network_error,
+);
+
+/// A turn with each failure twice: for a whole answer and for a stream.
+fn failing(failures: impl IntoIterator<Item = Failure>) -> Turn {
+    let twice = failures.into_iter().flat_map(|failure| [failure.clone(), failure]);
+    twice.fold(Turn::text("At last, an answer that is long enough to be cut."), Turn::with_failure)
+}
+
+async fn statuses_become_the_kinds_of_the_table(dialect: Dialect) {
+    let rows = [
+        (400, ErrorKind::InvalidRequest, false),
+        (401, ErrorKind::Authentication, false),
+        (403, ErrorKind::AccessDenied, false),
+        (404, ErrorKind::NotFound, false),
+        (408, ErrorKind::RequestTimeout, false),
+        (413, ErrorKind::ContextLength, false),
+        (422, ErrorKind::InvalidRequest, false),
+        (429, ErrorKind::RateLimit, true),
+        (500, ErrorKind::Server, true),
+        (502, ErrorKind::Server, true),
+        (503, ErrorKind::Server, true),
+        (504, ErrorKind::Server, true),
+        (529, ErrorKind::Server, true),
+    ];
+    let bench = Bench::saying(dialect, failing(rows.map(|(status, _, _)| Failure::status(status)))).await;
+    for (status, kind, retryable) in rows {
+        let error = bench.error(bench.question()).await;
+        assert_eq!((error.status(), error.kind()), (Some(status), kind));
+        assert_eq!(error.is_retryable(), retryable, "{error:?}");
+        assert_eq!(error.provider(), Some(dialect.name()));
+        assert_eq!(error.message(), format!("scripted failure with status {status}"));
+        assert!(error.request_id().is_some_and(|id| id.starts_with("req_")), "{error:?}");
+        assert!(error.raw().is_some_and(|raw| raw["error"].is_object()), "{error:?}");
+    }
+    assert!(bench.complete(bench.question()).await.text().starts_with("At last"));
+}
+
+/// An error of status 400 with these words, in the provider's form.
+fn complaint(dialect: Dialect, words: &str) -> Failure {
+    let body = match dialect {
+        Dialect::OpenAiResponses | Dialect::ChatCompletions => {
+            json!({"error": {"message": words, "type": "invalid_request_error", "param": null, "code": null}})
+        }
+        Dialect::AnthropicMessages => {
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": words}})
+        }
+        Dialect::Gemini => json!({"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}}),
+    };
+    FailureKind::Status { status: 400, retry_after: None, body: Some(body.to_string()) }.into()
+}
+
+async fn words_refine_an_ambiguous_status(dialect: Dialect) {
+    let rows = [
+        ("The model 'x' was not found", ErrorKind::NotFound),
+        ("The model does not exist or you lack access", ErrorKind::NotFound),
+        ("Unauthorized: see your account page", ErrorKind::Authentication),
+        ("You sent an invalid key", ErrorKind::Authentication),
+        ("This exceeds the model's context length of 8192", ErrorKind::ContextLength),
+        ("There are too many tokens in the prompt", ErrorKind::ContextLength),
+        ("The content filter was triggered", ErrorKind::ContentFilter),
+        ("Blocked for safety reasons", ErrorKind::ContentFilter),
+        ("The field `temperature` is out of range", ErrorKind::InvalidRequest),
+    ];
+    let bench = Bench::saying(dialect, failing(rows.map(|(words, _)| complaint(dialect, words)))).await;
+    for (words, kind) in rows {
+        let error = bench.error(bench.question()).await;
+        assert_eq!((error.message(), error.kind(), error.status()), (words, kind, Some(400)));
+        assert!(!error.is_retryable());
+    }
+}
+
+async fn the_wait_that_is_asked_for_stands_on_the_error(dialect: Dialect) {
+    let asked = |status: u16, wait: &str| Failure::status(status).with_retry_after(wait);
+    let distant = "Fri, 31 Dec 2100 23:59:59 GMT";
+    let failures =
+        [asked(429, "7"), asked(503, "0.5"), asked(429, distant), Failure::status(429), asked(401, "7")];
+    let bench = Bench::saying(dialect, failing(failures)).await;
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        waits.push(bench.error(bench.question()).await.retry_after());
+    }
+    let day = Duration::from_secs(24 * 60 * 60);
+    assert_eq!(waits[..2], [Some(Duration::from_secs(7)), Some(Duration::from_millis(500))]);
+    assert!(waits[2].is_some_and(|wait| wait > day), "{waits:?}");
+    assert_eq!(waits[3..], [None, None], "none was asked for; none helps");
+}
+
+async fn a_cut_answer_is_an_error(dialect: Dialect) {
+    let turn = Turn::text("A long text that will be cut, somewhere in the middle of one of its events.")
+        .with_failure(Failure::cut_after_events(0))
+        .with_failure(Failure::cut_after_events(5))
+        .with_failure(Failure::cut_after_events(1000))
+        .with_failure(Failure::cut_after_events(0));
+    let bench = Bench::saying(dialect, turn).await;
+    for whole_events in [0, 5, 1000] {
+        let (events, error) = bench.events_until_error(bench.question()).await;
+        let error = error.expect("a cut stream is no answer");
+        assert_eq!(error.kind(), ErrorKind::Stream, "after {whole_events} events: {error:?}");
+        assert!(error.is_retryable());
+        assert_eq!(error.provider(), Some(dialect.name()));
+        assert!(!types(&events).contains(&"FINISH".to_owned()));
+        assert_eq!(events.is_empty(), whole_events == 0, "what came before the cut was given");
+    }
+    let error = bench.client.complete(bench.question()).await.unwrap_err();
+    assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Stream, true));
+    assert!(bench.streamed(bench.question()).await.text().starts_with("A long text"));
+}
+
+async fn an_error_inside_a_stream_is_classified(dialect: Dialect) {
+    let rows = [
+        (ErrorEvent::Overloaded, ErrorKind::Server),
+        (ErrorEvent::RateLimit, ErrorKind::RateLimit),
+        (ErrorEvent::ServerError, ErrorKind::Server),
+    ];
+    let turn = rows.iter().fold(Turn::text("A text of which the half will be said."), |turn, (event, _)| {
+        turn.with_failure(Failure::error_event(*event))
+    });
+    let bench = Bench::saying(dialect, turn).await;
+    for (event, kind) in rows {
+        let (events, error) = bench.events_until_error(bench.question()).await;
+        let error = error.expect("the error of the stream");
+        assert_eq!((error.kind(), error.is_retryable()), (kind, true), "{event:?}: {error:?}");
+        assert_eq!(error.provider(), Some(dialect.name()));
+        assert!(events.iter().any(|event| matches!(event, StreamEvent::TextDelta { .. })));
+        assert!(!types(&events).contains(&"FINISH".to_owned()));
+    }
+}
+
+async fn a_closed_connection_is_a_network_error(dialect: Dialect) {
+    let bench = Bench::saying(dialect, failing([Failure::silence(Duration::from_millis(1))])).await;
+    let error = bench.error(bench.question()).await;
+    assert_eq!((error.kind(), error.status(), error.is_retryable()), (ErrorKind::Network, None, true));
+    assert!(std::error::Error::source(&error).is_some());
+
+    let (dialect, client, question) = (bench.dialect, bench.client.clone(), bench.question());
+    bench.server.shutdown().await;
+    let error = client.complete(question).await.unwrap_err();
+    assert_eq!((error.kind(), error.provider()), (ErrorKind::Network, Some(dialect.name())));
+    assert!(error.is_retryable());
+}

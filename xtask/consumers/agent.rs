@@ -1,0 +1,12 @@
+//! Uses `pintle-agent` alone, from its package: the turn machine needs no runtime.
+
+use pintle_agent::turn::{Action, Input, InputKind, Machine};
+use pintle_agent::{RunId, SessionState, Timestamp, TurnLimits};
+
+fn main() {
+    let mut machine = Machine::new(TurnLimits::default(), None);
+    let submit = InputKind::Submit { run: RunId(1), text: "hello".into() };
+    let actions = machine.step(Input::new(Timestamp::from_millis(0), submit));
+    assert!(actions.iter().any(|action| matches!(action, Action::LoadContext)));
+    assert_eq!(machine.state(), SessionState::Processing);
+}
