@@ -1,6 +1,7 @@
 //! The loop specification, section 9, over real HTTP in each dialect.
 
 mod errors;
+mod extension;
 mod limits;
 mod parity;
 mod shutdown;

@@ -45,15 +45,14 @@ impl AnswerView {
         }
     }
 
-    /// What a failure adds: the end of an open line, or an event of type `ERROR`.
+    /// What a failure adds: an event of type `ERROR`, where events are shown.
     ///
     /// # Errors
     ///
     /// Those of [`render::line`].
-    pub(crate) fn error(&mut self, error: &ErrorInfo) -> Result<String, Failure> {
+    pub(crate) fn error(&self, error: &ErrorInfo) -> Result<String, Failure> {
         match self.format {
-            OutputFormat::Text => Ok(self.close_line()),
-            OutputFormat::Json => Ok(String::new()),
+            OutputFormat::Text | OutputFormat::Json => Ok(String::new()),
             OutputFormat::StreamJson => render::line(&ErrorEvent { kind: "ERROR", error }),
         }
     }
@@ -64,13 +63,14 @@ impl AnswerView {
                 self.is_line_open = !delta.is_empty() && !delta.ends_with('\n');
                 self.style.foreign(delta).into_owned()
             }
-            StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. } => self.close_line(),
+            StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. } => self.end(),
             // Everything else is no text.
             _ => String::new(),
         }
     }
 
-    fn close_line(&mut self) -> String {
+    /// Ends a line of text that is open.
+    pub(crate) fn end(&mut self) -> String {
         if std::mem::take(&mut self.is_line_open) { "\n".to_owned() } else { String::new() }
     }
 }
@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(lines[1]["delta"], "Hi\n");
 
         let error = Error::new(ErrorKind::Server, "overloaded");
-        let mut view = AnswerView::new(OutputFormat::StreamJson, Style { terminal: false, colour: false });
+        let view = AnswerView::new(OutputFormat::StreamJson, Style { terminal: false, colour: false });
         insta::assert_snapshot!(view.error(error.info()).unwrap(), @r#"{"type":"ERROR","error":{"kind":"server","message":"overloaded","retry":{"after":null}}}"#);
     }
 }

@@ -282,10 +282,13 @@ impl Arguments {
 /// The parser's complaint in one line: what is wrong, and what is possible.
 fn refused(error: &clap::Error) -> Failure {
     let text = error.render().to_string();
-    let told = text.lines().map(str::trim).take_while(|line| !line.starts_with("Usage:"));
-    let told = told.filter(|line| !line.is_empty() && !line.starts_with("For more information"));
-    let told: Vec<&str> = told.map(|line| line.strip_prefix("error: ").unwrap_or(line)).collect();
-    Failure::usage(told.join(" ").trim_end_matches('.')).advise("see `pintle --help`")
+    let paragraphs = text.split("\n\n").map(|paragraph| {
+        let words = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+        words.strip_prefix("error: ").unwrap_or(&words).to_owned()
+    });
+    let told = paragraphs.take_while(|paragraph| !paragraph.starts_with("Usage:"));
+    let told: Vec<String> = told.filter(|paragraph| !paragraph.starts_with("For more information")).collect();
+    Failure::usage(told.join("; ")).advise("see `pintle --help`")
 }
 
 #[cfg(test)]

@@ -27,7 +27,12 @@ pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
     let request = request(&args, &model, prompt);
     let mut view = AnswerView::new(args.output, console::style(host));
     let mut console = Console::new();
-    let response = interrupts.unless(answer(&model, request, &mut view, &mut console)).await?;
+    let answered = interrupts.unless(answer(&model, request, &mut view, &mut console)).await;
+    if answered.is_err() {
+        // What stands there already should not run into the shell's prompt.
+        console.write(&view.end()).await?;
+    }
+    let response = answered?;
     match response.finish_reason.reason {
         Finish::Stop | Finish::ToolCalls | Finish::Other => Ok(Exit::Done),
         Finish::Length => Err(Failure::new(Exit::LimitReached, "the answer was cut off by the output limit")),
@@ -72,7 +77,7 @@ async fn answer(
 }
 
 /// Shows the error where the format has a place for it, and says what it means.
-async fn failed(error: &Error, model: &Model, view: &mut AnswerView, console: &mut Console) -> Failure {
+async fn failed(error: &Error, model: &Model, view: &AnswerView, console: &mut Console) -> Failure {
     let written = match view.error(error.info()) {
         Ok(text) => console.write(&text).await,
         Err(failure) => Err(failure),

@@ -27,7 +27,8 @@ pub(crate) fn in_dollars(provider: Provider, model: &str, usage: &Usage) -> Opti
     ];
     let prices = parts.into_iter().filter(|(tokens, _)| *tokens > 0);
     let prices: Option<Vec<f64>> = prices.map(|(tokens, price)| Some(dollars(tokens, price?))).collect();
-    prices.map(|prices| prices.iter().sum())
+    // A sum of nothing would be minus zero.
+    prices.map(|prices| prices.iter().fold(0.0, |sum, price| sum + price))
 }
 
 #[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
@@ -60,5 +61,7 @@ mod tests {
     fn an_unknown_price_stays_unknown() {
         assert_eq!(in_dollars(Provider::OpenAi, "no-such-model", &Usage::new(1, 1)), None);
         assert_eq!(in_dollars(Provider::OpenAiCompatible, "gpt-5.2", &Usage::new(1, 1)), None);
+        let nothing = in_dollars(Provider::OpenAi, "gpt-5.2", &Usage::default());
+        assert_eq!(nothing.map(|cost| format!("{cost:.2}")).as_deref(), Some("0.00"));
     }
 }

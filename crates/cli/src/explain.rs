@@ -29,7 +29,8 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
             Failure::new(exit, "the limit of turns is reached").advise("--max-turns sets it")
         }
         (OutcomeStatus::Refused, None) => Failure::new(exit, "the model, or a filter before it, refused"),
-        (OutcomeStatus::Interrupted | OutcomeStatus::Aborted, None) => Failure::new(exit, "interrupted"),
+        // Whoever interrupted it knows, and was told when it was noticed.
+        (OutcomeStatus::Interrupted | OutcomeStatus::Aborted, None) => Failure::silent(exit),
         (OutcomeStatus::Failed | _, None) => Failure::new(exit, "the run failed"),
     })
 }
@@ -116,7 +117,7 @@ mod tests {
             (OutcomeStatus::RoundLimit, "the limit of tool rounds is reached; --max-tool-rounds sets it"),
             (OutcomeStatus::TurnLimit, "the limit of turns is reached; --max-turns sets it"),
             (OutcomeStatus::Refused, "the model, or a filter before it, refused"),
-            (OutcomeStatus::Aborted, "interrupted"),
+            (OutcomeStatus::Aborted, ""),
             (OutcomeStatus::Failed, "the run failed"),
         ];
         for (status, sentence) in rows {

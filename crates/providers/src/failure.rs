@@ -99,15 +99,17 @@ enum Verdict {
 fn by_code(code: &str) -> Option<Verdict> {
     use Verdict::{Broad, Precise};
     Some(match code {
-        "context_length_exceeded" | "context_window_exceeded" | "model_context_window_exceeded" => {
-            Precise(ErrorKind::ContextLength)
-        }
+        "context_length_exceeded"
+        | "context_window_exceeded"
+        | "model_context_window_exceeded"
+        | "request_too_large" => Precise(ErrorKind::ContextLength),
         "insufficient_quota"
         | "billing_error"
         | "billing_hard_limit_reached"
         | "billing_not_active"
         | "insufficient_balance"
-        | "quota_exceeded" => Precise(ErrorKind::QuotaExceeded),
+        | "quota_exceeded"
+        | "QUOTA_PER_DAY" => Precise(ErrorKind::QuotaExceeded),
         "invalid_api_key" | "authentication_error" | "API_KEY_INVALID" | "UNAUTHENTICATED" => {
             Precise(ErrorKind::Authentication)
         }
@@ -146,6 +148,7 @@ fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
         "prompt is too long",
         "input is too long",
         "input token count",
+        "exceed context limit",
     ]);
     if kind == ErrorKind::RateLimit {
         // A rate is exceeded by "too many tokens" too, but only a prompt that is too long exceeds a context.
@@ -213,6 +216,10 @@ mod tests {
             (Some(404), None, "no", K::NotFound),
             (Some(408), None, "", K::RequestTimeout),
             (Some(413), Some("request_too_large"), "", K::ContextLength),
+            (None, Some("request_too_large"), "", K::ContextLength),
+            (Some(429), Some("QUOTA_PER_DAY"), "You exceeded your current quota", K::QuotaExceeded),
+            (Some(400), None, "input length and `max_tokens` exceed context limit", K::ContextLength),
+            (None, Some("timeout_error"), "", K::RequestTimeout),
             (Some(422), None, "too many tokens", K::ContextLength),
             (Some(429), None, "slow down", K::RateLimit),
             (Some(429), None, "too many tokens per minute", K::RateLimit),

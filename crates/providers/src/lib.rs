@@ -19,8 +19,6 @@ mod transport;
 
 #[cfg(test)]
 mod switch_tests;
-#[cfg(test)]
-mod wire_tmp; // throw-away (A removes it)
 
 pub use anthropic::Anthropic;
 pub use builder::AdapterBuilder;

@@ -1,7 +1,8 @@
 //! Section 8.2, once per provider: what an adapter sends, and what it makes of the answer.
 
 use pintle_llm::{
-    ContentPart, ErrorKind, Finish, Message, Origin, Request, Role, StreamAccumulator, ToolCall, ToolChoice,
+    ContentPart, ErrorKind, Finish, Message, Origin, Request, Response, Role, StreamAccumulator, ToolCall,
+    ToolChoice,
 };
 use pintle_testkit::{Call, Dialect, Expectation, Script, ServerOptions, Turn};
 use serde_json::{Value, json};
@@ -117,7 +118,9 @@ async fn streams_typed_events(dialect: Dialect) {
     let events = bench.events(request.clone()).await;
     let segment = |name: &str| ["START", "DELTA", "END"].map(|step| format!("{name}_{step}"));
     let segments = ["REASONING", "TEXT", "TOOL_CALL"].map(segment).concat();
-    let expected = [vec!["STREAM_START".to_owned()], segments, vec!["FINISH".to_owned()]].concat();
+    let mut expected = [vec!["STREAM_START".to_owned()], segments, vec!["FINISH".to_owned()]].concat();
+    // Gemini sends a call whole.
+    expected.retain(|step| dialect != Dialect::Gemini || step != "TOOL_CALL_DELTA");
     assert_eq!(types(&events), expected);
 
     let mut accumulator = StreamAccumulator::new(dialect.name(), model(dialect));
@@ -126,10 +129,20 @@ async fn streams_typed_events(dialect: Dialect) {
     assert_eq!(accumulator.partial().message, streamed.message);
 
     let (bench, request) = rich_bench(dialect).await;
-    let mut whole = bench.complete(request).await;
-    // Of a stream, the events are what came.
-    whole.raw = None;
-    assert_eq!(streamed, whole);
+    let whole = bench.complete(request).await;
+    assert_eq!(without_spelling(streamed), without_spelling(whole));
+}
+
+/// A response without what depends on how it came: the body, and the spelling of arguments, of which Anthropic gives
+/// the text in streams only.
+fn without_spelling(mut response: Response) -> Response {
+    response.raw = None;
+    for part in &mut response.message.content {
+        if let ContentPart::ToolCall(call) = part {
+            call.raw_arguments = None;
+        }
+    }
+    response
 }
 
 async fn puts_system_messages_where_they_belong(dialect: Dialect) {
@@ -158,7 +171,8 @@ async fn puts_system_messages_where_they_belong(dialect: Dialect) {
 }
 
 async fn translates_all_five_roles(dialect: Dialect) {
-    let script = Script::new("roles").with_turn(Turn::text("never asked for")).with_turn(
+    let call = || Call::new("read_file", json!({"file_path": "a.rs"}));
+    let script = Script::new("roles").with_turn(Turn::new().with_call(call())).with_turn(
         Turn::text("It is empty.").with_expectation(Expectation::result_contains(0, "(no lines)")),
     );
     let bench = Bench::start(dialect, script).await;

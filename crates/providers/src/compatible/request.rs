@@ -138,7 +138,8 @@ fn messages_of(message: &Message, origin: &Origin) -> Result<Messages, Error> {
             Messages::of(&json!({"role": "user", "content": user_content(&message.content, provider)?}))
         }
         Role::Assistant => {
-            let own = message.origin.as_ref() == Some(origin);
+            // A message without an origin was made by hand: its maker vouches for what it holds.
+            let own = message.origin.as_ref().is_none_or(|wrote| wrote == origin);
             assistant(message, own).as_ref().map_or_else(Messages::none, Messages::of)
         }
         Role::Tool => tool_messages(message, provider)?,
