@@ -37,10 +37,13 @@ impl AnswerView {
     pub(crate) fn event(&mut self, event: &StreamEvent) -> Result<String, Failure> {
         match self.format {
             OutputFormat::Text => Ok(self.text(event)),
-            OutputFormat::Json => match event {
-                StreamEvent::Finish { response, .. } => render::line(response),
-                _ => Ok(String::new()),
-            },
+            OutputFormat::Json => {
+                if let StreamEvent::Finish { response, .. } = event {
+                    render::line(response)
+                } else {
+                    Ok(String::new())
+                }
+            }
             OutputFormat::StreamJson => render::line(event),
         }
     }
@@ -58,14 +61,13 @@ impl AnswerView {
     }
 
     fn text(&mut self, event: &StreamEvent) -> String {
-        match event {
-            StreamEvent::TextDelta { delta, .. } => {
-                self.is_line_open = !delta.is_empty() && !delta.ends_with('\n');
-                self.style.foreign(delta).into_owned()
-            }
-            StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. } => self.end(),
-            // Everything else is no text.
-            _ => String::new(),
+        if let StreamEvent::TextDelta { delta, .. } = event {
+            self.is_line_open = if delta.is_empty() { self.is_line_open } else { !delta.ends_with('\n') };
+            self.style.foreign(delta).into_owned()
+        } else if matches!(event, StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. }) {
+            self.end()
+        } else {
+            String::new()
         }
     }
 

@@ -263,18 +263,16 @@ impl Arguments {
     /// How the command ends if there is nothing left to do.
     pub(crate) fn of_process() -> Result<Self, Exit> {
         Self::try_parse().map_err(|error| {
-            let exit = match error.kind() {
-                ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => Exit::Done,
-                ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => Exit::Usage,
-                _ => {
-                    let failure = refused(&error);
-                    failure.report();
-                    return failure.exit();
-                }
-            };
+            let kind = error.kind();
+            let is_answer = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
+            if !is_answer && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+                let failure = refused(&error);
+                failure.report();
+                return failure.exit();
+            }
             // If nobody can read the help there is nobody left to tell.
             let _ = error.print();
-            exit
+            if is_answer { Exit::Done } else { Exit::Usage }
         })
     }
 }

@@ -34,9 +34,12 @@ impl Console {
             self.stdout.write_all(text.as_bytes()).await?;
             self.stdout.flush().await
         };
-        written.await.map_err(|error: io::Error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::silent(Exit::Interrupted),
-            _ => Failure::failed("cannot write to standard output").because(&error),
+        written.await.map_err(|error: io::Error| {
+            if error.kind() == io::ErrorKind::BrokenPipe {
+                Failure::silent(Exit::Interrupted)
+            } else {
+                Failure::failed("cannot write to standard output").because(&error)
+            }
         })
     }
 }

@@ -171,18 +171,19 @@ async fn puts_system_messages_where_they_belong(dialect: Dialect) {
 }
 
 async fn translates_all_five_roles(dialect: Dialect) {
-    let call = || Call::new("read_file", json!({"file_path": "a.rs"}));
-    let script = Script::new("roles").with_turn(Turn::new().with_call(call())).with_turn(
-        Turn::text("It is empty.").with_expectation(Expectation::result_contains(0, "(no lines)")),
-    );
+    let call = Call::new("read_file", json!({"file_path": "a.rs"}));
+    let answered = Expectation::result_contains(0, "(no lines)");
+    let script = Script::new("roles")
+        .with_turn(Turn::new().with_call(call))
+        .with_turn(Turn::text("It is empty.").with_expectation(answered));
     let bench = Bench::start(dialect, script).await;
     let arguments = json!({"file_path": "a.rs"}).as_object().unwrap().clone();
-    let call = ToolCall::new("call_1", "read_file", arguments);
+    let call: ContentPart = ToolCall::new("call_1", "read_file", arguments).into();
     let request = bench.request([
         Message::system("Be brief."),
         Message::developer("The project is in Rust."),
         Message::user("What is in a.rs?"),
-        Message::assistant("I'll read it.").with_part(call.into()),
+        Message::assistant("I'll read it.").with_part(call),
         Message::tool_result("call_1", "(no lines)", false),
     ]);
     assert_eq!(bench.complete(request.with_tools(vec![read_file()])).await.text(), "It is empty.");

@@ -107,28 +107,41 @@ impl TextView {
             EventKind::HistoryRepaired { message } => self.note("repaired", message),
             EventKind::Warning { message } => self.note("warning", message),
             EventKind::Gap { skipped } => self.note("gap", &format!("{skipped} bytes are not shown")),
-            other => self.verbose(other),
+            // What is left is for those who want to see more, is shown elsewhere, or is new and unknown here.
+            EventKind::SessionStart { .. }
+            | EventKind::SessionEnd { .. }
+            | EventKind::UserInput { .. }
+            | EventKind::ProcessingEnd { .. }
+            | EventKind::RequestPrepared { .. }
+            | EventKind::AssistantTextStart {}
+            | EventKind::ReasoningStart {}
+            | EventKind::ReasoningDelta { .. }
+            | EventKind::ReasoningEnd { .. }
+            | EventKind::ModelResponse { .. }
+            | EventKind::ToolCallOutputDelta { .. }
+            | EventKind::ApprovalDecided { .. }
+            | EventKind::TurnLimit { .. }
+            | EventKind::Error { .. }
+            | _ => self.verbose(&event.kind),
         }
     }
 
     /// What only those see who want to see more.
     fn verbose(&mut self, kind: &EventKind) -> String {
         if self.detail != Detail::Verbose {
-            return String::new();
-        }
-        match kind {
-            EventKind::ReasoningDelta { delta } => self.text(Block::Reasoning, delta),
-            EventKind::ReasoningEnd { interrupted, .. } => self.end_of_text(*interrupted),
-            EventKind::RequestPrepared { messages, moved, .. } => {
-                let moved = moved.as_ref().map(|segment| format!(", changed from {segment} on"));
-                let messages = summary::of_things(*messages as u64, "message");
-                self.note("request", &format!("{messages}{}", moved.unwrap_or_default()))
-            }
-            EventKind::ModelResponse { model, usage, .. } => {
-                self.note("answer", &format!("{model}: {}", tokens(usage)))
-            }
-            // What is left repeats what is shown already, or is new and unknown here.
-            _ => String::new(),
+            String::new()
+        } else if let EventKind::ReasoningDelta { delta } = kind {
+            self.text(Block::Reasoning, delta)
+        } else if let EventKind::ReasoningEnd { interrupted, .. } = kind {
+            self.end_of_text(*interrupted)
+        } else if let EventKind::RequestPrepared { messages, moved, .. } = kind {
+            let moved = moved.as_ref().map(|segment| format!(", changed from {segment} on"));
+            let messages = summary::of_things(*messages as u64, "message");
+            self.note("request", &format!("{messages}{}", moved.unwrap_or_default()))
+        } else if let EventKind::ModelResponse { model, usage, .. } = kind {
+            self.note("answer", &format!("{model}: {}", tokens(usage)))
+        } else {
+            String::new()
         }
     }
 

@@ -30,6 +30,9 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
     })
 }
 
+/// Names and values.
+type Environment = &'static [(&'static str, &'static str)];
+
 /// Provider, model, base URL and where it comes from, and the variable of the key.
 type Chosen = (Provider, String, Option<(String, &'static str)>, Option<&'static str>);
 
@@ -44,7 +47,7 @@ fn flags_and_environment_decide() {
     let best = |provider: Provider| provider.default_model().unwrap().to_owned();
     let key = |provider, variable| (provider, best(provider), None, Some(variable));
     let none = Flags::default();
-    let rows: [(Flags, &[(&str, &str)], Chosen); 10] = [
+    let rows: [(Flags, Environment, Chosen); 10] = [
         (none, &[("OPENAI_API_KEY", "k")], key(Provider::OpenAi, "OPENAI_API_KEY")),
         (
             none,
@@ -112,7 +115,7 @@ fn flags_and_environment_decide() {
 fn what_is_missing_or_contradicts_is_refused() {
     let none = Flags::default();
     let scripted = Some(ProviderName::Scripted);
-    let rows: [(Flags, &[(&str, &str)], Exit, &str); 10] = [
+    let rows: [(Flags, Environment, Exit, &str); 10] = [
         (none, &[], Exit::Authentication, "there is no key for a model: set OPENAI_API_KEY"),
         (none, &[("ANTHROPIC_BASE_URL", "http://b")], Exit::Authentication, "there is no key for a model"),
         (

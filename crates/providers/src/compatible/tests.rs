@@ -1,8 +1,11 @@
+use std::collections::BTreeMap;
+
 use pintle_llm::{
     ContentPart, ErrorKind, Finish, Grammar, HistoryItem, ImageData, Message, Origin, ReasoningEffort,
     ResponseFormat, Role, StreamAccumulator, StreamEvent, ThinkingData, ToolCall, ToolChoice, ToolDefinition,
     ToolResult,
 };
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
@@ -426,6 +429,62 @@ fn failures_inside_a_stream() {
     for (data, kind) in rows {
         let error = stream(&[&start, data]).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (kind, Some("local")), "{data}");
+    }
+}
+
+/// A piece of a delta as some server might send it.
+fn any_delta() -> impl Strategy<Value = Value> {
+    let call = (0..3_u64, "[ab]?", "[xy]?", "[{}]{0,2}")
+        .prop_map(|(index, id, name, arguments)| {
+            json!({"tool_calls": [{"index": index, "id": id, "function": {"name": name, "arguments": arguments}}]})
+        });
+    let text = "[a-c]{0,3}".prop_map(|text| json!({"content": text}));
+    let reasoning =
+        "[a-c]{0,3}".prop_map(|text| json!({"reasoning": text, "reasoning_details": [{"text": text}]}));
+    prop_oneof![call, text, reasoning, Just(json!({"refusal": "no"})), Just(json!({})), Just(Value::Null)]
+}
+
+proptest! {
+    #[test]
+    fn deltas_in_any_order_pair_up(deltas in proptest::collection::vec(any_delta(), 0..20)) {
+        let mut data: Vec<String> = deltas.iter().map(|delta| chunk(delta, None)).collect();
+        data.push(chunk(&json!({}), Some("stop")));
+        let events = events(&data.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
+        let mut open: BTreeMap<String, String> = BTreeMap::new();
+        for event in &events {
+            match event {
+                StreamEvent::TextStart { text_id: id } | StreamEvent::ReasoningStart { reasoning_id: id } => {
+                    prop_assert!(open.insert(id.clone(), String::new()).is_none());
+                }
+                StreamEvent::ToolCallStart { tool_call } => {
+                    // The server may use an id twice; the calls are still told apart by their order.
+                    open.entry(format!("call {}", tool_call.id)).or_default();
+                }
+                StreamEvent::ReasoningDelta { reasoning_id, reasoning_delta } => {
+                    open.get_mut(reasoning_id).unwrap().push_str(reasoning_delta);
+                }
+                StreamEvent::TextEnd { text_id, .. } => prop_assert!(open.remove(text_id).is_some()),
+                StreamEvent::ReasoningEnd { reasoning_id, thinking } => {
+                    prop_assert_eq!(open.remove(reasoning_id), Some(thinking.text.clone()));
+                }
+                StreamEvent::ToolCallEnd { tool_call } => {
+                    open.remove(&format!("call {}", tool_call.id));
+                }
+                StreamEvent::TextDelta { text_id, .. } => prop_assert!(open.contains_key(text_id)),
+                other => prop_assert!(!matches!(other, StreamEvent::StepFinish { .. })),
+            }
+        }
+        prop_assert!(open.is_empty(), "{:?}", open);
+        prop_assert!(matches!(events.first(), Some(StreamEvent::StreamStart { .. })));
+        prop_assert!(matches!(events.last(), Some(StreamEvent::Finish { .. })));
+    }
+
+    #[test]
+    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+        let mut decoder = dialect().decoder(&request(), 1);
+        let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
+        let _ = dialect().decode(&request(), data.as_bytes());
+        dialect().classify(400, &Headers::default(), data.as_bytes());
     }
 }
 

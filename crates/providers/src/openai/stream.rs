@@ -91,16 +91,26 @@ impl ResponsesDecoder {
         position
     }
 
-    /// The item of a delta; opened as one of this type if its beginning was never seen.
-    fn item_of(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> Option<&mut Item> {
-        let position = match self.position(event.output_index, event.item_id.as_deref()) {
-            Some(position) => position,
-            None => {
-                let raw = serde_json::json!({"type": kind, "id": event.item_id});
-                self.open(event.output_index, &raw, out)
-            }
-        };
-        self.items.get_mut(position)
+    /// A delta of an item of this type, or the whole text at a text's end. An item whose beginning was never seen
+    /// begins here; one that has ended takes nothing more.
+    fn piece(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        let raw = event.delta.or(event.text).ok_or_else(|| unread(event))?;
+        let piece = text(raw)?;
+        self.start(None, None, out);
+        let known = self.position(event.output_index, event.item_id.as_deref());
+        let position = known.unwrap_or_else(|| {
+            let raw = serde_json::json!({"type": kind, "id": event.item_id});
+            self.open(event.output_index, &raw, out)
+        });
+        let Some(item) = self.items.get_mut(position).filter(|item| !item.done) else { return Ok(()) };
+        let content_index = event.content_index.unwrap_or_default();
+        match kind {
+            "message" if event.kind.ends_with(".done") => item.text_done(content_index, &piece, out),
+            "message" => item.text_delta(content_index, &piece, out),
+            "reasoning" => item.reasoning_delta((event.summary_index, event.content_index), &piece, out),
+            _ => item.call_delta(&piece, out),
+        }
+        Ok(())
     }
 
     fn close(&mut self, index: Option<u64>, raw: &Value, out: &mut Vec<StreamEvent>) {
@@ -151,7 +161,7 @@ impl ResponsesDecoder {
     }
 
     fn handle(&mut self, event: &Event<'_>, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        let unread = || malformed(PROVIDER, &format!("a field of {}", event.kind), data.as_bytes());
+        let unread = || unread(event);
         match event.kind.as_ref() {
             "response.created" | "response.in_progress" | "response.queued" => {
                 let snapshot: Option<Snapshot<'_>> = event.response.map(parse).transpose()?;
@@ -168,37 +178,14 @@ impl ResponsesDecoder {
                 self.start(None, None, out);
                 self.close(event.output_index, &raw, out);
             }
-            "response.output_text.delta" => {
-                let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
-                self.start(None, None, out);
-                if let Some(item) = self.item_of(event, "message", out) {
-                    item.text_delta(event.content_index.unwrap_or_default(), &delta, out);
-                }
-            }
-            "response.output_text.done" => {
-                let whole: Cow<'_, str> = text(event.text.ok_or_else(unread)?)?;
-                self.start(None, None, out);
-                if let Some(item) = self.item_of(event, "message", out) {
-                    item.text_done(event.content_index.unwrap_or_default(), &whole, out);
-                }
+            "response.output_text.delta" | "response.output_text.done" => {
+                self.piece(event, "message", out)?
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
-                self.start(None, None, out);
-                let part = (event.summary_index, event.content_index);
-                if let Some(item) = self.item_of(event, "reasoning", out) {
-                    item.reasoning_delta(part, &delta, out);
-                }
+                self.piece(event, "reasoning", out)?;
             }
-            "response.function_call_arguments.delta" | "response.custom_tool_call_input.delta" => {
-                let delta: Cow<'_, str> = text(event.delta.ok_or_else(unread)?)?;
-                let custom = event.kind.starts_with("response.custom");
-                self.start(None, None, out);
-                let kind = if custom { "custom_tool_call" } else { "function_call" };
-                if let Some(item) = self.item_of(event, kind, out) {
-                    item.call_delta(&delta, out);
-                }
-            }
+            "response.function_call_arguments.delta" => self.piece(event, "function_call", out)?,
+            "response.custom_tool_call_input.delta" => self.piece(event, "custom_tool_call", out)?,
             "response.completed" | "response.incomplete" | "response.cancelled" => {
                 self.complete(event.response.ok_or_else(unread)?, out)?;
             }
@@ -232,6 +219,12 @@ impl Decoder for ResponsesDecoder {
         Err(Error::new(ErrorKind::Stream, "the stream ended before `response.completed`")
             .with_provider(PROVIDER))
     }
+}
+
+/// The error of an event without what its type promises.
+fn unread(event: &Event<'_>) -> Error {
+    Error::new(ErrorKind::Stream, format!("an event of type {:?} lacks what it is about", event.kind))
+        .with_provider(PROVIDER)
 }
 
 fn parse<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, Error> {

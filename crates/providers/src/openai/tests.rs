@@ -630,3 +630,23 @@ fn a_warning_says_what_was_not_sent() {
     assert_eq!(response.warnings[0].code.as_deref(), Some("stop_sequences_ignored"));
     assert!(!text(&request).contains("END"));
 }
+
+proptest::proptest! {
+    #[test]
+    fn events_in_any_order_neither_panic_nor_tear(order in proptest::collection::vec(0..25_usize, 0..40)) {
+        let all = streamed_answer();
+        let end = all.len() - 1;
+        let events: Vec<Value> = order.iter().filter_map(|place| all.get(*place)).chain([&all[end]]).cloned().collect();
+        // The terminal event may come early; the checks are in `stream`.
+        proptest::prop_assert!(stream(&events).is_ok());
+    }
+
+    #[test]
+    fn data_of_any_kind_does_not_panic(data in proptest::prelude::any::<String>()) {
+        let request = Request::new("gpt-5.2", [Message::user("hi")]);
+        let mut decoder = dialect().decoder(&request, 1);
+        let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
+        let _ = dialect().decode(&request, data.as_bytes());
+        dialect().classify(400, &Headers::default(), data.as_bytes());
+    }
+}

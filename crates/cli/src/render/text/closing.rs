@@ -55,7 +55,7 @@ fn facts(closing: &Closing<'_>) -> String {
         tokens(&outcome.usage),
         summary::of_duration(closing.duration),
     ];
-    if let Some(cost) = closing.cost {
+    if let Some(cost) = closing.cost.filter(|cost| *cost > 0.0) {
         facts.push(format!("${cost:.4}"));
     }
     format!("[{}] {}", status_words(outcome.status), facts.join(", "))
