@@ -14,17 +14,17 @@ use crate::example;
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
-use crate::follow::{Followed, follow};
+use crate::follow::{Task, follow};
 use crate::host::{self, Host};
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::render::{Closing, Demonstration, Detail, Opening, TextView, View};
+use crate::render::{Closing, Demonstration, Detail, View};
 
 /// What the agent is told.
 const TASK: &str = "The tests of this project fail. Find out why, fix the cause, and run the tests again.";
 
 /// What shows that the fix is one. Nothing is downloaded, since the example has no dependencies.
-const TEST: &str = "cargo test --offline";
+const TEST: &str = "cargo test --offline 2>&1";
 
 /// How long the test run of the command itself may take.
 const TEST_LIMIT: Duration = Duration::from_secs(300);
@@ -115,42 +115,33 @@ async fn show(
         .shared_environment()
         .build()
         .map_err(|error| Failure::failed("the session cannot begin").because(&error))?;
-    let session_id = session.id().clone();
+    let mut view = View::new(args.output, Detail::Normal, console::style(host));
     let mut console = Console::new();
-    let mut view = match args.output {
-        OutputFormat::Text => View::Text(TextView::new(console::style(host), Detail::Normal)),
-        OutputFormat::Json => View::Json,
-        OutputFormat::StreamJson => View::StreamJson,
-    };
     if args.output == OutputFormat::Text {
         console.write(&introduction(args, folder)).await?;
     }
-    let provider = model.route.provider.name();
-    let opening = Opening { session_id: &session_id, provider, model: &model.route.model, directory: folder };
-    console.write(&view.opening(&opening)?).await?;
-    let followed = follow(session, TASK.to_owned(), &mut view, &mut console, interrupts).await?;
-    let Followed { outcome, duration } = followed;
-    let failure = explain::outcome(&outcome, &model.route);
+    let task = Task { prompt: TASK.to_owned(), model: &model, directory: folder };
+    let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
+    let failure = explain::outcome(&followed.outcome, &model.route);
     // An interrupted demonstration proves nothing, and must not start another test run.
-    let demonstration = match &failure {
+    let found = match &failure {
         Some(failure) if failure.exit() == Exit::Interrupted => None,
         Some(_) | None => Some(interrupts.unless(verify(folder, env)).await?),
     };
-    let verdict = match (failure, &demonstration) {
-        (None, Some(found)) if found.passed && !found.diff.is_empty() => Ok(Exit::Done),
-        (Some(failure), _) => Err(failure.advise(&format!("the folder is kept: {}", folder.display()))),
-        (None, _) => Err(Failure::failed("the agent said that it is done, and the tests do not agree")),
-    };
-    let closing = Closing {
-        session_id: &session_id,
-        outcome: &outcome,
-        exit: verdict.as_ref().map_or_else(Failure::exit, |exit| *exit),
-        duration,
-        cost: None,
-        demonstration: demonstration.as_ref(),
-    };
+    let verdict = verdict(failure, found.as_ref());
+    let exit = verdict.as_ref().map_or_else(Failure::exit, |exit| *exit);
+    let closing = Closing { demonstration: found.as_ref(), ..followed.closing(exit, &model) };
     console.write(&view.closing(&closing)?).await?;
-    verdict
+    verdict.map_err(|failure| failure.advise(&format!("the folder is kept: {}", folder.display())))
+}
+
+/// Done is what the tests say is done, with a change that explains it.
+fn verdict(failure: Option<Failure>, found: Option<&Demonstration>) -> Result<Exit, Failure> {
+    match (failure, found) {
+        (Some(failure), _) => Err(failure),
+        (None, Some(found)) if found.passed && !found.diff.is_empty() => Ok(Exit::Done),
+        (None, _) => Err(Failure::failed("the agent says that it is done, and the tests do not agree")),
+    }
 }
 
 fn introduction(args: &DemoArgs, folder: &Path) -> String {
@@ -170,4 +161,25 @@ async fn verify(folder: &Path, env: &LocalEnvironment) -> Result<Demonstration, 
     let diff = example::diff(env).await.map_err(failed)?;
     let test_output = result.output.tail_text_lossy(64 << 10).unwrap_or_default();
     Ok(Demonstration { folder: folder.to_path_buf(), passed: result.success(), test_output, diff })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_passing_tests_and_a_change_are_a_success() {
+        let found = |passed, diff: &str| Demonstration {
+            folder: PathBuf::new(),
+            passed,
+            test_output: String::new(),
+            diff: diff.to_owned(),
+        };
+        assert_eq!(verdict(None, Some(&found(true, "+x"))), Ok(Exit::Done));
+        for found in [Some(found(false, "+x")), Some(found(true, "")), None] {
+            assert_eq!(verdict(None, found.as_ref()).unwrap_err().exit(), Exit::Failed);
+        }
+        let failure = Failure::silent(Exit::LimitReached);
+        assert_eq!(verdict(Some(failure.clone()), Some(&found(true, "+x"))), Err(failure));
+    }
 }

@@ -42,7 +42,8 @@ impl Failure {
 
     /// With what to do about it.
     pub(crate) fn advise(mut self, advice: &str) -> Self {
-        self.sentence = format!("{}; {advice}", self.sentence);
+        let gap = if self.sentence.is_empty() { "" } else { "; " };
+        self.sentence = format!("{}{gap}{advice}", self.sentence);
         self
     }
 
@@ -92,6 +93,7 @@ mod tests {
         assert_eq!(failure.sentence(), "cannot ask: network failure: no connection: refused; try again");
         let twice =
             Error::new(ErrorKind::Network, "no: refused").with_source(std::io::Error::other("refused"));
+        assert_eq!(Failure::silent(Exit::Failed).advise("look there").sentence(), "look there");
         assert_eq!(chain(&twice), "network failure: no: refused");
     }
 }

@@ -2,30 +2,58 @@
 
 use std::convert::Infallible;
 use std::future::pending;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pintle_agent::{Events, Outcome, Session, SessionHandle};
+use pintle_agent::{Events, Outcome, Session, SessionHandle, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
-use crate::render::View;
+use crate::model::Model;
+use crate::render::{Closing, Opening, View};
 
 /// How long an interrupted run waits for a reader that does not read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
+/// What is done, where, and by which model.
+#[derive(Debug)]
+pub(crate) struct Task<'a> {
+    /// What the agent is told.
+    pub(crate) prompt: String,
+    /// Whose answers are followed.
+    pub(crate) model: &'a Model,
+    /// Where the tools run.
+    pub(crate) directory: &'a Path,
+}
+
 /// What a run came to.
 #[derive(Debug)]
 pub(crate) struct Followed {
+    session_id: SessionId,
     /// How it ended.
     pub(crate) outcome: Outcome,
     /// From the submission until the session was closed.
-    pub(crate) duration: Duration,
+    duration: Duration,
 }
 
-/// Submits the prompt, shows every event of the session, and closes it. A signal aborts the session, and so does a
+impl Followed {
+    /// What a view says last.
+    pub(crate) fn closing(&self, exit: Exit, model: &Model) -> Closing<'_> {
+        Closing {
+            session_id: &self.session_id,
+            outcome: &self.outcome,
+            exit,
+            duration: self.duration,
+            cost: model.cost(&self.outcome.usage),
+            demonstration: None,
+        }
+    }
+}
+
+/// Submits the task, shows every event of the session, and closes it. A signal aborts the session, and so does a
 /// reader of standard output who goes away.
 ///
 /// # Errors
@@ -33,11 +61,17 @@ pub(crate) struct Followed {
 /// Those of [`Console::write`] and [`View::event`]; the session is closed then, too.
 pub(crate) async fn follow(
     session: Session,
-    prompt: String,
+    task: Task<'_>,
     view: &mut View,
     console: &mut Console,
     interrupts: &Interrupts,
 ) -> Result<Followed, Failure> {
+    let session_id = session.id().clone();
+    let Task { prompt, model, directory } = task;
+    let (provider, model) = (model.route.provider.name(), model.route.model.as_str());
+    let opening = Opening { session_id: &session_id, provider, model, directory };
+    console.write(&view.opening(&opening)?).await?;
+
     let started = Instant::now();
     let handle = session.handle();
     let events = session.events();
@@ -61,7 +95,7 @@ pub(crate) async fn follow(
     };
     shown?;
     let outcome = outcome.map_err(|error| Failure::failed("the run was lost").because(&error))?;
-    Ok(Followed { outcome, duration: started.elapsed() })
+    Ok(Followed { session_id, outcome, duration: started.elapsed() })
 }
 
 /// Writes until the session's last event. A run that nobody can see is stopped.

@@ -13,6 +13,7 @@ use pintle_agent::{Outcome, SessionEvent, SessionId};
 pub(crate) use self::json::line;
 pub(crate) use self::style::Style;
 pub(crate) use self::text::{Detail, TextView};
+use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
@@ -71,6 +72,15 @@ pub(crate) struct Demonstration {
 }
 
 impl View {
+    /// An empty view in this format; the other two arguments count for text.
+    pub(crate) fn new(format: OutputFormat, detail: Detail, style: Style) -> Self {
+        match format {
+            OutputFormat::Text => Self::Text(TextView::new(style, detail)),
+            OutputFormat::Json => Self::Json,
+            OutputFormat::StreamJson => Self::StreamJson,
+        }
+    }
+
     /// What to write first.
     ///
     /// # Errors

@@ -6,17 +6,17 @@ use std::sync::Arc;
 use pintle_agent::{Session, SessionConfig};
 use pintle_llm::ReasoningEffort;
 
-use crate::args::{EnvironmentName, OutputFormat, RunArgs, Toolset};
+use crate::args::{EnvironmentName, RunArgs, Toolset};
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
-use crate::follow::{Followed, follow};
+use crate::follow::{Task, follow};
 use crate::host::Host;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::prompt_source;
-use crate::render::{Closing, Detail, Opening, TextView, View};
+use crate::render::{Detail, View};
 
 /// Does the task and says how it ended.
 ///
@@ -30,29 +30,14 @@ pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let model = Model::of(&args.model, host).await?;
     let session = session(&args, &model, &directory, host)?;
-    let mut view = view(&args, host);
+    let mut view = View::new(args.output, detail(&args), console::style(host));
     let mut console = Console::new();
 
-    let session_id = session.id().clone();
-    let opening = Opening {
-        session_id: &session_id,
-        provider: model.route.provider.name(),
-        model: &model.route.model,
-        directory: &directory,
-    };
-    console.write(&view.opening(&opening)?).await?;
-    let Followed { outcome, duration } =
-        follow(session, prompt, &mut view, &mut console, &interrupts).await?;
-    let closing = Closing {
-        session_id: &session_id,
-        outcome: &outcome,
-        exit: Exit::of_outcome(&outcome),
-        duration,
-        cost: model.cost(&outcome.usage),
-        demonstration: None,
-    };
-    console.write(&view.closing(&closing)?).await?;
-    explain::outcome(&outcome, &model.route).map_or(Ok(Exit::Done), Err)
+    let task = Task { prompt, model: &model, directory: &directory };
+    let followed = follow(session, task, &mut view, &mut console, &interrupts).await?;
+    let exit = Exit::of_outcome(&followed.outcome);
+    console.write(&view.closing(&followed.closing(exit, &model))?).await?;
+    explain::outcome(&followed.outcome, &model.route).map_or(Ok(exit), Err)
 }
 
 fn session(args: &RunArgs, model: &Model, directory: &Path, host: &Host) -> Result<Session, Failure> {
@@ -73,15 +58,10 @@ fn session(args: &RunArgs, model: &Model, directory: &Path, host: &Host) -> Resu
         .map_err(|error| Failure::failed("the session cannot begin").because(&error))
 }
 
-fn view(args: &RunArgs, host: &Host) -> View {
-    let detail = match (args.quiet, args.verbose) {
+fn detail(args: &RunArgs) -> Detail {
+    match (args.quiet, args.verbose) {
         (true, _) => Detail::Quiet,
         (false, true) => Detail::Verbose,
         (false, false) => Detail::Normal,
-    };
-    match args.output {
-        OutputFormat::Text => View::Text(TextView::new(console::style(host), detail)),
-        OutputFormat::Json => View::Json,
-        OutputFormat::StreamJson => View::StreamJson,
     }
 }

@@ -165,6 +165,9 @@ impl ChatDecoder {
             self.calls.push(Call::new(index, id));
             self.calls.len() - 1
         });
+        // Two calls of one id could not be answered apart.
+        let used = self.calls.iter().enumerate().any(|(at, call)| at != position && call.id == given);
+        let given = if used { "" } else { given };
         if let Some(call) = self.calls.get_mut(position) {
             call.take(given, piece.get("function").unwrap_or(&Value::Null), out);
         }

@@ -432,6 +432,40 @@ fn failures_inside_a_stream() {
     }
 }
 
+/// Every start has one end, and reasoning ends with what its deltas said.
+#[expect(clippy::wildcard_enum_match_arm, reason = "the other events belong to no segment")]
+fn assert_pairs(events: &[StreamEvent]) {
+    let mut open: BTreeMap<String, String> = BTreeMap::new();
+    let call = |id: &str| format!("call {id}");
+    for event in events {
+        match event {
+            StreamEvent::TextStart { text_id: id } | StreamEvent::ReasoningStart { reasoning_id: id } => {
+                assert!(open.insert(id.clone(), String::new()).is_none(), "{events:?}");
+            }
+            StreamEvent::ToolCallStart { tool_call } => {
+                // Even where the server uses an id twice.
+                assert!(open.insert(call(&tool_call.id), String::new()).is_none(), "{events:?}");
+            }
+            StreamEvent::TextDelta { text_id, .. } => assert!(open.contains_key(text_id), "{events:?}"),
+            StreamEvent::ReasoningDelta { reasoning_id, reasoning_delta } => {
+                open.get_mut(reasoning_id).unwrap().push_str(reasoning_delta);
+            }
+            StreamEvent::ToolCallDelta { tool_call, delta } => {
+                open.get_mut(&call(&tool_call.id)).unwrap().push_str(delta);
+            }
+            StreamEvent::TextEnd { text_id, .. } => assert!(open.remove(text_id).is_some(), "{events:?}"),
+            StreamEvent::ReasoningEnd { reasoning_id, thinking } => {
+                assert_eq!(open.remove(reasoning_id), Some(thinking.text.clone()), "{events:?}");
+            }
+            StreamEvent::ToolCallEnd { tool_call } => {
+                assert_eq!(open.remove(&call(&tool_call.id)), tool_call.raw_arguments, "{events:?}");
+            }
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+}
+
 /// A piece of a delta as some server might send it.
 fn any_delta() -> impl Strategy<Value = Value> {
     let call = (0..3_u64, "[ab]?", "[xy]?", "[{}]{0,2}")
@@ -450,33 +484,9 @@ proptest! {
         let mut data: Vec<String> = deltas.iter().map(|delta| chunk(delta, None)).collect();
         data.push(chunk(&json!({}), Some("stop")));
         let events = events(&data.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
-        let mut open: BTreeMap<String, String> = BTreeMap::new();
-        for event in &events {
-            match event {
-                StreamEvent::TextStart { text_id: id } | StreamEvent::ReasoningStart { reasoning_id: id } => {
-                    prop_assert!(open.insert(id.clone(), String::new()).is_none());
-                }
-                StreamEvent::ToolCallStart { tool_call } => {
-                    // The server may use an id twice; the calls are still told apart by their order.
-                    open.entry(format!("call {}", tool_call.id)).or_default();
-                }
-                StreamEvent::ReasoningDelta { reasoning_id, reasoning_delta } => {
-                    open.get_mut(reasoning_id).unwrap().push_str(reasoning_delta);
-                }
-                StreamEvent::TextEnd { text_id, .. } => prop_assert!(open.remove(text_id).is_some()),
-                StreamEvent::ReasoningEnd { reasoning_id, thinking } => {
-                    prop_assert_eq!(open.remove(reasoning_id), Some(thinking.text.clone()));
-                }
-                StreamEvent::ToolCallEnd { tool_call } => {
-                    open.remove(&format!("call {}", tool_call.id));
-                }
-                StreamEvent::TextDelta { text_id, .. } => prop_assert!(open.contains_key(text_id)),
-                other => prop_assert!(!matches!(other, StreamEvent::StepFinish { .. })),
-            }
-        }
-        prop_assert!(open.is_empty(), "{:?}", open);
-        prop_assert!(matches!(events.first(), Some(StreamEvent::StreamStart { .. })));
-        prop_assert!(matches!(events.last(), Some(StreamEvent::Finish { .. })));
+        assert_pairs(&events);
+        let ends = (events.first().unwrap(), events.last().unwrap());
+        prop_assert!(matches!(ends, (StreamEvent::StreamStart { .. }, StreamEvent::Finish { .. })), "{:?}", ends);
     }
 
     #[test]

@@ -1,0 +1,16 @@
+//! The command as a person runs it: the real binary, a real folder, a scripted model in another process.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a test is a host, and fails by panicking"
+)]
+
+mod bad_input;
+mod demo;
+mod lab;
+mod output;
+mod stopping;
+mod work;

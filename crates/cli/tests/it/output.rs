@@ -1,0 +1,95 @@
+//! The machine-readable outputs and the exit codes.
+
+use pintle_testkit::Dialect;
+use serde_json::Value;
+
+use crate::lab::{Model, say};
+
+const ROUND: &str = "[[turn]]\ntext = \"Looking.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*\" }\n";
+const DONE: &str = "[[turn]]\ntext = \"Nothing there.\"\n";
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+}
+
+#[test]
+fn stream_json_of_run_is_one_event_per_line_between_the_session_and_the_outcome() {
+    let model = Model::new(Dialect::Gemini, &format!("{ROUND}{DONE}"));
+    let said = say(&mut model.command("run", &["--output", "stream-json", "Look"]));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    let lines = lines(&said.out);
+    let id = lines[0]["session_id"].as_str().expect("the first line holds the session id");
+    let last = lines.last().unwrap();
+    assert!(last.to_string().contains("completed"), "{last}");
+    let events: Vec<&Value> = lines.iter().filter(|line| line.get("kind").is_some()).collect();
+    let kinds: Vec<&str> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
+    for kind in ["SESSION_START", "USER_INPUT", "TOOL_CALL_START", "TOOL_CALL_END", "PROCESSING_END", "SESSION_END"] {
+        assert_eq!(kinds.iter().filter(|seen| **seen == kind).count(), 1, "{kind} in {kinds:?}");
+    }
+    assert!(events.iter().all(|event| event["session_id"] == id && event["timestamp"].is_string()));
+    let numbers: Vec<u64> = events
+        .iter()
+        .filter(|event| event.get("offset").is_none())
+        .map(|event| event["seq"].as_u64().unwrap())
+        .collect();
+    assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "gapless");
+    assert_eq!(events.len() + 2, lines.len(), "nothing else");
+}
+
+#[test]
+fn json_is_one_object_at_the_end() {
+    let model = Model::new(Dialect::OpenAiResponses, &format!("{ROUND}{DONE}"));
+    let said = say(&mut model.command("run", &["--output", "json", "Look"]));
+    let lines = lines(&said.out);
+    assert_eq!((said.code, lines.len()), (Some(0), 1), "{said:?}");
+    assert!(said.out.contains("Nothing there."));
+}
+
+#[test]
+fn stream_json_of_ask_is_one_stream_event_per_line() {
+    for dialect in Dialect::ALL {
+        let model = Model::new(dialect, "[[turn]]\nreasoning = \"Hm.\"\ntext = \"A short answer, in pieces.\"\n");
+        let said = say(&mut model.command("ask", &["--output", "stream-json", "Well?"]));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let lines = lines(&said.out);
+        let text: String = lines
+            .iter()
+            .filter(|line| line["type"] == "TEXT_DELTA")
+            .map(|line| line["delta"].as_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(text, "A short answer, in pieces.");
+        assert_eq!(lines[0]["type"], "STREAM_START");
+        let last = lines.last().unwrap();
+        assert_eq!((&last["type"], &last["finish_reason"]["reason"]), (&"FINISH".into(), &"stop".into()));
+        assert!(last["usage"]["output_tokens"].as_u64().unwrap() > 0);
+        assert!(last["response"]["message"]["content"].is_array());
+    }
+}
+
+#[test]
+fn a_failure_of_ask_is_an_error_line_and_exit_code_1() {
+    let model = Model::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
+    let said = say(&mut model.command("ask", &["--output", "stream-json", "Well?"]));
+    assert_eq!(said.code, Some(1), "{said:?}");
+    assert_eq!(lines(&said.out).last().unwrap()["type"], "ERROR");
+}
+
+#[test]
+fn exit_codes_tell_how_it_ended() {
+    let rows: [(&str, &[&str], i32); 4] = [
+        (DONE, &[], 0),
+        (ROUND, &["--max-tool-rounds", "1"], 3),
+        (ROUND, &["--max-turns", "1"], 3),
+        ("[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 400\n", &[], 1),
+    ];
+    for (turns, flags, code) in rows {
+        let model = Model::new(Dialect::AnthropicMessages, turns);
+        let said = say(&mut model.command("run", &[flags, &["Look"]].concat()));
+        assert_eq!(said.code, Some(code), "{turns}: {said:?}");
+    }
+    let model = Model::new(Dialect::AnthropicMessages, DONE);
+    let said = say(model.command("run", &["Look"]).env("ANTHROPIC_API_KEY", "sk-wrong-secret"));
+    assert_eq!(said.code, Some(4), "{said:?}");
+    assert!(!format!("{said:?}").contains("sk-wrong-secret"), "{said:?}");
+    assert!(said.err.contains("ANTHROPIC_API_KEY"), "{said:?}");
+}
