@@ -60,7 +60,7 @@ const FENCES: &[Fence] = &[
 ];
 
 /// The patch engine is text in and a plan out: this is all that it may need.
-const PATCH_DEPENDENCIES: &[&str] = &["similar", "thiserror"];
+const PATCH_DEPENDENCIES: &[&str] = &["similar", "thiserror", "unicode-normalization"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let is_member = |name: &str| tree.packages.iter().any(|package| package.name == name);

@@ -12,8 +12,9 @@ use crate::lab::Model;
 const SLEEP: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo $$ > pid; trap '' TERM; while :; do sleep 1; done\", timeout_ms = 600000 }\n";
 
 /// Starts a run and waits until its command runs; gives the command's process id.
+#[expect(clippy::zombie_processes, reason = "the caller waits for it")]
 fn started(model: &Model) -> (Child, String) {
-    let child = model
+    let mut child = model
         .command("run", &["Sleep"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -21,7 +22,10 @@ fn started(model: &Model) -> (Child, String) {
         .expect("the binary runs");
     let give_up = Instant::now() + Duration::from_secs(60);
     loop {
-        assert!(Instant::now() < give_up, "the command never started");
+        if Instant::now() > give_up {
+            child.kill().unwrap();
+            panic!("the command never started: {:?}", child.wait_with_output());
+        }
         if let Ok(pid) = std::fs::read_to_string(model.path("pid"))
             && pid.ends_with('\n')
         {

@@ -12,19 +12,19 @@ fn text(output: &crate::Output) -> String {
 
 #[tokio::test]
 async fn keeps_the_contract_of_files() {
-    let environment = MemoryEnvironment::new("/work");
-    contract::files(&environment, Path::new("/work/contract")).await.unwrap();
+    let environment = MemoryEnvironment::new("/project");
+    contract::files(&environment, Path::new("/project/contract")).await.unwrap();
 }
 
 #[tokio::test]
 async fn keeps_the_contract_of_search() {
-    let environment = MemoryEnvironment::new("/work");
-    contract::search(&environment, Path::new("/work/contract")).await.unwrap();
+    let environment = MemoryEnvironment::new("/project");
+    contract::search(&environment, Path::new("/project/contract")).await.unwrap();
 }
 
 #[tokio::test]
 async fn commands_are_answered_by_the_function() {
-    let environment = MemoryEnvironment::new("/work").with_commands(|command| match &command.program {
+    let environment = MemoryEnvironment::new("/project").with_commands(|command| match &command.program {
         Program::Shell(line) if line == "cat" => CommandScript::exit(0).copy_input(),
         Program::Shell(line) => CommandScript::exit(3).stdout(format!("{line}\n")).stderr("x"),
         Program::Argv { .. } => CommandScript::killed_by(9),
@@ -46,7 +46,7 @@ async fn commands_are_answered_by_the_function() {
 
 #[tokio::test(start_paused = true)]
 async fn time_outs_and_jobs_are_played() {
-    let environment = MemoryEnvironment::new("/work").with_commands(|command| match &command.program {
+    let environment = MemoryEnvironment::new("/project").with_commands(|command| match &command.program {
         Program::Shell(line) if line == "stubborn" => {
             CommandScript::exit(0).stdout("so far").hang().ignoring_terminate()
         }
@@ -69,14 +69,14 @@ async fn time_outs_and_jobs_are_played() {
 
 #[tokio::test]
 async fn without_a_function_there_are_no_commands() {
-    let environment = MemoryEnvironment::new("/work");
+    let environment = MemoryEnvironment::new("/project");
     let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
     assert!(matches!(error, EnvError::Unsupported { .. }));
 }
 
 #[tokio::test]
 async fn fixtures_replace_what_is_in_the_way() {
-    let environment = MemoryEnvironment::new("/work")
+    let environment = MemoryEnvironment::new("/project")
         .with_file("a", "file")
         .with_file("a/b", "below")
         .with_file("c/d", "below")
@@ -84,6 +84,6 @@ async fn fixtures_replace_what_is_in_the_way() {
         .with_directory("e/f");
     let files = environment.files();
     let names: Vec<_> = files.keys().map(|path| path.to_str().unwrap()).collect();
-    assert_eq!(names, ["/work/a/b", "/work/c"]);
+    assert_eq!(names, ["/project/a/b", "/project/c"]);
     assert!(environment.metadata(Path::new("e/f")).await.unwrap().is_dir());
 }

@@ -224,9 +224,9 @@ fn paths_lose_dots_and_keep_the_rest() {
 
 #[test]
 fn paths_can_be_resolved_or_refused() {
-    let patch = parsed(&framed("*** Update File: /root/a\n*** Move to: b\n*** Delete File: /etc/c"));
+    let patch = parsed(&framed("*** Update File: /project/a\n*** Move to: b\n*** Delete File: /etc/c"));
     let resolve = |path: &str| match path
-        .strip_prefix("/root/")
+        .strip_prefix("/project/")
         .or_else(|| Some(path).filter(|path| !path.starts_with('/')))
     {
         Some(inside) => Ok(inside.to_owned()),
@@ -234,7 +234,7 @@ fn paths_can_be_resolved_or_refused() {
     };
     assert_eq!(patch.clone().resolve_paths(resolve), Err("/etc/c".to_owned()));
     let resolved = patch.resolve_paths(|path| Ok::<_, ()>(path.replace('/', "_"))).unwrap();
-    assert_eq!(resolved.paths(), ["_root_a", "b", "_etc_c"]);
+    assert_eq!(resolved.paths(), ["_project_a", "b", "_etc_c"]);
 }
 
 #[test]
