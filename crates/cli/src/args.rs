@@ -216,7 +216,10 @@ impl ValueEnum for ProviderName {
     fn to_possible_value(&self) -> Option<clap::builder::PossibleValue> {
         match self {
             Self::Of(provider) => provider.to_possible_value(),
-            Self::Scripted => Some(clap::builder::PossibleValue::new("scripted")),
+            Self::Scripted => {
+                let value = clap::builder::PossibleValue::new("scripted");
+                Some(value.help("A script, served in this process"))
+            }
         }
     }
 }

@@ -1,5 +1,7 @@
 //! `pintle ask`: one answer of a model, without tools and without a session.
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use pintle_llm::{AdapterTimeout, Error, Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
 
@@ -13,6 +15,9 @@ use crate::host::Host;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::prompt_source;
+
+/// How long the end of an unfinished line waits for a reader.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Asks and shows the answer.
 ///
@@ -29,8 +34,8 @@ pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
     let mut console = Console::new();
     let answered = interrupts.unless(answer(&model, request, &mut view, &mut console)).await;
     if answered.is_err() {
-        // What stands there already should not run into the shell's prompt.
-        console.write(&view.end()).await?;
+        // What stands there already should not run into the shell's prompt; a reader who does not read has no prompt.
+        let _ = tokio::time::timeout(PATIENCE, console.write(&view.end())).await;
     }
     let response = answered?;
     match response.finish_reason.reason {

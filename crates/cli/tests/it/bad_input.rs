@@ -21,7 +21,14 @@ fn without_a_key_the_ways_forward_are_named() {
     is_clear(
         &said,
         4,
-        &["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "openai-compatible", "--base-url", "pintle demo"],
+        &[
+            "OPENAI_API_KEY",
+            "ANTHROPIC_API_KEY",
+            "GEMINI_API_KEY",
+            "openai-compatible",
+            "--base-url",
+            "pintle demo",
+        ],
     );
     let said = say(&mut pintle(&["ask", "--provider", "gemini", "Hello"]));
     is_clear(&said, 4, &["GEMINI_API_KEY"]);
@@ -48,7 +55,9 @@ fn flags_with_wrong_values_name_the_right_ones() {
 
 #[test]
 fn an_empty_prompt_is_refused() {
-    for (arguments, input) in [(&["run", ""][..], ""), (&["run", "  "], ""), (&["run", "-"], "\n"), (&["ask", "-"], "")] {
+    for (arguments, input) in
+        [(&["run", ""][..], ""), (&["run", "  "], ""), (&["run", "-"], "\n"), (&["ask", "-"], "")]
+    {
         let said = say_with_input(pintle(arguments).env("OPENAI_API_KEY", "sk-x"), input);
         is_clear(&said, 2, &["empty"]);
     }

@@ -10,7 +10,9 @@ fn demonstrates(dialect: &str, editing_tool: &str) {
     let target = folder.path().join("copy");
     let said = say(command.arg(&target));
     assert_eq!(said.code, Some(0), "{said:?}");
-    for part in ["test result: FAILED", editing_tool, "test result: ok. 9 passed", "What has changed", "<= 10"] {
+    for part in
+        ["test result: FAILED", editing_tool, "test result: ok. 9 passed", "What has changed", "<= 10"]
+    {
         assert!(said.out.contains(part), "{dialect}: `{part}` in {}", said.out);
     }
     let fixed = std::fs::read_to_string(find(&target, "symbol.rs")).unwrap();

@@ -46,8 +46,12 @@ pub(crate) fn say(command: &mut Command) -> Said {
 
 /// Runs it with this on its standard input.
 pub(crate) fn say_with_input(command: &mut Command, input: &str) -> Said {
-    let mut child =
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the binary runs");
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary runs");
     // A process that refuses its arguments may be gone before it has read anything.
     let _ = child.stdin.take().unwrap().write_all(input.as_bytes());
     child.wait_with_output().unwrap().into()

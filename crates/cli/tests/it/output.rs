@@ -5,11 +5,14 @@ use serde_json::Value;
 
 use crate::lab::{Model, say};
 
-const ROUND: &str = "[[turn]]\ntext = \"Looking.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*\" }\n";
+const ROUND: &str =
+    "[[turn]]\ntext = \"Looking.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*\" }\n";
 const DONE: &str = "[[turn]]\ntext = \"Nothing there.\"\n";
 
 fn lines(text: &str) -> Vec<Value> {
-    text.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"))).collect()
+    text.lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}")))
+        .collect()
 }
 
 #[test]
@@ -23,7 +26,9 @@ fn stream_json_of_run_is_one_event_per_line_between_the_session_and_the_outcome(
     assert!(last.to_string().contains("completed"), "{last}");
     let events: Vec<&Value> = lines.iter().filter(|line| line.get("kind").is_some()).collect();
     let kinds: Vec<&str> = events.iter().map(|event| event["kind"].as_str().unwrap()).collect();
-    for kind in ["SESSION_START", "USER_INPUT", "TOOL_CALL_START", "TOOL_CALL_END", "PROCESSING_END", "SESSION_END"] {
+    for kind in
+        ["SESSION_START", "USER_INPUT", "TOOL_CALL_START", "TOOL_CALL_END", "PROCESSING_END", "SESSION_END"]
+    {
         assert_eq!(kinds.iter().filter(|seen| **seen == kind).count(), 1, "{kind} in {kinds:?}");
     }
     assert!(events.iter().all(|event| event["session_id"] == id && event["timestamp"].is_string()));
@@ -48,7 +53,8 @@ fn json_is_one_object_at_the_end() {
 #[test]
 fn stream_json_of_ask_is_one_stream_event_per_line() {
     for dialect in Dialect::ALL {
-        let model = Model::new(dialect, "[[turn]]\nreasoning = \"Hm.\"\ntext = \"A short answer, in pieces.\"\n");
+        let model =
+            Model::new(dialect, "[[turn]]\nreasoning = \"Hm.\"\ntext = \"A short answer, in pieces.\"\n");
         let said = say(&mut model.command("ask", &["--output", "stream-json", "Well?"]));
         assert_eq!(said.code, Some(0), "{said:?}");
         let lines = lines(&said.out);
@@ -68,7 +74,8 @@ fn stream_json_of_ask_is_one_stream_event_per_line() {
 
 #[test]
 fn a_failure_of_ask_is_an_error_line_and_exit_code_1() {
-    let model = Model::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
+    let model =
+        Model::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
     let said = say(&mut model.command("ask", &["--output", "stream-json", "Well?"]));
     assert_eq!(said.code, Some(1), "{said:?}");
     assert_eq!(lines(&said.out).last().unwrap()["type"], "ERROR");

@@ -65,7 +65,9 @@ fn a_prompt_may_come_from_standard_input_or_a_file() {
 fn the_provider_follows_from_the_key_that_is_there() {
     let model = Model::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Hello.\"\n");
     let mut command = crate::lab::pintle(&["ask", "Hi"]);
-    command.env("ANTHROPIC_API_KEY", crate::lab::KEY).env("ANTHROPIC_BASE_URL", model.server.base_url(model.dialect));
+    command
+        .env("ANTHROPIC_API_KEY", crate::lab::KEY)
+        .env("ANTHROPIC_BASE_URL", model.server.base_url(model.dialect));
     let said = say(&mut command);
     assert_eq!((said.code, said.out.trim()), (Some(0), "Hello."), "{said:?}");
 }
@@ -80,7 +82,8 @@ fn a_scripted_provider_needs_nothing_else() {
     )
     .unwrap();
     for dialect in ["openai", "anthropic", "gemini", "openai-compatible"] {
-        let mut command = crate::lab::pintle(&["run", "--provider", "scripted", "--dialect", dialect, "--quiet"]);
+        let mut command =
+            crate::lab::pintle(&["run", "--provider", "scripted", "--dialect", dialect, "--quiet"]);
         command.arg("--script").arg(&script).arg("--dir").arg(folder.path()).arg("Compute");
         let said = say(&mut command);
         assert_eq!((said.code, said.out.trim()), (Some(0), "42"), "{dialect}: {said:?}");
