@@ -40,6 +40,7 @@ const CARGO_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) async fn demo(args: DemoArgs, host: &Host) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let (folder, env) = interrupts.unless(prepare(args.dir.as_deref(), host)).await?;
+    interrupts.guard(&env);
     let shown = show(&args, &folder, &env, host, &interrupts).await;
     let cleaned = env.cleanup().await;
     let exit = shown?;

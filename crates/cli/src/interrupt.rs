@@ -1,8 +1,10 @@
 //! Ctrl-C and SIGTERM: the first stops in order, the second at once.
 
 use std::future::Future;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use pintle_env::LocalEnvironment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -10,13 +12,15 @@ use tokio_util::sync::CancellationToken;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// How long the second signal leaves to what the first has set going.
-const LAST_MOMENT: Duration = Duration::from_millis(50);
+/// How long the second signal waits for processes to be gone; only one that the kernel holds takes as long.
+const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Listens for the signals that ask the command to stop, for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     first: CancellationToken,
+    /// Where processes run that must not outlive this one.
+    environment: Arc<OnceLock<Arc<LocalEnvironment>>>,
     _listener: JoinSet<()>,
 }
 
@@ -31,9 +35,15 @@ impl Interrupts {
         let interrupt = signal(SignalKind::interrupt()).map_err(refused)?;
         let terminate = signal(SignalKind::terminate()).map_err(refused)?;
         let first = CancellationToken::new();
+        let environment = Arc::new(OnceLock::new());
         let mut listener = JoinSet::new();
-        listener.spawn(listen(interrupt, terminate, first.clone()));
-        Ok(Self { first, _listener: listener })
+        listener.spawn(listen(interrupt, terminate, first.clone(), Arc::clone(&environment)));
+        Ok(Self { first, environment, _listener: listener })
+    }
+
+    /// Has the second signal kill what runs in this environment. The first one that is given counts.
+    pub(crate) fn guard(&self, environment: &Arc<LocalEnvironment>) {
+        self.environment.get_or_init(|| Arc::clone(environment));
     }
 
     /// Waits for the first signal; returns at once if it has come.
@@ -58,12 +68,20 @@ impl Interrupts {
     }
 }
 
-async fn listen(mut interrupt: Signal, mut terminate: Signal, first: CancellationToken) {
+async fn listen(
+    mut interrupt: Signal,
+    mut terminate: Signal,
+    first: CancellationToken,
+    environment: Arc<OnceLock<Arc<LocalEnvironment>>>,
+) {
     next(&mut interrupt, &mut terminate).await;
     first.cancel();
     next(&mut interrupt, &mut terminate).await;
-    // Commands are told to end right after the first signal; two signals in one moment must not outrun that.
-    tokio::time::sleep(LAST_MOMENT).await;
+    if let Some(environment) = environment.get().cloned() {
+        let killed = tokio::task::spawn_blocking(move || environment.kill_all());
+        // Whether or not the last process has gone in time, this one leaves now.
+        let _ = tokio::time::timeout(LAST_MOMENT, killed).await;
+    }
     std::process::exit(Exit::Interrupted.code().into());
 }
 

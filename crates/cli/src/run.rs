@@ -1,9 +1,9 @@
 //! `pintle run`: a task, done in a directory with tools.
 
-use std::path::Path;
 use std::sync::Arc;
 
 use pintle_agent::{Session, SessionConfig};
+use pintle_env::LocalEnvironment;
 use pintle_llm::ReasoningEffort;
 
 use crate::args::{EnvironmentName, RunArgs, Toolset};
@@ -29,7 +29,11 @@ pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
     let prompt = prompt_source::read(&args.prompt)?;
     let interrupts = Interrupts::listen()?;
     let model = Model::of(&args.model, host).await?;
-    let session = session(&args, &model, &directory, host)?;
+    let environment = match args.env {
+        EnvironmentName::Local => Arc::new(host.environment(&directory)?),
+    };
+    interrupts.guard(&environment);
+    let session = session(&args, &model, environment)?;
     let mut view = View::new(args.output, detail(&args), console::style(host));
     let mut console = Console::new();
 
@@ -40,10 +44,7 @@ pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
     explain::outcome(&followed.outcome, &model.route).map_or(Ok(exit), Err)
 }
 
-fn session(args: &RunArgs, model: &Model, directory: &Path, host: &Host) -> Result<Session, Failure> {
-    let environment = match args.env {
-        EnvironmentName::Local => host.environment(directory)?,
-    };
+fn session(args: &RunArgs, model: &Model, environment: Arc<LocalEnvironment>) -> Result<Session, Failure> {
     let profile = match args.toolset {
         Toolset::Spec => model.profile(),
     };
@@ -52,7 +53,7 @@ fn session(args: &RunArgs, model: &Model, directory: &Path, host: &Host) -> Resu
         .with_max_turns(args.max_turns)
         .with_max_tool_rounds(args.max_tool_rounds)
         .with_reasoning_effort(effort);
-    Session::builder(model.client.clone(), profile, Arc::new(environment))
+    Session::builder(model.client.clone(), profile, environment)
         .config(config)
         .build()
         .map_err(|error| Failure::failed("the session cannot begin").because(&error))

@@ -104,6 +104,14 @@ impl LocalEnvironment {
         Self::builder(directory).host_env(variables).build()
     }
 
+    /// Kills every process that still runs here, at once, and waits until the last one is gone: what a host does
+    /// that must leave now. [`cleanup`](ExecutionEnvironment::cleanup) is the gentle way.
+    ///
+    /// Blocks the thread for some tens of milliseconds, longer only if the kernel holds a process.
+    pub fn kill_all(&self) {
+        self.reaper.kill();
+    }
+
     /// A mark that no other command has.
     fn next_tag(&self) -> String {
         let number = self.commands.fetch_add(1, Ordering::Relaxed);

@@ -59,7 +59,7 @@ fn one_signal_ends_the_run_in_order() {
 #[test]
 fn a_second_signal_ends_it_at_once() {
     let model = Model::new(Dialect::AnthropicMessages, SLEEP);
-    let (mut child, _) = started(&model);
+    let (mut child, pid) = started(&model);
     signal(&child, "INT");
     // The first one has been seen when it is told.
     let mut seen = String::new();
@@ -69,6 +69,7 @@ fn a_second_signal_ends_it_at_once() {
     }
     signal(&child, "INT");
     assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert!(is_gone(&pid), "the command that ignores TERM is gone all the same");
 }
 
 #[test]

@@ -4,7 +4,8 @@ use std::{
     collections::BTreeMap,
     io,
     sync::{
-        Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
     thread::{self, JoinHandle},
@@ -32,6 +33,8 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Reaper {
     state: Mutex<State>,
+    /// Whether there is no time for the terminate signal.
+    hurry: Arc<AtomicBool>,
 }
 
 /// Names a running process to its reaper.
@@ -80,7 +83,7 @@ impl Reaper {
     pub(super) fn abandon(&self, registration: Registration, scope: Scope, child: Option<Child>) {
         let mut state = self.lock();
         state.running.remove(&registration);
-        state.hand_over(Abandoned { scope, child, terminated: None });
+        state.hand_over(Abandoned { scope, child, terminated: None }, &self.hurry);
     }
 
     /// Ends everything that runs and waits until it is gone; blocks.
@@ -88,7 +91,7 @@ impl Reaper {
         let worker = {
             let mut state = self.lock();
             for (_, scope) in std::mem::take(&mut state.running) {
-                state.hand_over(Abandoned { scope, child: None, terminated: None });
+                state.hand_over(Abandoned { scope, child: None, terminated: None }, &self.hurry);
             }
             state.worker.take()
         };
@@ -100,14 +103,21 @@ impl Reaper {
         }
     }
 
+    /// Kills everything that runs, what is on its way out included, and waits until it is gone; blocks.
+    pub(super) fn kill(&self) {
+        self.hurry.store(true, Ordering::Relaxed);
+        self.finish();
+        self.hurry.store(false, Ordering::Relaxed);
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    fn hand_over(&mut self, abandoned: Abandoned) {
-        let worker = match self.worker.take().map_or_else(start, Ok) {
+    fn hand_over(&mut self, abandoned: Abandoned, hurry: &Arc<AtomicBool>) {
+        let worker = match self.worker.take().map_or_else(|| start(Arc::clone(hurry)), Ok) {
             Ok(worker) => worker,
             Err(error) => {
                 tracing::error!(%error, "no thread to end a process gently: it is killed");
@@ -122,20 +132,22 @@ impl State {
     }
 }
 
-fn start() -> io::Result<Worker> {
+fn start(hurry: Arc<AtomicBool>) -> io::Result<Worker> {
     let (sender, receiver) = mpsc::channel();
-    let thread = thread::Builder::new().name("pintle-reaper".to_owned()).spawn(move || work(&receiver))?;
+    let thread =
+        thread::Builder::new().name("pintle-reaper".to_owned()).spawn(move || work(&receiver, &hurry))?;
     Ok(Worker { sender, thread })
 }
 
 /// Runs until no more can come and none is left.
-fn work(receiver: &Receiver<Abandoned>) {
+fn work(receiver: &Receiver<Abandoned>, hurry: &AtomicBool) {
     let mut abandoned = Vec::new();
     while receive(receiver, &mut abandoned) || !abandoned.is_empty() {
         // One look at the table serves all.
         let since = abandoned.iter().filter_map(|one| one.scope.since()).min();
         let table = since.and_then(procfs::read_table);
-        abandoned.retain_mut(|one| one.is_left(table.as_deref()));
+        let grace = if hurry.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
+        abandoned.retain_mut(|one| one.is_left(table.as_deref(), grace));
     }
 }
 
@@ -165,7 +177,7 @@ fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bo
 
 impl Abandoned {
     /// Sends what is due and says whether anything is left.
-    fn is_left(&mut self, table: Option<&[ProcessRow]>) -> bool {
+    fn is_left(&mut self, table: Option<&[ProcessRow]>, grace: Duration) -> bool {
         // An error means that somebody else has waited for it.
         if let Some(child) = &mut self.child
             && !matches!(child.try_wait(), Ok(None))
@@ -183,11 +195,11 @@ impl Abandoned {
                 self.scope.send(&members, Signal::SIGCONT);
                 self.terminated = Some(Instant::now());
             }
-            Some(at) if at.elapsed() > TERMINATE_GRACE + KILL_LIMIT => {
+            Some(at) if at.elapsed() > grace + KILL_LIMIT => {
                 tracing::warn!(id = self.scope.leader(), "a killed process does not go");
                 return false;
             }
-            Some(at) if at.elapsed() > TERMINATE_GRACE => {
+            Some(at) if at.elapsed() > grace => {
                 self.scope.send(&members, Signal::SIGKILL);
             }
             Some(_) => {}

@@ -306,6 +306,22 @@ async fn cleanup_ends_what_is_still_held() {
     environment.cleanup().await.unwrap();
 }
 
+#[tokio::test]
+async fn kill_all_spares_no_time_for_who_ignores_the_terminate_signal() {
+    let (directory, environment) = environment();
+    let stubborn = "trap '' TERM; echo $$ > id; while :; do sleep 0.1; done";
+    let held = environment.spawn(Command::shell(stubborn)).await.unwrap();
+    let first = written_id(&directory.path().join("id")).await;
+    let dropped = environment.spawn(Command::shell(stubborn.replace("id", "other"))).await.unwrap();
+    let second = written_id(&directory.path().join("other")).await;
+    drop(dropped);
+    let started = std::time::Instant::now();
+    environment.kill_all();
+    assert!(!is_running(first) && !is_running(second));
+    assert!(started.elapsed() < TERMINATE_LIMIT, "{:?}", started.elapsed());
+    drop(held);
+}
+
 #[test]
 fn a_process_may_outlive_its_runtime() {
     let (_directory, environment) = environment();
