@@ -315,10 +315,15 @@ async fn kill_all_spares_no_time_for_who_ignores_the_terminate_signal() {
     let dropped = environment.spawn(Command::shell(stubborn.replace("id", "other"))).await.unwrap();
     let second = written_id(&directory.path().join("other")).await;
     drop(dropped);
+    // Somebody who waits for the gentle end must not be in the way.
+    let environment = Arc::new(environment);
+    let gentle = Arc::clone(&environment);
+    let waiting = std::thread::spawn(move || gentle.reaper.finish());
     let started = std::time::Instant::now();
     environment.kill_all();
     assert!(!is_running(first) && !is_running(second));
     assert!(started.elapsed() < TERMINATE_LIMIT, "{:?}", started.elapsed());
+    waiting.join().unwrap();
     drop(held);
 }
 
