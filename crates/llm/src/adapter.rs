@@ -32,7 +32,7 @@ pub trait ProviderAdapter: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Checks the configuration; called when the adapter is registered.
+    /// Checks the configuration; called when the client is built.
     fn initialize(&self) -> Result<(), Error> {
         Ok(())
     }

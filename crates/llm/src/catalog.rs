@@ -111,12 +111,16 @@ impl Catalog {
         Ok(Self { models })
     }
 
-    /// This catalog with the entries of `over` before and instead of its own of the same id and provider.
+    /// This catalog with the entries of `over` in the place of its own of the same id and provider; those that it
+    /// does not have come first.
     #[must_use]
     pub fn overridden_by(&self, over: &Self) -> Self {
-        let same = |a: &ModelInfo, b: &ModelInfo| a.id == b.id && a.provider == b.provider;
-        let kept = self.models.iter().filter(|model| !over.models.iter().any(|new| same(model, new)));
-        Self { models: over.models.iter().chain(kept).cloned().collect() }
+        let find = |list: &[ModelInfo], model: &ModelInfo| {
+            list.iter().find(|other| other.id == model.id && other.provider == model.provider).cloned()
+        };
+        let added = over.models.iter().filter(|model| find(&self.models, model).is_none()).cloned();
+        let kept = self.models.iter().map(|model| find(&over.models, model).unwrap_or_else(|| model.clone()));
+        Self { models: added.chain(kept).collect() }
     }
 
     /// The model of this id or alias.
@@ -187,8 +191,10 @@ mod tests {
         let base = Catalog::from_json(&one("a", 1)).unwrap();
         let both = base.overridden_by(&Catalog::from_json(&one("a", 2)).unwrap());
         assert_eq!((both.list(None).count(), both.get("a").unwrap().context_window), (1, 2));
-        let both = base.overridden_by(&Catalog::from_json(&one("b", 3)).unwrap());
-        assert_eq!(both.list(None).count(), 2);
+        let both = both.overridden_by(&Catalog::from_json(&one("b", 3)).unwrap());
+        assert_eq!(both.latest("openai", None).unwrap().id, "b", "what is new comes first");
+        let again = both.overridden_by(&base);
+        assert_eq!(again.latest("openai", None).unwrap().id, "b", "a correction changes no order");
         let error = Catalog::from_json(r#"[{"id": "a", "colour": 1}]"#).unwrap_err();
         assert!(error.message().contains("line 1"), "{error}");
     }

@@ -1,6 +1,7 @@
 //! Cross-cutting concerns around calls (client specification, section 2.3).
 
 use std::fmt;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -40,7 +41,8 @@ impl fmt::Debug for Reply {
 ///
 /// Layers run in the order of their registration on the way to the provider and in reverse on the way back. A
 /// layer may change the request, answer by itself without calling `next`, call it again, or change the reply,
-/// whose variant must fit the mode.
+/// whose variant must fit the mode. The provider has been chosen by then: a change of `provider` or `tool_choice` is
+/// neither routed nor checked anew.
 #[async_trait]
 pub trait Middleware: fmt::Debug + Send + Sync {
     /// Handles one call.
@@ -52,7 +54,7 @@ const _: fn(&dyn Middleware) = |_| {};
 /// The rest of the way: the remaining layers, then the provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Next<'a> {
-    pub(crate) layers: &'a [std::sync::Arc<dyn Middleware>],
+    pub(crate) layers: &'a [Arc<dyn Middleware>],
     pub(crate) adapter: &'a dyn ProviderAdapter,
 }
 

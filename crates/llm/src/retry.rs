@@ -14,7 +14,7 @@ pub struct RetryPolicy {
     pub max_retries: u32,
     /// The first delay. Default 1 s.
     pub base_delay: Duration,
-    /// The longest delay; a provider that asks for more is not asked again. Default 60 s.
+    /// The longest delay before jitter; a provider that asks for more is not asked again. Default 60 s.
     pub max_delay: Duration,
     /// Growth per attempt. Default 2.
     pub backoff_multiplier: f64,

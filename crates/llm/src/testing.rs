@@ -169,11 +169,14 @@ fn events_of(response: Response) -> VecDeque<Result<StreamEvent, Error>> {
                 events.push_back(Ok(StreamEvent::ToolCallStart { tool_call }));
                 events.push_back(Ok(StreamEvent::ToolCallEnd { tool_call: call.clone() }));
             }
+            ContentPart::Opaque(data) => events.push_back(Ok(StreamEvent::ProviderEvent {
+                raw: data.data.clone(),
+                part: Some(Box::new(part.clone())),
+            })),
             ContentPart::Image(_)
             | ContentPart::Audio(_)
             | ContentPart::Document(_)
-            | ContentPart::ToolResult(_)
-            | ContentPart::Opaque(_) => {}
+            | ContentPart::ToolResult(_) => {}
         }
     }
     events.push_back(Ok(StreamEvent::Finish {

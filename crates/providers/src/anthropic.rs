@@ -42,7 +42,7 @@ const NAME: &str = "anthropic";
 ///
 /// A reasoning effort becomes `output_config.effort` with adaptive thinking for models that the catalog marks so,
 /// else a thinking budget of 1,024, 8,192 or 24,576 tokens, kept below `max_tokens`. Thinking stays off while
-/// tools are forced, and while the open tool turn was begun without it: the API refuses both.
+/// tools are forced, and a budget while the open tool turn was begun without thinking: the API refuses both.
 ///
 /// # Structured output
 ///

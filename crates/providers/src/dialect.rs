@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-use pintle_llm::{Error, Request, Response, StreamEvent};
+use pintle_llm::{Error, Fingerprint, Request, Response, StreamEvent};
+use serde_json::Value;
 
 /// What goes over the wire: everything but the connection.
 ///
@@ -44,6 +45,13 @@ pub(crate) struct SseEvent<'a> {
     pub(crate) name: &'a str,
     /// The `data:` lines, joined by line feeds.
     pub(crate) data: &'a str,
+}
+
+/// The seed of a whole answer's ids: the same answer at the same place has the same ids, and another has others.
+pub(crate) fn answer_seed(request: &Request, body: &[u8]) -> u64 {
+    let place = Value::from(request.messages.len()).to_string();
+    let hash = Fingerprint::of(place.as_bytes()).chain(Fingerprint::of(body)).to_string();
+    hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
 }
 
 /// A wire dialect: encode, decode, stream-decode and classify, without I/O.

@@ -1,6 +1,6 @@
 //! What a provider's complaint means (client specification, sections 6.4 and 6.5): one table for all dialects.
 
-use pintle_llm::{Error, ErrorKind};
+use pintle_llm::{Error, ErrorKind, Retry};
 use serde_json::Value;
 
 /// The most of an error body that is read and kept, in bytes.
@@ -30,6 +30,9 @@ impl Failure<'_> {
     pub(crate) fn into_error(self) -> Error {
         let kind = self.kind();
         let mut error = Error::new(kind, self.text()).with_provider(self.provider);
+        if kind == ErrorKind::InvalidRequest && self.is_unheard_of() {
+            error = error.with_retry(Retry::After(None));
+        }
         if let Some(status) = self.status {
             error = error.with_status(status);
         }
@@ -59,6 +62,12 @@ impl Failure<'_> {
                     .unwrap_or(ErrorKind::Server),
             },
         }
+    }
+
+    /// Whether neither the code nor the table of section 6.4 knows it: such a failure may pass (section 6.3).
+    fn is_unheard_of(&self) -> bool {
+        let known = |status| matches!(status, 400..=404 | 408 | 413 | 422 | 429 | 500..=599);
+        !self.status.is_none_or(known) && self.code.and_then(by_code).is_none()
     }
 
     fn text(&self) -> String {
@@ -190,8 +199,6 @@ fn raw(body: &[u8]) -> Option<Value> {
 
 #[cfg(test)]
 mod tests {
-    use pintle_llm::Retry;
-
     use super::*;
 
     #[test]
@@ -241,6 +248,22 @@ mod tests {
             assert_eq!(error.kind(), *kind, "{failure:?}");
             assert_eq!(error.is_retryable(), kind.default_retry() != Retry::Never, "{failure:?}");
             assert_eq!((error.provider(), error.status(), error.error_code()), (Some("p"), *status, *code));
+        }
+    }
+
+    #[test]
+    fn what_the_table_does_not_know_may_pass() {
+        let rows = [
+            (Some(409), None, true),
+            (Some(425), Some("a_new_word"), true),
+            (Some(409), Some("invalid_request_error"), false),
+            (Some(400), Some("a_new_word"), false),
+            (Some(402), None, false),
+            (None, Some("a_new_word"), true),
+        ];
+        for (status, code, retryable) in rows {
+            let error = Failure { status, code, ..Failure::default() }.into_error();
+            assert_eq!(error.is_retryable(), retryable, "{status:?} {code:?}: {error}");
         }
     }
 

@@ -24,6 +24,9 @@ use crate::transport::exchange::{Exchange, Facts, timed_out};
 /// The largest whole answer that is read, in bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
 
+/// The most that is read of one stream, in bytes: what an answer says is a small part of its events.
+const MAX_STREAM: usize = 256 * 1024 * 1024;
+
 /// What an adapter's connections are like.
 pub(crate) struct HttpOptions {
     pub(crate) base_url: String,
@@ -113,7 +116,8 @@ impl<D: Dialect> HttpAdapter<D> {
         exchange.expect_events(self.dialect.provider()).await?;
         let decoder = self.dialect.decoder(&request, seed());
         let rate_limit = rate_limit::from_headers(&exchange.facts().headers, SystemTime::now());
-        Ok(Events::new(exchange, decoder, self.dialect.provider(), &request.model, rate_limit).into_stream())
+        let provider = self.dialect.provider();
+        Ok(Events::new(exchange, decoder, provider, &request.model, rate_limit, MAX_STREAM).into_stream())
     }
 
     /// Sends the request and waits for the first byte of a good answer; a bad one is classified.
@@ -150,7 +154,10 @@ impl<D: Dialect> HttpAdapter<D> {
             let (name, value) = parse_header(name, value)?;
             headers.insert(name, value);
         }
-        headers.extend(self.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
+        // Not `extend`, which would send two headers of one name.
+        for (name, value) in &self.headers {
+            headers.insert(name.clone(), value.clone());
+        }
         Ok(headers)
     }
 

@@ -55,6 +55,8 @@ enum Speaker {
 struct Block {
     kind: Kind,
     json: String,
+    /// Whether its maker has set a cache point on it.
+    cache_point: bool,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -88,8 +90,8 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no message at all, or a
-    /// result without its call.
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no message at all,
+    /// or a result without its call.
     pub(super) fn messages(&self) -> Result<Vec<Merged<'_>>, Error> {
         let mut messages: Vec<Merged<'_>> = Vec::new();
         let turns = self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok());
@@ -120,11 +122,18 @@ impl Conversation {
     }
 }
 
-/// Whether the conversation ends inside a tool turn that was begun without thinking.
+/// Whether the conversation ends inside a tool turn that was begun without thinking. Only the turn's first answer
+/// counts: without interleaved thinking, a model thinks there and nowhere else.
 pub(super) fn open_turn_unthought(messages: &[Merged<'_>]) -> bool {
-    let [.., assistant, results] = messages else { return false };
-    let open = results.blocks.iter().any(|block| matches!(block.kind, Kind::Result(_)));
-    open && assistant.blocks.first().is_some_and(|first| first.kind != Kind::Thinking)
+    let has_results =
+        |message: &Merged<'_>| message.blocks.iter().any(|block| matches!(block.kind, Kind::Result(_)));
+    if !messages.last().is_some_and(has_results) {
+        return false;
+    }
+    let asked =
+        messages.iter().rposition(|message| message.speaker == Speaker::User && !has_results(message));
+    let first = messages.get(asked.map_or(0, |asked| asked + 1)).and_then(|answer| answer.blocks.first());
+    first.is_some_and(|block| block.kind != Kind::Thinking)
 }
 
 /// Writes the messages as the elements of a JSON list, with cache points at the ends of the last two of the user
@@ -156,8 +165,8 @@ impl Merged<'_> {
             }
             out.extend_from_slice(block.json.as_bytes());
         }
-        if cache {
-            // Into the last block: it is an object, so its last byte is the closing brace.
+        if cache && self.blocks.last().is_some_and(|last| !last.cache_point) {
+            // Into the last block: it is an object with fields, so its last byte is the closing brace.
             out.pop();
             out.extend_from_slice(CACHE_POINT.as_bytes());
             out.push(b'}');
@@ -168,7 +177,7 @@ impl Merged<'_> {
 
 impl Block {
     fn new(kind: Kind, value: &Value) -> Self {
-        Self { kind, json: value.to_string() }
+        Self { kind, json: value.to_string(), cache_point: value.get("cache_control").is_some() }
     }
 
     fn text(text: &str) -> Option<Self> {
@@ -226,6 +235,11 @@ fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
         Role::User | Role::Tool => Speaker::User,
         Role::Assistant => Speaker::Assistant,
     };
+    if let (Role::Tool, None, Some(id)) = (message.role, message.results().next(), &message.tool_call_id) {
+        // A result written as plain text.
+        let result = ToolResult::new(id.clone(), message.text(), false);
+        return Ok(Turn { speaker, blocks: vec![result_block(&result)?] });
+    }
     // A message without an origin was made by hand: whoever made it vouches for its signatures.
     let own = message.origin.as_ref().is_none_or(|origin| *origin == Origin::new(NAME, model));
     let mut blocks = Vec::with_capacity(message.content.len());
@@ -245,7 +259,7 @@ fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
         ContentPart::Image(image) => Some(Block::new(Kind::Other, &image_block(image)?)),
         ContentPart::Document(document) => Some(Block::new(Kind::Other, &document_block(document))),
         ContentPart::ToolResult(result) => Some(result_block(result)?),
-        ContentPart::Opaque(data) if data.data.is_object() => Some(Block::new(Kind::Other, &data.data)),
+        ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
         ContentPart::Audio(_) => return Err(refuse(NAME, "audio is not taken")),
         ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
             return Err(misplaced(part, "a user message"));
@@ -266,7 +280,7 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
             };
             Block::new(Kind::Thinking, &block)
         }),
-        ContentPart::Opaque(data) if data.data.is_object() => Some(Block::new(Kind::Other, &data.data)),
+        ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
         // Media that another provider's model made: the API takes none from the assistant.
         ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => {
             Block::text(&format!("[{} left out]", part.kind().to_lowercase()))
@@ -275,6 +289,10 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
             return Err(misplaced(part, "an assistant message"));
         }
     })
+}
+
+fn is_block(value: &Value) -> bool {
+    value.as_object().is_some_and(|fields| !fields.is_empty())
 }
 
 fn call_block(call: &ToolCall) -> Block {

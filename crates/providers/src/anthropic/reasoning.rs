@@ -17,8 +17,8 @@ const EFFORT_BETA: &str = "effort-2025-11-24";
 
 /// Sets `thinking` and `output_config.effort` as the request's effort asks.
 ///
-/// `open_turn_unthought`: the open tool turn has no thinking block at its head, and the API would refuse to think
-/// now.
+/// `open_turn_unthought`: the open tool turn has no thinking block at its head, and the API would refuse a budget
+/// now. Adaptive thinking has no such rule, since a model that thinks adaptively may begin a turn without.
 pub(super) fn apply(
     fields: &mut Map<String, Value>,
     request: &Request,
@@ -38,12 +38,12 @@ pub(super) fn apply(
         fields.insert("output_config".into(), json!({"effort": word}));
     }
     let forced = matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
-    if forced || open_turn_unthought {
+    if forced {
         return Ok(());
     }
     if takes_effort && !request.model.starts_with(FIRST_WITH_EFFORT) {
         fields.insert("thinking".into(), json!({"type": "adaptive"}));
-    } else if let Some(budget) = budget(effort, max_tokens)? {
+    } else if let (Some(budget), false) = (budget(effort, max_tokens)?, open_turn_unthought) {
         fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
     }
     Ok(())

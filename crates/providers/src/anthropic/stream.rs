@@ -218,7 +218,7 @@ impl Decoder {
                 let piece = delta.thinking.unwrap_or_default();
                 text.push_str(&piece);
                 push_reasoning(id, &piece, out);
-                if let Some(more) = delta.signature {
+                if let Some(more) = delta.signature.filter(|more| !more.is_empty()) {
                     signature.get_or_insert_default().push_str(&more);
                 }
             }

@@ -320,6 +320,53 @@ fn thinking_stays_off_in_a_tool_turn_that_began_without_it() {
     assert!(!thinks(vec![step("openai"), result()]));
     assert!(!thinks(vec![step("openai"), result(), Message::user("steer")]));
     assert!(thinks(vec![step("openai"), result(), Message::assistant("done"), Message::user("next")]));
+
+    // A model that thinks before its first call only.
+    let second = || own(Message::new(Role::Assistant, vec![call("c2", "b")]));
+    let result_of_second = || Message::tool_result("c2", "y", false);
+    assert!(thinks(vec![step("anthropic"), result(), second(), result_of_second()]));
+    let steer = Message::user("steer");
+    assert!(thinks(vec![step("anthropic"), result(), steer, second(), result_of_second()]));
+    // The head of the turn counts, whatever came after it.
+    let later = own(Message::new(Role::Assistant, vec![thinking("s"), call("c2", "b")]));
+    assert!(!thinks(vec![step("openai"), result(), later, result_of_second()]));
+}
+
+#[test]
+fn adaptive_thinking_stays_as_it_is_within_a_turn() {
+    let model = "claude-opus-4-6";
+    let unthought =
+        Message::new(Role::Assistant, vec![call("c1", "a")]).with_origin(Origin::new("anthropic", model));
+    let messages = [Message::user("go"), unthought, Message::tool_result("c1", "x", false)];
+    for length in [1, 3] {
+        let request =
+            Request::new(model, messages[..length].to_vec()).with_reasoning_effort(ReasoningEffort::Low);
+        assert_eq!(body(&request)["thinking"], json!({"type": "adaptive"}), "{length} messages");
+    }
+}
+
+#[test]
+fn a_result_written_as_plain_text_answers_its_call() {
+    let mut result = Message::new(Role::Tool, vec![ContentPart::text("found")]);
+    result.tool_call_id = Some("c1".into());
+    let step = own(Message::new(Role::Assistant, vec![call("c1", "a")]));
+    let body = body(&Request::new(MODEL, [Message::user("go"), step, result]));
+    let block = &body["messages"][2]["content"][0];
+    assert_eq!((&block["tool_use_id"], &block["content"]), (&json!("c1"), &json!("found")));
+}
+
+#[test]
+fn a_cache_point_set_by_hand_is_not_doubled() {
+    let own_point =
+        json!({"type": "text", "text": "long", "cache_control": {"type": "ephemeral", "ttl": "1h"}});
+    let opaque = |data: Value| ContentPart::Opaque(OpaqueData { kind: "text".into(), data });
+    let request = Request::new(MODEL, [Message::new(Role::User, vec![opaque(own_point.clone())])]);
+    let text = String::from_utf8(encode(&request).unwrap().body).unwrap();
+    assert_eq!(text.matches("cache_control").count(), 1, "{text}");
+    assert_eq!(body(&request)["messages"][0]["content"][0], own_point);
+
+    let empty = Request::new(MODEL, [Message::new(Role::User, vec![opaque(json!({}))])]);
+    assert_eq!(encode(&empty).unwrap_err().kind(), ErrorKind::InvalidRequest);
 }
 
 #[test]

@@ -69,10 +69,11 @@ fn merge_entry(last: &mut Map<String, Value>, fields: &Map<String, Value>) {
     }
 }
 
-/// The unified reason. Some servers say `stop` although they call.
-pub(super) fn finish_reason(raw: Option<&str>, called: bool) -> FinishReason {
+/// The unified reason. Some servers say `stop` although the model calls or refuses.
+pub(super) fn finish_reason(raw: Option<&str>, called: bool, refused: bool) -> FinishReason {
     let reason = match raw {
         Some("stop" | "eos" | "eos_token" | "end_turn") | None if called => Finish::ToolCalls,
+        Some("stop" | "eos" | "eos_token" | "end_turn") if refused => Finish::ContentFilter,
         Some("stop" | "eos" | "eos_token" | "end_turn") => Finish::Stop,
         Some("length" | "max_tokens" | "model_length") => Finish::Length,
         Some("tool_calls" | "function_call") => Finish::ToolCalls,
@@ -146,20 +147,22 @@ mod tests {
     fn reasons() {
         use Finish as F;
         let rows = [
-            (Some("stop"), false, F::Stop),
-            (Some("stop"), true, F::ToolCalls),
-            (Some("length"), true, F::Length),
-            (Some("tool_calls"), true, F::ToolCalls),
-            (Some("function_call"), true, F::ToolCalls),
-            (Some("content_filter"), false, F::ContentFilter),
-            (Some("model_length"), false, F::Length),
-            (Some("error"), false, F::Error),
-            (Some("something"), false, F::Other),
-            (None, false, F::Other),
-            (None, true, F::ToolCalls),
+            (Some("stop"), false, false, F::Stop),
+            (Some("stop"), true, false, F::ToolCalls),
+            (Some("stop"), false, true, F::ContentFilter),
+            (Some("length"), true, false, F::Length),
+            (Some("length"), false, true, F::Length),
+            (Some("tool_calls"), true, false, F::ToolCalls),
+            (Some("function_call"), true, false, F::ToolCalls),
+            (Some("content_filter"), false, false, F::ContentFilter),
+            (Some("model_length"), false, false, F::Length),
+            (Some("error"), false, false, F::Error),
+            (Some("something"), false, false, F::Other),
+            (None, false, false, F::Other),
+            (None, true, false, F::ToolCalls),
         ];
-        for (raw, called, reason) in rows {
-            let found = finish_reason(raw, called);
+        for (raw, called, refused, reason) in rows {
+            let found = finish_reason(raw, called, refused);
             assert_eq!((found.reason, found.raw.as_deref()), (reason, raw));
         }
     }

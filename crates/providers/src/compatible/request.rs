@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request,
-    ResponseFormat, Role, ToolCall, ToolCallKind, ToolChoice, ToolDefinition, ToolResult,
+    ResponseFormat, Role, ToolCall, ToolChoice, ToolDefinition, ToolResult,
 };
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -236,11 +236,12 @@ fn text_of(message: &Message) -> String {
     texts.collect()
 }
 
-/// A call; the free text of another provider's custom tool becomes the argument `input`.
+/// A call. What is no object becomes the argument `input`: the free text of another provider's custom tool, and
+/// arguments that were cut off, since servers parse them when they render the conversation.
 fn call(call: &ToolCall) -> Value {
-    let arguments = match call.kind {
-        ToolCallKind::Function => call.arguments_text(),
-        ToolCallKind::Custom => json!({"input": call.arguments}).to_string(),
+    let arguments = match call.arguments_object() {
+        Some(_) => call.arguments_text(),
+        None => json!({"input": call.arguments}).to_string(),
     };
     json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
 }

@@ -1,11 +1,14 @@
 //! From a whole Chat Completions answer to a unified one.
 
+use std::collections::HashSet;
+
 use pintle_llm::{
     ContentPart, Error, Message, OpaqueData, Origin, Request, Response, Role, ThinkingData, ToolCall,
 };
 use serde_json::{Value, json};
 
 use super::delta::{Piece, arguments, finish_reason, merge_details, pieces, refusal, usage_of};
+use crate::dialect::answer_seed;
 use crate::failure::{Failure, malformed};
 use crate::openai::failure_of;
 
@@ -22,12 +25,13 @@ pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<R
     };
     let finish = choice.and_then(|choice| choice.get("finish_reason")).and_then(Value::as_str);
     let text = |name: &str| raw.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let content = content_of(message);
+    let content = content_of(message, answer_seed(request, body));
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(provider, &request.model));
     let mut response = Response::new(provider, text("model").unwrap_or(&request.model), message);
     response.id = text("id").unwrap_or_default().to_owned();
     let called = response.tool_calls().next().is_some();
-    response.finish_reason = finish_reason(finish, called);
+    let refused = response.message.content.iter().any(|part| part.kind() == "refusal");
+    response.finish_reason = finish_reason(finish, called, refused);
     response.usage = usage_of(&raw).unwrap_or_default();
     response.raw = Some(raw);
     Ok(response)
@@ -45,12 +49,12 @@ pub(super) fn refusal_part(text: &str) -> ContentPart {
     ContentPart::Opaque(OpaqueData { kind: "refusal".to_owned(), data })
 }
 
-/// An id for a call that has none; unique within the answer.
-pub(super) fn made_id(response_id: &str, position: usize) -> String {
-    format!("call_{response_id}_{position}")
+/// An id for a call that has none of its own.
+pub(super) fn made_id(seed: u64, position: usize) -> String {
+    format!("call_{seed:016x}_{position}")
 }
 
-fn content_of(message: &Value) -> Vec<ContentPart> {
+fn content_of(message: &Value, seed: u64) -> Vec<ContentPart> {
     let mut reasoning = String::new();
     let mut text = String::new();
     for piece in pieces(message) {
@@ -70,7 +74,13 @@ fn content_of(message: &Value) -> Vec<ContentPart> {
     }
     content.extend(refusal(message).map(refusal_part));
     let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
-    content.extend(calls.enumerate().map(|(position, raw)| call(raw, position).into()));
+    let mut used = HashSet::new();
+    for (position, raw) in calls.enumerate() {
+        // Two calls of one id could not be answered apart.
+        let given = raw.get("id").and_then(Value::as_str).filter(|id| !id.is_empty() && used.insert(*id));
+        let id = given.map_or_else(|| made_id(seed, position), str::to_owned);
+        content.push(call(raw, id).into());
+    }
     content
 }
 
@@ -84,9 +94,8 @@ pub(super) fn thinking(text: String, details: Vec<Value>) -> ThinkingData {
     }
 }
 
-fn call(raw: &Value, position: usize) -> ToolCall {
+fn call(raw: &Value, id: String) -> ToolCall {
     let function = raw.get("function").unwrap_or(&Value::Null);
     let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
-    let id = raw.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
-    ToolCall::from_raw(id.map_or_else(|| made_id("0", position), str::to_owned), name, arguments(function))
+    ToolCall::from_raw(id, name, arguments(function))
 }

@@ -1,8 +1,6 @@
 //! From the chunks of a Chat Completions stream to unified events.
 
-use pintle_llm::{
-    Error, ErrorKind, Finish, Message, PartialToolCall, Response, Role, StreamEvent, ToolCall, Usage,
-};
+use pintle_llm::{Error, ErrorKind, Message, PartialToolCall, Response, Role, StreamEvent, ToolCall, Usage};
 use serde_json::Value;
 
 use super::delta::{Piece, arguments, finish_reason, merge_details, pieces, refusal, usage_of};
@@ -161,7 +159,7 @@ impl ChatDecoder {
             same_index && (given.is_empty() || call.given_id.is_empty() || call.given_id == given)
         };
         let position = self.calls.iter().rposition(belongs).unwrap_or_else(|| {
-            let id = made_id(&format!("{:016x}", self.seed), self.calls.len());
+            let id = made_id(self.seed, self.calls.len());
             self.calls.push(Call::new(index, id));
             self.calls.len() - 1
         });
@@ -191,13 +189,13 @@ impl ChatDecoder {
         for call in &mut self.calls {
             call.close(out);
         }
-        let mut reason = finish_reason(self.finish.as_deref(), !self.calls.is_empty());
-        if reason.reason == Finish::Stop && !self.refusal.is_empty() {
-            reason.reason = Finish::ContentFilter;
-        }
         self.finished = true;
         out.push(StreamEvent::Finish {
-            finish_reason: reason,
+            finish_reason: finish_reason(
+                self.finish.as_deref(),
+                !self.calls.is_empty(),
+                !self.refusal.is_empty(),
+            ),
             usage: std::mem::take(&mut self.usage),
             response: Box::new(Response::new(&self.provider, "", Message::new(Role::Assistant, Vec::new()))),
         });

@@ -267,6 +267,34 @@ fn a_whole_answer() {
 }
 
 #[test]
+fn ids_of_calls_are_unique_in_a_history() {
+    let calls = |ids: [Value; 2], text: &str| -> Vec<String> {
+        let calls = ids.map(|id| json!({"id": id, "function": {"name": "a", "arguments": "{}"}}));
+        let answer = json!({"choices": [{"message": {"content": text, "tool_calls": calls}}]});
+        let response = dialect().decode(&request(), answer.to_string().as_bytes()).unwrap();
+        response.tool_calls().map(|call| call.id.clone()).collect()
+    };
+    let none = || [json!(null), json!("")];
+    let all: Vec<String> = [calls(none(), "1"), calls(none(), "2")].concat();
+    assert_eq!(all.iter().collect::<std::collections::BTreeSet<_>>().len(), 4, "{all:?}");
+    let twice = calls([json!("x"), json!("x")], "3");
+    assert!(twice[0] == "x" && twice[1] != "x", "{twice:?}");
+}
+
+#[test]
+fn arguments_that_were_cut_off_are_sent_as_legal_json() {
+    let cut = ToolCall::from_raw("c", "t", r#"{"path": "#);
+    let messages = [
+        Message::user("a"),
+        Message::new(Role::Assistant, vec![cut.into()]),
+        Message::tool_result("c", "x", true),
+    ];
+    let body = body(&Request::new("llama", messages));
+    let arguments = body["messages"][1]["tool_calls"][0]["function"]["arguments"].as_str().unwrap();
+    assert_eq!(serde_json::from_str::<Value>(arguments).unwrap(), json!({"input": r#"{"path": "#}));
+}
+
+#[test]
 fn answers_that_are_none() {
     for body in ["<html>", "{}", r#"{"choices": []}"#, ""] {
         let error = dialect().decode(&request(), body.as_bytes()).unwrap_err();

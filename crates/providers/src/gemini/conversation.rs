@@ -93,8 +93,8 @@ impl Conversation {
     ///
     /// # Errors
     ///
-    /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no content at all, or a
-    /// result without its call.
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no content at all,
+    /// or a result without its call.
     pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), Error> {
         let contents = self.contents();
         if contents.is_empty() {
@@ -176,6 +176,11 @@ fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
         Role::User | Role::Tool => Speaker::User,
         Role::Assistant => Speaker::Model,
     };
+    if let (Role::Tool, Speaker::User, Some(id)) = (message.role, speaker, &message.tool_call_id) {
+        // A result written as plain text.
+        let result = ToolResult::new(id.clone(), message.text(), false);
+        return Ok(Turn { speaker: Speaker::Results, parts: vec![result_part(&result, Vec::new())] });
+    }
     if speaker == Speaker::Model {
         // A message without an origin was made by hand: whoever made it vouches for its signatures.
         let own = message.origin.as_ref().is_none_or(|origin| *origin == Origin::new(NAME, model));

@@ -5,6 +5,9 @@ use serde_json::{Value, json};
 
 use super::{NAME, is_third_generation};
 
+/// The least that a Pro model of the second generation thinks, in tokens.
+const SMALLEST_OF_PRO: u64 = 128;
+
 /// The configuration that the request's effort asks for.
 pub(super) fn thinking_config(request: &Request) -> Result<Option<Value>, Error> {
     let Some(effort) = &request.reasoning_effort else { return Ok(None) };
@@ -12,20 +15,30 @@ pub(super) fn thinking_config(request: &Request) -> Result<Option<Value>, Error>
         return Ok(None);
     }
     if is_third_generation(&request.model) {
-        // There is no way to turn thinking off; the least is what comes nearest.
-        let level = if effort.as_str() == "none" { "minimal" } else { effort.as_str() };
-        return Ok(Some(json!({"includeThoughts": true, "thinkingLevel": level.to_uppercase()})));
+        let level = level(&request.model, effort);
+        return Ok(Some(json!({"includeThoughts": true, "thinkingLevel": level})));
     }
-    let budget = budget(effort)?;
+    let budget = budget(&request.model, effort)?;
     Ok(Some(json!({"includeThoughts": budget > 0, "thinkingBudget": budget})))
 }
 
-fn budget(effort: &ReasoningEffort) -> Result<u64, Error> {
+/// The level's name. No level turns thinking off; the least that a model knows is what comes nearest.
+fn level(model: &str, effort: &ReasoningEffort) -> String {
+    match effort.as_str() {
+        "none" | "minimal" if is_pro(model) => "LOW".to_owned(),
+        "none" => "MINIMAL".to_owned(),
+        "xhigh" | "max" => "HIGH".to_owned(),
+        word => word.to_uppercase(),
+    }
+}
+
+fn budget(model: &str, effort: &ReasoningEffort) -> Result<u64, Error> {
     Ok(match effort {
         ReasoningEffort::Low => 1_024,
         ReasoningEffort::Medium => 8_192,
         ReasoningEffort::High => 24_576,
         ReasoningEffort::Other(word) => match word.as_str() {
+            "none" if is_pro(model) => SMALLEST_OF_PRO,
             "none" => 0,
             "minimal" => 1_024,
             "xhigh" | "max" => 24_576,
@@ -40,4 +53,9 @@ fn budget(effort: &ReasoningEffort) -> Result<u64, Error> {
             }
         },
     })
+}
+
+/// Whether it is a Pro model, which always thinks and does not know the least level.
+fn is_pro(model: &str) -> bool {
+    model.contains("-pro")
 }

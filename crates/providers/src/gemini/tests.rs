@@ -130,15 +130,19 @@ fn reasoning_effort_by_generation() {
         body(&Request::new(model, [Message::user("x")]).with_reasoning_effort(effort))["generationConfig"]["thinkingConfig"]
             .clone()
     };
-    for (effort, level) in
-        [("low", "LOW"), ("medium", "MEDIUM"), ("high", "HIGH"), ("minimal", "MINIMAL"), ("none", "MINIMAL")]
-    {
-        assert_eq!(config(MODEL, effort), json!({"includeThoughts": true, "thinkingLevel": level}));
+    let least = ["minimal", "none"];
+    let levels = [("low", "LOW"), ("medium", "MEDIUM"), ("high", "HIGH"), ("xhigh", "HIGH"), ("max", "HIGH")];
+    for (model, least_level) in [(MODEL, "LOW"), ("gemini-3-flash-preview", "MINIMAL")] {
+        for (effort, level) in least.map(|effort| (effort, least_level)).into_iter().chain(levels) {
+            let expected = json!({"includeThoughts": true, "thinkingLevel": level});
+            assert_eq!(config(model, effort), expected, "{effort} of {model}");
+        }
     }
     for (effort, budget) in [("low", 1_024), ("medium", 8_192), ("high", 24_576)] {
         assert_eq!(config(OLDER, effort), json!({"includeThoughts": true, "thinkingBudget": budget}));
     }
     assert_eq!(config(OLDER, "none"), json!({"includeThoughts": false, "thinkingBudget": 0}));
+    assert_eq!(config("gemini-2.5-pro", "none")["thinkingBudget"], 128);
     let odd = Request::new(OLDER, [Message::user("x")])
         .with_reasoning_effort(ReasoningEffort::Other("vast".into()));
     assert!(encode(&odd).unwrap_err().message().contains("`vast`"));
@@ -276,6 +280,17 @@ fn results_of_a_round_stand_together_and_name_their_functions() {
             {"inlineData": {"mimeType": "image/png", "data": "AQ=="}},
         ])
     );
+}
+
+#[test]
+fn a_result_written_as_plain_text_answers_its_call() {
+    let mut result = Message::new(Role::Tool, vec![ContentPart::text("found")]);
+    result.tool_call_id = Some("c1".into());
+    let step = own(Message::new(Role::Assistant, vec![call("c1", "a", None)]));
+    let body = body(&Request::new(MODEL, [Message::user("go"), step, result]));
+    let expected =
+        json!({"functionResponse": {"name": "read_file", "id": "c1", "response": {"result": "found"}}});
+    assert_eq!(body["contents"][2]["parts"], json!([expected]));
 }
 
 #[test]

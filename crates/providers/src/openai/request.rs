@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use pintle_llm::{
-    ContentPart, DocumentData, Error, ErrorInfo, HistoryItem, ImageData, MediaSource, Message, Origin,
-    Request, ResponseFormat, Role, ThinkingData, ToolCall, ToolCallKind, ToolChoice, ToolDefinition,
+    ContentPart, DocumentData, Error, ErrorInfo, ErrorKind, HistoryItem, ImageData, MediaSource, Message,
+    Origin, Request, ResponseFormat, Role, ThinkingData, ToolCall, ToolCallKind, ToolChoice, ToolDefinition,
     ToolResult, get_model_info,
 };
 use serde_json::value::RawValue;
@@ -26,7 +26,7 @@ pub(crate) const MAX_IMAGE: usize = 20 * 1024 * 1024;
 type Encoded = Result<Vec<Box<RawValue>>, Box<ErrorInfo>>;
 
 pub(super) fn encode(request: &Request, stream: bool) -> Result<Vec<u8>, Error> {
-    let mut fields = parameters(request, stream);
+    let mut fields = parameters(request, stream)?;
     if let Some(options) = request.options_of(PROVIDER) {
         merge_options(&mut fields, PROVIDER, options, &["tools"], "input")?;
     }
@@ -35,7 +35,7 @@ pub(super) fn encode(request: &Request, stream: bool) -> Result<Vec<u8>, Error> 
     Ok(write_body(&fields, "input", items.map(AsRef::as_ref)))
 }
 
-fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
+fn parameters(request: &Request, stream: bool) -> Result<Map<String, Value>, Error> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
@@ -48,9 +48,9 @@ fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
     }
     if reasons(request) {
         set("include", json!(["reasoning.encrypted_content"]));
-    }
-    if let Some(effort) = &request.reasoning_effort {
-        set("reasoning", json!({"effort": effort.as_str(), "summary": "auto"}));
+        if let Some(effort) = &request.reasoning_effort {
+            set("reasoning", json!({"effort": effort.as_str(), "summary": "auto"}));
+        }
     }
     if let Some(temperature) = request.temperature {
         set("temperature", temperature.into());
@@ -67,7 +67,7 @@ fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
     if let Some(format) = request.response_format.as_ref().and_then(text_format) {
         set("text", json!({"format": format}));
     }
-    let tools = tools(request);
+    let tools = tools(request)?;
     if !tools.is_empty() {
         set("tools", tools.into());
         set("parallel_tool_calls", true.into());
@@ -75,7 +75,7 @@ fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
             set("tool_choice", tool_choice(choice, &request.tools));
         }
     }
-    fields
+    Ok(fields)
 }
 
 /// All system messages as one text.
@@ -85,8 +85,8 @@ fn instructions(messages: &[HistoryItem]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n\n"))
 }
 
-/// Whether the model reasons: others refuse to be asked for encrypted reasoning. A model that the catalog does not
-/// know is taken for a new one, which do.
+/// Whether the model reasons: others refuse an effort, and to be asked for encrypted reasoning. A model that the
+/// catalog does not know is taken for a new one, which reasons.
 fn reasons(request: &Request) -> bool {
     let model = request.model.as_str();
     let old = || ["gpt-3", "gpt-4", "chatgpt-"].iter().any(|family| model.starts_with(family));
@@ -118,10 +118,17 @@ pub(crate) fn schema_name(schema: &Value) -> String {
 }
 
 /// The request's tools, then those of the provider's options.
-fn tools(request: &Request) -> Vec<Value> {
-    let built_in =
-        request.options_of(PROVIDER).and_then(|options| options.get("tools")).and_then(Value::as_array);
-    request.tools.iter().map(tool).chain(built_in.into_iter().flatten().cloned()).collect()
+fn tools(request: &Request) -> Result<Vec<Value>, Error> {
+    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
+    match request.options_of(PROVIDER).and_then(|options| options.get("tools")) {
+        None => {}
+        Some(Value::Array(built_in)) => tools.extend(built_in.iter().cloned()),
+        Some(found) => {
+            let message = format!("provider_options.{PROVIDER}.tools must be a list; found {found}");
+            return Err(Error::new(ErrorKind::Configuration, message).with_provider(PROVIDER));
+        }
+    }
+    Ok(tools)
 }
 
 fn tool(tool: &ToolDefinition) -> Value {
@@ -194,7 +201,7 @@ fn items_of(
 ) -> Result<Vec<Box<RawValue>>, Error> {
     // A message without an origin was made by hand: its maker vouches for what it holds.
     let own = message.origin.as_ref().is_none_or(|wrote| wrote == origin);
-    let mut items = Items { role: message.role, content: Vec::new(), done: Vec::new() };
+    let mut items = Items { role: message.role, content: Vec::new(), done: Vec::new(), unfollowed: 0 };
     for part in &message.content {
         match part {
             ContentPart::Text(data) if data.text.is_empty() => {}
@@ -213,7 +220,7 @@ fn items_of(
             }
             ContentPart::Thinking(thinking) if own => {
                 if let Some(item) = reasoning_item(thinking) {
-                    items.item(&item);
+                    items.reasoning(&item);
                 }
             }
             ContentPart::Opaque(data) if own && data.kind == "refusal" => {
@@ -240,6 +247,8 @@ struct Items {
     /// The content of the message that forms.
     content: Vec<Value>,
     done: Vec<Box<RawValue>>,
+    /// How many reasoning items stand last.
+    unfollowed: usize,
 }
 
 impl Items {
@@ -251,6 +260,13 @@ impl Items {
     fn item(&mut self, item: &Value) {
         self.flush();
         self.done.push(fragment(item));
+        self.unfollowed = 0;
+    }
+
+    fn reasoning(&mut self, item: &Value) {
+        self.flush();
+        self.done.push(fragment(item));
+        self.unfollowed += 1;
     }
 
     fn flush(&mut self) {
@@ -264,10 +280,14 @@ impl Items {
         };
         let content = std::mem::take(&mut self.content);
         self.done.push(fragment(&json!({"type": "message", "role": role, "content": content})));
+        self.unfollowed = 0;
     }
 
+    /// The items, without reasoning that led to nothing, as in an answer that was cut off: the provider refuses a
+    /// reasoning item that no other follows.
     fn finish(mut self) -> Vec<Box<RawValue>> {
         self.flush();
+        self.done.truncate(self.done.len().saturating_sub(self.unfollowed));
         self.done
     }
 }

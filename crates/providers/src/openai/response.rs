@@ -7,6 +7,7 @@ use pintle_llm::{
 use serde_json::Value;
 
 use super::{PROVIDER, failure_of};
+use crate::dialect::answer_seed;
 use crate::failure::{Failure, malformed};
 
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
@@ -18,7 +19,9 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
     let Some(output) = raw.get("output").and_then(Value::as_array) else {
         return Err(malformed(PROVIDER, "a response with an `output` list", body));
     };
-    let content: Vec<ContentPart> = output.iter().flat_map(parts_of).collect();
+    let seed = answer_seed(request, body);
+    let parts = output.iter().enumerate().flat_map(|(position, item)| parts_of(item, seed, position));
+    let content: Vec<ContentPart> = parts.collect();
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(PROVIDER, &request.model));
     let text = |name: &str| raw.get(name).and_then(Value::as_str);
     let mut response = Response::new(PROVIDER, text("model").unwrap_or(&request.model), message);
@@ -37,13 +40,17 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
 }
 
 /// The parts of the message that one output item stands for.
-pub(super) fn parts_of(item: &Value) -> Vec<ContentPart> {
+fn parts_of(item: &Value, seed: u64, position: usize) -> Vec<ContentPart> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
     match text("type") {
         "message" => list(item, "content").filter_map(content_part).collect(),
         "reasoning" => vec![thinking(item, reasoning_text(item)).into()],
-        "function_call" => vec![ToolCall::from_raw(call_id(item), text("name"), text("arguments")).into()],
-        "custom_tool_call" => vec![ToolCall::custom(call_id(item), text("name"), text("input")).into()],
+        "function_call" => {
+            vec![ToolCall::from_raw(call_id(item, seed, position), text("name"), text("arguments")).into()]
+        }
+        "custom_tool_call" => {
+            vec![ToolCall::custom(call_id(item, seed, position), text("name"), text("input")).into()]
+        }
         _ => vec![opaque(item)],
     }
 }
@@ -76,10 +83,15 @@ pub(super) fn reasoning_text(item: &Value) -> String {
     texts.join("\n\n")
 }
 
-/// The id that a result must name.
-pub(super) fn call_id(item: &Value) -> &str {
+/// The id that a result must name; made where the server gives none.
+pub(super) fn call_id(item: &Value, seed: u64, position: usize) -> String {
+    given_call_id(item).map_or_else(|| format!("call_{seed:016x}_{position}"), str::to_owned)
+}
+
+/// The id that a server gives a call.
+pub(super) fn given_call_id(item: &Value) -> Option<&str> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    text("call_id").or_else(|| text("id")).unwrap_or_default()
+    text("call_id").or_else(|| text("id"))
 }
 
 /// What decides why an answer stopped.

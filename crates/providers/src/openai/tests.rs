@@ -268,6 +268,47 @@ fn what_only_its_origin_can_read_stays_there() {
 }
 
 #[test]
+fn reasoning_that_led_to_nothing_is_left_out() {
+    let thinking = |text: &str| {
+        ContentPart::Thinking(ThinkingData::new(text).with_signature(Some(format!("enc-{text}"))))
+    };
+    let sent = |content: Vec<ContentPart>| {
+        let answer = Message::new(Role::Assistant, content).with_origin(origin());
+        let request = Request::new("gpt-5.2", [Message::user("a"), answer, Message::user("b")]);
+        let input = body(&request)["input"].clone();
+        let kinds = input.as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap().to_owned());
+        kinds.collect::<Vec<_>>()[1..].join(" ")
+    };
+    assert_eq!(sent(vec![thinking("a")]), "message");
+    assert_eq!(sent(vec![thinking("a"), thinking("b"), ContentPart::text("")]), "message");
+    assert_eq!(sent(vec![thinking("a"), ContentPart::text("x")]), "reasoning message message");
+    let call = ToolCall::from_raw("c", "t", "{}");
+    assert_eq!(
+        sent(vec![thinking("a"), thinking("b"), call.into(), thinking("c")]),
+        "reasoning reasoning function_call message"
+    );
+}
+
+#[test]
+fn models_that_do_not_reason_are_asked_for_none() {
+    let body = |model: &str| {
+        body(&Request::new(model, [Message::user("x")]).with_reasoning_effort(ReasoningEffort::High))
+    };
+    assert_eq!(body("gpt-4.1").get("reasoning"), None);
+    assert_eq!(body("gpt-5.2")["reasoning"]["effort"], "high");
+    assert_eq!(body("gpt-of-tomorrow")["reasoning"]["effort"], "high");
+}
+
+#[test]
+fn built_in_tools_must_be_a_list() {
+    let request = Request::new("gpt-5.2", [Message::user("x")])
+        .with_provider_options("openai", json!({"tools": {"type": "web_search"}}));
+    let error = dialect().encode(&request, false).unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Configuration);
+    assert!(error.message().contains("must be a list"), "{error}");
+}
+
+#[test]
 fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
     let items = conversation();
     let short = text(&Request::new("gpt-5.2", items[..4].to_vec()));
@@ -348,6 +389,19 @@ fn a_whole_answer() {
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (100, 20, 120));
     assert_eq!((usage.reasoning_tokens, usage.cache_read_tokens), (Some(8), Some(64)));
     assert_eq!(response.raw, Some(answer()));
+}
+
+#[test]
+fn calls_without_an_id_get_one() {
+    let call = json!({"type": "function_call", "name": "a", "arguments": "{}"});
+    let ids = |id: &str| -> Vec<String> {
+        let answer = json!({"id": id, "status": "completed", "output": [call, call]});
+        decode(&answer).unwrap().tool_calls().map(|call| call.id.clone()).collect()
+    };
+    let (first, second) = (ids("r1"), ids("r2"));
+    assert_eq!(first, ids("r1"));
+    let all: std::collections::BTreeSet<&String> = first.iter().chain(&second).collect();
+    assert!(all.len() == 4 && all.iter().all(|id| id.starts_with("call_")), "{all:?}");
 }
 
 #[test]

@@ -17,6 +17,10 @@ pub(crate) struct Events<D> {
     accumulator: StreamAccumulator,
     provider: String,
     rate_limit: Option<RateLimitInfo>,
+    /// The most bytes that are read: what they say is held until the answer is complete.
+    limit: usize,
+    /// How many bytes have been read.
+    length: usize,
     pending: VecDeque<Result<StreamEvent, Error>>,
     done: bool,
     /// Whether it ended well, so that its connection may be of further use.
@@ -30,6 +34,7 @@ impl<D: Decoder> Events<D> {
         provider: &str,
         model: &str,
         rate_limit: Option<RateLimitInfo>,
+        limit: usize,
     ) -> Self {
         Self {
             exchange,
@@ -38,6 +43,8 @@ impl<D: Decoder> Events<D> {
             accumulator: StreamAccumulator::new(provider, model),
             provider: provider.to_owned(),
             rate_limit,
+            limit,
+            length: 0,
             pending: VecDeque::new(),
             done: false,
             complete: false,
@@ -71,6 +78,11 @@ impl<D: Decoder> Events<D> {
     }
 
     fn take(&mut self, bytes: &[u8]) {
+        self.length = self.length.saturating_add(bytes.len());
+        if self.length > self.limit {
+            let message = format!("the stream is larger than {} bytes", self.limit);
+            return self.fail(Error::new(ErrorKind::Stream, message));
+        }
         let mut framed = Vec::new();
         let framing = self.reader.push(bytes, &mut framed);
         let mut decoded = Vec::new();

@@ -1,5 +1,6 @@
 //! One request and the bytes of its answer, under time limits.
 
+use std::error::Error as StdError;
 use std::time::{Duration, SystemTime};
 
 use pintle_llm::{AdapterTimeout, Error, ErrorInfo, ErrorKind, Retry};
@@ -11,6 +12,9 @@ use crate::dialect::Headers;
 use crate::failure::{MAX_ERROR_BODY, malformed};
 use crate::retry_after;
 
+/// How long the body of a refusal is waited for: its status already says most.
+const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
+
 /// An answer whose first byte has come, or which has none.
 pub(crate) struct Exchange {
     response: reqwest::Response,
@@ -20,7 +24,7 @@ pub(crate) struct Exchange {
 }
 
 impl Exchange {
-    /// Sends and waits for the first byte of the answer's body.
+    /// Sends and waits for the first byte of the answer's body, or for the head of a refusal.
     ///
     /// # Errors
     ///
@@ -34,7 +38,7 @@ impl Exchange {
     ) -> Result<Self, Error> {
         let begin = async {
             let mut response = call.send().await?;
-            let first = response.chunk().await?;
+            let first = if response.status().is_success() { response.chunk().await? } else { None };
             Ok((response, first))
         };
         let limit = limits.first_byte;
@@ -95,15 +99,18 @@ impl Exchange {
         }
     }
 
-    /// As much of a complaint as comes: its status already says most.
+    /// As much of a refusal's body as comes within its limits of size and time.
     pub(crate) async fn read_error_body(&mut self) -> Vec<u8> {
         let mut body = Vec::new();
-        while body.len() < MAX_ERROR_BODY {
-            match self.read().await {
-                Ok(Some(bytes)) => body.extend_from_slice(&bytes),
-                Ok(None) | Err(_) => break,
+        let read = async {
+            while body.len() < MAX_ERROR_BODY
+                && let Ok(Some(bytes)) = self.read().await
+            {
+                body.extend_from_slice(&bytes);
             }
-        }
+        };
+        // What has come by then is all that there is.
+        let _ = tokio::time::timeout(REFUSAL_LIMIT, read).await;
         body.truncate(MAX_ERROR_BODY);
         body
     }
@@ -157,11 +164,14 @@ pub(crate) struct Facts {
 
 impl Facts {
     pub(crate) fn new(sent: &HeaderMap, now: fn() -> SystemTime) -> Self {
-        let names = ["authorization", "api-key", "x-api-key", "x-goog-api-key"];
-        let values = names.iter().filter_map(|name| sent.get(*name)?.to_str().ok());
-        let keys = values.filter_map(|value| value.split_whitespace().last()).map(str::to_owned);
+        // A gateway's key stands in a header of its own.
+        let carries_key =
+            |name: &str| ["key", "auth", "token", "secret"].iter().any(|word| name.contains(word));
+        let values = sent.iter().filter(|(name, _)| carries_key(name.as_str()));
+        let keys = values.filter_map(|(_, value)| value.to_str().ok()?.split_whitespace().last());
         // A key of a few characters, as local servers take, would be found in innocent words.
-        Self { headers: Headers::default(), keys: keys.filter(|key| key.len() >= 8).collect(), now }
+        let keys = keys.filter(|key| key.len() >= 8).map(str::to_owned).collect();
+        Self { headers: Headers::default(), keys, now }
     }
 
     /// The provider's id for the request.
@@ -171,33 +181,50 @@ impl Facts {
 
     /// The error with request id and delay, and without the key that some servers quote back.
     pub(crate) fn annotate(&self, error: Error) -> Error {
-        let mut error = self.without_keys(error);
-        if let (None, Some(id)) = (error.request_id(), self.request_id()) {
-            error = error.with_request_id(id);
-        }
+        let mut error = match (error.request_id(), self.request_id()) {
+            (None, Some(id)) => error.with_request_id(id),
+            (Some(_), _) | (None, None) => error,
+        };
         if error.retry() == Retry::After(None)
             && let Some(delay) = retry_after::from_headers(&self.headers, (self.now)())
         {
             error = error.with_retry(Retry::After(Some(delay)));
         }
-        error
+        self.without_keys(error)
     }
 
+    /// The error with its keys blotted out, and without its cause where that quotes what it read.
     fn without_keys(&self, error: Error) -> Error {
-        let holds = |text: &str| self.keys.iter().any(|key| text.contains(key.as_str()));
-        let raw = error.raw().map(Value::to_string).unwrap_or_default();
-        if !holds(error.message()) && !holds(&raw) {
+        if !self.quoted_in(&error) {
             return error;
         }
-        let clean =
-            |text: &str| self.keys.iter().fold(text.to_owned(), |text, key| text.replace(key, "[key]"));
         let mut info: ErrorInfo = error.info().clone();
-        info.message = clean(&info.message);
+        info.message = self.clean(&info.message);
+        info.error_code = info.error_code.map(|code| self.clean(&code));
+        info.request_id = info.request_id.map(|id| self.clean(&id));
         info.raw = info.raw.map(|raw| {
-            let text = clean(&raw.to_string());
+            let text = self.clean(&raw.to_string());
             serde_json::from_str(&text).unwrap_or(Value::String(text))
         });
         info.into()
+    }
+
+    /// Whether the error or a cause of it shows a key.
+    fn quoted_in(&self, error: &Error) -> bool {
+        let holds = |shown: &str| self.keys.iter().any(|key| shown.contains(key.as_str()));
+        let mut cause: Option<&dyn StdError> = Some(error);
+        while let Some(found) = cause {
+            if holds(&found.to_string()) {
+                return true;
+            }
+            cause = found.source();
+        }
+        // Shows all facts and causes, the causes' own facts included.
+        holds(&format!("{error:?}"))
+    }
+
+    fn clean(&self, text: &str) -> String {
+        self.keys.iter().fold(text.to_owned(), |text, key| text.replace(key, "[key]"))
     }
 }
 

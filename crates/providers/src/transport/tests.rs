@@ -7,7 +7,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 use super::*;
-use crate::OpenAiCompatible;
+use crate::compatible::Chat;
+use crate::{Anthropic, OpenAiCompatible};
 
 const KEY: &str = "sk-a-key-that-nobody-may-see";
 
@@ -259,6 +260,18 @@ async fn answers_that_are_none_end_in_typed_errors() {
             "the body begins with",
         ),
         (
+            "a refusal whose body never comes",
+            vec![Act::Send(b"HTTP/1.1 503 Busy\r\ncontent-length: 10\r\n\r\n".to_vec()), Act::Hold],
+            ErrorKind::Server,
+            "no reason given",
+        ),
+        (
+            "a refusal whose body is cut",
+            vec![Act::Send(b"HTTP/1.1 429 Slow\r\ncontent-length: 10\r\n\r\n".to_vec())],
+            ErrorKind::RateLimit,
+            "no reason given",
+        ),
+        (
             "bad bytes",
             vec![Act::Send([chunked(&[TEXT]).as_bytes(), b"9\r\ndata: \xff\n\n\r\n"].concat())],
             ErrorKind::Stream,
@@ -291,6 +304,42 @@ async fn whole_answers_have_a_total_limit_and_a_size() {
     let error = server.adapter().complete(&request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stream);
     assert!(error.message().contains("expected a JSON completion, found \"<html>\""), "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_has_a_size() {
+    let pings = ": ping\n\n".repeat(20);
+    for (limit, fits) in [(10_000, true), (100, false)] {
+        let server = Server::answering(format!("{}0\r\n\r\n", chunked(&[TEXT, &pings, STOP]))).await;
+        let dialect = Chat { provider: "local".to_owned(), api_key: None };
+        let adapter = HttpAdapter::new(dialect, HttpOptions::new(&server.base_url)).unwrap();
+        let call = adapter.dialect().encode(&request(), true).unwrap();
+        let exchange = adapter.open(call, &AdapterTimeout::default()).await.unwrap();
+        let decoder = adapter.dialect().decoder(&request(), 1);
+        let events: Vec<_> =
+            Events::new(exchange, decoder, "local", "m", None, limit).into_stream().collect().await;
+        match events.last().unwrap() {
+            Ok(event) => assert!(fits && matches!(event, StreamEvent::Finish { .. }), "{event:?}"),
+            Err(error) => {
+                assert!(!fits && error.message().contains("larger than 100 bytes"), "{error}");
+                assert_eq!(error.kind(), ErrorKind::Stream);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_default_header_replaces_the_adapters_own() {
+    let server = Server::answering(http("200 OK", "", WHOLE)).await;
+    let adapter = OpenAiCompatible::builder(&server.base_url)
+        .api_key(KEY)
+        .default_header("Authorization", "Basic abc")
+        .build()
+        .unwrap();
+    adapter.complete(&request()).await.unwrap();
+    let head = server.heads.await.unwrap().remove(0);
+    let sent: Vec<&str> = head.lines().filter(|line| line.starts_with("authorization:")).collect();
+    assert_eq!(sent, ["authorization: Basic abc"]);
 }
 
 #[tokio::test]
@@ -394,6 +443,32 @@ async fn no_key_in_errors_or_debug() {
         OpenAiCompatible::builder("http://u:pw@x").api_key(KEY)
     );
     assert!(!shown.contains(KEY) && !shown.contains("pw"), "{shown}");
+}
+
+#[tokio::test]
+async fn no_key_in_codes_and_causes_or_of_a_gateway() {
+    const GATEWAY: &str = "gw-another-secret-value";
+    let body = format!(r#"{{"error": {{"message": "no", "code": "bad {KEY}", "param": "{GATEWAY}"}}}}"#);
+    let headers = format!("x-request-id: {GATEWAY}\r\n");
+    let server = Server::answering(http("400 Bad", &headers, &body)).await;
+    let adapter = OpenAiCompatible::builder(&server.base_url)
+        .api_key(KEY)
+        .default_header("x-gateway-token", GATEWAY)
+        .build()
+        .unwrap();
+    let error = adapter.complete(&request()).await.unwrap_err();
+    assert_eq!((error.error_code(), error.request_id()), (Some("bad [key]"), Some("[key]")));
+    assert!(!format!("{error:?}").contains(GATEWAY), "{error:?}");
+
+    // What cannot be decoded is quoted by the decoder's own error.
+    let event = format!("{{\"type\": \"message_start\", \"index\": \"{KEY}\"}}");
+    let padding = " ".repeat(300);
+    let server = Server::answering(chunked(&[&format!("data:{padding}{event}\n\n")])).await;
+    let adapter = Anthropic::builder(KEY).base_url(&server.base_url).build().unwrap();
+    let mut stream = adapter.stream(&request()).await.unwrap();
+    let error = stream.next().await.unwrap().unwrap_err();
+    assert_eq!(error.kind(), ErrorKind::Stream);
+    assert!(!format!("{error:?}").contains(KEY), "{error:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use pintle_llm::{ContentPart, PartialToolCall, StreamEvent, ToolCall};
 use serde_json::Value;
 
-use crate::openai::response::{call_id, content_part, opaque, reasoning_text, thinking};
+use crate::openai::response::{call_id, content_part, given_call_id, opaque, reasoning_text, thinking};
 
 /// An output item. Its events pair up: whatever it started, [`Item::close`] ends.
 #[derive(Debug)]
@@ -64,8 +64,7 @@ impl Item {
                 State::Reasoning { text: String::new(), part: None }
             }
             "function_call" | "custom_tool_call" => {
-                let made = format!("call_{seed:016x}_{position}");
-                let id = Some(call_id(raw)).filter(|id| !id.is_empty()).map_or(made, str::to_owned);
+                let id = call_id(raw, seed, position);
                 let custom = kind == "custom_tool_call";
                 let mut call =
                     Call { id, name: text("name"), custom, started: false, arguments: String::new() };
@@ -214,8 +213,8 @@ impl Call {
         let whole = text(if self.custom { "input" } else { "arguments" });
         if !self.started {
             // Its beginning was never seen, so nothing of it has been emitted.
-            if !call_id(raw).is_empty() {
-                self.id = call_id(raw).to_owned();
+            if let Some(id) = given_call_id(raw) {
+                id.clone_into(&mut self.id);
             }
             self.name = text("name").to_owned();
             let held = std::mem::take(&mut self.arguments);
