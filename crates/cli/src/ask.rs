@@ -10,7 +10,7 @@ use crate::args::AskArgs;
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::explain;
-use crate::failure::{Failure, chain};
+use crate::failure::Failure;
 use crate::host::Host;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
@@ -88,7 +88,7 @@ async fn failed(error: &Error, model: &Model, view: &AnswerView, console: &mut C
         Err(failure) => Err(failure),
     };
     match written {
-        Ok(()) => explain::model_error(error.info(), chain(error), &model.route),
+        Ok(()) => explain::model_error(error.info(), &model.route),
         Err(failure) => failure,
     }
 }

@@ -7,9 +7,10 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::route::Route;
 
-/// The sentence for an error; `told` is the error in words, with its causes where they are known.
-pub(crate) fn model_error(error: &ErrorInfo, told: String, route: &Route) -> Failure {
-    let failure = Failure::new(Exit::of_error(error.kind), told);
+/// The sentence for an error, with its causes.
+pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
+    let told: Vec<String> = std::iter::once(error.to_string()).chain(error.causes.iter().cloned()).collect();
+    let failure = Failure::new(Exit::of_error(error.kind), told.join(": "));
     match advice(error.kind, route) {
         Some(advice) => failure.advise(&advice),
         None => failure,
@@ -21,7 +22,7 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
     let exit = Exit::of_outcome(outcome);
     Some(match (outcome.status, &outcome.error) {
         (OutcomeStatus::Completed | OutcomeStatus::AwaitingInput, _) => return None,
-        (_, Some(error)) => model_error(error, error.to_string(), route),
+        (_, Some(error)) => model_error(error, route),
         (OutcomeStatus::RoundLimit, None) => {
             Failure::new(exit, "the limit of tool rounds is reached").advise("--max-tool-rounds sets it")
         }
@@ -106,7 +107,7 @@ mod tests {
             (Error::new(ErrorKind::Server, "overloaded"), 1, "the provider failed: overloaded"),
         ];
         for (error, code, sentence) in rows {
-            let failure = model_error(error.info(), error.to_string(), &route());
+            let failure = model_error(error.info(), &route());
             assert_eq!((failure.exit().code(), failure.sentence()), (code, sentence));
         }
     }

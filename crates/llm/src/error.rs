@@ -145,7 +145,13 @@ pub struct ErrorInfo {
     /// The provider's error body, bounded in size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
+    /// What lies beneath, the nearest first: the chain of [`source`](StdError::source) in words.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
 }
+
+/// How many causes are kept in words.
+const MAX_CAUSES: usize = 8;
 
 /// The error of this crate and of every adapter: one pointer wide.
 ///
@@ -172,6 +178,7 @@ impl Error {
             error_code: None,
             request_id: None,
             raw: None,
+            causes: Vec::new(),
         }
         .into()
     }
@@ -248,7 +255,11 @@ impl Error {
     /// With the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.inner.source = Some(source.into());
+        let source = source.into();
+        let first: &(dyn StdError + 'static) = source.as_ref();
+        let chain = std::iter::successors(Some(first), |error: &&(dyn StdError + 'static)| (*error).source());
+        self.inner.info.causes = chain.take(MAX_CAUSES).map(ToString::to_string).collect();
+        self.inner.source = Some(source);
         self
     }
 
@@ -364,6 +375,7 @@ mod tests {
             .with_source(std::io::Error::other("refused"));
         assert_eq!(error.to_string(), "network failure (openai): no connection");
         assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("refused"));
+        assert_eq!(error.info().causes, ["refused"], "a record without the source still says it");
         assert_eq!(size_of::<Error>(), size_of::<usize>());
     }
 }
