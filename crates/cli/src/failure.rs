@@ -66,7 +66,7 @@ impl Failure {
 }
 
 /// An error and its causes in one line. A cause that the line tells already is left out.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut next = error.source();
     while let Some(cause) = next {
