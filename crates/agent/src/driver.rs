@@ -5,15 +5,16 @@ mod model;
 mod output;
 mod tool;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::{Client, ReasoningEffort};
+use pintle_tools::ToolRegistry;
 use pintle_tools::pipeline::{Gate, PreparedCall};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -24,9 +25,9 @@ use crate::id::{CallKey, RunId, SegmentId};
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
 use crate::run::Finished;
-use crate::session::{Decision, FinishedSender, Shared};
+use crate::session::{Decision, Owner, Shared};
 use crate::timestamp::Clock;
-use crate::turn::{Action, Change, Input, InputKind, Machine, Outcome, SessionState};
+use crate::turn::{Action, Change, Input, InputKind, Machine, Outcome, Preparation, SessionState, Timer};
 
 /// Reports of tasks that may wait for the driver; a task that has more waits itself.
 const MAX_REPORTS: usize = 256;
@@ -34,7 +35,7 @@ const MAX_REPORTS: usize = 256;
 /// What a host wants of a session.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Submit { run: RunId, text: String, finished: FinishedSender },
+    Submit { run: RunId, text: String, owner: Owner },
     Steer(String),
     FollowUp(String),
     Interrupt,
@@ -55,9 +56,9 @@ pub(crate) enum Report {
     /// More text of an open segment.
     Text { segment: SegmentId, delta: String },
     /// A call's preparation is over.
-    Prepared { call: CallKey, preparation: crate::turn::Preparation, prepared: Option<Box<PreparedCall>> },
-    /// The facts of the place where tools run.
-    Environment(Box<EnvironmentContext>),
+    Prepared { call: CallKey, preparation: Preparation, prepared: Option<Box<PreparedCall>> },
+    /// What this loading of the prompt's facts came to.
+    Context { load: u64, input: InputKind },
 }
 
 pub(crate) struct Driver {
@@ -66,7 +67,11 @@ pub(crate) struct Driver {
     profile: ProviderProfile,
     env: Arc<dyn ExecutionEnvironment>,
     /// Gathered once, so that the prompt stays the same over the session.
-    environment: Option<EnvironmentContext>,
+    environment: Arc<OnceCell<EnvironmentContext>>,
+    /// The newest loading of the prompt's facts; what an earlier one gives comes too late.
+    load: u64,
+    /// The tools that the newest request offers, whatever the profile has become since.
+    tools: ToolRegistry,
     config: SessionConfig,
     gates: Arc<[Arc<dyn Gate>]>,
     clock: Arc<dyn Clock>,
@@ -77,23 +82,20 @@ pub(crate) struct Driver {
     inbox: mpsc::Receiver<Report>,
     /// Every task that the session has started. Dropping the driver ends them.
     tasks: JoinSet<()>,
-    runs: HashMap<RunId, FinishedSender>,
+    /// Runs without an outcome. One is served; others are refused as soon as they come.
+    runs: HashMap<RunId, Owner>,
     model: Option<CancellationToken>,
     /// Draws the ids of segments.
     segments_drawn: Arc<AtomicU64>,
     /// Open segments and the number of the event that began each.
     segments: HashMap<SegmentId, u64>,
     prepared: HashMap<CallKey, PreparedCall>,
-    running: HashMap<CallKey, RunningTool>,
+    running: HashMap<CallKey, CancellationToken>,
     asking: HashMap<String, CallKey>,
     timers: HashMap<CallKey, CancellationToken>,
     /// Calls that have begun and not ended: the number of the start event by call id.
     open_calls: HashMap<String, u64>,
-}
-
-#[derive(Debug)]
-struct RunningTool {
-    cancel: CancellationToken,
+    _closing: CloseOnDrop,
 }
 
 impl Driver {
@@ -115,11 +117,14 @@ impl Driver {
             client,
             profile,
             env,
-            environment: None,
+            environment: Arc::default(),
+            load: 0,
+            tools: ToolRegistry::new(),
             config,
             gates: gates.into(),
             clock,
             keep_environment,
+            _closing: CloseOnDrop(Arc::clone(&log)),
             log,
             shared,
             reports,
@@ -156,7 +161,6 @@ impl Driver {
 
     /// Drives the session until it is closed, or until nobody can reach it any more.
     pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
-        let _closing = CloseOnDrop(Arc::clone(&self.log));
         while self.machine.state() != SessionState::Closed {
             tokio::select! {
                 command = commands.recv() => match command {
@@ -164,6 +168,7 @@ impl Driver {
                     None => return,
                 },
                 Some(report) = self.inbox.recv() => self.report(report).await,
+                run = abandoned(&self.runs) => self.interrupt(run).await,
                 // Ended tasks have reported what they had; this only frees them.
                 Some(_) = self.tasks.join_next() => {}
             }
@@ -176,10 +181,18 @@ impl Driver {
         self.tasks.shutdown().await;
     }
 
+    /// Interrupts a run that has lost its owner, once.
+    async fn interrupt(&mut self, run: RunId) {
+        if let Some(owner) = self.runs.get_mut(&run) {
+            owner.abandoned = None;
+            self.step(InputKind::Interrupt).await;
+        }
+    }
+
     async fn command(&mut self, command: Command) {
         let kind = match command {
-            Command::Submit { run, text, finished } => {
-                self.runs.insert(run, finished);
+            Command::Submit { run, text, owner } => {
+                self.runs.insert(run, owner);
                 InputKind::Submit { run, text }
             }
             Command::Steer(text) => InputKind::Steer { text },
@@ -216,7 +229,7 @@ impl Driver {
             Report::Input(kind) => self.step(kind).await,
             Report::Text { segment, delta } => {
                 if let Some(start) = self.segments.get(&segment) {
-                    self.log.delta(*start, &delta);
+                    self.log.delta(self.clock.now(), *start, &delta);
                 }
             }
             Report::Prepared { call, preparation, prepared } => {
@@ -225,20 +238,24 @@ impl Driver {
                 }
                 self.step(InputKind::CallPrepared { call, preparation }).await;
             }
-            Report::Environment(environment) => self.environment = Some(*environment),
+            Report::Context { load, input } if load == self.load => self.step(input).await,
+            Report::Context { .. } => {}
         }
     }
 
     /// Feeds one input and performs what follows, and what follows from that.
     async fn step(&mut self, kind: InputKind) {
-        let mut inputs = std::collections::VecDeque::from([kind]);
+        let mut inputs = VecDeque::from([kind]);
         while let Some(kind) = inputs.pop_front() {
             let at = self.clock.now();
             self.forget(&kind);
             let opened = opened_segment(&kind);
             let closed = closed_segment(&kind);
             let started = started_call(&kind);
-            for action in self.machine.step(Input::new(at, kind)) {
+            let actions = self.machine.step(Input::new(at, kind));
+            // Who reads an event must find the session in the state that it tells of.
+            self.show();
+            for action in actions {
                 if let Action::Emit(event) = action {
                     self.emit(*event, opened, closed);
                 } else {
@@ -250,7 +267,6 @@ impl Driver {
                 self.start_tool(call);
             }
         }
-        self.show();
     }
 
     /// Does what an action asks for. Some actions are answered at once.
@@ -263,17 +279,16 @@ impl Driver {
                     cancel.cancel();
                 }
             }
-            Action::SetTimer { timer: crate::turn::Timer::Approval(call), after } => {
-                self.set_timer(call, after)
-            }
+            Action::SetTimer { timer: Timer::Approval(call), after } => self.set_timer(call, after),
             Action::PrepareCall { call, tool_call } => self.prepare_call(call, *tool_call),
             Action::AskApproval { call, call_id } => {
                 self.asking.insert(call_id, call);
+                self.show();
             }
             Action::RunTool { call } => return Some(InputKind::ToolStarted { call }),
             Action::CancelTool { call } => {
-                if let Some(running) = self.running.get(&call) {
-                    running.cancel.cancel();
+                if let Some(cancel) = self.running.get(&call) {
+                    cancel.cancel();
                 }
             }
             Action::CleanUp => {
@@ -308,11 +323,9 @@ impl Driver {
     }
 
     fn finish(&mut self, run: RunId, outcome: Outcome) {
-        // The state is shown first, so that who has the outcome sees it.
-        self.show();
-        if let Some(sender) = self.runs.remove(&run) {
+        if let Some(owner) = self.runs.remove(&run) {
             // Nobody waits for a detached run.
-            let _ = sender.send(Some(Finished { outcome, end: self.log.next_seq() }));
+            let _ = owner.finished.send(Some(Finished { outcome, end: self.log.next_seq() }));
         }
     }
 
@@ -324,7 +337,7 @@ impl Driver {
             tokio::select! {
                 () = cancel.cancelled() => {}
                 () = tokio::time::sleep(after) => {
-                    let timer = crate::turn::Timer::Approval(call);
+                    let timer = Timer::Approval(call);
                     // Without a driver there is nothing to time.
                     let _ = reports.send(Report::Input(InputKind::TimerFired { timer })).await;
                 }
@@ -336,7 +349,8 @@ impl Driver {
     fn forget(&mut self, kind: &InputKind) {
         match kind {
             InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => self.model = None,
-            InputKind::ApprovalDecided { call, .. } => {
+            InputKind::ApprovalDecided { call, .. }
+            | InputKind::TimerFired { timer: Timer::Approval(call) } => {
                 self.asking.retain(|_, asking| asking != call);
                 if let Some(timer) = self.timers.remove(call) {
                     timer.cancel();
@@ -344,9 +358,8 @@ impl Driver {
             }
             InputKind::ToolFinished { call, .. } | InputKind::ToolLost { call } => {
                 self.running.remove(call);
-                self.prepared.remove(call);
             }
-            InputKind::Interrupt | InputKind::Abort | InputKind::Close => self.asking.clear(),
+            InputKind::Interrupt | InputKind::Abort | InputKind::Close => self.forget_waiting_calls(),
             InputKind::Opened { .. }
             | InputKind::Submit { .. }
             | InputKind::Steer { .. }
@@ -357,10 +370,18 @@ impl Driver {
             | InputKind::SegmentOpened { .. }
             | InputKind::SegmentClosed { .. }
             | InputKind::ModelRetrying { .. }
-            | InputKind::TimerFired { .. }
             | InputKind::CallPrepared { .. }
             | InputKind::ToolStarted { .. }
             | InputKind::CleanedUp => {}
+        }
+    }
+
+    /// Drops what is kept for calls that have not started and will not.
+    fn forget_waiting_calls(&mut self) {
+        self.prepared.clear();
+        self.asking.clear();
+        for (_, timer) in self.timers.drain() {
+            timer.cancel();
         }
     }
 
@@ -371,7 +392,7 @@ impl Driver {
         }
         self.tasks.shutdown().await;
         self.running.clear();
-        self.prepared.clear();
+        self.forget_waiting_calls();
         if !self.keep_environment
             && let Err(error) = self.env.cleanup().await
         {
@@ -396,6 +417,18 @@ impl Driver {
             }
             changed
         });
+    }
+}
+
+/// The run that is served, when its owner has dropped it.
+async fn abandoned(runs: &HashMap<RunId, Owner>) -> RunId {
+    let served = runs.iter().find_map(|(run, owner)| Some((*run, owner.abandoned.as_ref()?)));
+    match served {
+        Some((run, abandoned)) => {
+            abandoned.cancelled().await;
+            run
+        }
+        None => std::future::pending().await,
     }
 }
 

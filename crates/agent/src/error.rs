@@ -15,6 +15,9 @@ pub enum SessionError {
     /// No call of this id waits for a decision.
     #[error("no call `{0}` waits for a decision")]
     NoSuchApproval(String),
+    /// The client has no provider of the profile's name.
+    #[error("the profile cannot be used")]
+    Profile(#[source] pintle_llm::Error),
     /// The session cannot be built as asked.
     #[error("the session cannot be built")]
     Build(#[source] pintle_llm::Error),

@@ -41,7 +41,10 @@ fn is_zero(depth: &u32) -> bool {
     *depth == 0
 }
 
-/// What happened. Starts and ends pair; deltas concatenate to what the end carries.
+/// What happened. Starts and ends pair.
+///
+/// The deltas of a text and of a reasoning concatenate to what the end carries. So do those of a tool call, unless
+/// the call was stopped or failed half way, or its tool streams something else than it returns, such as progress.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", content = "data", rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
@@ -206,7 +209,8 @@ pub enum EventKind {
         /// What.
         error: ErrorInfo,
     },
-    /// A subscriber lagged and deltas were skipped; the segment's end carries the whole all the same.
+    /// A subscriber lagged, or came late, and deltas were skipped. The segment's end carries what they said, with the
+    /// exceptions that [`EventKind`] names.
     Gap {
         /// How much, in bytes.
         skipped: u64,

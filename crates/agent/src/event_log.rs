@@ -3,12 +3,13 @@
 //! Lifecycle events stand in an append-only list that every subscriber reads by its own cursor, so none is lost and
 //! nobody is waited for. The text of an open segment stands beside it; a subscriber takes what it has not read yet,
 //! so a slow one gets fewer and larger deltas. Only the newest part of an open segment is kept: who lags behind
-//! that gets a [`Gap`](EventKind::Gap).
+//! that gets a [`Gap`](EventKind::Gap). When a segment has ended, its text is read from the end event; the last part
+//! of it is kept only where the end event says something else, as that of a stopped command does.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use pintle_env::Output;
 use tokio::sync::watch;
 
 use crate::event::{EventKind, SessionEvent};
@@ -17,6 +18,9 @@ use crate::timestamp::Timestamp;
 
 /// How much of an open segment is kept for subscribers, in bytes.
 const KEPT: usize = 1 << 20;
+
+/// How much is kept of a segment whose end does not carry its text, in bytes.
+const KEPT_AFTER_END: usize = 64 << 10;
 
 /// Who the events are about.
 #[derive(Clone, Debug)]
@@ -41,35 +45,82 @@ struct Inner {
     closed: bool,
 }
 
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Entry {
     event: Arc<SessionEvent>,
-    /// The start that this event ends.
-    ends: Option<u64>,
+    ends: Option<Ended>,
 }
 
-/// The newest text of an open segment.
-#[derive(Debug, Default)]
+/// What an end event ends.
+#[derive(Clone, Debug)]
+struct Ended {
+    start: Arc<SessionEvent>,
+    /// What was streamed, if the end event does not begin with it.
+    apart: Option<Arc<Segment>>,
+}
+
+/// The newest text of a segment.
+#[derive(Debug)]
 struct Segment {
     total: u64,
     newest: String,
+    /// When the newest of it came.
+    at: Timestamp,
+}
+
+/// What a reader has not read of a segment.
+enum Unread {
+    /// So many bytes are not kept any more.
+    Skipped(u64),
+    Text(String),
 }
 
 impl Segment {
-    fn push(&mut self, text: &str) {
+    fn new(at: Timestamp) -> Self {
+        Self { total: 0, newest: String::new(), at }
+    }
+
+    fn push(&mut self, text: &str, at: Timestamp) {
+        self.at = at;
         self.total += text.len() as u64;
         self.newest.push_str(text);
         if self.newest.len() > 2 * KEPT {
-            let mut cut = self.newest.len() - KEPT;
-            while !self.newest.is_char_boundary(cut) {
-                cut += 1;
-            }
-            self.newest.drain(..cut);
+            self.keep(KEPT);
         }
+    }
+
+    /// Forgets all but the newest `bytes`.
+    fn keep(&mut self, bytes: usize) {
+        let mut cut = self.newest.len().saturating_sub(bytes);
+        while !self.newest.is_char_boundary(cut) {
+            cut += 1;
+        }
+        self.newest.drain(..cut);
     }
 
     fn base(&self) -> u64 {
         self.total - self.newest.len() as u64
+    }
+
+    /// What follows the first `read` bytes.
+    fn unread(&self, read: u64) -> Option<Unread> {
+        if read >= self.total {
+            return None;
+        }
+        let Some(at) = read.checked_sub(self.base()) else {
+            return Some(Unread::Skipped(self.base() - read));
+        };
+        let text = self.newest.get(usize::try_from(at).ok()?..)?;
+        Some(Unread::Text(text.to_owned()))
+    }
+
+    /// Whether this is how the text of `end` begins.
+    fn begins(&self, end: &EventKind) -> bool {
+        self.total == 0
+            || whole_text(end).is_some_and(|whole| {
+                let rest = usize::try_from(self.base()).ok().and_then(|base| whole.get(base..));
+                rest.is_some_and(|rest| rest.starts_with(&self.newest))
+            })
     }
 }
 
@@ -85,17 +136,24 @@ impl EventLog {
 
     /// Appends the end of the segment that began at `start`.
     pub(crate) fn append_end(&self, at: Timestamp, start: u64, kind: EventKind) -> u64 {
-        self.add(at, kind, Some(start))
+        let (segment, start) = {
+            let mut inner = self.lock();
+            (inner.open.remove(&start), inner.event(start))
+        };
+        // Comparing is done without the lock, since the text may be long.
+        let apart = segment.filter(|segment| !segment.begins(&kind)).map(|mut segment| {
+            segment.keep(KEPT_AFTER_END);
+            segment.newest.shrink_to_fit();
+            Arc::new(segment)
+        });
+        self.add(at, kind, start.map(|start| Ended { start, apart }))
     }
 
-    fn add(&self, at: Timestamp, kind: EventKind, ends: Option<u64>) -> u64 {
+    fn add(&self, at: Timestamp, kind: EventKind, ends: Option<Ended>) -> u64 {
         let mut inner = self.lock();
         let seq = inner.entries.len() as u64;
         if opens(&kind) {
-            inner.open.insert(seq, Segment::default());
-        }
-        if let Some(start) = ends {
-            inner.open.remove(&start);
+            inner.open.insert(seq, Segment::new(at));
         }
         let event = Arc::new(self.event(seq, None, at, kind));
         inner.entries.push(Entry { event, ends });
@@ -105,9 +163,9 @@ impl EventLog {
     }
 
     /// Adds text to the open segment that began at `start`; nothing if it has ended.
-    pub(crate) fn delta(&self, start: u64, text: &str) {
+    pub(crate) fn delta(&self, at: Timestamp, start: u64, text: &str) {
         if let Some(segment) = self.lock().open.get_mut(&start) {
-            segment.push(text);
+            segment.push(text, at);
         }
         self.wake();
     }
@@ -137,6 +195,16 @@ impl EventLog {
     }
 }
 
+impl Inner {
+    fn event(&self, seq: u64) -> Option<Arc<SessionEvent>> {
+        self.entry(seq).map(|entry| Arc::clone(&entry.event))
+    }
+
+    fn entry(&self, seq: u64) -> Option<&Entry> {
+        self.entries.get(usize::try_from(seq).ok()?)
+    }
+}
+
 fn opens(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -158,18 +226,16 @@ fn delta_kind(start: &EventKind, delta: String) -> Option<EventKind> {
 }
 
 /// The whole text that an end carries, if it is at hand.
-fn whole_text(end: &EventKind) -> Option<String> {
+fn whole_text(end: &EventKind) -> Option<Cow<'_, str>> {
     if let EventKind::AssistantTextEnd { text, .. } | EventKind::ReasoningEnd { text, .. } = end {
-        Some(text.clone())
-    } else if let EventKind::ToolCallEnd { output, .. } = end {
-        inline_text(output)
+        Some(Cow::Borrowed(text))
+    } else if let EventKind::ToolCallEnd { output, .. } = end
+        && !output.is_spooled()
+    {
+        output.to_text_lossy().ok().map(Cow::Owned)
     } else {
         None
     }
-}
-
-fn inline_text(output: &Output) -> Option<String> {
-    if output.is_spooled() { None } else { output.to_text_lossy().ok() }
 }
 
 /// One reader of a log.
@@ -216,155 +282,74 @@ impl Cursor {
 
     /// The next event, without waiting.
     pub(crate) fn find(&mut self) -> Found {
-        let log = Arc::clone(&self.log);
         self.version.mark_unchanged();
+        let log = Arc::clone(&self.log);
+        // The driver waits for the lock, so texts are copied without it where they can be.
         let inner = log.lock();
-        let index = usize::try_from(self.next).unwrap_or(usize::MAX);
-        if let Some(entry) = inner.entries.get(index) {
-            if let Some(start) = entry.ends
-                && let Some(rest) = self.rest_before_end(&log, &inner, start, &entry.event)
-            {
-                return Found::Event(Box::new(rest));
-            }
-            self.next += 1;
-            if opens(&entry.event.kind) {
-                self.open.insert(entry.event.seq, 0);
-            }
-            if let Some(start) = entry.ends {
-                self.open.remove(&start);
-            }
-            return Found::Event(Box::new((*entry.event).clone()));
+        if let Some(entry) = inner.entry(self.next).cloned() {
+            drop(inner);
+            return Found::Event(Box::new(self.take(&entry)));
         }
-        if let Some(delta) = self.unread(&log, &inner) {
+        if let Some(delta) = self.unread(&inner) {
             return Found::Event(Box::new(delta));
         }
         if inner.closed { Found::End } else { Found::Nothing }
     }
 
-    /// What this reader has not read of a segment whose end is next.
-    fn rest_before_end(
-        &mut self,
-        log: &EventLog,
-        inner: &Inner,
-        start: u64,
-        end: &SessionEvent,
-    ) -> Option<SessionEvent> {
-        let read = self.open.get_mut(&start)?;
-        let whole = whole_text(&end.kind)?;
-        let offset = *read;
-        let rest = whole.get(usize::try_from(offset).ok()?..)?;
-        if rest.is_empty() {
-            return None;
+    /// The lifecycle event that is next, or what this reader has not read of the segment that it ends.
+    fn take(&mut self, entry: &Entry) -> SessionEvent {
+        if let Some(ended) = &entry.ends {
+            if let Some(rest) = self.rest_before_end(ended, &entry.event) {
+                return rest;
+            }
+            self.open.remove(&ended.start.seq);
         }
-        *read = whole.len() as u64;
-        let kind = delta_kind(&start_of(inner, start)?.kind, rest.to_owned())?;
-        Some(log.event(start, Some(offset), end.timestamp, kind))
+        self.next += 1;
+        if opens(&entry.event.kind) {
+            self.open.insert(entry.event.seq, 0);
+        }
+        (*entry.event).clone()
+    }
+
+    fn rest_before_end(&mut self, ended: &Ended, end: &SessionEvent) -> Option<SessionEvent> {
+        let read = *self.open.get(&ended.start.seq)?;
+        let (rest, at) = match &ended.apart {
+            Some(segment) => (segment.unread(read)?, segment.at),
+            None => {
+                let whole = whole_text(&end.kind)?;
+                let rest = whole.get(usize::try_from(read).ok()?..).filter(|rest| !rest.is_empty())?;
+                (Unread::Text(rest.to_owned()), end.timestamp)
+            }
+        };
+        self.read(&ended.start, rest, at)
     }
 
     /// The unread text of an open segment, or the gap before it.
-    fn unread(&mut self, log: &EventLog, inner: &Inner) -> Option<SessionEvent> {
-        for (start, read) in &mut self.open {
-            let Some(segment) = inner.open.get(start) else { continue };
-            if *read >= segment.total {
-                continue;
-            }
-            let event = start_of(inner, *start)?;
-            let (offset, base) = (*read, segment.base());
-            let kind = if offset < base {
-                *read = base;
-                EventKind::Gap { skipped: base - offset }
-            } else {
-                let at = usize::try_from(offset - base).ok()?;
-                *read = segment.total;
-                delta_kind(&event.kind, segment.newest.get(at..)?.to_owned())?
-            };
-            return Some(log.event(*start, Some(offset), event.timestamp, kind));
-        }
-        None
+    fn unread(&mut self, inner: &Inner) -> Option<SessionEvent> {
+        let (start, unread, at) = self.open.iter().find_map(|(start, read)| {
+            let segment = inner.open.get(start)?;
+            Some((inner.event(*start)?, segment.unread(*read)?, segment.at))
+        })?;
+        self.read(&start, unread, at)
     }
-}
 
-fn start_of(inner: &Inner, start: u64) -> Option<&SessionEvent> {
-    inner.entries.get(usize::try_from(start).ok()?).map(|entry| entry.event.as_ref())
+    /// The event that brings this reader further in the segment that began with `start`.
+    fn read(&mut self, start: &SessionEvent, unread: Unread, at: Timestamp) -> Option<SessionEvent> {
+        let read = self.open.get_mut(&start.seq)?;
+        let offset = *read;
+        let kind = match unread {
+            Unread::Skipped(skipped) => {
+                *read += skipped;
+                EventKind::Gap { skipped }
+            }
+            Unread::Text(text) => {
+                *read += text.len() as u64;
+                delta_kind(&start.kind, text)?
+            }
+        };
+        Some(self.log.event(start.seq, Some(offset), at, kind))
+    }
 }
 
 #[cfg(test)]
-#[expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
-mod tests {
-    use super::*;
-
-    fn log() -> Arc<EventLog> {
-        let identity = Identity { session_id: SessionId::new("s"), depth: 0, parent: None };
-        Arc::new(EventLog::new(identity))
-    }
-
-    const NOW: fn() -> Timestamp = || Timestamp::from_millis(0);
-
-    fn drain(cursor: &mut Cursor) -> Vec<(u64, Option<u64>, String)> {
-        let mut seen = Vec::new();
-        while let Found::Event(event) = cursor.find() {
-            let text = match &event.kind {
-                EventKind::AssistantTextDelta { delta } => delta.clone(),
-                EventKind::AssistantTextEnd { text, .. } => format!("end:{text}"),
-                EventKind::Gap { skipped } => format!("gap:{skipped}"),
-                EventKind::AssistantTextStart {} => "start".into(),
-                other => format!("{other:?}"),
-            };
-            seen.push((event.seq, event.offset, text));
-        }
-        seen
-    }
-
-    fn end(text: &str) -> EventKind {
-        EventKind::AssistantTextEnd { text: text.into(), interrupted: false }
-    }
-
-    #[test]
-    fn every_reader_gets_every_lifecycle_event_and_deltas_that_add_up() {
-        let log = log();
-        let mut quick = Cursor::new(Arc::clone(&log), 0);
-        let start = log.append(NOW(), EventKind::AssistantTextStart {});
-        log.delta(start, "ab");
-        assert_eq!(drain(&mut quick), [(0, None, "start".into()), (0, Some(0), "ab".into())]);
-        log.delta(start, "cd");
-        let mut late = Cursor::new(Arc::clone(&log), 1);
-        assert_eq!(drain(&mut late), [(0, Some(0), "abcd".into())], "a late reader gets the text so far");
-        log.append_end(NOW(), start, end("abcd"));
-        assert_eq!(drain(&mut quick), [(0, Some(2), "cd".into()), (1, None, "end:abcd".into())]);
-        assert_eq!(drain(&mut late), [(1, None, "end:abcd".into())]);
-        let mut after = Cursor::new(Arc::clone(&log), 0);
-        assert_eq!(
-            drain(&mut after),
-            [(0, None, "start".into()), (0, Some(0), "abcd".into()), (1, None, "end:abcd".into())]
-        );
-        assert!(matches!(quick.find(), Found::Nothing));
-        log.close();
-        assert!(matches!(quick.find(), Found::End));
-    }
-
-    #[test]
-    fn a_reader_that_lags_behind_what_is_kept_is_told_how_much_it_missed() {
-        let log = log();
-        let mut slow = Cursor::new(Arc::clone(&log), 0);
-        let start = log.append(NOW(), EventKind::AssistantTextStart {});
-        for _ in 0..3 * KEPT / 1024 {
-            log.delta(start, &"é".repeat(512));
-        }
-        let seen = drain(&mut slow);
-        assert_eq!(seen.len(), 3);
-        let skipped: u64 = seen[1].2.strip_prefix("gap:").unwrap().parse().unwrap();
-        assert_eq!(skipped + seen[2].2.len() as u64, 3 * KEPT as u64);
-        assert_eq!(seen[2].1, Some(skipped));
-        assert!(seen[2].2.len() <= 2 * KEPT + 1024);
-    }
-
-    #[tokio::test]
-    async fn waiting_ends_when_something_comes() {
-        let log = log();
-        let mut cursor = Cursor::new(Arc::clone(&log), 0);
-        assert!(matches!(cursor.find(), Found::Nothing));
-        log.append(NOW(), EventKind::AssistantTextStart {});
-        cursor.changed().await;
-        assert!(matches!(cursor.find(), Found::Event(_)));
-    }
-}
+mod tests;

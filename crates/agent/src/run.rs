@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 
 use futures_core::Stream;
 use tokio::sync::watch;
+use tokio_util::sync::DropGuard;
 
 use crate::error::SessionError;
 use crate::event::SessionEvent;
 use crate::event_log::{Cursor, EventLog, Found};
-use crate::session::SessionHandle;
 use crate::turn::Outcome;
 
 /// What the driver leaves when a run is over.
@@ -24,13 +24,15 @@ pub(crate) struct Finished {
 
 /// An input that is being handled: a stream of its events, and a future of its [`Outcome`].
 ///
-/// Dropping it interrupts the turn and keeps the session; [`Run::detach`] lets it go on.
+/// Dropping it interrupts its turn and keeps the session; [`Run::detach`] lets it go on.
 #[must_use = "dropping a run interrupts it; await it, read its events or detach it"]
 pub struct Run {
     events: Events,
     finished: watch::Receiver<Option<Finished>>,
-    /// Interrupts when the run is dropped before its end.
-    handle: Option<SessionHandle>,
+    /// Tells the driver that nobody waits any more.
+    abandoned: DropGuard,
+    /// Why the session never took the input.
+    refused: Option<SessionError>,
 }
 
 impl Run {
@@ -38,15 +40,19 @@ impl Run {
         log: Arc<EventLog>,
         from: u64,
         finished: watch::Receiver<Option<Finished>>,
-        handle: SessionHandle,
+        abandoned: DropGuard,
+        refused: Option<SessionError>,
     ) -> Self {
-        let events = Events::until(Cursor::new(log, from), Some(finished.clone()));
-        Self { events, finished, handle: Some(handle) }
+        let events = match refused {
+            None => Events::until(Cursor::new(log, from), finished.clone()),
+            Some(_) => Events { state: State::Done, end: None },
+        };
+        Self { events, finished, abandoned, refused }
     }
 
     /// Lets the run go on without anyone who waits for it.
-    pub fn detach(mut self) {
-        self.handle = None;
+    pub fn detach(self) {
+        self.abandoned.disarm();
     }
 
     /// The next event; `None` after the last one of this run. Cancel safe.
@@ -58,11 +64,14 @@ impl Run {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Closed`] if the session was dropped before the run ended.
+    /// [`SessionError::Full`] if the session never took the input, [`SessionError::Closed`] if it was closed before,
+    /// or dropped before the run ended.
     pub async fn outcome(mut self) -> Result<Outcome, SessionError> {
+        if let Some(refused) = self.refused.take() {
+            return Err(refused);
+        }
         let waited = self.finished.wait_for(Option::is_some).await;
         let finished = waited.ok().and_then(|value| value.as_ref().map(|finished| finished.outcome.clone()));
-        self.handle = None;
         finished.ok_or(SessionError::Closed)
     }
 }
@@ -81,17 +90,6 @@ impl IntoFuture for Run {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(self.outcome())
-    }
-}
-
-impl Drop for Run {
-    fn drop(&mut self) {
-        if let Some(handle) = &self.handle
-            && self.finished.borrow().is_none()
-        {
-            // A session that takes no command any more has nothing left to interrupt.
-            let _ = handle.interrupt();
-        }
     }
 }
 
@@ -121,8 +119,8 @@ impl Events {
         Self { state: State::Ready(cursor), end: None }
     }
 
-    fn until(cursor: Cursor, end: Option<watch::Receiver<Option<Finished>>>) -> Self {
-        Self { state: State::Ready(cursor), end }
+    fn until(cursor: Cursor, end: watch::Receiver<Option<Finished>>) -> Self {
+        Self { state: State::Ready(cursor), end: Some(end) }
     }
 
     /// Whether every event of the run has been read.
@@ -176,23 +174,15 @@ impl Stream for Events {
     }
 }
 
+/// Waits until there may be something to read, or nothing any more.
 async fn wait(cursor: &mut Cursor, end: Option<&mut watch::Receiver<Option<Finished>>>) {
-    match end {
-        None => cursor.changed().await,
-        Some(end) => {
-            // A run that is over changes no more; only the log's events are left to read then.
-            let over = end.borrow().is_some();
-            if over {
+    let Some(end) = end else { return cursor.changed().await };
+    tokio::select! {
+        () = cursor.changed() => {}
+        gone = async { end.wait_for(Option::is_some).await.is_err() } => {
+            if gone {
+                // The driver went without an end of the run; the log is closed next.
                 cursor.changed().await;
-            } else {
-                tokio::select! {
-                    () = cursor.changed() => {}
-                    changed = end.changed() => {
-                        if changed.is_err() {
-                            cursor.changed().await;
-                        }
-                    }
-                }
             }
         }
     }
@@ -201,5 +191,27 @@ async fn wait(cursor: &mut Cursor, end: Option<&mut watch::Receiver<Option<Finis
 impl std::fmt::Debug for Events {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Events").finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::event_log::Identity;
+    use crate::id::SessionId;
+    use crate::turn::OutcomeStatus;
+
+    /// The driver may end a run just when its last event has been read.
+    #[tokio::test]
+    async fn the_end_of_a_run_that_comes_before_the_waiting_is_not_missed() {
+        let identity = Identity { session_id: SessionId::new("s"), depth: 0, parent: None };
+        let mut cursor = Cursor::new(Arc::new(EventLog::new(identity)), 0);
+        let (sender, mut end) = watch::channel(None);
+        assert!(matches!(cursor.find(), Found::Nothing));
+        let outcome = Outcome::new(OutcomeStatus::Completed);
+        sender.send(Some(Finished { outcome, end: 0 })).unwrap();
+        tokio::time::timeout(Duration::from_secs(10), wait(&mut cursor, Some(&mut end))).await.unwrap();
     }
 }

@@ -8,6 +8,7 @@ use pintle_llm::{Client, ReasoningEffort};
 use pintle_tools::pipeline::Gate;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 use crate::config::{SessionConfig, TurnLimits};
 use crate::driver::{Command, Driver};
@@ -55,16 +56,17 @@ impl Session {
         }
     }
 
-    /// Has the agent handle this input. Call it from within a tokio runtime.
+    /// Has the agent handle this input.
     ///
     /// One input at a time: while a run goes on, another one ends at once as failed; steer, or queue a follow-up.
     pub fn submit(&self, text: impl Into<String>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (sender, finished) = watch::channel(None);
+        let abandoned = CancellationToken::new();
+        let owner = Owner { finished: sender, abandoned: Some(abandoned.clone()) };
         let from = self.log.next_seq();
-        // If the session takes no command the sender is dropped, and the run says that it is closed.
-        let _ = self.handle.send(Command::Submit { run, text: text.into(), finished: sender });
-        Run::new(Arc::clone(&self.log), from, finished, self.handle.clone())
+        let refused = self.handle.send(Command::Submit { run, text: text.into(), owner }).err();
+        Run::new(Arc::clone(&self.log), from, finished, abandoned.drop_guard(), refused)
     }
 
     /// Every event from `seq` on, those of the past first. Any number of subscribers may read at their own pace.
@@ -106,8 +108,8 @@ impl Session {
     /// Stops what runs, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is
     /// the last event.
     pub async fn close(mut self) {
-        // A session that takes no command any more is at its end already.
-        let _ = self.handle.send(Command::Close);
+        // A session that takes no command any more is at its end already. One that has many waiting is waited for.
+        let _ = self.handle.commands.send(Command::Close).await;
         while self.driver.join_next().await.is_some() {}
     }
 }
@@ -117,6 +119,7 @@ impl Session {
 pub struct SessionHandle {
     commands: mpsc::Sender<Command>,
     shared: watch::Receiver<Shared>,
+    client: Client,
 }
 
 /// What the driver shows of itself.
@@ -199,8 +202,9 @@ impl SessionHandle {
     ///
     /// # Errors
     ///
-    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    /// [`SessionError::Profile`] if the client has no provider of the profile's name, else as for the others.
     pub fn set_profile(&self, profile: ProviderProfile) -> Result<(), SessionError> {
+        self.client.adapter(Some(&profile.provider)).map_err(SessionError::Profile)?;
         self.send(Command::SetProfile(Box::new(profile)))
     }
 
@@ -294,6 +298,7 @@ impl SessionBuilder {
         let log = Arc::new(EventLog::new(identity));
         let (sender, commands) = mpsc::channel(MAX_COMMANDS);
         let (shared, shown) = watch::channel(Shared::default());
+        let handle = SessionHandle { commands: sender, shared: shown, client: self.client.clone() };
         let driver = Driver::new(
             self.client,
             self.profile,
@@ -307,13 +312,17 @@ impl SessionBuilder {
         );
         let mut task = JoinSet::new();
         task.spawn(driver.run(commands));
-        let handle = SessionHandle { commands: sender, shared: shown };
         Ok(Session { id, handle, runs: AtomicU64::new(0), log, driver: task })
     }
 }
 
-/// A run's way to tell its end.
-pub(crate) type FinishedSender = watch::Sender<Option<Finished>>;
+/// The driver's side of a [`Run`].
+#[derive(Debug)]
+pub(crate) struct Owner {
+    pub(crate) finished: watch::Sender<Option<Finished>>,
+    /// Fires when the run is dropped; `None` once that has been acted upon.
+    pub(crate) abandoned: Option<CancellationToken>,
+}
 
 #[cfg(test)]
 mod tests;

@@ -61,6 +61,8 @@ pub struct Machine {
     ending: Option<Ending>,
     history: Vec<Turn>,
     context: Option<TurnContext>,
+    /// Nothing that the context is made of has changed since it was loaded.
+    context_is_current: bool,
     /// The system prompt as a history item, so that it is encoded once.
     system: Option<HistoryItem>,
     steering: VecDeque<String>,
@@ -109,6 +111,7 @@ impl Machine {
             ending: None,
             history: Vec::new(),
             context: None,
+            context_is_current: false,
             system: None,
             steering: VecDeque::new(),
             follow_ups: VecDeque::new(),
@@ -157,18 +160,12 @@ impl Machine {
             }
             InputKind::ContextLoaded { context } => self.context_loaded(*context, &mut out),
             InputKind::ContextFailed { error } => self.context_failed(error, &mut out),
-            InputKind::SegmentOpened { kind, .. } => out.push(Action::emit(match kind {
-                SegmentKind::Text => EventKind::AssistantTextStart {},
-                SegmentKind::Reasoning => EventKind::ReasoningStart {},
-            })),
-            InputKind::SegmentClosed { kind, text, interrupted, .. } => out.push(Action::emit(match kind {
-                SegmentKind::Text => EventKind::AssistantTextEnd { text, interrupted },
-                SegmentKind::Reasoning => EventKind::ReasoningEnd { text, interrupted },
-            })),
-            InputKind::ModelRetrying { attempt, delay, error, .. } => {
-                let message =
-                    format!("model call failed, retry {attempt} in {:.1} s: {error}", delay.as_secs_f64());
-                out.push(Action::emit(EventKind::Warning { message }));
+            InputKind::SegmentOpened { kind, .. } => self.segment_opened(kind, &mut out),
+            InputKind::SegmentClosed { kind, text, interrupted, .. } => {
+                self.segment_closed(kind, text, interrupted, &mut out);
+            }
+            InputKind::ModelRetrying { model_call, attempt, delay, error } => {
+                self.model_retrying(model_call, attempt, delay, &error, &mut out);
             }
             InputKind::ModelReplied { model_call, response } => self.replied(model_call, *response, &mut out),
             InputKind::ModelFailed { model_call, error, partial } => {
@@ -244,7 +241,7 @@ impl Machine {
             Change::ReasoningEffort(effort) => self.reasoning_effort = effort,
             Change::Limits(limits) => self.limits = limits,
             Change::Context => {
-                self.context = None;
+                self.context_is_current = false;
                 if let Phase::LoadingContext { stale } = &mut self.phase {
                     *stale = true;
                 }

@@ -96,7 +96,8 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, Box<jsonschema::Valid
 /// One line per mistake: the argument's name, what was expected and what came. Empty if the arguments fit.
 pub(crate) fn mistakes(validator: &Validator, arguments: &Value) -> Vec<String> {
     const SHOWN: usize = 8;
-    validator.iter_errors(arguments).take(SHOWN).map(|error| mistake(&error)).collect()
+    const LIMIT: usize = 500;
+    validator.iter_errors(arguments).take(SHOWN).map(|error| shortened(mistake(&error), LIMIT)).collect()
 }
 
 fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
@@ -128,7 +129,8 @@ fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
         ValidationErrorKind::Enum { options } => {
             format!("{place}: expected one of {options}, got {}", shown(error.instance()))
         }
-        _ => format!("{place}: {error}"),
+        // The value itself may be long, and the model knows it.
+        _ => format!("{place}: {}", error.masked_with("the value")),
     }
 }
 
@@ -143,12 +145,16 @@ fn shown(value: &Value) -> String {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    let text = value.to_string();
-    if text.chars().count() <= LIMIT {
-        return format!("{kind} {text}");
+    format!("{kind} {}", shortened(value.to_string(), LIMIT))
+}
+
+/// A text of at most `limit` characters and, if it was longer, an ellipsis.
+fn shortened(mut text: String, limit: usize) -> String {
+    if let Some((end, _)) = text.char_indices().nth(limit) {
+        text.truncate(end);
+        text.push('…');
     }
-    let head: String = text.chars().take(LIMIT).collect();
-    format!("{kind} {head}…")
+    text
 }
 
 #[cfg(test)]
@@ -212,6 +218,21 @@ mod tests {
                 "additionalProperties": false,
             })
         );
+    }
+
+    #[test]
+    fn a_mistake_does_not_repeat_what_is_long() {
+        let schema = json!({
+            "type": "object",
+            "properties": {"text": {"type": "string", "maxLength": 3}},
+            "additionalProperties": false,
+        });
+        let validator = compile(&schema).unwrap();
+        let long = "x".repeat(100_000);
+        let listed = mistakes(&validator, &json!({"text": long.as_str()}));
+        assert_eq!(listed, ["`text`: the value is longer than 3 characters"]);
+        let listed = mistakes(&validator, &json!({long.as_str(): 1}));
+        assert!(listed[0].len() < 600 && listed[0].ends_with('…'), "{listed:?}");
     }
 
     #[test]

@@ -1,12 +1,12 @@
 //! Gathering what a request is made of beside the history (loop specification, section 6).
 
 use std::panic::AssertUnwindSafe;
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::{Error, ErrorKind};
+use tokio::sync::OnceCell;
 
 use super::{Driver, Report};
 use crate::profile::ProviderProfile;
@@ -15,13 +15,14 @@ use crate::prompt::EnvironmentContext;
 use crate::turn::{InputKind, TurnContext};
 
 impl Driver {
-    /// Starts to gather; the facts of the environment are gathered once per session, so that the prompt stays the
-    /// same bytes.
+    /// Starts to gather. What an earlier loading still gathers is not wanted any more.
     pub(super) fn load_context(&mut self) {
+        self.load += 1;
+        let number = self.load;
         let reports = self.reports.clone();
         let load = Load {
             env: Arc::clone(&self.env),
-            known: self.environment.clone(),
+            environment: Arc::clone(&self.environment),
             initialize: !self.keep_environment,
             profile: self.profile.clone(),
             user_instructions: self.config.user_instructions.clone(),
@@ -30,27 +31,23 @@ impl Driver {
         self.tasks.spawn(async move {
             let loaded = AssertUnwindSafe(load.run()).catch_unwind().await;
             let loaded = loaded.unwrap_or_else(|_| {
+                tracing::error!("gathering the prompt's facts panicked");
                 Err(Error::new(ErrorKind::Configuration, "gathering the prompt's facts panicked"))
             });
+            let input = match loaded {
+                Ok(context) => InputKind::ContextLoaded { context: Box::new(context) },
+                Err(error) => InputKind::ContextFailed { error: error.info().clone() },
+            };
             // Without a driver nobody wants the facts.
-            match loaded {
-                Ok((environment, context)) => {
-                    let _ = reports.send(Report::Environment(Box::new(environment))).await;
-                    let kind = InputKind::ContextLoaded { context: Box::new(context) };
-                    let _ = reports.send(Report::Input(kind)).await;
-                }
-                Err(error) => {
-                    let kind = InputKind::ContextFailed { error: error.info().clone() };
-                    let _ = reports.send(Report::Input(kind)).await;
-                }
-            }
+            let _ = reports.send(Report::Context { load: number, input }).await;
         });
     }
 }
 
 struct Load {
     env: Arc<dyn ExecutionEnvironment>,
-    known: Option<EnvironmentContext>,
+    /// Gathered by the first loading that comes so far, so that the prompt stays the same bytes.
+    environment: Arc<OnceCell<EnvironmentContext>>,
     initialize: bool,
     profile: ProviderProfile,
     user_instructions: Option<String>,
@@ -58,23 +55,12 @@ struct Load {
 }
 
 impl Load {
-    async fn run(self) -> Result<(EnvironmentContext, TurnContext), Error> {
-        let environment = match self.known {
-            Some(known) => known,
-            None => {
-                if self.initialize {
-                    self.env.initialize().await.map_err(|error| {
-                        let message = format!("the place where tools run cannot be used: {error}");
-                        Error::new(ErrorKind::Configuration, message).with_source(error)
-                    })?;
-                }
-                EnvironmentContext::gather(self.env.as_ref(), self.date).await
-            }
-        };
-        let root: Option<PathBuf> = environment.git.as_ref().map(|git| git.root.clone());
-        let docs = ProjectDocs::discover(self.env.as_ref(), root.as_deref(), &self.profile.doc_files).await;
-        let prompt = self.profile.build_system_prompt(&environment, &docs, self.user_instructions.as_deref());
-        let profile = self.profile;
+    async fn run(self) -> Result<TurnContext, Error> {
+        let environment = self.environment.get_or_try_init(|| self.look_around()).await?;
+        let root = environment.git_root();
+        let docs = ProjectDocs::discover(self.env.as_ref(), root, &self.profile.doc_files).await;
+        let prompt = self.profile.build_system_prompt(environment, &docs, self.user_instructions.as_deref());
+        let profile = &self.profile;
         let mut context = TurnContext::new(
             profile.provider.clone(),
             profile.model.clone(),
@@ -85,6 +71,16 @@ impl Load {
         context.provider_options.clone_from(&profile.provider_options);
         context.max_tokens = profile.max_output_tokens;
         context.parallel_tool_calls = profile.supports_parallel_tool_calls;
-        Ok((environment, context))
+        Ok(context)
+    }
+
+    async fn look_around(&self) -> Result<EnvironmentContext, Error> {
+        if self.initialize {
+            self.env.initialize().await.map_err(|error| {
+                let message = format!("the place where tools run cannot be used: {error}");
+                Error::new(ErrorKind::Configuration, message).with_source(error)
+            })?;
+        }
+        Ok(EnvironmentContext::gather(self.env.as_ref(), self.date.clone()).await)
     }
 }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
-use pintle_llm::{Client, Error, ErrorKind, Finish, Request, Response, RetryPolicy, StreamEvent, spread};
+use pintle_llm::{
+    Client, Error, ErrorKind, Finish, Request, Response, Retry, RetryPolicy, StreamEvent, spread,
+};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
@@ -16,6 +18,9 @@ use crate::turn::{InputKind, SegmentKind};
 
 impl Driver {
     pub(super) fn call_model(&mut self, model_call: ModelCallId, request: Request) {
+        // The round before is over, and the calls of this answer mean the tools that it offers.
+        self.forget_waiting_calls();
+        self.tools = self.profile.tool_registry.clone();
         let cancel = CancellationToken::new();
         self.model = Some(cancel.clone());
         let reports = self.reports.clone();
@@ -33,11 +38,7 @@ impl Driver {
             },
         };
         self.tasks.spawn(async move {
-            let ended = AssertUnwindSafe(call.run(cancel)).catch_unwind().await;
-            let kind = ended.unwrap_or_else(|_| {
-                let error = Error::new(ErrorKind::Configuration, "the provider adapter panicked");
-                InputKind::ModelFailed { model_call, error: error.info().clone(), partial: String::new() }
-            });
+            let kind = call.run(cancel).await;
             // Without a driver nobody waits for the answer.
             let _ = reports.send(Report::Input(kind)).await;
         });
@@ -59,7 +60,7 @@ impl ModelCall {
         let result = tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Error::new(ErrorKind::Abort, "the model call was cancelled")),
-            result = self.attempts() => result,
+            result = AssertUnwindSafe(self.attempts()).catch_unwind() => result.unwrap_or_else(|_| Err(panicked())),
         };
         match result {
             Ok(response) => InputKind::ModelReplied { model_call, response: Box::new(response) },
@@ -106,7 +107,9 @@ impl ModelCall {
         };
         match response.finish_reason.reason {
             Finish::Error => Err(given_up(&response)),
-            Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::ContentFilter | Finish::Other => Ok(response),
+            Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::ContentFilter | Finish::Other => {
+                Ok(response)
+            }
         }
     }
 
@@ -119,6 +122,12 @@ impl ModelCall {
         }
         Err(Error::new(ErrorKind::Stream, "the stream ended without its final event"))
     }
+}
+
+/// The session stays usable: another answer may not meet the defect.
+fn panicked() -> Error {
+    tracing::error!("a provider adapter panicked");
+    Error::new(ErrorKind::Stream, "the provider adapter panicked").with_retry(Retry::Never)
 }
 
 /// The provider says that generation failed, as Gemini does for a call that it could not parse. The next attempt
@@ -191,8 +200,9 @@ impl Segments {
 
     async fn begin(&mut self, id: &str, kind: SegmentKind) {
         let segment = SegmentId(self.drawn.fetch_add(1, Ordering::Relaxed));
-        self.open.push(Open { id: id.to_owned(), segment, kind, text: String::new() });
+        // The call may be cancelled while it waits: it is open here only when the driver knows it.
         self.tell(InputKind::SegmentOpened { segment, kind }).await;
+        self.open.push(Open { id: id.to_owned(), segment, kind, text: String::new() });
     }
 
     async fn add(&mut self, id: &str, kind: SegmentKind, delta: &str) {
@@ -209,24 +219,28 @@ impl Segments {
     }
 
     async fn end(&mut self, id: &str, kind: SegmentKind) {
-        let Some(place) = self.open.iter().rposition(|open| open.id == id && open.kind == kind) else {
-            return;
-        };
-        let open = self.open.remove(place);
-        self.close(open, false).await;
+        if let Some(place) = self.open.iter().rposition(|open| open.id == id && open.kind == kind) {
+            self.close(place, false).await;
+        }
     }
 
     /// Ends what is open as interrupted, and gives the visible text of the attempt.
     async fn interrupt(&mut self) -> String {
-        for open in std::mem::take(&mut self.open).into_iter().rev() {
-            self.close(open, true).await;
+        while let Some(newest) = self.open.len().checked_sub(1) {
+            self.close(newest, true).await;
         }
         std::mem::take(&mut self.text)
     }
 
-    async fn close(&self, open: Open, interrupted: bool) {
-        let Open { segment, kind, text, .. } = open;
-        self.tell(InputKind::SegmentClosed { segment, kind, text, interrupted }).await;
+    /// Closes the segment at `place`. As it is open until the driver is told, none is forgotten if the call is
+    /// cancelled while it waits.
+    async fn close(&mut self, place: usize, interrupted: bool) {
+        let room = self.reports.reserve().await;
+        let Open { segment, kind, text, .. } = self.open.remove(place);
+        // Without a driver nobody listens.
+        if let Ok(room) = room {
+            room.send(Report::Input(InputKind::SegmentClosed { segment, kind, text, interrupted }));
+        }
     }
 
     async fn tell(&self, kind: InputKind) {

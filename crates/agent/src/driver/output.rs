@@ -5,14 +5,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pintle_env::{OutputChunk, OutputSink};
 
 use crate::event_log::EventLog;
+use crate::timestamp::Clock;
 
 /// A sink that appends what a tool writes to the open segment of its call.
-pub(super) fn sink(log: Arc<EventLog>, start: u64) -> OutputSink {
+pub(super) fn sink(log: Arc<EventLog>, clock: Arc<dyn Clock>, start: u64) -> OutputSink {
     let text = Mutex::new(TextStream::default());
     Arc::new(move |chunk: OutputChunk| {
         let decoded = text.lock().unwrap_or_else(PoisonError::into_inner).push(&chunk.bytes);
         if !decoded.is_empty() {
-            log.delta(start, &decoded);
+            log.delta(clock.now(), start, &decoded);
         }
     })
 }

@@ -2,21 +2,26 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use pintle_env::Output;
 use pintle_llm::{ToolCall, ToolResult};
-use pintle_tools::pipeline::{self, PreparedCall};
+use pintle_tools::pipeline::{self, Execution, PreparedCall};
 use pintle_tools::{ToolContext, ToolErrorKind};
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, Report, RunningTool, output};
+use super::{Driver, Report, output};
 use crate::id::CallKey;
 use crate::turn::{CallPlan, FinishedCall, InputKind, Preparation};
 
+/// How long a call that is told to stop may take to bring what it does to an end, such as writing a file, before it
+/// is dropped.
+const STOP_GRACE: Duration = Duration::from_millis(500);
+
 impl Driver {
     pub(super) fn prepare_call(&mut self, call: CallKey, tool_call: ToolCall) {
-        let registry = self.profile.tool_registry.clone();
+        let registry = self.tools.clone();
         let gates = Arc::clone(&self.gates);
         let env = Arc::clone(&self.env);
         let reports = self.reports.clone();
@@ -34,8 +39,11 @@ impl Driver {
                     (Preparation::Refused { error: error.kind(), message }, None)
                 }
                 Err(_) => {
-                    let message =
-                        format!("The call of {} could not be prepared: a gate panicked", tool_call.name);
+                    tracing::error!(tool = tool_call.name, "preparing a call panicked");
+                    let message = format!(
+                        "The call of {} could not be prepared: the tool itself, or a gate before it, is broken",
+                        tool_call.name
+                    );
                     (Preparation::Refused { error: ToolErrorKind::Failed, message }, None)
                 }
             };
@@ -47,7 +55,7 @@ impl Driver {
     /// Runs a call whose start is in the log.
     pub(super) fn start_tool(&mut self, key: CallKey) {
         let reports = self.reports.clone();
-        let Some(prepared) = self.prepared.get(&key).cloned() else {
+        let Some(prepared) = self.prepared.remove(&key) else {
             // The machine runs prepared calls only; should it ever ask for another, the model is told.
             self.tasks.spawn(async move {
                 let _ = reports.send(Report::Input(InputKind::ToolLost { call: key })).await;
@@ -59,28 +67,16 @@ impl Driver {
             .with_cancel(cancel.clone())
             .with_timeouts(self.config.command_timeouts);
         if let Some(start) = self.open_calls.get(prepared.call_id()) {
-            cx = cx.with_on_output(output::sink(Arc::clone(&self.log), *start));
+            cx = cx.with_on_output(output::sink(Arc::clone(&self.log), Arc::clone(&self.clock), *start));
         }
         let limits = self.config.tool_output.clone();
-        self.running.insert(key, RunningTool { cancel: cancel.clone() });
+        self.running.insert(key, cancel.clone());
         self.tasks.spawn(async move {
             let running = AssertUnwindSafe(pipeline::execute(&prepared, &cx, &limits)).catch_unwind();
             let kind = tokio::select! {
-                biased;
+                execution = running => ended(key, &prepared, execution.ok(), cancel.is_cancelled()),
                 // Dropping the call is what stops it; the environment ends its processes.
-                () = cancel.cancelled() => InputKind::ToolLost { call: key },
-                execution = running => InputKind::ToolFinished {
-                    call: key,
-                    finished: Box::new(match execution {
-                        Ok(execution) => FinishedCall {
-                            result: execution.result,
-                            output: execution.output,
-                            error: execution.error,
-                            changes: execution.changes,
-                        },
-                        Err(_) => panicked(&prepared),
-                    }),
-                },
+                () = stopped(&cancel) => InputKind::ToolLost { call: key },
             };
             // Without a driver nobody waits for the result.
             let _ = reports.send(Report::Input(kind)).await;
@@ -88,11 +84,37 @@ impl Driver {
     }
 }
 
+/// Ready when a call that was told to stop has had its time to do so.
+async fn stopped(cancel: &CancellationToken) {
+    cancel.cancelled().await;
+    tokio::time::sleep(STOP_GRACE).await;
+}
+
+/// What became of a call that came to its end by itself; `None` if it panicked.
+fn ended(key: CallKey, call: &PreparedCall, execution: Option<Execution>, stopped: bool) -> InputKind {
+    let finished = match execution {
+        // It says only that it was stopped, which the machine words alike for all tools.
+        Some(Execution { error: Some(ToolErrorKind::Cancelled), .. }) if stopped => {
+            return InputKind::ToolLost { call: key };
+        }
+        Some(execution) => FinishedCall {
+            result: execution.result,
+            output: execution.output,
+            error: execution.error,
+            changes: execution.changes,
+        },
+        None => panicked(call),
+    };
+    InputKind::ToolFinished { call: key, finished: Box::new(finished) }
+}
+
 fn plan(call: &PreparedCall) -> CallPlan {
     CallPlan { effect: call.effect(), repeatable: call.is_repeatable(), writes: call.writes().to_vec() }
 }
 
+/// The pipeline catches what a tool's call does; this is for whatever else of a tool may panic.
 fn panicked(call: &PreparedCall) -> FinishedCall {
+    tracing::error!(tool = call.name(), "a tool panicked");
     let text = format!("Tool error ({}): the tool panicked", call.name());
     FinishedCall {
         result: ToolResult::new(call.call_id(), text.clone(), true),

@@ -13,7 +13,8 @@ use crate::turn::input::Timer;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Action {
-    /// Gather the prompt's facts; answer with `ContextLoaded` or `ContextFailed`.
+    /// Gather the prompt's facts; answer with `ContextLoaded` or `ContextFailed`. What an earlier one still gathers
+    /// is not wanted any more, and must not be answered.
     LoadContext,
     /// Send the request; answer with segments, retries, and one `ModelReplied` or `ModelFailed`.
     CallModel {

@@ -1,14 +1,16 @@
 //! From an input to its end: requests, answers and limits (loop specification, section 2.5).
 
+use std::time::Duration;
+
 use pintle_llm::{
-    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, Request, Response, ToolCall, ToolChoice,
-    Usage,
+    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, Request, Response, ToolCall,
+    ToolChoice, Usage,
 };
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, OutcomeStatus};
 use super::ending::Ending;
-use super::input::TurnContext;
+use super::input::{SegmentKind, TurnContext};
 use super::round::{NotRun, Round};
 use super::{Machine, Phase, Turn};
 use crate::event::EventKind;
@@ -57,13 +59,14 @@ impl Machine {
         if self.stopped_by_limit(out) {
             return;
         }
-        let Some(context) = self.context.clone() else {
+        let Some(context) = self.context.take().filter(|_| self.context_is_current) else {
             self.phase = Phase::LoadingContext { stale: false };
             out.push(Action::LoadContext);
             return;
         };
         self.warn_of_context(&context, out);
         let request = self.request(&context);
+        self.context = Some(context);
         self.announce(&request, out);
         self.model_calls += 1;
         let model_call = ModelCallId(self.model_calls);
@@ -103,6 +106,7 @@ impl Machine {
             self.system = Some(Message::system(context.system_prompt.clone()).into());
         }
         self.context = Some(context);
+        self.context_is_current = true;
         self.context_warned = false;
         self.proceed(out);
     }
@@ -150,8 +154,51 @@ impl Machine {
         }
     }
 
+    fn awaits(&self, model_call: ModelCallId) -> bool {
+        matches!(self.phase, Phase::AwaitingModel(current) if current == model_call)
+    }
+
+    pub(super) fn segment_opened(&self, kind: SegmentKind, out: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::AwaitingModel(_)) {
+            out.push(Action::emit(match kind {
+                SegmentKind::Text => EventKind::AssistantTextStart {},
+                SegmentKind::Reasoning => EventKind::ReasoningStart {},
+            }));
+        }
+    }
+
+    pub(super) fn segment_closed(
+        &self,
+        kind: SegmentKind,
+        text: String,
+        interrupted: bool,
+        out: &mut Vec<Action>,
+    ) {
+        if matches!(self.phase, Phase::AwaitingModel(_)) {
+            out.push(Action::emit(match kind {
+                SegmentKind::Text => EventKind::AssistantTextEnd { text, interrupted },
+                SegmentKind::Reasoning => EventKind::ReasoningEnd { text, interrupted },
+            }));
+        }
+    }
+
+    pub(super) fn model_retrying(
+        &self,
+        model_call: ModelCallId,
+        attempt: u32,
+        delay: Duration,
+        error: &ErrorInfo,
+        out: &mut Vec<Action>,
+    ) {
+        if self.awaits(model_call) {
+            let message =
+                format!("model call failed, retry {attempt} in {:.1} s: {error}", delay.as_secs_f64());
+            out.push(Action::emit(EventKind::Warning { message }));
+        }
+    }
+
     pub(super) fn replied(&mut self, model_call: ModelCallId, mut response: Response, out: &mut Vec<Action>) {
-        if !matches!(self.phase, Phase::AwaitingModel(current) if current == model_call) {
+        if !self.awaits(model_call) {
             return;
         }
         self.make_call_ids_unique(&mut response.message, out);
@@ -210,18 +257,23 @@ impl Machine {
         }));
     }
 
-    /// A model may use an id twice, in one answer or over several; each call must have its own.
+    /// A model may use an id twice, in one answer or over several, or none; each call must have its own.
     fn make_call_ids_unique(&mut self, message: &mut Message, out: &mut Vec<Action>) {
         for part in &mut message.content {
             let ContentPart::ToolCall(call) = part else { continue };
-            if self.call_ids.insert(call.id.clone()) {
+            if !call.id.is_empty() && self.call_ids.insert(call.id.clone()) {
                 continue;
             }
-            let fresh =
-                (2_u64..).map(|n| format!("{}_{n}", call.id)).find(|id| self.call_ids.insert(id.clone()));
+            // Some models use one id for every call, so that counting from the beginning would take ever longer.
+            let first = self.call_ids.len() + 1;
+            let base = if call.id.is_empty() { "call" } else { &call.id };
+            let fresh = (first..).map(|n| format!("{base}_{n}")).find(|id| self.call_ids.insert(id.clone()));
             let Some(fresh) = fresh else { continue };
-            let message =
-                format!("the model used the call id {} twice; the later call is now {fresh}", call.id);
+            let message = if call.id.is_empty() {
+                format!("the model called {} without an id; the call is now {fresh}", call.name)
+            } else {
+                format!("the model used the call id {} twice; the later call is now {fresh}", call.id)
+            };
             out.push(Action::emit(EventKind::HistoryRepaired { message }));
             call.id = fresh;
         }
@@ -282,7 +334,7 @@ impl Machine {
         partial: String,
         out: &mut Vec<Action>,
     ) {
-        if !matches!(self.phase, Phase::AwaitingModel(current) if current == model_call) {
+        if !self.awaits(model_call) {
             return;
         }
         if self.ending.is_some() {

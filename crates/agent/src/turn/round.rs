@@ -87,36 +87,43 @@ impl Round {
 
     /// Starts every call that may start now.
     fn start(&mut self, out: &mut Vec<Action>) {
-        for index in 0..self.calls.len() {
-            if let Some(plan) = self.may_start(index) {
-                out.push(Action::RunTool { call: self.key(index) });
-                if let Some(state) = self.calls.get_mut(index) {
-                    state.stage = Stage::Running { plan, since: None };
-                }
+        for index in self.startable() {
+            let key = self.key(index);
+            let Some(state) = self.calls.get_mut(index) else { continue };
+            if let Stage::Ready(plan) = &state.stage {
+                state.stage = Stage::Running { plan: plan.clone(), since: None };
+                out.push(Action::RunTool { call: key });
             }
         }
     }
 
-    fn may_start(&self, index: usize) -> Option<CallPlan> {
-        let Stage::Ready(plan) = &self.calls.get(index)?.stage else { return None };
+    /// The calls that may start now, in the model's order.
+    fn startable(&self) -> Vec<usize> {
         let running = self.calls.iter().filter(|state| matches!(state.stage, Stage::Running { .. })).count();
-        let mut earlier = self.calls.iter().take(index).map(|state| &state.stage);
-        let free = running < self.at_once
-            && earlier.all(|stage| match stage {
-                Stage::Done(_) => true,
-                // One at a time means in the model's order.
-                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) | Stage::Running { .. }
-                    if self.at_once == 1 =>
-                {
-                    false
-                }
+        let mut free = self.at_once.saturating_sub(running);
+        let mut unfinished: Vec<&CallPlan> = Vec::new();
+        let mut startable = Vec::new();
+        for (index, state) in self.calls.iter().enumerate() {
+            let plan = match &state.stage {
+                Stage::Done(_) => continue,
                 // What an unprepared call does is not known yet.
-                Stage::Preparing => false,
-                Stage::Asking(other) | Stage::Ready(other) | Stage::Running { plan: other, .. } => {
-                    !keep_order(other, plan)
+                Stage::Preparing => break,
+                Stage::Asking(plan) | Stage::Running { plan, .. } => plan,
+                Stage::Ready(plan) => {
+                    // One at a time means in the model's order.
+                    if free == 0 || (self.at_once == 1 && !unfinished.is_empty()) {
+                        break;
+                    }
+                    if !unfinished.iter().any(|earlier| keep_order(earlier, plan)) {
+                        startable.push(index);
+                        free -= 1;
+                    }
+                    plan
                 }
-            });
-        free.then(|| plan.clone())
+            };
+            unfinished.push(plan);
+        }
+        startable
     }
 
     fn is_done(&self) -> bool {
@@ -170,16 +177,17 @@ impl Machine {
             Preparation::Ask { plan, reason } => {
                 state.stage = Stage::Asking(plan);
                 let call_id = state.call.id.clone();
+                if let Some(after) = self.limits.approval_timeout {
+                    out.push(Action::SetTimer { timer: Timer::Approval(key), after });
+                }
+                // Whoever reads the event may decide at once.
+                out.push(Action::AskApproval { call: key, call_id: call_id.clone() });
                 out.push(Action::emit(EventKind::ApprovalRequested {
-                    call_id: call_id.clone(),
+                    call_id,
                     tool_name: state.call.name.clone(),
                     arguments: state.call.arguments.clone(),
                     reason,
                 }));
-                if let Some(after) = self.limits.approval_timeout {
-                    out.push(Action::SetTimer { timer: Timer::Approval(key), after });
-                }
-                out.push(Action::AskApproval { call: key, call_id });
             }
             Preparation::Refused { error, message } => refuse(state, error, message, out),
         }
@@ -251,13 +259,12 @@ impl Machine {
         let Phase::RunningTools(round) = &mut self.phase else { return };
         let Some(state) = round.get_mut(key) else { return };
         let Stage::Running { since, .. } = &state.stage else { return };
-        let text = if let Some(since) = since {
+        if let Some(since) = since {
             out.push(ended(&state.call, LOST, ToolErrorKind::Cancelled, now.since(*since).as_millis()));
-            LOST
+            state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), LOST, true));
         } else {
-            NotRun::Stopped.for_model()
-        };
-        state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), text, true));
+            refuse(state, ToolErrorKind::Cancelled, NotRun::Stopped.for_model().to_owned(), out);
+        }
         self.go_on(out);
     }
 

@@ -13,7 +13,7 @@ use pintle_llm::{
 use pintle_tools::{Effect, ToolErrorKind};
 
 use super::*;
-use crate::id::CallKey;
+use crate::id::{CallKey, SegmentId};
 
 /// A machine with a clock that counts and a record of what it wanted.
 struct Bench {
@@ -511,6 +511,10 @@ fn an_id_that_comes_twice_is_made_unique() {
         ["calls x=a x_2=b", "results x:ok x_2:ok", "calls x_3=c", "results x_3:ok"]
     );
     assert_eq!(bench.kinds().iter().filter(|kind| *kind == "HISTORY_REPAIRED").count(), 2);
+    bench.reply(calls(&[("", "d")]));
+    bench.prepared(0, Effect::Read, &[]);
+    bench.finish(0, "ok");
+    assert_eq!(bench.sent()[5..], ["calls call_4=d", "results call_4:ok"], "no id is none");
 }
 
 #[test]
@@ -763,6 +767,56 @@ fn a_change_while_the_context_is_loading_loads_it_again() {
     assert_eq!(bench.wanted(), ["load", "load"]);
     bench.load();
     assert_eq!(bench.requests.len(), 1);
+}
+
+#[test]
+fn a_change_during_a_model_call_leaves_its_answer_as_it_was_asked_for() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.tell(InputKind::Configure { change: Change::Context });
+    bench.call(&["a", "b"]);
+    bench.wanted();
+    for index in 0..2 {
+        bench.prepared(index, Effect::Read, &[]);
+    }
+    assert_eq!(bench.wanted(), ["run 0", "run 1"], "calls still run side by side");
+}
+
+#[test]
+fn a_call_that_was_told_to_run_and_never_started_has_its_start_and_end() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["a"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.tell(InputKind::Interrupt);
+    bench.tell(InputKind::ToolLost { call: bench.key(0) });
+    let kinds = bench.kinds();
+    assert_eq!(kinds[kinds.len() - 3..], ["TOOL_CALL_START", "TOOL_CALL_END", "PROCESSING_END"]);
+    bench.submit("again");
+    assert!(bench.sent()[2].starts_with("results a0:Not run: the turn was stopped"));
+}
+
+#[test]
+fn segments_and_retries_that_come_late_are_no_events() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.say("done");
+    let events = bench.events.len();
+    let segment = SegmentId(1);
+    bench.tell(InputKind::SegmentOpened { segment, kind: SegmentKind::Text });
+    bench.tell(InputKind::SegmentClosed {
+        segment,
+        kind: SegmentKind::Text,
+        text: "late".into(),
+        interrupted: false,
+    });
+    bench.tell(InputKind::ModelRetrying {
+        model_call: bench.model_call(),
+        attempt: 1,
+        delay: Duration::ZERO,
+        error: Error::new(ErrorKind::Server, "x").info().clone(),
+    });
+    assert_eq!(bench.events.len(), events);
 }
 
 #[test]

@@ -9,8 +9,9 @@ use crate::tool::{ChangeKind, FileChange};
 /// Above this many bytes on either side no diff is made: nobody reads it, and it would hold up the call.
 const LIMIT: usize = 4 << 20;
 
-/// How long the search for a short diff may take; after that a longer one is good enough.
-const DEADLINE: Duration = Duration::from_secs(1);
+/// How long the search for a short diff may take, since other tasks wait meanwhile; after that a longer one is good
+/// enough.
+const DEADLINE: Duration = Duration::from_millis(100);
 
 /// Unchanged lines around each change.
 const CONTEXT: usize = 3;

@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
-use self::replace::{Replaced, list_lines, replace};
+use self::replace::{Replaced, fold, list_lines, replace};
 use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
@@ -181,7 +181,7 @@ impl<I> fmt::Debug for EditFile<I> {
 fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
     let message = if edit.old.is_empty() {
         "old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file"
-    } else if edit.old == edit.new {
+    } else if fold(edit.old) == fold(edit.new) {
         "old_string and new_string are identical, so there is nothing to change"
     } else {
         return Ok(());

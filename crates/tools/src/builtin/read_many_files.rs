@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_llm::{ImageData, MediaSource};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -16,10 +17,14 @@ use crate::tool::{Effect, Tool, ToolOutput};
 /// The most files of one call.
 const MAX_FILES: usize = 100;
 
+/// After this many bytes, images included, no further file is read.
+const MAX_BYTES: usize = 8 << 20;
+
 /// Reads several files, each as `read_file` does (loop specification, section 3.6).
 ///
-/// An entry that names no file and has a wildcard is a glob. At most 100 files are read. A file that cannot be read
-/// is an error under its own header; the call fails only if none can be read, or if the environment is lost.
+/// An entry that names no file and has a wildcard is a glob. At most 100 files are read, and none after 8 MiB. A file
+/// that cannot be read is an error under its own header; the call fails only if none can be read, or if the
+/// environment is lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadManyFiles(());
 
@@ -62,10 +67,14 @@ impl Tool for ReadManyFiles {
     async fn call(&self, input: ReadManyFilesInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let env = cx.env.as_ref();
         let entries = expand(env, &input.paths).await?;
-        let (mut sections, mut images, mut failed) = (Vec::new(), Vec::new(), 0);
+        let (mut sections, mut images, mut bytes, mut failed) = (Vec::new(), Vec::new(), 0, 0);
         for entry in entries.iter().take(MAX_FILES) {
+            if bytes > MAX_BYTES {
+                break;
+            }
             let text = match read(env, entry).await {
                 Ok(view) => {
+                    bytes += view.images.iter().map(size).sum::<usize>();
                     images.extend(view.images);
                     view.text.to_text_lossy().map_err(lost)?
                 }
@@ -75,11 +84,15 @@ impl Tool for ReadManyFiles {
                     format!("[Error: {}]", error.for_model())
                 }
             };
+            bytes += text.len();
             sections.push(format!("==> {} <==\n{text}", entry.name()));
         }
         let nothing_read = failed == sections.len();
-        if let Some(left) = entries.len().checked_sub(MAX_FILES).filter(|left| *left > 0) {
-            sections.push(format!("[{left} more files are not shown: one call reads at most {MAX_FILES}.]"));
+        if let Some(left) = entries.len().checked_sub(sections.len()).filter(|left| *left > 0) {
+            sections.push(format!(
+                "[{left} more files are not shown: one call reads at most {MAX_FILES}, and stops after {} MiB.]",
+                MAX_BYTES >> 20
+            ));
         }
         let mut output = ToolOutput::new(sections.join("\n\n")).with_error(nothing_read);
         output.images = images;
@@ -153,6 +166,13 @@ async fn read(env: &dyn ExecutionEnvironment, entry: &Entry) -> Result<ToolOutpu
     }
 }
 
+fn size(image: &ImageData) -> usize {
+    match &image.source {
+        MediaSource::Data(bytes) => bytes.as_bytes().len(),
+        MediaSource::Url(url) => url.len(),
+    }
+}
+
 fn lost(error: std::io::Error) -> ToolError {
     ToolError::new(ToolErrorKind::Failed, "a file was read and then lost").with_source(error)
 }
@@ -217,6 +237,23 @@ mod tests {
         }
         let answer = bench.call(ReadManyFiles::new(), r#"{"paths": ["*.txt"]}"#).await;
         assert_eq!(answer.matches(" is empty]").count(), MAX_FILES);
-        assert!(answer.ends_with("[2 more files are not shown: one call reads at most 100.]"), "{answer}");
+        assert!(
+            answer.ends_with(
+                "[2 more files are not shown: one call reads at most 100, and stops after 8 MiB.]"
+            ),
+            "{answer}"
+        );
+    }
+
+    #[tokio::test]
+    async fn no_file_is_read_after_the_limit_of_bytes() {
+        let bench = Workbench::new();
+        for number in 0..4 {
+            bench.write(&format!("{number}.json"), "x".repeat(MAX_BYTES / 2));
+        }
+        let execution = bench.execute(ReadManyFiles::new(), r#"{"paths": ["*.json"]}"#).await;
+        let text = execution.output.to_text_lossy().unwrap();
+        assert_eq!(text.matches("==> ").count(), 2);
+        assert!(text.contains("[2 more files are not shown"));
     }
 }

@@ -85,7 +85,7 @@ impl Tool for Shell {
         let result = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => {
-                let message = "the command was cancelled and ended, with all that it had started";
+                let message = "the command was stopped, with all that it had started";
                 return Err(ToolError::new(ToolErrorKind::Cancelled, message));
             }
             result = cx.env.exec_command(request) => result?,
@@ -145,8 +145,10 @@ async fn append(output: Output, report: String, limits: OutputLimits) -> Result<
         return Ok(Output::from(bytes));
     }
     let copy = tokio::task::spawn_blocking(move || copy_with(&output, &report, limits));
-    copy.await
-        .map_err(|error| ToolError::new(ToolErrorKind::Failed, "the output was lost").with_source(error))?
+    copy.await.map_err(|error| {
+        ToolError::new(ToolErrorKind::Failed, "the command has run, but its output was lost")
+            .with_source(error)
+    })?
 }
 
 fn copy_with(output: &Output, report: &str, limits: OutputLimits) -> Result<Output, ToolError> {
@@ -159,7 +161,8 @@ fn copy_with(output: &Output, report: &str, limits: OutputLimits) -> Result<Outp
         let before = copy.len();
         copy.push(&block);
         if copy.len() == before {
-            let message = "there is no room on the disk for the output of the command";
+            let message =
+                format!("the command has run, but there is no room on the disk for its output\n{report}");
             return Err(ToolError::new(ToolErrorKind::Failed, message));
         }
     }

@@ -25,6 +25,7 @@ enum Step {
     Start(usize),
     Finish(usize),
     Lose(usize),
+    Segment(bool),
     CleanUp,
 }
 
@@ -57,6 +58,7 @@ fn step() -> impl Strategy<Value = Step> {
         8 => (0_usize..4).prop_map(Step::Start),
         8 => (0_usize..4).prop_map(Step::Finish),
         2 => (0_usize..4).prop_map(Step::Lose),
+        2 => any::<bool>().prop_map(Step::Segment),
         4 => Just(Step::CleanUp),
     ]
 }
@@ -98,6 +100,15 @@ fn take(bench: &mut Bench, step: &Step) {
         Step::Start(index) => bench.tell(InputKind::ToolStarted { call: bench.key(*index) }),
         Step::Finish(index) => bench.finish_started(*index, "result", None),
         Step::Lose(index) => bench.tell(InputKind::ToolLost { call: bench.key(*index) }),
+        Step::Segment(true) => {
+            bench.tell(InputKind::SegmentOpened { segment: SegmentId(0), kind: SegmentKind::Text });
+        }
+        Step::Segment(false) => bench.tell(InputKind::SegmentClosed {
+            segment: SegmentId(0),
+            kind: SegmentKind::Text,
+            text: String::new(),
+            interrupted: false,
+        }),
         Step::CleanUp => bench.tell(InputKind::CleanedUp),
     }
 }

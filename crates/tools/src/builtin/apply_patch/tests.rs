@@ -130,6 +130,41 @@ async fn a_file_makes_way_for_a_directory() {
 }
 
 #[tokio::test]
+async fn a_link_is_followed_when_it_is_updated_and_goes_alone_when_it_is_deleted() {
+    let bench = Workbench::new();
+    bench.write("real/a.txt", "one\n");
+    bench.write("real/b.txt", "two\n");
+    for name in ["a.txt", "b.txt"] {
+        std::os::unix::fs::symlink(bench.path("real").join(name), bench.path(name)).unwrap();
+    }
+    let patch = "*** Update File: a.txt\n@@\n-one\n+1\n*** Delete File: b.txt\n";
+    assert_eq!(
+        bench.call(ApplyPatch::new(), &arguments(patch)).await,
+        "ok: The patch was applied:\nM a.txt\nD b.txt"
+    );
+    assert!(bench.path("a.txt").is_symlink() && !bench.path("b.txt").is_symlink());
+    assert_eq!((bench.text("real/a.txt"), bench.text("real/b.txt")), ("1\n".to_owned(), "two\n".to_owned()));
+}
+
+#[tokio::test]
+async fn bytes_that_the_patch_does_not_name_stay_as_they_are() {
+    let bench = Workbench::new();
+    let rows: [(&[u8], &[u8]); 4] = [
+        (b"\xEF\xBB\xBFold\r\nkeep\r\n", b"\xEF\xBB\xBFnew\r\nkeep\r\n"),
+        (b"old\nkeep", b"new\nkeep"),
+        // A last line that is touched is given its end.
+        (b"keep\nold", b"keep\nnew\n"),
+        (b"caf\xE9\nold\n\xFF\n", b"caf\xE9\nnew\n\xFF\n"),
+    ];
+    for (before, after) in rows {
+        bench.write("f", before);
+        let answer = bench.call(ApplyPatch::new(), &arguments("*** Update File: f\n@@\n-old\n+new\n")).await;
+        assert_eq!(answer, "ok: The patch was applied:\nM f");
+        assert_eq!(bench.read("f").unwrap(), after, "{}", String::from_utf8_lossy(after));
+    }
+}
+
+#[tokio::test]
 async fn what_is_no_patch_is_answered_with_what_was_expected() {
     let bench = Workbench::new();
     let rows = [

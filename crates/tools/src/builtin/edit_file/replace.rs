@@ -82,33 +82,36 @@ impl<'a> Text<'a> {
         folded + self.crlf.partition_point(|at| *at < folded)
     }
 
-    /// The argument with the line ends that the file has at `place`.
-    fn unfold(&self, argument: &str, place: usize) -> String {
-        let rest = self.folded.get(place..).unwrap_or_default();
-        let next = rest.iter().position(|byte| *byte == b'\n').map(|at| place + at);
-        let crlf = match next {
-            Some(feed) => self.crlf.binary_search(&feed).is_ok(),
-            // The last line has no end: the one before it tells.
-            None => {
-                let last = self.folded.iter().rposition(|byte| *byte == b'\n');
-                last.is_some_and(|feed| self.crlf.binary_search(&feed).is_ok())
-            }
-        };
-        let folded = fold(argument);
-        if crlf { folded.replace('\n', "\r\n") } else { folded }
-    }
-
+    /// Puts `new` in the place of `old` at ascending places, with the line ends that the file has there.
     fn replaced(&self, places: &[usize], old: &str, new: &str) -> Replaced {
+        let lf = fold(new);
+        let crlf = lf.replace('\n', "\r\n");
+        let mut feeds = self.line_feeds().peekable();
+        let mut last_is_crlf = false;
         let mut content = Vec::with_capacity(self.file.len());
         let mut done = 0;
         for place in places {
+            while let Some(feed) = feeds.next_if(|feed| feed < place) {
+                last_is_crlf = self.is_crlf(feed);
+            }
+            // The last line may have no end: the one before it tells.
+            let ends_in_crlf = feeds.peek().map_or(last_is_crlf, |feed| self.is_crlf(*feed));
             let (start, end) = (self.origin(*place), self.origin(place + old.len()));
             content.extend_from_slice(self.file.get(done..start).unwrap_or_default());
-            content.extend_from_slice(self.unfold(new, *place).as_bytes());
+            content.extend_from_slice(if ends_in_crlf { crlf.as_bytes() } else { lf.as_bytes() });
             done = end;
         }
         content.extend_from_slice(self.file.get(done..).unwrap_or_default());
         Replaced { content, lines: self.lines_at(places), notes: Vec::new() }
+    }
+
+    /// Where in `folded` the lines end.
+    fn line_feeds(&self) -> impl Iterator<Item = usize> {
+        self.folded.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at)
+    }
+
+    fn is_crlf(&self, feed: usize) -> bool {
+        self.crlf.binary_search(&feed).is_ok()
     }
 
     /// The line numbers of ascending places.
@@ -126,7 +129,7 @@ impl<'a> Text<'a> {
 }
 
 /// An argument in the form in which a file is searched: how it writes line ends says nothing about the file's.
-fn fold(argument: &str) -> String {
+pub(super) fn fold(argument: &str) -> String {
     argument.replace("\r\n", "\n")
 }
 
@@ -152,11 +155,16 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
     if edit.expected.is_some_and(|expected| expected != 1) {
         return Err(conflict(format!("old_string does not occur in {path} exactly, and loosely only once")));
     }
-    let Some(content) = plan.changes.into_iter().find_map(|change| change.new) else {
+    let Some(mut content) = plan.changes.into_iter().find_map(|change| change.new) else {
         return Err(conflict(format!(
             "{path} already has new_string where old_string fits but for blanks or typography"
         )));
     };
+    // The engine ends a last line that it touches; here the arguments say everything.
+    if !file.ends_with(b"\n") && !edit.new.is_empty() && !edit.new.ends_with('\n') {
+        let kept = content.strip_suffix(b"\n").map(|kept| kept.strip_suffix(b"\r").unwrap_or(kept).len());
+        content.truncate(kept.unwrap_or(content.len()));
+    }
     let mut lines = vec![first_difference(file, &content)];
     let mut notes = Vec::new();
     for diagnostic in &plan.diagnostics {

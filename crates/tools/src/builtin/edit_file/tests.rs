@@ -40,6 +40,9 @@ fn the_only_place_that_fits_loosely_is_taken_and_reported() {
         ("keep  \nold\n", "keep\nold\n", "keep\nnew\n", "keep  \nnew\n", "trailing"),
         ("say “hi”\n", "say \"hi\"\n", "say \"ho\"\n", "say \"ho\"\n", "typographic"),
         ("tab\tx\r\n\ty\r\n", "tab\tx\n    y\n", "tab\tx\n    z\n", "tab\tx\r\n    z\r\n", "blanks"),
+        ("\told", "    old", "    new", "    new", "blanks"),
+        ("\told\r\n\tlast", "    old\n    last", "    new\n    last", "    new\r\n\tlast", "blanks"),
+        ("\told", "    old\n", "    new\n", "    new\n", "blanks"),
     ];
     for (file, old, new, expected, note) in rows {
         let replaced = replace("f", file.as_bytes(), &once(old, new)).unwrap();
@@ -97,6 +100,14 @@ fn counts_decide() {
     assert_eq!(edited(b"aaaa", &Edit { old: "aa", new: "b", all: true, expected: None }).unwrap(), b"bb");
 }
 
+/// Minified files are one line: looking for its end at every place would take for ever.
+#[test]
+fn many_places_in_one_long_line_are_replaced_in_one_pass() {
+    let file = "x;".repeat(1_000_000);
+    let edit = Edit { old: ";", new: ";\n", all: true, expected: None };
+    assert_eq!(edited(file.as_bytes(), &edit).unwrap(), "x;\n".repeat(1_000_000).into_bytes());
+}
+
 #[tokio::test]
 async fn a_call_edits_the_file_and_says_where() {
     let bench = Workbench::new();
@@ -134,6 +145,7 @@ async fn calls_that_cannot_work_say_why() {
     let rows = [
         json!({"file_path": "main.rs", "old_string": "", "new_string": "y"}),
         json!({"file_path": "main.rs", "old_string": "x", "new_string": "x"}),
+        json!({"file_path": "main.rs", "old_string": "x\n", "new_string": "x\r\n"}),
         json!({"file_path": "mian.rs", "old_string": "x", "new_string": "y"}),
         json!({"file_path": ".", "old_string": "x", "new_string": "y"}),
         json!({"file_path": "utf16.txt", "old_string": "x\n", "new_string": "y\n"}),
@@ -144,6 +156,7 @@ async fn calls_that_cannot_work_say_why() {
     }
     insta::assert_snapshot!(answers.join("\n"), @"
     error: Tool error (edit_file): old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file
+    error: Tool error (edit_file): old_string and new_string are identical, so there is nothing to change
     error: Tool error (edit_file): old_string and new_string are identical, so there is nothing to change
     error: Tool error (edit_file): DIR/mian.rs does not exist. Did you mean main.rs?
     error: Tool error (edit_file): DIR is a directory, expected a file

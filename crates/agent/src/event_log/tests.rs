@@ -1,0 +1,153 @@
+#![expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
+
+use pintle_env::Output;
+
+use super::*;
+
+fn log() -> Arc<EventLog> {
+    let identity = Identity { session_id: SessionId::new("s"), depth: 0, parent: None };
+    Arc::new(EventLog::new(identity))
+}
+
+const NOW: fn() -> Timestamp = || Timestamp::from_millis(0);
+
+fn drain(cursor: &mut Cursor) -> Vec<(u64, Option<u64>, String)> {
+    let mut seen = Vec::new();
+    while let Found::Event(event) = cursor.find() {
+        let text = match &event.kind {
+            EventKind::AssistantTextDelta { delta } => delta.clone(),
+            EventKind::AssistantTextEnd { text, .. } => format!("end:{text}"),
+            EventKind::Gap { skipped } => format!("gap:{skipped}"),
+            EventKind::AssistantTextStart {} | EventKind::ToolCallStart { .. } => "start".into(),
+            EventKind::ToolCallOutputDelta { delta, .. } => delta.clone(),
+            EventKind::ToolCallEnd { .. } => "end".into(),
+            other => format!("{other:?}"),
+        };
+        seen.push((event.seq, event.offset, text));
+    }
+    seen
+}
+
+fn end(text: &str) -> EventKind {
+    EventKind::AssistantTextEnd { text: text.into(), interrupted: false }
+}
+
+#[test]
+fn every_reader_gets_every_lifecycle_event_and_deltas_that_add_up() {
+    let log = log();
+    let mut quick = Cursor::new(Arc::clone(&log), 0);
+    let start = log.append(NOW(), EventKind::AssistantTextStart {});
+    log.delta(NOW(), start, "ab");
+    assert_eq!(drain(&mut quick), [(0, None, "start".into()), (0, Some(0), "ab".into())]);
+    log.delta(NOW(), start, "cd");
+    let mut late = Cursor::new(Arc::clone(&log), 1);
+    assert_eq!(drain(&mut late), [(0, Some(0), "abcd".into())], "a late reader gets the text so far");
+    log.append_end(NOW(), start, end("abcd"));
+    assert_eq!(drain(&mut quick), [(0, Some(2), "cd".into()), (1, None, "end:abcd".into())]);
+    assert_eq!(drain(&mut late), [(1, None, "end:abcd".into())]);
+    let mut after = Cursor::new(Arc::clone(&log), 0);
+    assert_eq!(
+        drain(&mut after),
+        [(0, None, "start".into()), (0, Some(0), "abcd".into()), (1, None, "end:abcd".into())]
+    );
+    assert!(matches!(quick.find(), Found::Nothing));
+    log.close();
+    assert!(matches!(quick.find(), Found::End));
+}
+
+#[test]
+fn a_reader_that_lags_behind_what_is_kept_is_told_how_much_it_missed() {
+    let log = log();
+    let mut slow = Cursor::new(Arc::clone(&log), 0);
+    let start = log.append(NOW(), EventKind::AssistantTextStart {});
+    for _ in 0..3 * KEPT / 1024 {
+        log.delta(NOW(), start, &"é".repeat(512));
+    }
+    let seen = drain(&mut slow);
+    assert_eq!(seen.len(), 3);
+    let skipped: u64 = seen[1].2.strip_prefix("gap:").unwrap().parse().unwrap();
+    assert_eq!(skipped + seen[2].2.len() as u64, 3 * KEPT as u64);
+    assert_eq!(seen[2].1, Some(skipped));
+    assert!(seen[2].2.len() <= 2 * KEPT + 1024);
+}
+
+fn tool_start() -> EventKind {
+    EventKind::ToolCallStart {
+        call_id: "c".into(),
+        tool_name: "shell".into(),
+        arguments: serde_json::Value::Null,
+    }
+}
+
+fn tool_end(output: Output) -> EventKind {
+    EventKind::ToolCallEnd {
+        call_id: "c".into(),
+        tool_name: "shell".into(),
+        output,
+        error: None,
+        duration_ms: 0,
+        changes: Vec::new(),
+    }
+}
+
+#[test]
+fn the_end_of_a_tool_call_completes_what_was_streamed_or_stands_apart_from_it() {
+    let rows = [
+        ("abc", "abc\nExit code: 0", vec!["ab", "c\nExit code: 0"], vec!["abc\nExit code: 0"]),
+        ("abc", "Interrupted: the turn was stopped", vec!["ab", "c"], vec!["abc"]),
+        ("abc", "ab", vec!["ab", "c"], vec!["abc"]),
+        ("abc", "", vec!["ab", "c"], vec!["abc"]),
+    ];
+    for (streamed, output, quick_reads, late_reads) in rows {
+        let log = log();
+        let mut quick = Cursor::new(Arc::clone(&log), 0);
+        let start = log.append(NOW(), tool_start());
+        log.delta(NOW(), start, &streamed[..2]);
+        let mut seen = drain(&mut quick);
+        log.delta(NOW(), start, &streamed[2..]);
+        log.append_end(NOW(), start, tool_end(Output::from(output)));
+        seen.extend(drain(&mut quick));
+        let late = drain(&mut Cursor::new(Arc::clone(&log), 0));
+        for (seen, expected) in [(seen, quick_reads), (late, late_reads)] {
+            let texts: Vec<&str> = seen.iter().map(|(_, _, text)| text.as_str()).collect();
+            assert_eq!(texts, [vec!["start"], expected, vec!["end"]].concat(), "{output:?}");
+        }
+    }
+}
+
+#[test]
+fn what_nobody_keeps_of_an_ended_call_is_a_gap() {
+    let log = log();
+    let mut slow = Cursor::new(Arc::clone(&log), 0);
+    let start = log.append(NOW(), tool_start());
+    let text = "é".repeat(KEPT_AFTER_END);
+    log.delta(NOW(), start, &text);
+    let mut spool = pintle_env::OutputCollector::new(pintle_env::OutputLimits::default().with_inline(0));
+    spool.push(text.as_bytes());
+    log.append_end(NOW(), start, tool_end(spool.finish()));
+    let seen = drain(&mut slow);
+    assert_eq!(seen[1], (0, Some(0), format!("gap:{KEPT_AFTER_END}")));
+    assert_eq!(seen[2].2, "é".repeat(KEPT_AFTER_END / 2));
+    assert_eq!((seen.len(), seen[3].2.as_str()), (4, "end"));
+}
+
+#[test]
+fn a_delta_has_the_time_at_which_it_came() {
+    let log = log();
+    let mut cursor = Cursor::new(Arc::clone(&log), 0);
+    let start = log.append(Timestamp::from_millis(1), EventKind::AssistantTextStart {});
+    drain(&mut cursor);
+    log.delta(Timestamp::from_millis(2), start, "a");
+    let Found::Event(delta) = cursor.find() else { panic!("there is a delta") };
+    assert_eq!(delta.timestamp, Timestamp::from_millis(2));
+}
+
+#[tokio::test]
+async fn waiting_ends_when_something_comes() {
+    let log = log();
+    let mut cursor = Cursor::new(Arc::clone(&log), 0);
+    assert!(matches!(cursor.find(), Found::Nothing));
+    log.append(NOW(), EventKind::AssistantTextStart {});
+    cursor.changed().await;
+    assert!(matches!(cursor.find(), Found::Event(_)));
+}

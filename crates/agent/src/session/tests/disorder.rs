@@ -1,0 +1,413 @@
+//! Things that come at the wrong moment, late, too often, or with a panic.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::{StreamExt as _, stream};
+use pintle_llm::{EventStream, Request, Response, StreamEvent};
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput};
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio::time::timeout;
+
+use super::*;
+
+/// Long enough for anything that comes at all.
+const SOON: Duration = Duration::from_secs(20);
+
+/// Waits for the session to come to rest.
+async fn at_rest(events: &mut Events) {
+    while kind(&events.next().await.expect("the session goes on")) != "PROCESSING_END" {}
+}
+
+/// Leaves no room for another command.
+fn fill(session: &Session) {
+    let handle = session.handle();
+    while handle.set_reasoning_effort(None).is_ok() {}
+}
+
+#[tokio::test]
+async fn a_refused_run_that_is_dropped_leaves_the_other_alone() {
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
+    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.gate(AskForCommands));
+    let mut run = bench.session.submit("go");
+    let call_id = asked(&mut run).await;
+    drop(bench.session.submit("me too"));
+    let refused = bench.session.submit("and me").await.unwrap();
+    assert_eq!(refused.status, OutcomeStatus::Failed);
+    bench.session.handle().decide(&call_id, Decision::Approve).unwrap();
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+}
+
+#[tokio::test]
+async fn a_session_that_is_dropped_before_it_ran_ends_its_streams() {
+    let bench = bench(anthropic(), env());
+    let mut events = bench.session.events();
+    let mut run = bench.session.submit("go");
+    drop(bench.session);
+    timeout(SOON, async {
+        while run.next().await.is_some() {}
+        while events.next().await.is_some() {}
+    })
+    .await
+    .expect("both streams end");
+}
+
+#[tokio::test]
+async fn a_session_with_many_commands_waiting_can_be_closed() {
+    let bench = bench(anthropic(), env());
+    fill(&bench.session);
+    let mut events = bench.session.events();
+    timeout(SOON, bench.session.close()).await.expect("it closes");
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        last = Some(kind(&event));
+    }
+    assert_eq!(last.as_deref(), Some("SESSION_END"));
+}
+
+#[tokio::test]
+async fn an_input_for_which_there_is_no_room_is_refused_as_such() {
+    let bench = bench(anthropic().answer("done"), env());
+    fill(&bench.session);
+    let mut refused = bench.session.submit("go");
+    assert!(refused.next().await.is_none(), "it has no events");
+    assert!(matches!(refused.await, Err(SessionError::Full(_))));
+    tokio::task::yield_now().await;
+    while bench.session.handle().set_reasoning_effort(None).is_err() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(bench.session.submit("go").await.unwrap().text, "done");
+}
+
+#[tokio::test]
+async fn dropping_a_run_interrupts_it_however_many_commands_wait() {
+    let bench = bench(anthropic().message(hanging()), env_with_sleep());
+    let mut events = bench.session.events();
+    let mut run = bench.session.submit("go");
+    until(&mut run, "TOOL_CALL_START").await;
+    fill(&bench.session);
+    drop(run);
+    timeout(SOON, at_rest(&mut events)).await.expect("the turn is interrupted");
+    assert_eq!(bench.env.running(), 0);
+}
+
+#[tokio::test]
+async fn what_an_interrupted_turn_gathered_is_not_used_for_the_next() {
+    let bench = bench(anthropic().answer("done"), env());
+    let handle = bench.session.handle();
+    let first = bench.session.submit("a");
+    handle.interrupt().unwrap();
+    handle.set_model("claude-sonnet-4-5").unwrap();
+    let second = bench.session.submit("b");
+    assert_eq!(first.await.unwrap().status, OutcomeStatus::Interrupted);
+    assert_eq!(second.await.unwrap().status, OutcomeStatus::Completed);
+    assert_eq!(bench.adapter.requests()[0].model, "claude-sonnet-4-5");
+}
+
+#[tokio::test]
+async fn a_profile_of_an_unknown_provider_is_refused_and_the_session_goes_on() {
+    let bench = bench(anthropic().answer("done"), env());
+    let refused = bench.session.handle().set_profile(ProviderProfile::openai("gpt-5.2"));
+    assert!(matches!(refused, Err(SessionError::Profile(_))));
+    assert_eq!(bench.session.submit("go").await.unwrap().text, "done");
+}
+
+/// What a model does in one answer.
+type Answer = Box<dyn Fn() -> EventStream + Send + Sync>;
+
+/// Streams what it is told to, once for each request; the last one again and again.
+struct Streaming(Vec<Answer>, std::sync::atomic::AtomicUsize);
+
+impl std::fmt::Debug for Streaming {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Streaming")
+    }
+}
+
+impl Streaming {
+    fn new(answers: Vec<Answer>) -> Self {
+        Self(answers, std::sync::atomic::AtomicUsize::new(0))
+    }
+}
+
+#[async_trait]
+impl ProviderAdapter for Streaming {
+    fn name(&self) -> &str {
+        "anthropic"
+    }
+
+    async fn complete(&self, _request: &Request) -> Result<Response, Error> {
+        Err(Error::new(ErrorKind::InvalidRequest, "it only streams"))
+    }
+
+    async fn stream(&self, _request: &Request) -> Result<EventStream, Error> {
+        let number = self.1.fetch_add(1, Ordering::Relaxed).min(self.0.len() - 1);
+        Ok((self.0[number])())
+    }
+}
+
+fn session(adapter: impl ProviderAdapter + 'static) -> Session {
+    let client = Client::builder().provider(adapter).build().unwrap();
+    let profile = ProviderProfile::anthropic("claude-opus-4-6");
+    Session::builder(client, profile, Arc::new(env())).build().unwrap()
+}
+
+fn text_start() -> StreamEvent {
+    StreamEvent::TextStart { text_id: "0".into() }
+}
+
+fn text_delta(text: &str) -> StreamEvent {
+    StreamEvent::TextDelta { text_id: "0".into(), delta: text.into() }
+}
+
+/// Starts and ends of texts pair, and the deltas of each add up to its end.
+fn texts_add_up(events: &[SessionEvent]) -> Vec<(String, bool)> {
+    let (mut open, mut texts) = (None, Vec::new());
+    for event in events {
+        match &event.kind {
+            EventKind::AssistantTextStart {} => {
+                assert!(open.is_none(), "two texts at once");
+                open = Some((event.seq, String::new()));
+            }
+            EventKind::AssistantTextDelta { delta } => {
+                let (start, text) = open.as_mut().expect("a text is open");
+                assert_eq!((event.seq, event.offset), (*start, Some(text.len() as u64)));
+                text.push_str(delta);
+            }
+            EventKind::AssistantTextEnd { text, interrupted } => {
+                let (_, streamed) = open.take().expect("a text is open");
+                assert_eq!(streamed, *text);
+                texts.push((streamed, *interrupted));
+            }
+            _ => {}
+        }
+    }
+    assert!(open.is_none(), "a text has no end");
+    texts
+}
+
+/// A model that never stops writing, faster than anyone reads, so that reports wait when it is stopped.
+#[tokio::test]
+async fn a_flood_of_text_is_stopped_at_any_moment_and_ends_in_order() {
+    for stop_after in [1, 2, 3, 200, 300, 1000] {
+        let flood: Answer = Box::new(move || {
+            let texts = stream::iter(0..).flat_map(|number: u64| {
+                let text_end = StreamEvent::TextEnd { text_id: "0".into(), signature: None };
+                stream::iter([Ok(text_start()), Ok(text_delta(&number.to_string())), Ok(text_end)])
+            });
+            Box::pin(texts)
+        });
+        let session = session(Streaming::new(vec![flood]));
+        let handle = session.handle();
+        let mut run = session.submit("go");
+        let mut events = Vec::new();
+        for _ in 0..stop_after {
+            events.push(run.next().await.unwrap());
+        }
+        handle.interrupt().unwrap();
+        while let Some(event) = timeout(SOON, run.next()).await.expect("the flood ends") {
+            events.push(event);
+        }
+        texts_add_up(&events);
+        assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
+        timeout(SOON, session.close()).await.expect("it closes");
+    }
+}
+
+#[tokio::test]
+async fn an_adapter_that_panics_ends_its_text_and_the_run_but_not_the_session() {
+    let panics: Answer = Box::new(|| {
+        let events = stream::iter([Ok(text_start()), Ok(text_delta("half"))]);
+        let panics = stream::once(async { panic!("out of tune") });
+        Box::pin(events.chain(panics))
+    });
+    let whole: Answer = Box::new(|| {
+        let response = Response::new("anthropic", "m", Message::assistant("whole"));
+        let finish = StreamEvent::Finish {
+            finish_reason: response.finish_reason.clone(),
+            usage: response.usage.clone(),
+            response: Box::new(response),
+        };
+        Box::pin(stream::iter([Ok(finish)]))
+    });
+    let session = session(Streaming::new(vec![panics, whole]));
+    let mut run = session.submit("go");
+    let mut events = Vec::new();
+    while let Some(event) = run.next().await {
+        events.push(event);
+    }
+    assert_eq!(texts_add_up(&events), [("half".to_owned(), true)]);
+    let outcome = run.await.unwrap();
+    assert_eq!((outcome.status, session.state()), (OutcomeStatus::Failed, SessionState::Idle));
+    assert_eq!(session.submit("again").await.unwrap().text, "whole");
+}
+
+#[tokio::test]
+async fn more_calls_than_reports_fit_are_prepared_and_can_be_stopped_meanwhile() {
+    let calls = vec![("read_file", json!({"file_path": "/project/none"})); 600];
+    let bench = bench(anthropic().message(calling(&calls)).answer("done"), env());
+    let outcome = timeout(SOON, bench.session.submit("go")).await.expect("it ends").unwrap();
+    assert_eq!((outcome.status, outcome.tool_calls), (OutcomeStatus::Completed, 600));
+
+    let bench = super::bench(anthropic().message(calling(&calls)), env());
+    let mut run = bench.session.submit("go");
+    until(&mut run, "MODEL_RESPONSE").await;
+    bench.session.handle().abort().unwrap();
+    let outcome = timeout(SOON, run).await.expect("it ends").unwrap();
+    assert_eq!((outcome.status, bench.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
+}
+
+/// A tool that writes to its output, says that it runs, and goes on for ever.
+#[derive(Clone)]
+struct Endless {
+    runs: Arc<Notify>,
+    stops_in_order: bool,
+}
+
+impl Tool for Endless {
+    type Input = Map<String, Value>;
+
+    fn name(&self) -> &str {
+        "endless"
+    }
+
+    fn description(&self) -> &str {
+        "Never ends."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    async fn call(&self, _input: Map<String, Value>, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let chunk = pintle_env::OutputChunk::new(pintle_env::OutputStream::Stdout, "progress");
+        cx.on_output.as_ref().expect("somebody watches")(chunk);
+        self.runs.notify_one();
+        if !self.stops_in_order {
+            std::future::pending::<()>().await;
+        }
+        cx.cancel.cancelled().await;
+        // What is begun is brought to its end.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        Ok(ToolOutput::new("brought to its end"))
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_stopped_may_come_to_its_end_in_order_and_is_dropped_if_it_does_not() {
+    let rows = [(true, "brought to its end"), (false, "Interrupted: the turn was stopped")];
+    for (stops_in_order, expected) in rows {
+        let runs = Arc::new(Notify::new());
+        let tool = Endless { runs: Arc::clone(&runs), stops_in_order };
+        let adapter = anthropic().message(calling(&[("endless", json!({}))]));
+        let session = session_with(adapter, tool, TurnLimits::default());
+        let handle = session.handle();
+        let mut run = session.submit("go");
+        until(&mut run, "TOOL_CALL_START").await;
+        runs.notified().await;
+        handle.interrupt().unwrap();
+        let events = all(run).await;
+        let deltas: Vec<&str> = events
+            .iter()
+            .filter_map(|event| match &event.kind {
+                EventKind::ToolCallOutputDelta { delta, .. } => Some(delta.as_str()),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(deltas, ["progress"], "what was streamed is seen, and nothing else");
+        let history = session.history();
+        let result = history[2].item.results().next().unwrap().text();
+        assert!(result.starts_with(expected), "{result}");
+    }
+}
+
+/// A session whose only tools are `shell`, for which a person is asked, and the endless one.
+fn session_with(adapter: FakeAdapter, tool: Endless, limits: TurnLimits) -> Session {
+    let client = Client::builder().provider(adapter).build().unwrap();
+    let profile = ProviderProfile::new("anthropic", "m");
+    let profile = profile.with_tool(tool).unwrap().with_tool(pintle_tools::builtin::Shell::new()).unwrap();
+    Session::builder(client, profile, Arc::new(env()))
+        .gate(AskForCommands)
+        .config(SessionConfig::default().with_limits(limits))
+        .build()
+        .unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_approval_that_timed_out_cannot_be_given() {
+    let limits = TurnLimits { approval_timeout: Some(Duration::from_secs(60)), ..TurnLimits::default() };
+    let adapter =
+        anthropic().message(calling(&[("shell", json!({"command": "true"})), ("endless", json!({}))]));
+    let tool = Endless { runs: Arc::new(Notify::new()), stops_in_order: true };
+    let session = session_with(adapter, tool, limits);
+    let mut run = session.submit("go");
+    let call_id = asked(&mut run).await;
+    until(&mut run, "APPROVAL_DECIDED").await;
+    until(&mut run, "TOOL_CALL_OUTPUT_DELTA").await;
+    let late = session.handle().decide(&call_id, Decision::Approve);
+    assert!(matches!(late, Err(SessionError::NoSuchApproval(_))), "{late:?}");
+}
+
+/// Answers when it is told to.
+#[derive(Debug)]
+struct Held {
+    inner: FakeAdapter,
+    go: Arc<Notify>,
+}
+
+#[async_trait]
+impl ProviderAdapter for Held {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Response, Error> {
+        self.inner.complete(request).await
+    }
+
+    async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
+        self.go.notified().await;
+        self.inner.stream(request).await
+    }
+}
+
+#[tokio::test]
+async fn the_calls_of_an_answer_mean_the_tools_that_its_request_offered() {
+    let go = Arc::new(Notify::new());
+    let adapter = anthropic()
+        .message(calling(&[("write_file", json!({"file_path": "/project/a", "content": "x"}))]))
+        .answer("done");
+    let session = session(Held { inner: adapter, go: Arc::clone(&go) });
+    let mut run = session.submit("go");
+    until(&mut run, "REQUEST_PREPARED").await;
+    let without = ProviderProfile::anthropic("claude-opus-4-6").without_tool("write_file");
+    session.handle().set_profile(without).unwrap();
+    tokio::task::yield_now().await;
+    go.notify_one();
+    until(&mut run, "TOOL_CALL_END").await;
+    go.notify_one();
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    let result = session.history()[2].item.results().next().unwrap().clone();
+    assert!(!result.is_error, "{}", result.text());
+}
+
+/// Gates and tools of a host may be broken.
+#[derive(Debug)]
+struct Panics;
+
+#[async_trait]
+impl Gate for Panics {
+    async fn check(&self, _call: &PreparedCall) -> Verdict {
+        panic!("out of tune")
+    }
+}
+
+#[tokio::test]
+async fn a_gate_that_panics_refuses_the_call() {
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
+    let bench = bench_with(adapter, env(), |builder| builder.gate(Panics));
+    assert_eq!(bench.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
+    let result = bench.session.history()[2].item.results().next().unwrap().text();
+    assert!(result.contains("could not be prepared"), "{result}");
+}
