@@ -107,7 +107,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`EnvError::NotADirectory`] if it is a file.
+    /// [`EnvError::NotADirectory`] if it is a file, [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError>;
 
     /// Removes a file, or a symbolic link itself.
@@ -135,8 +135,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Those of [`spawn`](Self::spawn), and [`EnvError::EnvironmentLost`]. A failing command is not
-    /// an error.
+    /// Those of [`spawn`](Self::spawn), [`EnvError::EnvironmentLost`], and [`EnvError::Stuck`] if something of
+    /// the command cannot be ended. A failing command is not an error.
     async fn exec_command(&self, mut request: ExecRequest) -> Result<ExecResult, EnvError> {
         let started = Instant::now();
         let mut command = Command::shell(std::mem::take(&mut request.command));

@@ -26,9 +26,9 @@ use async_trait::async_trait;
 use self::reaper::Reaper;
 pub use self::variables::EnvPolicy;
 use crate::{
-    blocking::blocking,
+    blocking::{Cancelled, blocking},
     command::Command,
-    environment::ExecutionEnvironment,
+    environment::{ExecutionEnvironment, MAX_ENTRIES},
     error::EnvError,
     file::{DirEntry, Metadata},
     output::OutputLimits,
@@ -207,7 +207,8 @@ impl ExecutionEnvironment for LocalEnvironment {
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {
-        self.list(&self.working_directory).await.map(drop)
+        let directory = self.working_directory.clone();
+        blocking(move || files::check_directory(&directory)).await?
     }
 
     async fn cleanup(&self) -> Result<(), EnvError> {
@@ -243,7 +244,9 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
         let (path, bytes) = (self.resolve(path), bytes.to_vec());
-        blocking(move || files::write(&path, &bytes)).await?
+        let cancelled = Cancelled::default();
+        let _guard = cancelled.on_drop();
+        blocking(move || files::write(&path, &bytes, &cancelled)).await?
     }
 
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
@@ -253,7 +256,7 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
         let path = self.resolve(path);
-        blocking(move || files::list(&path)).await?
+        blocking(move || files::list(&path, MAX_ENTRIES)).await?
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {

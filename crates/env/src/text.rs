@@ -25,11 +25,11 @@ pub(crate) async fn read_lines<E: ExecutionEnvironment + ?Sized>(
     let mut position = 0;
     loop {
         let block = env.read(path, Some(position..position + BLOCK)).await?;
-        if let Some(zero) = block.iter().position(|byte| *byte == 0) {
+        let used = block.get(..lines.feed(&block)).unwrap_or(&block);
+        if let Some(zero) = used.iter().position(|byte| *byte == 0) {
             return Err(EnvError::NotText { path: env.resolve(path), offset: position + zero as u64 });
         }
         position += block.len() as u64;
-        lines.feed(&block);
         if lines.kept.len() as u64 > MAX_READ {
             return Err(EnvError::TooLarge { path: env.resolve(path), limit: MAX_READ });
         }
@@ -48,22 +48,27 @@ struct Lines {
 }
 
 impl Lines {
-    fn feed(&mut self, block: &[u8]) {
+    /// Takes what is wanted of a block; returns how far the block was looked at.
+    fn feed(&mut self, block: &[u8]) -> usize {
         if self.to_skip == 0 && self.to_keep == usize::MAX {
             self.kept.extend_from_slice(block);
-            return;
+            return block.len();
         }
+        let mut used = 0;
         for piece in block.split_inclusive(|byte| *byte == b'\n') {
             let ends = piece.ends_with(b"\n");
+            if self.to_keep == 0 {
+                break;
+            }
+            used += piece.len();
             if self.to_skip > 0 {
                 self.to_skip -= usize::from(ends);
-            } else if self.to_keep > 0 {
+            } else {
                 self.kept.extend_from_slice(piece);
                 self.to_keep -= usize::from(ends);
-            } else {
-                return;
             }
         }
+        used
     }
 }
 
@@ -87,6 +92,17 @@ mod tests {
             }
             let expected: String = text.split_inclusive('\n').skip(skip).take(keep).collect();
             prop_assert_eq!(String::from_utf8(lines.kept).unwrap(), expected);
+        }
+    }
+
+    #[tokio::test]
+    async fn only_what_is_read_must_be_text() {
+        let environment = crate::MemoryEnvironment::new("/").with_file("mixed", "one\ntwo\n\0\n");
+        let path = Path::new("mixed");
+        assert_eq!(environment.read_file(path, Some(2), Some(1)).await.unwrap(), "two\n");
+        for (offset, limit) in [(1, None), (3, Some(1)), (4, None)] {
+            let error = environment.read_file(path, Some(offset), limit).await.unwrap_err();
+            assert!(matches!(error, EnvError::NotText { offset: 8, .. }), "{offset} {error:?}");
         }
     }
 }

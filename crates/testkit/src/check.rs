@@ -19,9 +19,12 @@ use crate::dialect::Dialect;
 use crate::violation::{Violation, ViolationKind};
 use report::Report;
 
+/// Parameters of a query that carry keys, where no key belongs.
+pub(crate) const KEY_PARAMETERS: &[&str] = &["key", "api_key"];
+
 /// Judges a request by the rules of a dialect; an empty list means that the provider would accept it.
 ///
-/// `path` may carry a query; header names are compared without case.
+/// `path` may carry a query; header names are compared without case. At most 100 violations of the body are reported.
 /// This is [`Checker::check`] with the default strictness.
 ///
 /// ```
@@ -158,7 +161,8 @@ fn authentication(dialect: Dialect, path: &str, headers: &[(String, String)]) ->
         violations.push(Violation::new(ViolationKind::Invalid, "anthropic-version", "header is required"));
     }
     let query = path.split_once('?').map_or("", |(_, query)| query);
-    if query.split('&').any(|pair| pair.starts_with("key=") || pair.starts_with("api_key=")) {
+    let names = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name);
+    if names.into_iter().any(|name| KEY_PARAMETERS.contains(&name)) {
         let message = "found a key in the URL, where logs see it; expected it in a header";
         violations.push(Violation::new(ViolationKind::Invalid, "path", message));
     }

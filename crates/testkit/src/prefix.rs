@@ -150,7 +150,7 @@ fn write_without_markers(value: &RawValue, out: &mut String) -> bool {
         out.push('{');
         for (name, member) in members {
             if name == "cache_control" {
-                marked = true;
+                marked |= member.get() != "null";
                 continue;
             }
             out.push_str(separator);

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
 pub use options::ServerOptions;
@@ -36,6 +36,8 @@ pub struct ScriptedServer {
     responder: Arc<Responder>,
     /// Holds the accept loop alone, which holds the connections.
     tasks: JoinSet<()>,
+    /// Ends the accept loop when it is dropped.
+    stop: oneshot::Sender<()>,
 }
 
 /// Why a server could not be started.
@@ -70,8 +72,9 @@ impl ScriptedServer {
         let address = listener.local_addr().map_err(bind_error)?;
         let responder = Arc::new(Responder::new(script, options));
         let mut tasks = JoinSet::new();
-        tasks.spawn(accept(listener, Arc::clone(&responder)));
-        Ok(Self { address, responder, tasks })
+        let (stop, stopped) = oneshot::channel();
+        tasks.spawn(serve(listener, Arc::clone(&responder), stopped));
+        Ok(Self { address, responder, tasks, stop })
     }
 
     /// The address that the server listens on.
@@ -111,22 +114,34 @@ impl ScriptedServer {
     }
 
     /// Ends all connections and waits until no task is left.
-    pub async fn shutdown(mut self) {
-        self.tasks.shutdown().await;
+    pub async fn shutdown(self) {
+        let Self { mut tasks, stop, .. } = self;
+        drop(stop);
+        while tasks.join_next().await.is_some() {}
     }
 }
 
-/// Accepts connections for ever; its own set ends them all when it is dropped.
-async fn accept(listener: TcpListener, responder: Arc<Responder>) {
-    let slots = Arc::new(Semaphore::new(responder.options().connections));
+/// Accepts connections until it is told to stop, and then ends them; if it is dropped, its set ends them.
+async fn serve(listener: TcpListener, responder: Arc<Responder>, stopped: oneshot::Receiver<()>) {
     let mut connections = JoinSet::new();
+    tokio::select! {
+        // Nothing is ever sent: the other end is dropped.
+        _ = stopped => {}
+        () = accept(&listener, &responder, &mut connections) => {}
+    }
+    drop(listener);
+    connections.shutdown().await;
+}
+
+async fn accept(listener: &TcpListener, responder: &Arc<Responder>, connections: &mut JoinSet<()>) {
+    let slots = Arc::new(Semaphore::new(responder.options().connections));
     loop {
         // The semaphore is never closed; were it, no connection could be served any more.
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
             return;
         };
-        let stream = next(&listener, &mut connections).await;
-        let responder = Arc::clone(&responder);
+        let stream = next(listener, connections).await;
+        let responder = Arc::clone(responder);
         connections.spawn(async move {
             connection::serve(stream, &responder).await;
             drop(slot);

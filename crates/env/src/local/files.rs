@@ -13,12 +13,13 @@ use nix::{
     fcntl::OFlag,
     unistd::{Gid, Uid, fchown},
 };
+use tempfile::NamedTempFile;
 
 use crate::{
+    blocking::Cancelled,
     environment::MAX_READ,
     error::EnvError,
     file::{DirEntry, FileKind, Metadata},
-    path::normalize,
 };
 
 /// How many links are followed to the place where a file is written.
@@ -26,6 +27,9 @@ const MAX_LINKS: usize = 40;
 
 /// The permission bits of a new file, before the process's mask.
 const NEW_FILE_MODE: u32 = 0o666;
+
+/// The permission bits of what is to replace a file, until it gets those of that file.
+const REPLACEMENT_MODE: u32 = 0o600;
 
 pub(super) fn check_directory(path: &Path) -> Result<(), EnvError> {
     if metadata(path)?.is_dir() {
@@ -65,7 +69,8 @@ pub(super) fn open(path: &Path) -> Result<File, EnvError> {
     Ok(file)
 }
 
-pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+/// Writes a whole file. A write that is cancelled before the new file is in place leaves the old one.
+pub(super) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let target = follow_links(path)?;
     let failed = |source| EnvError::from_io("write", path, source);
     let existing = match fs::metadata(&target) {
@@ -77,16 +82,15 @@ pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
         expect_regular(path, metadata)?;
     }
     let directory = create_parent(&target)?;
-    let mut file = tempfile::Builder::new()
-        .prefix(".pintle-")
-        .permissions(Permissions::from_mode(NEW_FILE_MODE))
-        .tempfile_in(directory)
-        .map_err(failed)?;
+    let mut file = temporary(directory, existing.is_some()).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     if let Some(metadata) = &existing {
         keep_owner_and_mode(file.as_file(), metadata).map_err(failed)?;
     }
     file.as_file().sync_all().map_err(failed)?;
+    if cancelled.get() {
+        return Err(failed(io::Error::other("the write was cancelled")));
+    }
     file.persist(&target).map_err(|error| failed(error.error))?;
     sync_directory(directory).map_err(failed)
 }
@@ -105,10 +109,14 @@ pub(super) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
         .with_mode(metadata.mode() & 0o7777))
 }
 
-pub(super) fn list(path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+/// The entries of a directory, refused if there are more than `limit`.
+pub(super) fn list(path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
     let failed = |source| EnvError::from_io("list", path, source);
     let mut entries = Vec::new();
     for entry in fs::read_dir(path).map_err(failed)? {
+        if entries.len() == limit {
+            return Err(EnvError::TooManyEntries { path: path.to_path_buf(), limit });
+        }
         let entry = entry.map_err(failed)?;
         let kind = entry.file_type().map_err(failed)?;
         let name = entry.file_name();
@@ -169,18 +177,24 @@ fn follow_links(path: &Path) -> Result<PathBuf, EnvError> {
         let Ok(next) = fs::read_link(&target) else {
             return Ok(target);
         };
-        // The parent may itself be a link, through which `..` must not be resolved by name alone.
-        let directory = target.parent().unwrap_or(Path::new("/"));
-        target = match fs::canonicalize(directory) {
-            Ok(directory) if !next.is_absolute() => directory.join(next),
-            Ok(_) | Err(_) => normalize(&directory.join(next)),
-        };
+        // Any `..` is left to the system: a name before it may itself be a link.
+        target = target.parent().unwrap_or(Path::new("/")).join(next);
     }
     Err(EnvError::Io {
         action: "write",
         path: path.to_path_buf(),
         source: io::Error::other(format!("more than {MAX_LINKS} symbolic links")),
     })
+}
+
+/// A new file beside the one that it will become or replace. While it is written, what replaces a file is readable
+/// by its owner alone: the file may be a secret.
+fn temporary(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile> {
+    let mode = if is_replacement { REPLACEMENT_MODE } else { NEW_FILE_MODE };
+    tempfile::Builder::new()
+        .prefix(".pintle-")
+        .permissions(Permissions::from_mode(mode))
+        .tempfile_in(directory)
 }
 
 /// Creates the directories above `path` and returns the nearest.
@@ -226,5 +240,68 @@ fn sync_directory(directory: &Path) -> io::Result<()> {
             Ok(())
         }
         done => done,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    fn mode(file: &NamedTempFile) -> u32 {
+        file.as_file().metadata().unwrap().mode() & 0o777
+    }
+
+    #[test]
+    fn a_replacement_is_private_until_it_has_the_bits_of_the_file() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("secret");
+        fs::write(&path, "old").unwrap();
+        fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
+        assert_eq!(mode(&temporary(directory.path(), true).unwrap()), 0o600);
+        // A new file gets what the process's mask leaves of the usual bits.
+        File::create(directory.path().join("usual")).unwrap();
+        let usual = fs::metadata(directory.path().join("usual")).unwrap().mode() & 0o777;
+        assert_eq!(mode(&temporary(directory.path(), false).unwrap()), usual);
+        write(&path, b"new", &Cancelled::default()).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_cancelled_write_changes_nothing() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("file");
+        fs::write(&path, "old").unwrap();
+        let cancelled = Cancelled::default();
+        drop(cancelled.on_drop());
+        write(&path, b"new", &cancelled).unwrap_err();
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn dots_in_a_link_are_resolved_by_the_system() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir_all(at("real/below")).unwrap();
+        symlink("real/below", at("short")).unwrap();
+        symlink(at("short/../absolute"), at("one")).unwrap();
+        symlink("short/../relative", at("two")).unwrap();
+        for (link, target) in [("one", "real/absolute"), ("two", "real/relative")] {
+            write(&at(link), b"x", &Cancelled::default()).unwrap();
+            assert_eq!(fs::read(at(target)).unwrap(), b"x", "{link}");
+        }
+    }
+
+    #[test]
+    fn a_listing_has_a_limit() {
+        let directory = tempfile::tempdir().unwrap();
+        for name in ["a", "b", "c"] {
+            fs::write(directory.path().join(name), "").unwrap();
+        }
+        assert_eq!(list(directory.path(), 3).unwrap().len(), 3);
+        let error = list(directory.path(), 2).unwrap_err();
+        assert!(matches!(error, EnvError::TooManyEntries { limit: 2, .. }), "{error:?}");
     }
 }

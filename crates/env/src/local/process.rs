@@ -11,7 +11,7 @@ use nix::sys::signal::Signal as SystemSignal;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite},
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
-    time::{Instant, sleep, timeout, timeout_at},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{
@@ -130,21 +130,13 @@ impl LocalProcess {
         Ok(members)
     }
 
-    /// Whether everything is gone by `deadline`.
-    async fn is_gone_by(&mut self, deadline: Instant) -> Result<bool, EnvError> {
-        match timeout_at(deadline, self.wait()).await {
-            Ok(status) => status?,
-            Err(_elapsed) => return Ok(false),
-        };
-        loop {
-            if self.look().await?.is_empty() {
-                return Ok(true);
-            }
-            if Instant::now() >= deadline {
-                return Ok(false);
-            }
+    /// Waits until everything is gone. Cancel safe.
+    async fn gone(&mut self) -> Result<(), EnvError> {
+        self.wait().await?;
+        while !self.look().await?.is_empty() {
             sleep(POLL).await;
         }
+        Ok(())
     }
 
     /// Kills until nobody is left, since who is killed may just have started another.
@@ -214,14 +206,14 @@ impl Process for LocalProcess {
     }
 
     async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
-        let deadline = Instant::now() + grace;
         let members = self.send(SystemSignal::SIGTERM).await?;
         if !self.is_settled {
             // One that is stopped hears nothing until it goes on.
             self.scope.send(&members, SystemSignal::SIGCONT);
         }
-        if !self.is_gone_by(deadline).await? {
-            self.kill().await?;
+        match timeout(grace, self.gone()).await {
+            Ok(gone) => gone?,
+            Err(_elapsed) => self.kill().await?,
         }
         Ok(members.jobs)
     }

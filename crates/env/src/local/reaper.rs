@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io,
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
@@ -33,17 +33,10 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 #[derive(Debug, Default)]
 pub(super) struct Reaper {
     state: Mutex<State>,
-    threads: Arc<Threads>,
-}
-
-/// What the threads of a reaper share with it. There is more than one while one is being waited for and a further
-/// process is dropped.
-#[derive(Debug, Default)]
-struct Threads {
+    /// Held by who waits for a thread, so that the next one to wait waits for that thread, too.
+    waiting: Mutex<()>,
     /// Whether there is no time for the terminate signal.
-    hurry: AtomicBool,
-    alive: Mutex<usize>,
-    ended: Condvar,
+    hurry: Arc<AtomicBool>,
 }
 
 /// Names a running process to its reaper.
@@ -92,15 +85,16 @@ impl Reaper {
     pub(super) fn abandon(&self, registration: Registration, scope: Scope, child: Option<Child>) {
         let mut state = self.lock();
         state.running.remove(&registration);
-        state.hand_over(Abandoned { scope, child, terminated: None }, &self.threads);
+        state.hand_over(Abandoned { scope, child, terminated: None }, &self.hurry);
     }
 
-    /// Ends everything that runs and waits until it is gone; blocks.
+    /// Ends everything that runs and waits until it is gone, with what was on its way out already; blocks.
     pub(super) fn finish(&self) {
+        let _alone = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let worker = {
             let mut state = self.lock();
             for (_, scope) in std::mem::take(&mut state.running) {
-                state.hand_over(Abandoned { scope, child: None, terminated: None }, &self.threads);
+                state.hand_over(Abandoned { scope, child: None, terminated: None }, &self.hurry);
             }
             state.worker.take()
         };
@@ -112,13 +106,11 @@ impl Reaper {
         }
     }
 
-    /// Kills everything that runs, what is on its way out included, and waits until it is gone; blocks.
+    /// As [`finish`](Self::finish), but kills; whoever waits for the gentle end is served as quickly.
     pub(super) fn kill(&self) {
-        self.threads.hurry.store(true, Ordering::Relaxed);
+        self.hurry.store(true, Ordering::Relaxed);
         self.finish();
-        // Somebody else may be waiting for a thread already; then `finish` found none.
-        self.threads.wait_for_all();
-        self.threads.hurry.store(false, Ordering::Relaxed);
+        self.hurry.store(false, Ordering::Relaxed);
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -126,39 +118,9 @@ impl Reaper {
     }
 }
 
-impl Threads {
-    fn wait_for_all(&self) {
-        let mut alive = self.count();
-        while *alive > 0 {
-            alive = self.ended.wait(alive).unwrap_or_else(PoisonError::into_inner);
-        }
-    }
-
-    fn count(&self) -> MutexGuard<'_, usize> {
-        self.alive.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// A thread that is alive, until this is dropped.
-struct Alive(Arc<Threads>);
-
-impl Alive {
-    fn new(threads: &Arc<Threads>) -> Self {
-        *threads.count() += 1;
-        Self(Arc::clone(threads))
-    }
-}
-
-impl Drop for Alive {
-    fn drop(&mut self) {
-        *self.0.count() -= 1;
-        self.0.ended.notify_all();
-    }
-}
-
 impl State {
-    fn hand_over(&mut self, abandoned: Abandoned, threads: &Arc<Threads>) {
-        let worker = match self.worker.take().map_or_else(|| start(threads), Ok) {
+    fn hand_over(&mut self, abandoned: Abandoned, hurry: &Arc<AtomicBool>) {
+        let worker = match self.worker.take().map_or_else(|| start(hurry), Ok) {
             Ok(worker) => worker,
             Err(error) => {
                 tracing::error!(%error, "no thread to end a process gently: it is killed");
@@ -173,22 +135,22 @@ impl State {
     }
 }
 
-fn start(threads: &Arc<Threads>) -> io::Result<Worker> {
+fn start(hurry: &Arc<AtomicBool>) -> io::Result<Worker> {
     let (sender, receiver) = mpsc::channel();
-    let alive = Alive::new(threads);
+    let hurry = Arc::clone(hurry);
     let thread =
-        thread::Builder::new().name("pintle-reaper".to_owned()).spawn(move || work(&receiver, &alive.0))?;
+        thread::Builder::new().name("pintle-reaper".to_owned()).spawn(move || work(&receiver, &hurry))?;
     Ok(Worker { sender, thread })
 }
 
 /// Runs until no more can come and none is left.
-fn work(receiver: &Receiver<Abandoned>, threads: &Threads) {
+fn work(receiver: &Receiver<Abandoned>, hurry: &AtomicBool) {
     let mut abandoned = Vec::new();
     while receive(receiver, &mut abandoned) || !abandoned.is_empty() {
         // One look at the table serves all.
         let since = abandoned.iter().filter_map(|one| one.scope.since()).min();
         let table = since.and_then(procfs::read_table);
-        let grace = if threads.hurry.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
+        let grace = if hurry.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
         abandoned.retain_mut(|one| one.is_left(table.as_deref(), grace));
     }
 }

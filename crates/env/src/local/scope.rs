@@ -84,6 +84,10 @@ impl Scope {
     pub(super) fn look_in(&self, table: Option<&[ProcessRow]>) -> Members {
         match (self.since, table) {
             (Some(since), Some(table)) => {
+                if table.iter().any(|row| row.id == self.leader && row.started != since) {
+                    // The number is in use again, which it cannot be before the group is empty.
+                    self.group.is_gone.store(true, Ordering::Release);
+                }
                 let members = self.members(since, table);
                 let group_is_empty = members.jobs == members.outsiders.len() && !members.has_leader;
                 self.note_group(group_is_empty);
@@ -213,5 +217,14 @@ mod tests {
         let members = scope.look_in(Some(&reused));
         assert_eq!(members.jobs, 0);
         assert!(members.outsiders.is_empty());
+    }
+
+    #[test]
+    fn a_number_that_is_in_use_again_is_not_ours() {
+        let scope = scope();
+        scope.leader_was_reaped();
+        let reused = [ProcessRow { started: 60, ..row(10, 1, 10, None) }, row(11, 10, 10, None)];
+        assert!(scope.look_in(Some(&reused)).is_empty());
+        assert!(scope.group_is_gone());
     }
 }

@@ -65,11 +65,13 @@ pub(super) async fn grep(
     root: PathBuf,
     working_directory: PathBuf,
 ) -> Result<GrepOutput, EnvError> {
-    let query = Query::compile(request)?;
-    let mut results = Results::new(request);
+    let request = request.clone();
     let cancelled = Cancelled::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
+        // A large expression takes its time to compile.
+        let query = Query::compile(&request)?;
+        let mut results = Results::new(&request);
         if files::metadata(&root)?.is_file() {
             let content = files::open(&root)?;
             results.add(root.clone(), query.search(root, content, &cancelled));

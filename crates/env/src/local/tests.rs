@@ -53,11 +53,16 @@ fn is_running(id: i32) -> bool {
 
 /// The process id that a command wrote to a file.
 async fn written_id(path: &Path) -> i32 {
+    wait_for(path).await.parse().unwrap()
+}
+
+/// The line that a command wrote to a file.
+async fn wait_for(path: &Path) -> String {
     let started = Instant::now();
     loop {
         let content = fs::read_to_string(path).unwrap_or_default();
-        if let Some(id) = content.strip_suffix('\n') {
-            return id.parse().unwrap();
+        if let Some(line) = content.strip_suffix('\n') {
+            return line.to_owned();
         }
         assert!(started.elapsed() < LONG, "{} was not written", path.display());
         tokio::time::sleep(Duration::from_millis(5)).await;
@@ -325,6 +330,24 @@ async fn kill_all_spares_no_time_for_who_ignores_the_terminate_signal() {
     assert!(started.elapsed() < TERMINATE_LIMIT, "{:?}", started.elapsed());
     waiting.join().unwrap();
     drop(held);
+}
+
+#[tokio::test]
+async fn a_second_cleanup_waits_as_the_first_does() {
+    let (directory, environment) = environment();
+    // Who says goodbye to a pipe that was closed would be ended by that.
+    let stubborn =
+        "exec 2>/dev/null; trap 'echo yes > told' TERM; echo $$ > id; while :; do sleep 0.01; done";
+    let process = environment.spawn(Command::shell(stubborn)).await.unwrap();
+    let id = written_id(&directory.path().join("id")).await;
+    drop(process);
+    let environment = Arc::new(environment);
+    let first = Arc::clone(&environment);
+    let first = std::thread::spawn(move || first.reaper.finish());
+    wait_for(&directory.path().join("told")).await;
+    environment.cleanup().await.unwrap();
+    assert!(!is_running(id));
+    first.join().unwrap();
 }
 
 #[test]

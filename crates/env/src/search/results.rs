@@ -128,7 +128,7 @@ fn cut_lines(file: &mut GrepFile, after_context: u64) {
                 last_match = line.number;
             }
         }
-        matches > wanted || (matches == wanted && line.number > last_match + after_context)
+        matches > wanted || (matches == wanted && line.number > last_match.saturating_add(after_context))
     });
     file.lines.truncate(end.unwrap_or(file.lines.len()));
 }
@@ -159,6 +159,16 @@ mod tests {
             }
         }
         results.finish()
+    }
+
+    #[test]
+    fn a_context_may_be_as_long_as_it_likes() {
+        let request = GrepRequest::new("x").with_max_results(1).with_context(0, usize::MAX);
+        let mut results = Results::new(&request);
+        let (path, outcome) = found("/a", 2);
+        results.add(path, outcome);
+        let output = results.finish();
+        assert_eq!((output.files[0].matches, output.files[0].lines.len()), (1, 1));
     }
 
     proptest! {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use serde_json::{Map, Value};
 
 use super::report::Kind::{Any, Count, Flag, List, Number, Object, OneOf, Text, TextOrList};
-use super::report::{Field, Report, join, may, must, text};
+use super::report::{Field, Report, join, may, must, nullable, text};
 use super::tools;
 
 /// The most cache breakpoints of a request.
@@ -31,13 +31,15 @@ const REQUEST: &[Field] = &[
     may("stop_sequences", List),
     may("metadata", Object),
     may("service_tier", OneOf(&["auto", "standard_only"])),
-    may("speed", OneOf(&["standard", "fast"])),
-    may("cache_control", Object),
-    may("container", Any),
-    may("context_management", Object),
+    nullable("speed", OneOf(&["standard", "fast"])),
+    CACHED,
+    nullable("container", Any),
+    nullable("context_management", Object),
     may("mcp_servers", List),
-    may("inference_geo", Text),
-    may("diagnostics", Object),
+    nullable("inference_geo", Text),
+    nullable("diagnostics", Object),
+    nullable("compaction", Object),
+    nullable("fallbacks", Any),
 ];
 
 const MESSAGE: &[Field] = &[must("role", OneOf(&["user", "assistant"])), must("content", TextOrList)];
@@ -46,11 +48,11 @@ const TOOL: &[Field] = &[
     must("name", Text),
     must("input_schema", Object),
     may("description", Text),
-    may("type", OneOf(&["custom"])),
-    may("cache_control", Object),
+    nullable("type", OneOf(&["custom"])),
+    CACHED,
     may("strict", Flag),
     may("defer_loading", Flag),
-    may("eager_input_streaming", Flag),
+    nullable("eager_input_streaming", Flag),
     may("allowed_callers", List),
     may("input_examples", List),
 ];
@@ -64,17 +66,22 @@ const TOOL_CHOICE: &[Field] = &[
 const THINKING_CONFIG: &[Field] = &[
     must("type", OneOf(&["enabled", "disabled", "adaptive", "between_tools"])),
     may("budget_tokens", Count),
-    may("display", OneOf(&["summarized", "omitted"])),
+    nullable("display", OneOf(&["summarized", "omitted", "updates"])),
+    nullable("block_binding", Any),
 ];
 
-const OUTPUT: &[Field] =
-    &[may("effort", OneOf(&["low", "medium", "high", "xhigh", "max"])), may("format", Object)];
+const OUTPUT: &[Field] = &[
+    nullable("effort", OneOf(&["low", "medium", "high", "xhigh", "max"])),
+    nullable("format", Object),
+    nullable("task_budget", Object),
+];
 
 const CACHE_CONTROL: &[Field] = &[must("type", OneOf(&["ephemeral"])), may("ttl", OneOf(&["5m", "1h"]))];
 
-const CACHED: Field = may("cache_control", Object);
-const TEXT_BLOCK: &[Field] = &[must("type", Text), must("text", Text), may("citations", List), CACHED];
-const IMAGE: &[Field] = &[must("type", Text), must("source", Object), may("transformations", Object), CACHED];
+const CACHED: Field = nullable("cache_control", Object);
+const TEXT_BLOCK: &[Field] = &[must("type", Text), must("text", Text), nullable("citations", List), CACHED];
+const IMAGE: &[Field] =
+    &[must("type", Text), must("source", Object), nullable("transformations", Object), CACHED];
 const THINKING: &[Field] = &[must("type", Text), must("thinking", Text), must("signature", Text)];
 const REDACTED: &[Field] = &[must("type", Text), must("data", Text)];
 const TOOL_USE: &[Field] = &[
@@ -83,7 +90,7 @@ const TOOL_USE: &[Field] = &[
     must("name", Text),
     must("input", Object),
     may("caller", Object),
-    may("toolset_name", Text),
+    nullable("toolset_name", Text),
     CACHED,
 ];
 const TOOL_RESULT: &[Field] = &[
@@ -91,11 +98,16 @@ const TOOL_RESULT: &[Field] = &[
     must("tool_use_id", Text),
     may("content", TextOrList),
     may("is_error", Flag),
-    may("toolset_name", Text),
+    nullable("toolset_name", Text),
     CACHED,
 ];
 
-/// Blocks that only a user message may hold, and are not judged further.
+/// Blocks that only an assistant message may hold, beside results of tools that ran on the provider's side, and that
+/// are not judged further.
+const OTHER_ASSISTANT_BLOCKS: &[&str] =
+    &["server_tool_use", "mcp_tool_use", "compaction", "container_upload", "fallback"];
+
+/// Blocks that only a user message may hold, and that are not judged further.
 const OTHER_USER_BLOCKS: &[&str] = &["document", "search_result", "container_upload"];
 
 type Messages<'a> = [(String, &'a Map<String, Value>)];
@@ -237,9 +249,11 @@ fn check_content(path: &str, message: &Map<String, Value>, report: &mut Report) 
             ("assistant", "tool_use") => {
                 report.fields(&path, block, TOOL_USE);
                 tools::name(&path, block, report);
+                check_id(&path, block, "id", report);
             }
             ("user", kind) if OTHER_USER_BLOCKS.contains(&kind) => {}
-            ("assistant", kind) if kind == "server_tool_use" || kind.ends_with("_tool_result") => {}
+            ("assistant", kind)
+                if OTHER_ASSISTANT_BLOCKS.contains(&kind) || kind.ends_with("_tool_result") => {}
             (_, kind) => {
                 report.invalid(
                     join(&path, "type"),
@@ -283,6 +297,7 @@ fn check_image(path: &str, block: &Map<String, Value>, report: &mut Report) {
 
 fn check_tool_result(path: &str, block: &Map<String, Value>, report: &mut Report) {
     report.fields(path, block, TOOL_RESULT);
+    check_id(path, block, "tool_use_id", report);
     let empty = match block.get("content") {
         None => true,
         Some(Value::String(content)) => content.is_empty(),
@@ -300,6 +315,18 @@ fn check_tool_result(path: &str, block: &Map<String, Value>, report: &mut Report
             kind => report
                 .invalid(join(&path, "type"), format!("found {kind:?}, which a tool result may not hold")),
         }
+    }
+}
+
+/// Ids that other providers make do not always fit.
+fn check_id(path: &str, block: &Map<String, Value>, name: &str, report: &mut Report) {
+    let id = text(block, name);
+    let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
+    if block.contains_key(name) && (id.is_empty() || !id.bytes().all(legal)) {
+        report.invalid(
+            join(path, name),
+            format!("found {id:?}, expected one or more of a-z, A-Z, 0-9, _ and -"),
+        );
     }
 }
 
@@ -402,7 +429,7 @@ fn check_breakpoints(body: &Map<String, Value>, report: &mut Report) {
     for (name, value) in body {
         collect_breakpoints(name, value, report, &mut found);
     }
-    if let Some(control) = body.get("cache_control") {
+    if let Some(control) = body.get("cache_control").filter(|control| !control.is_null()) {
         found.push(("cache_control".to_owned(), control));
     }
     for (path, control) in &found {
@@ -427,7 +454,7 @@ fn collect_breakpoints<'a>(
     if let Value::Array(elements) = value {
         for (index, element) in elements.iter().enumerate() {
             let path = report.at(path, index);
-            if let Some(control) = element.get("cache_control") {
+            if let Some(control) = element.get("cache_control").filter(|control| !control.is_null()) {
                 found.push((join(&path, "cache_control"), control));
             }
             if let Some(content) = element.get("content") {

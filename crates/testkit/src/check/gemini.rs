@@ -118,7 +118,7 @@ const DECLARATION: &[Field] = &[
 
 /// The fields of the API's own schema type, a subset of OpenAPI; full JSON Schema goes into `parametersJsonSchema`.
 const SCHEMA: &[Field] = &[
-    must("type", Text),
+    may("type", Text),
     may("format", Text),
     may("title", Text),
     may("description", Text),
@@ -238,6 +238,7 @@ fn check_declaration(path: &str, declaration: &Map<String, Value>, report: &mut 
     }
 }
 
+/// Only the schema of a whole answer or of parameters comes here: full JSON Schema has fields of its own.
 fn check_schema(path: &str, schema: &Map<String, Value>, report: &mut Report) {
     report.fields(path, schema, SCHEMA);
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -249,6 +250,13 @@ fn check_schema(path: &str, schema: &Map<String, Value>, report: &mut Report) {
     if let Some(items) = schema.get("items").and_then(Value::as_object) {
         check_schema(&join(path, "items"), items, report);
     }
+    for (path, alternative) in report.objects(path, schema, "anyOf") {
+        check_schema(&path, alternative, report);
+    }
+    if !schema.contains_key("type") && !schema.contains_key("anyOf") {
+        report.invalid(join(path, "type"), "field is required, or anyOf in its place");
+    }
+    tools::required(path, schema, report);
     if schema.get("enum").and_then(Value::as_array).is_some_and(|words| !words.iter().all(Value::is_string)) {
         report.invalid(join(path, "enum"), "expected strings only");
     }

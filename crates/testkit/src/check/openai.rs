@@ -39,6 +39,9 @@ const REQUEST: &[Field] = &[
     may("conversation", TextOrObject),
     may("prompt", Object),
     may("background", Flag),
+    may("background_options", Object),
+    may("access_programs", Object),
+    may("image", Object),
     may("context_management", List),
     may("moderation", Object),
 ];
@@ -49,7 +52,9 @@ const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", 
 const REASONING: &[Field] = &[
     may("effort", OneOf(EFFORTS)),
     may("summary", OneOf(&["auto", "concise", "detailed"])),
+    may("generate_summary", OneOf(&["auto", "concise", "detailed"])),
     may("context", Text),
+    may("mode", Text),
 ];
 
 const TEXT: &[Field] = &[may("format", Object), may("verbosity", OneOf(&["low", "medium", "high"]))];
@@ -142,8 +147,10 @@ const OTHER_ITEMS: &[&str] = &[
     "apply_patch_call_output",
     "code_interpreter_call",
     "compaction",
+    "compaction_trigger",
     "computer_call",
     "computer_call_output",
+    "configuration_update",
     "file_search_call",
     "image_generation_call",
     "item_reference",
@@ -153,6 +160,8 @@ const OTHER_ITEMS: &[&str] = &[
     "mcp_approval_response",
     "mcp_call",
     "mcp_list_tools",
+    "program",
+    "program_output",
     "shell_call",
     "shell_call_output",
     "tool_search_call",
@@ -232,11 +241,11 @@ fn check_tools(body: &Map<String, Value>, report: &mut Report) {
         }
     }
     let names: Vec<&str> = declared.iter().map(|(_, tool)| text(tool, "name")).collect();
-    tools::unique("tools", names.iter().copied().filter(|name| !name.is_empty()), report);
+    tools::unique("tools", names.iter().copied(), report);
     check_tool_choice(body, &names, report);
 }
 
-/// Strict mode wants every property required and no others.
+/// Strict mode wants every property of the root required and no others.
 fn check_strict(path: &str, tool: &Map<String, Value>, report: &mut Report) {
     let path = join(path, "parameters");
     let Some(schema) = tool.get("parameters").and_then(Value::as_object) else {
@@ -245,6 +254,7 @@ fn check_strict(path: &str, tool: &Map<String, Value>, report: &mut Report) {
     if schema.get("additionalProperties") != Some(&Value::Bool(false)) {
         report.invalid(join(&path, "additionalProperties"), "expected false, since the tool is strict");
     }
+    tools::required(&path, schema, report);
     let properties = schema.get("properties").and_then(Value::as_object);
     let required = schema.get("required").and_then(Value::as_array);
     for name in properties.into_iter().flat_map(Map::keys) {

@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 use crate::dialect::Dialect;
 use crate::violation::{Violation, ViolationKind};
 
+/// The most violations that are reported: a large body may be wrong in millions of places.
+const MOST: usize = 100;
+
 /// What a field may hold.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
@@ -27,16 +30,22 @@ pub(super) struct Field {
     name: &'static str,
     kind: Kind,
     required: bool,
+    nullable: bool,
 }
 
 /// A field that must be there.
 pub(super) const fn must(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, required: true }
+    Field { name, kind, required: true, nullable: false }
 }
 
 /// A field that may be there.
 pub(super) const fn may(name: &'static str, kind: Kind) -> Field {
-    Field { name, kind, required: false }
+    Field { name, kind, required: false, nullable: false }
+}
+
+/// A field that may be there, and may be null even with Anthropic.
+pub(super) const fn nullable(name: &'static str, kind: Kind) -> Field {
+    Field { name, kind, required: false, nullable: true }
 }
 
 /// The violations found so far, and how the dialect writes paths.
@@ -52,6 +61,9 @@ impl Report {
     }
 
     pub(super) fn invalid(&mut self, field: impl Into<String>, message: impl Into<String>) {
+        if self.violations.len() == MOST {
+            return;
+        }
         self.violations.push(Violation::new(ViolationKind::Invalid, field, message));
     }
 
@@ -67,7 +79,7 @@ impl Report {
 
     /// Reports unknown fields, missing fields and fields of the wrong kind.
     ///
-    /// An optional field may be null everywhere but with Anthropic.
+    /// An optional field may be null; with Anthropic only where its definition says so.
     pub(super) fn fields(&mut self, path: &str, object: &Map<String, Value>, fields: &[Field]) {
         for name in object.keys() {
             if !fields.iter().any(|field| field.name == name) {
@@ -79,7 +91,7 @@ impl Report {
             }
         }
         for field in fields {
-            let nullable = !field.required && self.dialect != Dialect::AnthropicMessages;
+            let nullable = field.nullable || (!field.required && self.dialect != Dialect::AnthropicMessages);
             match object.get(field.name) {
                 None if field.required => self.invalid(join(path, field.name), "field is required"),
                 None => {}

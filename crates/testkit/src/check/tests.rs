@@ -100,6 +100,15 @@ fn bodies_that_are_no_objects_are_named() {
     }
 }
 
+#[test]
+fn what_is_wrong_everywhere_is_not_told_everywhere() {
+    let unknown: serde_json::Map<String, Value> =
+        (0..1000).map(|number| (format!("field{number}"), Value::Null)).collect();
+    for dialect in Dialect::ALL {
+        assert_eq!(judge(dialect, &Value::Object(unknown.clone())).len(), 100, "{dialect}");
+    }
+}
+
 proptest::proptest! {
     #[test]
     fn arbitrary_json_never_panics(text in "[\\[\\]{}\",:a-z0-9 ]{0,80}") {

@@ -20,10 +20,10 @@ pub(super) fn name(path: &str, tool: &Map<String, Value>, report: &mut Report) {
     }
 }
 
-/// Reports names that occur twice.
+/// Reports names that occur twice. Tools that run on the provider's side may have none.
 pub(super) fn unique<'a>(path: &str, names: impl Iterator<Item = &'a str>, report: &mut Report) {
     let mut seen = HashSet::new();
-    for name in names {
+    for name in names.filter(|name| !name.is_empty()) {
         if !seen.insert(name) {
             report.invalid(path, format!("found the tool name {name:?} twice, expected unique names"));
         }
@@ -50,15 +50,17 @@ pub(super) fn schema(path: &str, tool: &Map<String, Value>, name: &str, report: 
     if let Some(properties) = schema.get("properties") {
         report.kind(&join(&path, "properties"), properties, Kind::Object);
     }
-    required(&path, schema, report);
+    if let Some(required) = schema.get("required") {
+        report.kind(&join(&path, "required"), required, Kind::List);
+    }
 }
 
-fn required(path: &str, schema: &Map<String, Value>, report: &mut Report) {
+/// Reports names in `required` that are no properties: JSON Schema allows them, stricter subsets of it do not.
+pub(super) fn required(path: &str, schema: &Map<String, Value>, report: &mut Report) {
     let path = join(path, "required");
     let Some(required) = schema.get("required") else {
         return;
     };
-    report.kind(&path, required, Kind::List);
     for (index, name) in required.as_array().into_iter().flatten().enumerate() {
         let known = name.as_str().is_some_and(|name| {
             schema.get("properties").and_then(Value::as_object).is_some_and(|known| known.contains_key(name))

@@ -73,6 +73,11 @@ impl Reader {
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let mut head = self.head(stream).await?;
+        if let Length::Known(length) = head.length
+            && length > self.largest_body
+        {
+            return Err(ReadError::BodyTooLarge(self.largest_body));
+        }
         if head.expects_continue {
             stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
         }
@@ -108,9 +113,6 @@ impl Reader {
         stream: &mut S,
         length: usize,
     ) -> Result<Vec<u8>, ReadError> {
-        if length > self.largest_body {
-            return Err(ReadError::BodyTooLarge(self.largest_body));
-        }
         while self.buffer.len() < length {
             self.fill_body(stream).await?;
         }

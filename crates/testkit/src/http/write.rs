@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 use std::io;
+use std::time::Duration;
 
 use tokio::io::{AsyncWrite, AsyncWriteExt};
+use tokio::time::timeout;
 
 /// Writes answers to one connection.
 #[derive(Debug)]
@@ -11,11 +13,13 @@ pub(crate) struct Writer<'a, W> {
     stream: &'a mut W,
     /// Whether the connection stays open after the answer.
     keep_alive: bool,
+    /// How long the client may take to take one piece.
+    patience: Duration,
 }
 
 impl<'a, W: AsyncWrite + Unpin> Writer<'a, W> {
-    pub(crate) fn new(stream: &'a mut W, keep_alive: bool) -> Self {
-        Self { stream, keep_alive }
+    pub(crate) fn new(stream: &'a mut W, keep_alive: bool, patience: Duration) -> Self {
+        Self { stream, keep_alive, patience }
     }
 
     /// Writes an answer with a length; with `cut`, only half of its body.
@@ -29,15 +33,13 @@ impl<'a, W: AsyncWrite + Unpin> Writer<'a, W> {
         let mut bytes = self.head(status, headers, &format!("content-length: {}", body.len()));
         let sent = if cut { body.len() / 2 } else { body.len() };
         bytes.extend(body.iter().take(sent));
-        self.stream.write_all(&bytes).await?;
-        self.stream.flush().await
+        self.send(&bytes).await
     }
 
     /// Writes the head of a stream.
     pub(crate) async fn begin(&mut self, headers: &[(String, String)]) -> io::Result<()> {
         let bytes = self.head(200, headers, "transfer-encoding: chunked");
-        self.stream.write_all(&bytes).await?;
-        self.stream.flush().await
+        self.send(&bytes).await
     }
 
     /// Writes one chunk; with `cut`, announces all of it and sends half.
@@ -49,14 +51,20 @@ impl<'a, W: AsyncWrite + Unpin> Writer<'a, W> {
             bytes.extend(data);
             bytes.extend(b"\r\n");
         }
-        self.stream.write_all(&bytes).await?;
-        self.stream.flush().await
+        self.send(&bytes).await
     }
 
     /// Ends a stream properly.
     pub(crate) async fn end(&mut self) -> io::Result<()> {
-        self.stream.write_all(b"0\r\n\r\n").await?;
-        self.stream.flush().await
+        self.send(b"0\r\n\r\n").await
+    }
+
+    async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let sent = timeout(self.patience, async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        });
+        sent.await?
     }
 
     fn head(&self, status: u16, headers: &[(String, String)], length: &str) -> Vec<u8> {

@@ -1,14 +1,25 @@
 //! One connection: requests in, replies out.
 
 use std::io;
+use std::time::Duration;
 
 use serde_json::json;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tokio::time::sleep;
+use tokio::time::{sleep, timeout};
 
 use super::reply::{EventStream, Reply, ReplyBody};
 use super::responder::Responder;
 use crate::http::{ReadError, Reader, Writer, reason};
+
+/// How long a client may take to send a whole request, counted from the answer before it, and to take one piece of an
+/// answer.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// How much of a refused request is still read, and for how long, so that the client comes to read the refusal: what
+/// is closed with bytes unread is reset, and the refusal is lost.
+const LINGER_BYTES: usize = 256 << 20;
+const LINGER: Duration = Duration::from_secs(5);
 
 /// Serves one connection until the client closes it, a fault cuts it, or it fails.
 pub(super) async fn serve(mut stream: TcpStream, responder: &Responder) {
@@ -16,12 +27,10 @@ pub(super) async fn serve(mut stream: TcpStream, responder: &Responder) {
     let _ = stream.set_nodelay(true);
     let mut reader = Reader::new(responder.options().body_bytes);
     loop {
-        let request = match reader.next(&mut stream).await {
-            Ok(request) => request,
-            Err(error) => {
-                refuse(&mut stream, &error).await;
-                return;
-            }
+        let request = match timeout(PATIENCE, reader.next(&mut stream)).await {
+            Ok(Ok(request)) => request,
+            Ok(Err(error)) => return refuse(&mut stream, &error).await,
+            Err(_elapsed) => return,
         };
         let reply = responder.respond(&request);
         match write(&mut stream, reply, request.keep_alive).await {
@@ -38,13 +47,31 @@ async fn refuse(stream: &mut TcpStream, error: &ReadError) {
         let body = json!({"error": {"message": error.to_string(), "type": reason(status)}}).to_string();
         let headers = [("content-type".to_owned(), "application/json".to_owned())];
         // The connection is closed next, whether or not the client reads this.
-        let _ = Writer::new(stream, false).whole(status, &headers, body.as_bytes(), false).await;
+        let _ = timeout(LINGER, async {
+            Writer::new(stream, false, LINGER).whole(status, &headers, body.as_bytes(), false).await?;
+            linger(stream).await
+        })
+        .await;
     }
+}
+
+/// Ends the answer, then throws away what the client still sends.
+async fn linger(stream: &mut TcpStream) -> io::Result<()> {
+    stream.shutdown().await?;
+    let mut scratch = vec![0; 16 << 10];
+    let mut left = LINGER_BYTES;
+    while left > 0 {
+        match stream.read(&mut scratch).await? {
+            0 => return Ok(()),
+            read => left = left.saturating_sub(read),
+        }
+    }
+    Ok(())
 }
 
 /// Writes a reply; false if the connection is to be closed after it.
 async fn write(stream: &mut TcpStream, reply: Reply, keep_alive: bool) -> io::Result<bool> {
-    let mut writer = Writer::new(stream, keep_alive);
+    let mut writer = Writer::new(stream, keep_alive, PATIENCE);
     if !reply.stall.is_zero() {
         sleep(reply.stall).await;
     }

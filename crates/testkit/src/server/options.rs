@@ -19,8 +19,8 @@ pub struct ServerOptions {
     pub gemini_call_ids: bool,
     /// The most bytes of a request body; 64 MiB by default. Above it the answer is 413.
     pub body_bytes: usize,
-    /// The most bytes of request bodies that are kept for [`requests`](super::ScriptedServer::requests);
-    /// 64 MiB by default, the oldest go first, 0 keeps none.
+    /// The most bytes of requests, heads included, that are kept for
+    /// [`requests`](super::ScriptedServer::requests); 64 MiB by default, the oldest go first, 0 keeps none.
     pub recorded_bytes: usize,
     /// The most connections at once; 4,096 by default. More of them wait.
     pub connections: usize,
@@ -78,7 +78,7 @@ impl ServerOptions {
         self
     }
 
-    /// Sets how many bytes of request bodies are kept.
+    /// Sets how many bytes of requests are kept.
     #[must_use]
     pub fn with_recorded_bytes(mut self, bytes: usize) -> Self {
         self.recorded_bytes = bytes;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 
 use serde_json::Value;
 
+use crate::check::KEY_PARAMETERS;
 use crate::dialect::Dialect;
 use crate::http::HttpRequest;
 use crate::violation::Violation;
@@ -21,7 +22,7 @@ pub struct RecordedRequest {
     pub dialect: Option<Dialect>,
     /// The method.
     pub method: String,
-    /// Path and query as they were sent.
+    /// Path and query as they were sent, but for a key in the query, which is redacted.
     pub path: String,
     /// Headers with names in lower case, in order; keys are redacted.
     pub headers: Vec<(String, String)>,
@@ -33,6 +34,8 @@ pub struct RecordedRequest {
     pub status: Option<u16>,
     /// What the checker found wrong.
     pub violations: Vec<Violation>,
+    /// What it counts for in the budget.
+    bytes: usize,
 }
 
 impl RecordedRequest {
@@ -59,15 +62,17 @@ impl Record {
         violations: Vec<Violation>,
         budget: usize,
     ) {
-        if request.body.len() > budget || budget == 0 {
+        let bytes = size(&request.path, &request.headers, &request.body);
+        if bytes > budget {
             return;
         }
-        self.bytes += request.body.len();
+        self.bytes += bytes;
         self.requests.push_back(RecordedRequest {
             dialect: Dialect::of_path(&request.path),
             method: request.method.clone(),
-            path: request.path.clone(),
+            path: redact_query(&request.path),
             headers: request.headers.iter().map(redact).collect(),
+            bytes,
             body: Value::Null,
             raw_body: request.body.clone(),
             status,
@@ -77,7 +82,7 @@ impl Record {
             let Some(oldest) = self.requests.pop_front() else {
                 return;
             };
-            self.bytes -= oldest.raw_body.len();
+            self.bytes -= oldest.bytes;
         }
     }
 
@@ -88,6 +93,23 @@ impl Record {
         };
         self.requests.iter().map(parsed).collect()
     }
+}
+
+/// The bytes that a client sent, in which the budget is counted.
+fn size(path: &str, headers: &[(String, String)], body: &[u8]) -> usize {
+    let headers = headers.iter().map(|(name, value)| name.len() + value.len());
+    path.len() + headers.sum::<usize>() + body.len()
+}
+
+fn redact_query(path: &str) -> String {
+    let Some((path, query)) = path.split_once('?') else {
+        return path.to_owned();
+    };
+    let pairs = query.split('&').map(|pair| match pair.split_once('=') {
+        Some((name, _)) if KEY_PARAMETERS.contains(&name) => format!("{name}={REDACTED}"),
+        Some(_) | None => pair.to_owned(),
+    });
+    format!("{path}?{}", pairs.collect::<Vec<_>>().join("&"))
 }
 
 fn redact((name, value): &(String, String)) -> (String, String) {
@@ -102,7 +124,7 @@ mod tests {
     fn request(body: &str) -> HttpRequest {
         HttpRequest {
             method: "POST".to_owned(),
-            path: "/v1/responses".to_owned(),
+            path: "/v1/responses?alt=sse&key=secret".to_owned(),
             headers: vec![("authorization".to_owned(), "Bearer secret".to_owned())],
             body: body.as_bytes().to_vec(),
             keep_alive: true,
@@ -112,13 +134,27 @@ mod tests {
     #[test]
     fn the_oldest_go_first_and_keys_never_stay() {
         let mut record = Record::default();
+        let empty = request("");
+        let budget = 2 * (size(&empty.path, &empty.headers, &empty.body) + 4);
         for body in ["1111", "2222", "3333"] {
-            record.push(&request(body), Some(200), Vec::new(), 8);
+            record.push(&request(body), Some(200), Vec::new(), budget);
         }
         let kept: Vec<Value> = record.all().into_iter().map(|request| request.body).collect();
         assert_eq!(kept, [2222, 3333]);
         assert!(!format!("{record:?}").contains("secret"));
-        record.push(&request("123456789"), Some(200), Vec::new(), 8);
-        assert_eq!(record.all().len(), 2, "a body above the budget is not kept and drives nothing out");
+        assert_eq!(record.all()[0].path, "/v1/responses?alt=sse&key=[redacted]");
+        record.push(&request(&"1".repeat(budget)), Some(200), Vec::new(), budget);
+        assert_eq!(record.all().len(), 2, "a request above the budget is not kept and drives nothing out");
+    }
+
+    #[test]
+    fn requests_without_a_body_are_bounded_too() {
+        let mut record = Record::default();
+        for _ in 0..1000 {
+            record.push(&request(""), Some(404), Vec::new(), 1000);
+        }
+        assert!(record.all().len() < 20, "{}", record.all().len());
+        record.push(&request(""), Some(404), Vec::new(), 0);
+        assert!(!record.all().is_empty(), "a budget of nothing keeps nothing new");
     }
 }

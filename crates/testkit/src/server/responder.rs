@@ -63,9 +63,8 @@ impl Responder {
             Some(dialect) => self.respond_in(dialect, request, &mut violations),
             None => unknown_path(request),
         };
-        let reply = reply
-            .with_header("x-request-id", request_id(request))
-            .with_header("request-id", request_id(request));
+        let id = request_id(request);
+        let reply = reply.with_header("x-request-id", id.clone()).with_header("request-id", id);
         self.memory().record.push(request, reply.status(), violations, self.options.recorded_bytes);
         reply
     }
@@ -115,7 +114,7 @@ impl Responder {
         let Some(turn) = self.script.turns_for(dialect).nth(index) else {
             let count = self.script.turns_for(dialect).count();
             let message = format!(
-                "script `{}` ends after {count} turns in dialect {dialect}, but the request asks for turn {}",
+                "script `{}` ends after turn {count} in dialect {dialect}, but the request asks for turn {}",
                 self.script.name,
                 index + 1
             );

@@ -157,9 +157,8 @@ async fn a_script_that_is_over_says_so() {
         conversation.go_on(&said, &[]);
         conversation.user("more");
         let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-        let expected = format!(
-            "script `short` ends after 1 turns in dialect {dialect}, but the request asks for turn 2"
-        );
+        let expected =
+            format!("script `short` ends after turn 1 in dialect {dialect}, but the request asks for turn 2");
         assert_eq!((reply.status, reply.message()), (400, expected));
     }
 }

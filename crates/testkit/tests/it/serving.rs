@@ -117,6 +117,16 @@ async fn what_is_no_http_gets_a_400_and_a_closed_connection() {
     assert_eq!(connection.read(&mut [0; 1]).await.unwrap(), 0);
 }
 
+#[tokio::test]
+async fn a_client_that_sends_too_much_reads_the_refusal() {
+    let mut options = ServerOptions::new();
+    options.body_bytes = 1 << 10;
+    let server = start(options).await;
+    let conversation = Conversation::new(Dialect::ChatCompletions, &"long ".repeat(1 << 20));
+    let reply = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
+    assert_eq!((reply.status, reply.message()), (413, "request body is larger than 1024 bytes".to_owned()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_conversations_at_once_do_not_mix() {
     let server = std::sync::Arc::new(start(ServerOptions::new()).await);
@@ -162,6 +172,23 @@ async fn the_end_of_a_server_closes_its_connections() {
         }
         assert_eq!(open.read(&mut [0; 1]).await.unwrap_or(0), 0);
     }
+}
+
+#[tokio::test]
+async fn no_task_outlives_a_shutdown() {
+    // More than the scheduler runs in one go.
+    const CLIENTS: usize = 200;
+    let server = start(ServerOptions::new()).await;
+    let mut clients = Vec::new();
+    for _ in 0..CLIENTS {
+        clients.push(TcpStream::connect(server.address()).await.unwrap());
+    }
+    let tasks = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
+    while tasks() <= CLIENTS {
+        tokio::task::yield_now().await;
+    }
+    server.shutdown().await;
+    assert_eq!(tasks(), 0);
 }
 
 #[tokio::test]

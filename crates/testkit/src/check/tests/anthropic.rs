@@ -68,6 +68,12 @@ const CASES: &[Case] = &[
         "messages.1.content.0.signature",
         "received",
     ),
+    (
+        |body| body["messages"][1]["content"][2]["id"] = json!("call:1"),
+        "messages.1.content.2.id",
+        "expected one or more of",
+    ),
+    (|body| results(body)[0]["tool_use_id"] = json!(""), "messages.2.content.0.tool_use_id", "one or more"),
     (|body| drop(results(body).remove(1)), "messages.1", "`tool_use` ids were found without `tool_result`"),
     (|body| results(body).rotate_right(1), "messages.2.content.1", "results first"),
     (|body| results(body)[0]["tool_use_id"] = json!("x"), "messages.2.content.0", "no such `tool_use`"),
@@ -117,6 +123,24 @@ const CASES: &[Case] = &[
 #[test]
 fn a_legal_request_and_many_illegal_ones() {
     assert_cases(Dialect::AnthropicMessages, &legal(), CASES);
+}
+
+#[test]
+fn what_the_type_definitions_allow_is_legal() {
+    let mut body = legal();
+    body["system"][0]["cache_control"] = Value::Null;
+    body["output_config"] = json!({"effort": null});
+    body["messages"][1]["content"].as_array_mut().unwrap().insert(
+        1,
+        json!({"type": "mcp_tool_use", "id": "mcptoolu_1", "name": "f", "server_name": "s", "input": {}}),
+    );
+    for server in ["one", "two"] {
+        let toolset = json!({"type": "mcp_toolset", "mcp_server_name": server});
+        body["tools"].as_array_mut().unwrap().push(toolset);
+    }
+    let tool = body["tools"][0]["input_schema"].as_object_mut().unwrap();
+    tool.insert("required".to_owned(), json!(["no_property"]));
+    assert_eq!(judge(Dialect::AnthropicMessages, &body), []);
 }
 
 #[test]

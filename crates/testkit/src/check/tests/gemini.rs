@@ -130,6 +130,24 @@ const CASES: &[Case] = &[
         "unknown field",
     ),
     (
+        |body| body["tools"][0]["functionDeclarations"][1]["parameters"]["required"] = json!(["x"]),
+        "tools[0].functionDeclarations[1].parameters.required[0]",
+        "name of a property",
+    ),
+    (
+        |body| {
+            body["tools"][0]["functionDeclarations"][1]["parameters"]["properties"]["path"] =
+                json!({"anyOf": [{"type": "STRING"}, {"oneOf": []}]})
+        },
+        "tools[0].functionDeclarations[1].parameters.properties.path.anyOf[1].oneOf",
+        "unknown field",
+    ),
+    (
+        |body| body["tools"][0]["functionDeclarations"][1]["parameters"]["properties"]["path"] = json!({}),
+        "tools[0].functionDeclarations[1].parameters.properties.path.type",
+        "or anyOf",
+    ),
+    (
         |body| body["toolConfig"]["functionCallingConfig"]["mode"] = json!("auto"),
         "toolConfig.functionCallingConfig.mode",
         "AUTO, ANY, NONE",
@@ -188,6 +206,14 @@ fn signatures_are_wanted_of_gemini_3_in_the_current_turn_only() {
     let mut skipped = legal();
     skipped["contents"][1]["parts"][1]["thoughtSignature"] = json!("skip_thought_signature_validator");
     assert_eq!(judge(Dialect::Gemini, &skipped), []);
+}
+
+#[test]
+fn a_schema_of_alternatives_needs_no_type() {
+    let mut body = legal();
+    body["tools"][0]["functionDeclarations"][1]["parameters"]["properties"]["path"] =
+        json!({"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}]});
+    assert_eq!(judge(Dialect::Gemini, &body), []);
 }
 
 #[test]

@@ -87,9 +87,17 @@ const CASES: &[Case] = &[
         "\"object\"",
     ),
     (
-        |body| body["tools"][0]["parameters"]["required"] = json!(["x"]),
+        |body| {
+            body["tools"][0]["strict"] = json!(true);
+            body["tools"][0]["parameters"]["required"] = json!(["x"]);
+        },
         "tools[0].parameters.required[0]",
         "property",
+    ),
+    (
+        |body| body["tools"][0]["parameters"]["required"] = json!("path"),
+        "tools[0].parameters.required",
+        "a list",
     ),
     (|body| body["tools"][0]["strict"] = json!(true), "tools[0].parameters.additionalProperties", "false"),
     (|body| body["tools"][1]["name"] = json!("read_file"), "tools", "twice"),
