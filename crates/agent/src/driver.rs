@@ -163,12 +163,14 @@ impl Driver {
     pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         while self.machine.state() != SessionState::Closed {
             tokio::select! {
+                // Who drops a run and submits another has dropped the first one first.
+                biased;
+                run = abandoned(&self.runs) => self.interrupt(run).await,
                 command = commands.recv() => match command {
                     Some(command) => self.command(command).await,
                     None => return,
                 },
                 Some(report) = self.inbox.recv() => self.report(report).await,
-                run = abandoned(&self.runs) => self.interrupt(run).await,
                 // Ended tasks have reported what they had; this only frees them.
                 Some(_) = self.tasks.join_next() => {}
             }

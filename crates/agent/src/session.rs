@@ -58,7 +58,8 @@ impl Session {
 
     /// Has the agent handle this input.
     ///
-    /// One input at a time: while a run goes on, another one ends at once as failed; steer, or queue a follow-up.
+    /// One input at a time: while a run goes on, another one ends at once as failed; steer, or queue a follow-up. One
+    /// input that comes while a run is being interrupted waits for its end.
     pub fn submit(&self, text: impl Into<String>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
         let (sender, finished) = watch::channel(None);

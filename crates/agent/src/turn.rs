@@ -59,6 +59,8 @@ pub struct Machine {
     progress: Option<Progress>,
     /// Set while what runs is being stopped.
     ending: Option<Ending>,
+    /// An input that came while a turn was being interrupted; it begins when the turn has ended.
+    waiting: Option<(RunId, String)>,
     history: Vec<Turn>,
     context: Option<TurnContext>,
     /// Nothing that the context is made of has changed since it was loaded.
@@ -109,6 +111,7 @@ impl Machine {
             phase: Phase::Resting,
             progress: None,
             ending: None,
+            waiting: None,
             history: Vec::new(),
             context: None,
             context_is_current: false,
@@ -185,9 +188,10 @@ impl Machine {
     }
 
     fn submit(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
+        let is_free = self.waiting.is_none() && self.ending == Some(Ending::Interrupt);
         let refusal = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             Some("the session is closed")
-        } else if self.progress.is_some() {
+        } else if self.progress.is_some() && !is_free {
             Some("the session is processing: steer it, queue a follow-up, or wait for the run to end")
         } else if text.trim().is_empty() {
             Some("the input is empty: expected some text")
@@ -198,6 +202,14 @@ impl Machine {
             out.push(ending::refused(run, message));
             return;
         }
+        if self.progress.is_some() {
+            self.waiting = Some((run, text));
+        } else {
+            self.begin_run(run, text, out);
+        }
+    }
+
+    fn begin_run(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
         self.progress = Some(Progress::new(run));
         self.state = SessionState::Processing;
         self.begin_input(text, out);

@@ -6,9 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pintle_agent::{OutcomeStatus, Session, SessionConfig};
-use pintle_env::{
-    Command, DirEntry, EnvError, ExecutionEnvironment, MemoryEnvironment, Metadata, Process,
-};
+use pintle_env::{Command, DirEntry, EnvError, ExecutionEnvironment, MemoryEnvironment, Metadata, Process};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use pintle_testkit::Dialect;
@@ -18,7 +16,11 @@ use serde::Deserialize;
 
 use crate::lab::{Lab, in_each_dialect, kinds, outputs, profile};
 
-in_each_dialect![a_custom_tool_is_offered_and_called, a_custom_tool_replaces_the_profiles_own, limits_are_the_hosts];
+in_each_dialect![
+    a_custom_tool_is_offered_and_called,
+    a_custom_tool_replaces_the_profiles_own,
+    limits_are_the_hosts
+];
 
 struct RunTests;
 
@@ -64,7 +66,10 @@ async fn a_custom_tool_is_offered_and_called(dialect: Dialect) {
     lab.session.handle().set_profile(profile(dialect).with_tool(RunTests).unwrap()).unwrap();
     lab.run("Test the parser").await;
     let first = lab.requests()[0].body.to_string();
-    assert!(first.contains("Runs the project's test suite.") && first.contains("read_file"), "on top of the others");
+    assert!(
+        first.contains("Runs the project's test suite.") && first.contains("read_file"),
+        "on top of the others"
+    );
     lab.finish().await;
 }
 
@@ -168,7 +173,8 @@ async fn every_event_kind_of_the_specification_is_emitted() {
     }
     assert_eq!(seen.first().unwrap(), "SESSION_START");
     assert_eq!(seen.last().unwrap(), "SESSION_END");
-    let numbers: Vec<u64> = all.iter().filter(|event| event.offset.is_none()).map(|event| event.seq).collect();
+    let numbers: Vec<u64> =
+        all.iter().filter(|event| event.offset.is_none()).map(|event| event.seq).collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>());
 }
 
@@ -237,14 +243,18 @@ async fn a_consumers_environment_serves_every_tool() {
         ("edit_file", r#"{"file_path": "src/a.rs", "old_string": "fn a", "new_string": "fn z"}"#),
         ("shell", r#"{"command": "true"}"#),
     ];
-    let parts = calls.iter().map(|(name, arguments)| ToolCall::from_raw(*name, *name, *arguments).into()).collect();
+    let parts =
+        calls.iter().map(|(name, arguments)| ToolCall::from_raw(*name, *name, *arguments).into()).collect();
     let adapter = FakeAdapter::new("anthropic").message(Message::new(Role::Assistant, parts)).answer("done");
     let client = Client::builder().provider(adapter).build().unwrap();
     let session =
         Session::builder(client, profile(Dialect::AnthropicMessages), Arc::clone(&env) as _).build().unwrap();
     session.submit("go").await.unwrap();
-    let results: Vec<(String, bool)> =
-        session.history()[2].item.results().map(|result| (result.tool_call_id.clone(), result.is_error)).collect();
+    let results: Vec<(String, bool)> = session.history()[2]
+        .item
+        .results()
+        .map(|result| (result.tool_call_id.clone(), result.is_error))
+        .collect();
     // Commands of the in-memory environment answer "not found" unless they are given a script.
     let failed: Vec<&str> = results.iter().filter(|(_, error)| *error).map(|(id, _)| id.as_str()).collect();
     assert!(failed.iter().all(|id| *id == "shell"), "{results:?}");

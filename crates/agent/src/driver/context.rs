@@ -77,8 +77,8 @@ impl Load {
     async fn look_around(&self) -> Result<EnvironmentContext, Error> {
         if self.initialize {
             self.env.initialize().await.map_err(|error| {
-                let message = format!("the place where tools run cannot be used: {error}");
-                Error::new(ErrorKind::Configuration, message).with_source(error)
+                Error::new(ErrorKind::Configuration, "the place where tools run cannot be used")
+                    .with_source(error)
             })?;
         }
         Ok(EnvironmentContext::gather(self.env.as_ref(), self.date.clone()).await)

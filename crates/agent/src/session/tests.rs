@@ -243,6 +243,15 @@ async fn dropping_a_run_interrupts_it_and_keeps_the_session() {
 }
 
 #[tokio::test]
+async fn who_drops_a_run_can_submit_at_once() {
+    let bench = bench(anthropic().message(hanging()).answer("the other"), env_with_sleep());
+    let mut run = bench.session.submit("go");
+    until(&mut run, "TOOL_CALL_START").await;
+    drop(run);
+    assert_eq!(bench.session.submit("rather this").await.unwrap().text, "the other");
+}
+
+#[tokio::test]
 async fn a_detached_run_goes_on() {
     let bench = bench(anthropic().answer("done"), env());
     let mut events = bench.session.events();

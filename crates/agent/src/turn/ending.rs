@@ -27,6 +27,10 @@ impl Machine {
         if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             return;
         }
+        if let Some((run, _)) = self.waiting.take() {
+            let outcome = Outcome::new(OutcomeStatus::Interrupted);
+            out.push(Action::Finish { run, outcome: Box::new(outcome) });
+        }
         if ending == Ending::Interrupt && (self.progress.is_none() || self.ending.is_some()) {
             return;
         }
@@ -104,6 +108,9 @@ impl Machine {
         };
         out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
         self.finish_run(status, error, out);
+        if let Some((run, text)) = self.waiting.take() {
+            self.begin_run(run, text, out);
+        }
     }
 
     fn finish_run(&mut self, status: OutcomeStatus, error: Option<ErrorInfo>, out: &mut Vec<Action>) {

@@ -576,6 +576,39 @@ fn interrupt_keeps_the_session_and_the_text_so_far() {
 }
 
 #[test]
+fn an_input_that_comes_while_a_turn_is_being_interrupted_begins_after_it() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.tell(InputKind::Interrupt);
+    bench.submit("rather this");
+    bench.submit("and this");
+    assert_eq!(bench.outcomes.len(), 1, "one input waits, a further one is refused");
+    bench.failed(ErrorKind::Abort, "");
+    let statuses: Vec<OutcomeStatus> = bench.outcomes.iter().map(|outcome| outcome.status).collect();
+    assert_eq!(statuses, [OutcomeStatus::Failed, OutcomeStatus::Interrupted]);
+    assert_eq!(bench.sent(), ["user go", "user rather this"]);
+    bench.say("done");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle));
+}
+
+#[test]
+fn an_input_that_waits_is_interrupted_with_the_rest() {
+    for (stop, closed) in [(InputKind::Interrupt, false), (InputKind::Abort, true)] {
+        let mut bench = Bench::new();
+        bench.submit("go");
+        bench.tell(InputKind::Interrupt);
+        bench.submit("rather this");
+        bench.tell(stop);
+        bench.failed(ErrorKind::Abort, "");
+        bench.tell(InputKind::CleanedUp);
+        assert_eq!(bench.outcomes.len(), 2, "each run has its outcome");
+        assert_eq!(bench.outcomes[0].status, OutcomeStatus::Interrupted);
+        assert_eq!(bench.machine.state() == SessionState::Closed, closed);
+        assert_eq!(bench.requests.len(), 1);
+    }
+}
+
+#[test]
 fn interrupt_in_a_round_answers_every_call_truthfully() {
     let mut bench = Bench::new();
     bench.submit("go");
