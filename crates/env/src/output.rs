@@ -109,7 +109,7 @@ impl OutputLimits {
 /// output blocks on the disk.
 ///
 /// `Serialize` gives the text, or for a spooled output its size and its two ends:
-/// `{"spooled":true,"bytes":n,"head":"…","tail":"…"}`. `Debug` shows no content.
+/// `{"spooled":true,"bytes":n,"dropped":n,"head":"…","tail":"…"}`. `Debug` shows no content.
 #[derive(Clone)]
 pub struct Output {
     content: Content,
@@ -137,6 +137,8 @@ enum Content {
 #[derive(Debug, PartialEq, Eq, Deserialize)]
 struct Ends {
     bytes: u64,
+    #[serde(default)]
+    dropped: u64,
     head: String,
     tail: String,
 }
@@ -322,7 +324,7 @@ impl<'de> Deserialize<'de> for Output {
         }
         Ok(match Record::deserialize(deserializer)? {
             Record::Text(text) => Self::from(text),
-            Record::Ends(ends) => Self { content: Content::Recorded(Arc::new(ends)), dropped: 0 },
+            Record::Ends(ends) => Self { dropped: ends.dropped, content: Content::Recorded(Arc::new(ends)) },
         })
     }
 }
@@ -345,7 +347,9 @@ impl fmt::Debug for Output {
 
 impl Serialize for Output {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        if let Content::Inline(bytes) = &self.content {
+        if let Content::Inline(bytes) = &self.content
+            && self.dropped == 0
+        {
             return serializer.serialize_str(&String::from_utf8_lossy(bytes));
         }
         let (head, tail) = match &self.content {
@@ -355,9 +359,10 @@ impl Serialize for Output {
                 self.tail_text_lossy(SERIALIZED_END).map_err(S::Error::custom)?,
             ),
         };
-        let mut fields = serializer.serialize_struct("Output", 4)?;
+        let mut fields = serializer.serialize_struct("Output", 5)?;
         fields.serialize_field("spooled", &true)?;
         fields.serialize_field("bytes", &self.len())?;
+        fields.serialize_field("dropped", &self.dropped)?;
         fields.serialize_field("head", &head)?;
         fields.serialize_field("tail", &tail)?;
         fields.end()

@@ -71,7 +71,7 @@ fn serialises_as_text_or_as_two_ends() {
     assert_eq!(json(&Output::from("a\u{e9}\n")), r#""aé\n""#);
     assert_eq!(
         json(&collect(limits(1), &[b"abc"])),
-        r#"{"spooled":true,"bytes":3,"head":"abc","tail":"abc"}"#
+        r#"{"spooled":true,"bytes":3,"dropped":0,"head":"abc","tail":"abc"}"#
     );
 }
 
@@ -121,9 +121,9 @@ fn a_record_gives_the_text_or_the_two_ends_back() {
     let text = Output::from("all of it");
     let json = serde_json::to_string(&text).unwrap();
     assert_eq!(serde_json::from_str::<Output>(&json).unwrap(), text);
-    let json = r#"{"spooled":true,"bytes":100,"head":"begin","tail":"end"}"#;
+    let json = r#"{"spooled":true,"bytes":100,"dropped":7,"head":"begin","tail":"end"}"#;
     let spooled: Output = serde_json::from_str(json).unwrap();
-    assert_eq!((spooled.len(), spooled.is_spooled()), (100, true));
+    assert_eq!((spooled.len(), spooled.dropped(), spooled.is_spooled()), (100, 7, true));
     assert_eq!(spooled.read_at(1, 3).unwrap(), b"egi");
     assert_eq!(spooled.tail_text_lossy(3).unwrap(), "end");
     assert!(spooled.read_at(50, 3).is_err(), "the middle is not in the record");
