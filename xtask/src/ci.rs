@@ -8,20 +8,27 @@ use crate::{conformance, consumers, deny, failure::Failure, metadata::Metadata, 
 struct Step {
     name: &'static str,
     /// Runs the step; what it pushes is printed again at the very end.
-    run: fn(&Metadata, &mut Vec<String>) -> Result<(), Failure>,
+    run: fn(&Metadata, &mut Vec<String>) -> Result<Done, Failure>,
+}
+
+/// How a step ended that did not fail.
+enum Done {
+    Checked,
+    /// It did not run, and why.
+    Skipped(&'static str),
 }
 
 /// Clippy and the tests each build the tree once; what follows reuses the tests' build.
 const STEPS: &[Step] = &[
-    Step { name: "fmt", run: |metadata, _| cargo(metadata, &["fmt", "--all", "--check"]) },
-    Step { name: "tidy", run: |metadata, _| tidy::run(metadata, &[]) },
-    Step { name: "weight", run: |metadata, _| weight::run(metadata, &[]) },
-    Step { name: "deny", run: |metadata, _| deny::run(metadata, &[]) },
-    Step { name: "clippy", run: clippy },
-    Step { name: "test", run: test },
-    Step { name: "conformance", run: |metadata, _| conformance::run(metadata, &[]) },
-    Step { name: "consumers", run: |metadata, _| consumers::run(metadata, &[]) },
-    Step { name: "doc", run: doc },
+    Step { name: "fmt", run: |metadata, _| checked(cargo(metadata, &["fmt", "--all", "--check"])) },
+    Step { name: "tidy", run: |metadata, _| checked(tidy::run(metadata, &[])) },
+    Step { name: "weight", run: |metadata, _| checked(weight::run(metadata, &[])) },
+    Step { name: "deny", run: |metadata, _| deny(metadata) },
+    Step { name: "clippy", run: |metadata, _| checked(clippy(metadata)) },
+    Step { name: "test", run: |metadata, closing| checked(test(metadata, closing)) },
+    Step { name: "conformance", run: |metadata, _| checked(conformance::run(metadata, &[])) },
+    Step { name: "consumers", run: |metadata, _| checked(consumers::run(metadata, &[])) },
+    Step { name: "doc", run: |metadata, _| checked(doc(metadata)) },
 ];
 
 /// Runs every step; stops at the first that fails.
@@ -29,29 +36,37 @@ pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Fail
     let started = Instant::now();
     let mut closing = Vec::new();
     let mut durations = Vec::new();
+    let mut skipped = 0;
     for step in STEPS {
         println!("== {}", step.name);
         let step_started = Instant::now();
         let outcome = (step.run)(metadata, &mut closing);
         let took = step_started.elapsed();
         durations.push((step.name, took));
-        if let Err(failure) = outcome {
-            println!("error: {}", failure.chain());
-            repeat(&closing);
-            return Err(Failure::new(format!(
-                "ci FAILED at `{}` after {}",
-                step.name,
-                seconds(started.elapsed())
-            )));
+        match outcome {
+            Ok(Done::Checked) => println!("== {}: ok in {}", step.name, seconds(took)),
+            Ok(Done::Skipped(why)) => {
+                skipped += 1;
+                closing.push(format!("SKIPPED {}: {why}", step.name));
+                println!("== {}: SKIPPED: {why}", step.name);
+            }
+            Err(failure) => {
+                println!("error: {}", failure.chain());
+                repeat(&closing);
+                return Err(Failure::new(format!(
+                    "ci FAILED at `{}` after {}",
+                    step.name,
+                    seconds(started.elapsed())
+                )));
+            }
         }
-        println!("== {}: ok in {}", step.name, seconds(took));
     }
     println!("== durations");
     for (name, took) in &durations {
         println!("{name:<12} {:>9}", seconds(*took));
     }
     repeat(&closing);
-    println!("ci passed: {} steps in {}", STEPS.len(), seconds(started.elapsed()));
+    println!("{} in {}", verdict(STEPS.len(), skipped), seconds(started.elapsed()));
     Ok(())
 }
 
@@ -60,9 +75,18 @@ pub(crate) fn step_names() -> impl Iterator<Item = &'static str> {
     STEPS.iter().map(|step| step.name)
 }
 
-fn clippy(metadata: &Metadata, _closing: &mut Vec<String>) -> Result<(), Failure> {
-    // Flags after `--` reach the workspace's own crates only, so the dependencies are not built again.
-    cargo(metadata, &["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+/// A developer's machine may lack the tool and is told so at the end; in CI that is a failure.
+fn deny(metadata: &Metadata) -> Result<Done, Failure> {
+    if !deny::is_installed() && std::env::var_os("CI").is_none() {
+        return Ok(Done::Skipped(deny::ADVICE));
+    }
+    checked(deny::run(metadata, &[]))
+}
+
+fn clippy(metadata: &Metadata) -> Result<(), Failure> {
+    // A lock file that does not fit is said here. Flags after `--` reach the workspace's own crates
+    // only, so the dependencies are not built again.
+    cargo(metadata, &["clippy", "--locked", "--workspace", "--all-targets", "--", "-D", "warnings"])
 }
 
 /// The README's test command; the runner's closing lines are kept for the end of the whole run.
@@ -79,18 +103,26 @@ fn test(metadata: &Metadata, closing: &mut Vec<String>) -> Result<(), Failure> {
     });
     closing.push(tally.to_string());
     outcome?;
-    if tally.ignored > 0 {
-        return Err(Failure::new(format!("{} tests are ignored; none may be", tally.ignored)));
-    }
-    Ok(())
+    tally.require(metadata.test_binaries())
 }
 
-fn doc(metadata: &Metadata, _closing: &mut Vec<String>) -> Result<(), Failure> {
+fn doc(metadata: &Metadata) -> Result<(), Failure> {
     process::run(
         process::cargo(&metadata.workspace_root)
             .args(["doc", "--workspace", "--no-deps"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     )
+}
+
+fn checked(outcome: Result<(), Failure>) -> Result<Done, Failure> {
+    outcome.map(|()| Done::Checked)
+}
+
+fn verdict(steps: usize, skipped: usize) -> String {
+    match skipped {
+        0 => format!("ci passed: {steps} steps"),
+        _ => format!("ci passed: {} of {steps} steps, {skipped} SKIPPED", steps - skipped),
+    }
 }
 
 fn cargo(metadata: &Metadata, arguments: &[&str]) -> Result<(), Failure> {
@@ -131,6 +163,20 @@ impl Tally {
         self.failed += count("failed");
         self.ignored += count("ignored");
     }
+
+    /// A success of no tests, of fewer binaries than there are, or with tests left out, is none.
+    fn require(&self, binaries: u64) -> Result<(), Failure> {
+        if self.ignored > 0 {
+            return Err(Failure::new(format!("{} tests are ignored; none may be", self.ignored)));
+        }
+        if self.binaries < binaries || self.passed == 0 {
+            return Err(Failure::new(format!(
+                "{} test binaries ran {} tests; expected {binaries} binaries and their tests",
+                self.binaries, self.passed
+            )));
+        }
+        Ok(())
+    }
 }
 
 impl std::fmt::Display for Tally {
@@ -145,7 +191,7 @@ impl std::fmt::Display for Tally {
 
 #[cfg(test)]
 mod tests {
-    use super::Tally;
+    use super::{Tally, verdict};
 
     #[test]
     fn closing_lines_add_up() {
@@ -155,5 +201,20 @@ mod tests {
         );
         tally.add("test result: FAILED. 1 passed; 2 failed; 4 ignored; 0 measured; 0 filtered out; finished in 0.01s");
         assert_eq!(tally, Tally { binaries: 2, passed: 13, failed: 2, ignored: 4 });
+    }
+
+    #[test]
+    fn a_test_run_that_runs_nothing_is_no_success() {
+        let tally = |binaries, passed, ignored| Tally { binaries, passed, failed: 0, ignored };
+        assert!(tally(3, 10, 0).require(3).is_ok());
+        for bad in [tally(0, 0, 0), tally(3, 0, 0), tally(2, 10, 0), tally(3, 10, 1)] {
+            assert!(bad.require(3).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_skipped_step_is_not_counted_as_passed() {
+        assert_eq!(verdict(9, 0), "ci passed: 9 steps");
+        assert_eq!(verdict(9, 1), "ci passed: 8 of 9 steps, 1 SKIPPED");
     }
 }

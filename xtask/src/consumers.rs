@@ -39,6 +39,9 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
 
 fn chosen<'a>(metadata: &'a Metadata, names: &[String]) -> Result<Vec<&'a Package>, Failure> {
     let libraries: Vec<&Package> = metadata.libraries().collect();
+    if libraries.is_empty() {
+        return Err(Failure::new("the workspace has no library that may be published"));
+    }
     for name in names {
         if !libraries.iter().any(|library| library.name == *name) {
             let known: Vec<&str> = libraries.iter().map(|library| library.name.as_str()).collect();

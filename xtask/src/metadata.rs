@@ -39,6 +39,10 @@ pub(crate) struct Dependency {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
     pub(crate) kind: Vec<String>,
+    /// Whether `cargo test` runs it.
+    pub(crate) test: bool,
+    /// Whether `cargo test` runs the examples in its documentation.
+    pub(crate) doctest: bool,
 }
 
 impl Metadata {
@@ -59,6 +63,12 @@ impl Metadata {
     /// The crates that others use: a library target and permission to be published.
     pub(crate) fn libraries(&self) -> impl Iterator<Item = &Package> {
         self.packages.iter().filter(|package| package.is_library())
+    }
+
+    /// How many binaries `cargo test --workspace` runs, each library's documentation counted as one.
+    pub(crate) fn test_binaries(&self) -> u64 {
+        let targets = self.packages.iter().flat_map(|package| &package.targets);
+        targets.map(|target| u64::from(target.test) + u64::from(target.doctest)).sum()
     }
 
     /// `name` and every package of the workspace beneath it, by normal dependencies.

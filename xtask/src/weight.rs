@@ -23,6 +23,7 @@ struct Table {
 /// Prints each layer's count with what drives it, and fails where one is above the table.
 pub(crate) fn run(metadata: &Metadata, _arguments: &[String]) -> Result<(), Failure> {
     let table = Table::load(metadata)?;
+    table.require_every_library(metadata)?;
     let mut grown = Vec::new();
     println!(
         "{:<18} {:>6} {:>6} {:>8}  driven by (crates beneath, of which by it alone)",
@@ -62,7 +63,11 @@ fn tree(metadata: &Metadata, package: &str, target: &str, edges: &str) -> Result
         "--prefix",
         "depth",
     ]))?;
-    Ok(Graph::parse(&text))
+    let graph = Graph::parse(&text);
+    if graph.root.split(' ').next() != Some(package) {
+        return Err(Failure::new(format!("`cargo tree` for {package} was not understood")));
+    }
+    Ok(graph)
 }
 
 fn drivers(graph: &Graph) -> String {
@@ -92,6 +97,13 @@ impl Table {
             .map_err(|cause| Failure::new("xtask/weight.toml could not be read").because(cause))?;
         toml::from_str(&text)
             .map_err(|cause| Failure::new("xtask/weight.toml was not understood").because(cause))
+    }
+
+    fn require_every_library(&self, metadata: &Metadata) -> Result<(), Failure> {
+        match metadata.libraries().find(|library| !self.crates.contains_key(&library.name)) {
+            Some(library) => Err(Failure::new(format!("xtask/weight.toml has no row for {}", library.name))),
+            None => Ok(()),
+        }
     }
 }
 

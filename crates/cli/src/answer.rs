@@ -63,7 +63,7 @@ impl AnswerView {
     fn text(&mut self, event: &StreamEvent) -> String {
         if let StreamEvent::TextDelta { delta, .. } = event {
             self.is_line_open = if delta.is_empty() { self.is_line_open } else { !delta.ends_with('\n') };
-            self.style.foreign(delta).into_owned()
+            self.style.answer(delta).into_owned()
         } else if matches!(event, StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. }) {
             self.end()
         } else {

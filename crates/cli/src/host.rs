@@ -120,8 +120,8 @@ fn bounded_text(what: &str, source: impl Read) -> Result<String, Failure> {
         return Err(Failure::usage(format!("{what} is larger than {} MiB", MAX_TEXT >> 20)));
     }
     String::from_utf8(bytes).map_err(|error| {
-        let place = error.utf8_error().valid_up_to();
-        Failure::usage(format!("{what} is not UTF-8 text: byte {place} is wrong"))
+        let place = error.utf8_error().valid_up_to() + 1;
+        Failure::usage(format!("{what} is not UTF-8 text: its byte {place} is wrong"))
     })
 }
 
@@ -137,7 +137,7 @@ mod tests {
     fn texts_are_bounded_and_utf8() {
         assert_eq!(bounded_text("it", b"hello".as_slice()).unwrap(), "hello");
         let failure = bounded_text("it", b"a\xFF".as_slice()).unwrap_err();
-        assert_eq!(failure.sentence(), "it is not UTF-8 text: byte 1 is wrong");
+        assert_eq!(failure.sentence(), "it is not UTF-8 text: its byte 2 is wrong");
         let failure = bounded_text("it", io::repeat(b'a')).unwrap_err();
         assert_eq!(failure.sentence(), "it is larger than 8 MiB");
     }

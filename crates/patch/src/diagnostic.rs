@@ -48,6 +48,8 @@ pub enum DiagnosticKind {
     BlankLineInAdd,
     /// The first hunk of a section had no `@@` line.
     MissingHunkHeader,
+    /// A bare `@@` line beside another `@@` line was ignored.
+    RepeatedHunkHeader,
     /// The line numbers of a git-style hunk header were ignored.
     GitHunkHeader,
     /// A `@@` at the end of a hint was ignored.
@@ -122,6 +124,7 @@ impl DiagnosticKind {
                 | Self::MissingEnd
                 | Self::StarredMarker
                 | Self::BlankLineInAdd
+                | Self::RepeatedHunkHeader
                 | Self::GitHunkHeader
                 | Self::ClosedHint
         )
@@ -158,6 +161,7 @@ impl fmt::Display for DiagnosticKind {
             Self::DotSegments => "`.` segments of a path were dropped",
             Self::BlankLineInAdd => "a blank line inside an addition was read as an empty line",
             Self::MissingHunkHeader => "the first hunk has no `@@` line",
+            Self::RepeatedHunkHeader => "a bare `@@` line beside another one was ignored",
             Self::GitHunkHeader => "the line numbers of a hunk header were ignored",
             Self::ClosedHint => "the `@@` at the end of a hint was ignored",
             Self::EmptyContext => "an empty line was read as an empty context line",

@@ -41,6 +41,7 @@ pub(crate) fn explain(
             }
         }
         Miss::NotFound { hinted } => context_not_found(seeker, pattern, *hinted, missed.cursor, before),
+        Miss::TooRepetitive => ApplyErrorKind::TooRepetitive,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Decides where in a file the hunks of one section go.
 
+use std::ops::Range;
+
 use crate::level::MatchLevel;
 use crate::pattern::Pattern;
 use crate::seek::Seeker;
@@ -16,17 +18,20 @@ pub(crate) struct Placement {
     /// What had to be tolerated.
     pub(crate) notes: Vec<DiagnosticKind>,
     level: MatchLevel,
+    /// Its hint was not the whole line, byte for byte.
+    loose_hint: bool,
     /// Where the search for the next hunk starts.
     cursor: usize,
 }
 
-/// Why a hunk has no place. Lines count from 0.
+/// Why a hunk has no place, or that the search for it was given up. Lines count from 0.
 #[derive(Debug)]
 pub(crate) enum Miss {
     HintNotFound { hint: usize },
     NotFound { hinted: Option<usize> },
     Ambiguous { level: MatchLevel, starts: Vec<usize> },
     AmbiguousHint { lines: Vec<usize> },
+    TooRepetitive,
 }
 
 /// A hunk that has no place.
@@ -84,38 +89,56 @@ impl<'s, 'a> Locator<'s, 'a> {
 
     fn place_in_order<'m, 'p>(&self, patterns: &'m [Pattern<'p>]) -> Result<Vec<Placement>, Missed<'m, 'p>> {
         let mut cursor = 0;
-        let mut placements: Vec<Placement> = Vec::with_capacity(patterns.len());
+        let mut taken = Vec::new();
+        let mut placements = Vec::with_capacity(patterns.len());
         for pattern in patterns {
-            let placement = match self.locate(pattern, cursor, Order::File) {
-                Ok(placement) if self.fits_stricter_above(pattern, &placement, &placements) => {
-                    Err(Miss::NotFound { hinted: None })
-                }
-                located => located,
-            }
-            .map_err(|miss| Missed { pattern, miss, cursor })?;
+            let located = self.locate(pattern, cursor, Order::File);
+            let placement = located
+                .and_then(|placement| match self.better_above(pattern, &placement, &taken) {
+                    Some(miss) => Err(miss),
+                    None => Ok(placement),
+                })
+                .map_err(|miss| Missed { pattern, miss, cursor })?;
             cursor = placement.cursor;
+            if !pattern.old.is_empty() {
+                taken.push(placement.start..placement.cursor);
+            }
             placements.push(placement);
         }
         Ok(placements)
     }
 
-    /// Whether a stricter level has a place for the pattern above, free of `earlier` hunks.
-    fn fits_stricter_above(
+    /// Why a loose placement cannot be trusted, if a search of the whole file leads above it: by a
+    /// stricter level, or by a hint that is loose itself. Lines that earlier hunks have `taken`,
+    /// which are in file order, do not count.
+    fn better_above(
         &self,
         pattern: &Pattern<'_>,
         placement: &Placement,
-        earlier: &[Placement],
-    ) -> bool {
-        if !self.options.out_of_order || earlier.is_empty() || placement.level == MatchLevel::Exact {
-            return false;
+        taken: &[Range<usize>],
+    ) -> Option<Miss> {
+        let is_strict = placement.level == MatchLevel::Exact && !placement.loose_hint;
+        if !self.options.out_of_order || self.options.first_loose_match || is_strict {
+            return None;
         }
+        let is_free_above = |start: usize| {
+            let next = taken.get(taken.partition_point(|lines| lines.end <= start));
+            start < placement.start && next.is_none_or(|lines| lines.start >= start + pattern.old.len())
+        };
+        let is_better = |level| placement.loose_hint || level < placement.level;
         match self.locate(pattern, 0, Order::Any) {
-            Ok(above) => {
-                let taken = |other: &Placement| other.start < above.cursor && above.start < other.cursor;
-                above.level < placement.level && !earlier.iter().any(taken)
+            Ok(above) if is_better(above.level) && is_free_above(above.start) => {
+                Some(Miss::NotFound { hinted: None })
             }
-            Err(Miss::Ambiguous { level, .. }) => level < placement.level,
-            Err(Miss::HintNotFound { .. } | Miss::NotFound { .. } | Miss::AmbiguousHint { .. }) => false,
+            Err(Miss::Ambiguous { level, starts })
+                if is_better(level) && starts.iter().any(|start| is_free_above(*start)) =>
+            {
+                Some(Miss::Ambiguous { level, starts })
+            }
+            // Nothing is taken by additions alone: they go after any of the lines.
+            Err(Miss::AmbiguousHint { lines }) => Some(Miss::AmbiguousHint { lines }),
+            Err(Miss::TooRepetitive) => Some(Miss::TooRepetitive),
+            Ok(_) | Err(Miss::Ambiguous { .. } | Miss::HintNotFound { .. } | Miss::NotFound { .. }) => None,
         }
     }
 
@@ -136,16 +159,33 @@ impl<'s, 'a> Locator<'s, 'a> {
     }
 
     fn locate(&self, pattern: &Pattern<'_>, from: usize, order: Order) -> Result<Placement, Miss> {
+        let located = self.locate_unlimited(pattern, from, order);
+        match self.seeker.is_exhausted() {
+            true => Err(Miss::TooRepetitive),
+            false => located,
+        }
+    }
+
+    fn locate_unlimited(&self, pattern: &Pattern<'_>, from: usize, order: Order) -> Result<Placement, Miss> {
         let anchor = self.anchor(&pattern.hunk.hints, from)?;
         if pattern.old.is_empty() {
             return self.locate_additions(pattern, anchor, from, order);
         }
         let start = anchor.as_ref().map_or(from, |anchor| self.search_start(pattern, anchor, from));
+        let loose_hint = anchor.as_ref().is_some_and(|anchor| anchor.loose);
         let hint_is_open = anchor.as_ref().is_some_and(|anchor| anchor.loose && anchor.rivals.len() > 1);
         for level in MatchLevel::ALL {
             for dropped in tails(pattern) {
                 let starts = self.candidates(pattern, level, dropped, start);
                 let Some(&first) = starts.first() else { continue };
+                if dropped > 0
+                    && let Some((level, whole)) = self.whole_elsewhere(pattern, start, first)
+                {
+                    if self.options.first_loose_match {
+                        continue;
+                    }
+                    return Err(Miss::Ambiguous { level, starts: vec![first.min(whole), first.max(whole)] });
+                }
                 let loose = level != MatchLevel::Exact || dropped > 0 || hint_is_open;
                 let ambiguous = order == Order::Any || (loose && !self.options.first_loose_match);
                 if starts.len() > 1 && ambiguous {
@@ -154,10 +194,24 @@ impl<'s, 'a> Locator<'s, 'a> {
                 let mut notes = anchor.map_or_else(Vec::new, |anchor| anchor.notes);
                 notes.extend(match_notes(pattern, level, dropped, &starts));
                 let cursor = first + pattern.old.len() - dropped;
-                return Ok(Placement { start: first, notes, level, cursor });
+                return Ok(Placement { start: first, notes, level, loose_hint, cursor });
             }
         }
         Err(Miss::NotFound { hinted: anchor.map(|anchor| anchor.line) })
+    }
+
+    /// The strictest place of all lines of a pattern, its empty tail included, if that is not
+    /// `place`.
+    fn whole_elsewhere(
+        &self,
+        pattern: &Pattern<'_>,
+        from: usize,
+        place: usize,
+    ) -> Option<(MatchLevel, usize)> {
+        let mut levels = MatchLevel::ALL.into_iter();
+        let whole =
+            levels.find_map(|level| Some((level, *self.candidates(pattern, level, 0, from).first()?)));
+        whole.filter(|(_, start)| *start != place)
     }
 
     /// A hunk that only adds goes after its hinted line, else to the end.
@@ -171,11 +225,11 @@ impl<'s, 'a> Locator<'s, 'a> {
         let end = self.seeker.lines().len();
         let level = MatchLevel::Exact;
         let Some(anchor) = anchor else {
-            return Ok(Placement { start: end, notes: Vec::new(), level, cursor: from });
+            return Ok(Placement { start: end, notes: Vec::new(), level, loose_hint: false, cursor: from });
         };
-        let cursor = anchor.line + 1;
+        let (cursor, loose_hint) = (anchor.line + 1, anchor.loose);
         if pattern.hunk.end_of_file || self.options.additions_at_end {
-            return Ok(Placement { start: end, notes: anchor.notes, level, cursor });
+            return Ok(Placement { start: end, notes: anchor.notes, level, loose_hint: false, cursor });
         }
         let open = anchor.loose && !self.options.first_loose_match;
         if anchor.rivals.len() > 1 && (open || order == Order::Any) {
@@ -185,7 +239,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         if let [first, second, ..] = anchor.rivals.as_slice() {
             notes.push(DiagnosticKind::SeveralPlaces { file_line: first + 1, other: second + 1 });
         }
-        Ok(Placement { start: cursor, notes, level, cursor })
+        Ok(Placement { start: cursor, notes, level, loose_hint, cursor })
     }
 
     fn candidates(
@@ -208,12 +262,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         if !self.options.search_hinted_line {
             return anchor.line + 1;
         }
-        let form = self.seeker.form();
-        let is_hint = |line: &[u8]| {
-            let hinted = self.seeker.lines().get(anchor.line);
-            hinted.is_some_and(|hinted| form.equal(MatchLevel::Typography, line, hinted.text))
-        };
-        let offset = pattern.old.iter().position(|line| is_hint(line)).unwrap_or(0);
+        let offset = pattern.old.iter().position(|line| self.seeker.is_like(anchor.line, line)).unwrap_or(0);
         anchor.line.saturating_sub(offset).max(from)
     }
 
@@ -247,13 +296,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         if !self.options.tolerant_syntax {
             return None;
         }
-        let start = hint.trim_ascii();
-        let below = self.seeker.lines().iter().enumerate().skip(from);
-        let rivals: Vec<usize> = below
-            .filter(|(_, line)| line.text.trim_ascii_start().starts_with(start))
-            .map(|(at, _)| at)
-            .take(MAX_CANDIDATES)
-            .collect();
+        let rivals = self.seeker.starting_with(hint.trim_ascii(), from, MAX_CANDIDATES);
         let line = *rivals.first()?;
         let notes = vec![DiagnosticKind::HintPrefix { file_line: line + 1 }];
         Some(Anchor { line, rivals, loose: true, notes })

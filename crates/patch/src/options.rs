@@ -13,8 +13,9 @@ pub struct ApplyOptions {
     /// Several `@@` lines before one hunk narrow the search step by step. Otherwise they are
     /// refused. Default: true.
     pub stacked_hints: bool,
-    /// Of several places that match loosely the first is taken. Otherwise they are refused and
-    /// named. Default: false.
+    /// Of several places that match loosely the first is taken, and one with all lines before
+    /// one that lacks empty lines at the end. Otherwise they are refused and named.
+    /// Default: false.
     pub first_loose_match: bool,
     /// A hunk with additions only goes to the end of the file whatever its hint says. Otherwise
     /// it goes after the hinted line. Default: false.
@@ -47,8 +48,10 @@ impl ApplyOptions {
     /// The choices of the reference implementation, with its option that keeps each line's own
     /// end.
     ///
-    /// Two things differ all the same: a plan is made as a whole, so nothing is applied in part,
-    /// and an update that was applied before is still called by that name when it is refused.
+    /// What differs all the same: a plan is made as a whole, so nothing is applied in part; an
+    /// update that was applied before is called by that name when it is refused; a file that is
+    /// not UTF-8 is patched where it is ASCII; and what may be missing at the end of the old
+    /// lines is all empty context, not one empty line of any kind.
     pub fn reference() -> Self {
         Self {
             search_hinted_line: false,

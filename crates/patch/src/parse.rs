@@ -245,8 +245,14 @@ impl OpenUpdate {
         tolerated: &mut Tolerated,
     ) -> Result<(), ParseError> {
         self.at_end_of_file = false;
+        let hint = tolerated.hint(text, number);
         let mut open = match self.hunk.take() {
-            Some(open) if open.is_stackable() => open,
+            Some(open) if open.is_stackable() => {
+                if hint.trim().is_empty() || open.hunk.hints.is_empty() {
+                    tolerated.note(DiagnosticKind::RepeatedHunkHeader, number);
+                }
+                open
+            }
             closing => {
                 self.hunk = closing;
                 self.close_hunk(false, tolerated)?;
@@ -254,7 +260,6 @@ impl OpenUpdate {
             }
         };
         open.bare = 0;
-        let hint = tolerated.hint(text, number);
         if !hint.trim().is_empty() {
             if open.hunk.hints.len() == MAX_HINTS {
                 return Err(ParseError::new(number, line, ParseErrorKind::TooManyHints));
@@ -353,18 +358,21 @@ impl Tolerated {
     /// The hint of a `@@` line, empty where it has none. Its indentation stays: it tells twins
     /// apart.
     fn hint<'a>(&mut self, text: &'a str, number: usize) -> &'a str {
-        let mut rest = text;
+        let mut hint = text.strip_prefix(' ').unwrap_or(text).trim_end();
         loop {
-            let hint = rest.strip_prefix(' ').unwrap_or(rest).trim_end();
-            rest = if let Some(heading) = without_ranges(hint.trim_start()) {
+            if let Some(heading) = without_ranges(hint.trim_start()) {
                 self.note(DiagnosticKind::GitHunkHeader, number);
-                heading
-            } else if let Some(opened) = without_closing(hint) {
+                hint = heading.strip_prefix(' ').unwrap_or(heading);
+            } else if without_closing(hint).is_some() {
                 self.note(DiagnosticKind::ClosedHint, number);
-                opened
+                // All at once: each look at the start of the line costs its leading blanks.
+                while let Some(opened) = without_closing(hint) {
+                    hint = opened.trim_end();
+                }
+                hint = hint.strip_prefix(' ').unwrap_or(hint);
             } else {
                 return hint;
-            };
+            }
         }
     }
 }

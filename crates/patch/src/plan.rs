@@ -7,6 +7,10 @@ use crate::syntax::{AddFile, DeleteFile, Operation, Patch, UpdateFile};
 use crate::update::update;
 use crate::{ApplyOptions, Diagnostic, DiagnosticKind};
 
+/// How many bytes of files may be read again because an earlier operation has changed them: some
+/// seconds' work.
+const MAX_REREAD: usize = 128 * 1024 * 1024;
+
 /// What a patch does to its files: all of it, or there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -130,6 +134,8 @@ struct Tree<'a> {
     /// The paths in `entries`, in the order in which they were first touched.
     order: Vec<&'a str>,
     diagnostics: Vec<Diagnostic>,
+    /// Bytes of files that were read again.
+    reread: usize,
 }
 
 struct Entry<'a> {
@@ -143,7 +149,7 @@ struct Entry<'a> {
 impl<'a> Tree<'a> {
     fn new(files: &'a BTreeMap<String, Vec<u8>>, options: &'a ApplyOptions) -> Self {
         let (entries, order, diagnostics) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { files, options, entries, order, diagnostics }
+        Self { files, options, entries, order, diagnostics, reread: 0 }
     }
 
     fn add(&mut self, add: &'a AddFile) -> Result<(), ApplyError> {
@@ -169,6 +175,13 @@ impl<'a> Tree<'a> {
 
     fn update(&mut self, section: &'a UpdateFile) -> Result<(), ApplyError> {
         let UpdateFile { path, line, .. } = section;
+        let length = self.existing(path, *line, Action::Update)?.len();
+        if self.entries.contains_key(path.as_str()) {
+            self.reread = self.reread.saturating_add(length);
+        }
+        if self.reread > MAX_REREAD {
+            return Err(ApplyError::new(path, *line, ApplyErrorKind::TooManySections));
+        }
         let content = self.existing(path, *line, Action::Update)?;
         if section.hunks.is_empty() && !self.options.pure_rename {
             let what = "a move without a hunk".to_owned();

@@ -36,13 +36,16 @@ impl Plan {
 impl Change {
     /// This change alone, as in [`Plan::unified_diff`].
     pub fn unified_diff(&self) -> String {
-        let path = &self.path;
+        // The prefixes stand for the two trees, so an absolute path goes below them.
+        let below = |path: &str| path.trim_start_matches('/').to_owned();
+        let path = below(&self.path);
         let mut diff = String::new();
         let (from, to) = match &self.kind {
             ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{path}")),
             ChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),
             ChangeKind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
             ChangeKind::Renamed { from } => {
+                let from = below(from);
                 let _infallible =
                     writeln!(diff, "diff --git a/{from} b/{path}\nrename from {from}\nrename to {path}");
                 (format!("a/{from}"), format!("b/{path}"))

@@ -2,18 +2,28 @@
 //!
 //! At each level the lines of the file are numbered so that equal lines have equal numbers. A
 //! run is sought where its rarest line occurs, so that a hunk costs about its own length and not
-//! that of the file. The numbering is made once, when a level is first asked for.
+//! that of the file. The numbering is made once, when a level is first asked for. Where every line
+//! is frequent this does not help, so all searches together have a limit.
 
 use std::borrow::Cow;
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::HashMap;
 
 use crate::level::{Form, MatchLevel};
 use crate::text::Line;
 
+/// How many lines all searches in one file may compare: less than a second's work.
+const MAX_STEPS: usize = 1 << 27;
+
+/// How many lines of a file may have the same start before it names none of them.
+const MAX_STARTS: usize = 64;
+
 pub(crate) struct Seeker<'a> {
     lines: &'a [Line<'a>],
     form: Form,
+    steps: Cell<usize>,
+    /// All lines without leading blanks, in alphabetical order, and their positions.
+    by_start: OnceCell<Vec<(&'a [u8], usize)>>,
     exact: OnceCell<Index<'a>>,
     trailing: OnceCell<Index<'a>>,
     surrounding: OnceCell<Index<'a>>,
@@ -36,6 +46,8 @@ impl<'a> Seeker<'a> {
         Self {
             lines,
             form,
+            steps: Cell::new(0),
+            by_start: OnceCell::new(),
             exact: OnceCell::new(),
             trailing: OnceCell::new(),
             surrounding: OnceCell::new(),
@@ -51,21 +63,60 @@ impl<'a> Seeker<'a> {
         self.lines
     }
 
+    /// Whether the searches have cost so much that they stopped: what was found since then is not
+    /// all there is.
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.steps.get() > MAX_STEPS
+    }
+
     /// The first `limit` positions, from `from` on, at which `run` stands. An empty run is
     /// nowhere.
     pub(crate) fn find(&self, level: MatchLevel, run: &[&[u8]], from: usize, limit: usize) -> Vec<usize> {
-        let index = self.index(level);
-        match index.numbers_of(run, &self.form, level) {
-            Some(run) => index.find(&run, from, limit),
-            None => Vec::new(),
+        if self.is_exhausted() {
+            return Vec::new();
         }
+        let index = self.index(level);
+        let Some(run) = index.numbers_of(run, &self.form, level) else { return Vec::new() };
+        let (found, steps) = index.find(&run, from, limit);
+        self.steps.set(self.steps.get().saturating_add(steps));
+        found
     }
 
     /// The position at which `run` ends the file, if it does and that is not before `from`.
     pub(crate) fn find_at_end(&self, level: MatchLevel, run: &[&[u8]], from: usize) -> Option<usize> {
         let start = self.lines.len().checked_sub(run.len()).filter(|start| *start >= from)?;
-        let tail = self.lines.get(start..)?.iter().zip(run);
-        tail.into_iter().all(|(line, wanted)| self.form.equal(level, line.text, wanted)).then_some(start)
+        let index = self.index(level);
+        let run = index.numbers_of(run, &self.form, level)?;
+        (index.numbers.get(start..) == Some(&run)).then_some(start)
+    }
+
+    /// The first `limit` positions, from `from` on, of lines that begin with `start`, leading
+    /// blanks aside. None if so many lines of the file begin so that it says nothing.
+    pub(crate) fn starting_with(&self, start: &[u8], from: usize, limit: usize) -> Vec<usize> {
+        let by_start = self.by_start.get_or_init(|| {
+            let texts = self.lines.iter().map(|line| line.text.trim_ascii_start());
+            let mut by_start: Vec<_> = texts.zip(0..).collect();
+            by_start.sort_unstable();
+            by_start
+        });
+        let first = by_start.partition_point(|(text, _)| *text < start);
+        let behind = by_start.get(first..).unwrap_or_default();
+        let count = behind.partition_point(|(text, _)| text.starts_with(start));
+        if count > MAX_STARTS {
+            return Vec::new();
+        }
+        let mut found: Vec<usize> = behind.iter().take(count).map(|(_, position)| *position).collect();
+        found.retain(|at| *at >= from);
+        found.sort_unstable();
+        found.truncate(limit);
+        found
+    }
+
+    /// Whether the line at `position` is `line` at the loosest level.
+    pub(crate) fn is_like(&self, position: usize, line: &[u8]) -> bool {
+        let index = self.index(MatchLevel::Typography);
+        let number = index.known.get(&*self.form.key(MatchLevel::Typography, line));
+        number.is_some_and(|number| index.numbers.get(position) == Some(number))
     }
 
     /// The strictest level at which `run` stands anywhere, and the first position there.
@@ -126,30 +177,32 @@ impl<'a> Index<'a> {
         range.and_then(|(start, end)| self.positions.get(*start..*end)).unwrap_or_default()
     }
 
-    fn find(&self, run: &[usize], from: usize, limit: usize) -> Vec<usize> {
+    /// The first `limit` positions of `run` from `from` on, and how many lines were compared.
+    fn find(&self, run: &[usize], from: usize, limit: usize) -> (Vec<usize>, usize) {
         let mut found = Vec::new();
-        let Some((offset, rarest)) = self.rarest(run, from) else {
-            return found;
-        };
-        // Repetitive files could make this quadratic: once the comparisons have cost as much
-        // as reading the file, the rest is sought in linear time.
-        let mut budget = self.numbers.len() + run.len();
+        let mut steps = 0;
+        let Some((offset, rarest)) = self.rarest(run, from) else { return (found, steps) };
         for position in rarest {
-            let start = position - offset;
             if found.len() == limit {
                 break;
             }
-            let Some(left) = budget.checked_sub(run.len()) else {
+            let start = position - offset;
+            // Repetitive files could make this quadratic: once the comparisons have cost as much
+            // as reading the file, the rest is sought in linear time.
+            if steps > self.numbers.len() {
                 let wanted = limit - found.len();
                 found.extend(find_linear(&self.numbers, run, start, wanted));
+                steps += self.numbers.len();
                 break;
-            };
-            budget = left;
-            if self.numbers.get(start..start + run.len()) == Some(run) {
+            }
+            let here = self.numbers.get(start..).unwrap_or_default();
+            let equal = here.iter().zip(run).take_while(|(left, right)| left == right).count();
+            steps += equal + 1;
+            if equal == run.len() {
                 found.push(start);
             }
         }
-        found
+        (found, steps)
     }
 
     /// The line of `run` that occurs least where it could stand, as its offset and positions.
@@ -213,6 +266,30 @@ mod tests {
     fn naive(numbers: &[usize], run: &[usize], from: usize) -> Vec<usize> {
         let windows = numbers.windows(run.len()).enumerate().skip(from);
         windows.filter(|(_, window)| *window == run).map(|(at, _)| at).collect()
+    }
+
+    /// Two kinds of lines in an order that does not repeat: no line of a hunk is rare.
+    fn noise(length: usize) -> Vec<usize> {
+        let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+        let states = std::iter::successors(Some(1_u64), next);
+        states.take(length).map(|state| usize::from(state >> 63 == 1)).collect()
+    }
+
+    #[test]
+    fn what_a_search_costs_is_counted_and_limited() {
+        let numbers = noise(10_000);
+        let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
+        let text = Text::new(text.as_bytes(), false);
+        let seeker = Seeker::new(&text.lines, Form { utf8: true, canonical: true });
+        let run: Vec<&[u8]> = text.lines[5_000..5_040].iter().map(|line| line.text).collect();
+        assert_eq!(seeker.find(MatchLevel::Exact, &run, 0, 3), [5_000]);
+        let cost = seeker.steps.get();
+        assert!((5_000..40_000).contains(&cost), "{cost}");
+        assert!(!seeker.is_exhausted());
+        seeker.steps.set(MAX_STEPS);
+        seeker.find(MatchLevel::Exact, &run, 0, 3);
+        assert!(seeker.is_exhausted());
+        assert_eq!(seeker.find(MatchLevel::Exact, &run, 0, 3), [0; 0]);
     }
 
     proptest! {

@@ -42,18 +42,14 @@ impl Style {
         format!("\x1b[{code}m{text}\x1b[0m")
     }
 
-    /// A model's or a file's text, without what could steer a terminal. As it is where there is none.
-    pub(crate) fn foreign(self, text: &str) -> Cow<'_, str> {
-        if self.terminal && text.chars().any(steers) {
-            Cow::Owned(text.chars().filter(|character| !steers(*character)).collect())
-        } else {
-            Cow::Borrowed(text)
-        }
+    /// An answer that stands alone: on a terminal without what could steer it, else to the byte, for a program.
+    pub(crate) fn answer(self, text: &str) -> Cow<'_, str> {
+        if self.terminal { harmless(text) } else { Cow::Borrowed(text) }
     }
 
     /// A unified diff, a line each, in its colours.
     pub(super) fn diff_line(self, line: &str) -> String {
-        let line = &*self.foreign(line);
+        let line = &*harmless(line);
         let ink = if line.starts_with("+++ ") || line.starts_with("--- ") {
             Ink::Strong
         } else if line.starts_with("@@ ") {
@@ -69,8 +65,23 @@ impl Style {
     }
 }
 
-fn steers(character: char) -> bool {
-    character.is_control() && !matches!(character, '\n' | '\t')
+/// A model's or a file's text without what could steer a terminal. A transcript is for people, and what is piped
+/// through `tee` or `less` ends on a terminal all the same.
+pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+    if text.chars().any(steers) {
+        Cow::Owned(text.chars().filter(|character| !steers(*character)).collect())
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+/// Control characters but for line ends and tabs, and those that turn the direction of text around.
+pub(super) fn steers(character: char) -> bool {
+    match character {
+        '\n' | '\t' => false,
+        '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => true,
+        _ => character.is_control(),
+    }
 }
 
 #[cfg(test)]
@@ -83,8 +94,9 @@ mod tests {
         let plain = Style { terminal: false, colour: false };
         assert_eq!(terminal.ink(Ink::Good, "ok"), "\x1b[32mok\x1b[0m");
         assert_eq!(plain.ink(Ink::Good, "ok"), "ok");
-        assert_eq!(terminal.foreign("a\x1b[2Jb\r\n\tc\u{9b}"), "a[2Jb\n\tc");
-        assert_eq!(plain.foreign("a\x1b[2J"), "a\x1b[2J");
+        assert_eq!(terminal.answer("a\x1b[2Jb\r\n\tc\u{9b}\u{202e}"), "a[2Jb\n\tc");
+        assert_eq!(plain.answer("a\x1b[2J\r\n"), "a\x1b[2J\r\n");
+        assert_eq!(plain.diff_line("+a\x1b[2J\r"), "+a[2J");
     }
 
     #[test]

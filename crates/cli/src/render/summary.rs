@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::style;
+
 /// The longest summary of a call's arguments, in characters.
 const LONGEST: usize = 80;
 
@@ -27,7 +29,8 @@ pub(super) fn of_arguments(arguments: &Value) -> String {
 pub(super) fn one_line(text: &str, longest: usize) -> String {
     let text = text.trim();
     let first = text.lines().next().unwrap_or_default();
-    let printable = first.chars().map(|character| if character.is_control() { ' ' } else { character });
+    let is_blank = |character: char| character == '\t' || style::steers(character);
+    let printable = first.chars().map(|character| if is_blank(character) { ' ' } else { character });
     let mut line: String = printable.clone().take(longest).collect();
     if printable.count() > longest || first.len() < text.len() {
         line.push('…');
@@ -101,7 +104,7 @@ mod tests {
             (json!({"question": "why?"}), r#"{"question":"why?"}"#),
             (json!({}), ""),
             (json!(null), ""),
-            (json!({"command": "a\u{1b}[2Jb"}), "a [2Jb"),
+            (json!({"command": "a\u{1b}[2Jb\tc\u{202e}d"}), "a [2Jb c d"),
         ];
         for (arguments, expected) in rows {
             assert_eq!(of_arguments(&arguments), expected, "{arguments}");

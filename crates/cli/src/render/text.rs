@@ -11,7 +11,7 @@ use pintle_llm::Usage;
 use pintle_tools::{FileChange, ToolErrorKind};
 
 use super::style::{Ink, Style};
-use super::{Closing, Opening, summary};
+use super::{Closing, Opening, style, summary};
 
 /// Lines of a command's output that are shown, the last ones.
 const COMMAND_LINES: usize = 6;
@@ -147,6 +147,7 @@ impl TextView {
 
     /// Streamed text, after a blank line if something else stands before it.
     fn text(&mut self, block: Block, delta: &str) -> String {
+        let delta = style::harmless(delta);
         if delta.is_empty() {
             return String::new();
         }
@@ -157,7 +158,7 @@ impl TextView {
                 shown.push_str("[reasoning] ");
             }
         }
-        shown.push_str(&self.style.foreign(delta));
+        shown.push_str(&delta);
         self.last = block;
         self.is_line_open = !delta.ends_with('\n');
         shown

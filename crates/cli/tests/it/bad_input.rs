@@ -64,6 +64,18 @@ fn an_empty_prompt_is_refused() {
 }
 
 #[test]
+fn what_is_no_text_is_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let odd = std::ffi::OsStr::from_bytes(b"caf\xE9");
+    is_clear(&say(pintle(&["ask"]).arg(odd)), 2, &["UTF-8"]);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(odd);
+    std::fs::write(&file, b"caf\xE9").unwrap();
+    is_clear(&say(pintle(&["ask", "--prompt-file"]).arg(&file)), 2, &["UTF-8", "byte 4"]);
+    is_clear(&say(pintle(&["ask", "--prompt-file"]).arg(folder.path())), 2, &["prompt file", "directory"]);
+}
+
+#[test]
 fn a_server_that_refuses_is_named() {
     // A port that was free a moment ago, and that nobody listens on.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();

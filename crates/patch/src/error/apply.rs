@@ -67,6 +67,10 @@ pub enum ApplyErrorKind {
         /// The first lines that fit.
         candidates: Vec<Candidate>,
     },
+    /// Every line of the hunk occurs so often in the file that the search was given up.
+    TooRepetitive,
+    /// So many sections change this file, each as a whole, that it would take too long.
+    TooManySections,
     /// The new lines are in the file, the old ones are not.
     AlreadyApplied {
         /// Where the new lines start.
@@ -222,6 +226,12 @@ impl fmt::Display for ApplyErrorKind {
                 f.write_str("the hint names several lines; add an outer `@@` line or context")?;
                 list(f, "it matches", candidates)
             }
+            Self::TooRepetitive => f.write_str(
+                "the lines of the hunk occur too often to find the place; add a line that is rare in the file",
+            ),
+            Self::TooManySections => f.write_str(
+                "too many sections change this file; put all its hunks under one `*** Update File: `",
+            ),
             Self::AlreadyApplied { file_line } => {
                 write!(f, "already applied: the new lines are at line {file_line}")
             }

@@ -133,7 +133,7 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
         ("\u{FEFF}*** Begin Patch\n\n*** Update File: a.txt\n\n@@ fn f\n-x\n+y\n*** End Patch", &[]),
         (
             "*** Begin Patch\n*** Update File: a.txt\n@@\n@@ fn f\n\n@@ -3 +3 @@\n-x\n+y\n*** End Patch",
-            &[K::GitHunkHeader],
+            &[K::RepeatedHunkHeader, K::GitHunkHeader],
         ),
     ];
     for (text, tolerated) in cases {
@@ -329,6 +329,13 @@ fn an_error_says_where_what_and_what_was_expected() {
 fn a_million_hunk_headers_are_refused_at_once() {
     let error = parse(&framed(&format!("*** Update File: a\n{}", "@@\n".repeat(1_000_000)))).unwrap_err();
     assert_eq!(error.kind, ParseErrorKind::EmptyHunk);
+}
+
+#[test]
+fn a_hint_with_a_million_closings_is_read_at_once() {
+    let header = format!("@@{}x{}", " ".repeat(1 << 20), " @@".repeat(1 << 20));
+    let patch = parsed(&framed(&format!("*** Update File: a\n{header}\n-a")));
+    assert_eq!(only_update(&patch).hunks[0].hints[0].trim_start(), "x");
 }
 
 /// Lines that a patch is made of, well and badly put together.

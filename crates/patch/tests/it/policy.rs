@@ -150,6 +150,70 @@ fn a_loose_match_must_be_the_only_one() {
 }
 
 #[test]
+fn a_loose_hint_that_names_a_line_above_too_needs_one_place() {
+    let methods = "class A\n  def f\n    a\n    c\nclass B\n  def f\n    c\n    d\n";
+    check(&[
+        // The second hint is the start of the line below only because the first one has been passed.
+        (
+            "impl Foo {\n  a\n  b\n}\nimpl FooBar {\n  b\n}\n",
+            "@@ impl Foo\n-  a\n+  A\n@@ impl Foo\n-  b\n+  B",
+            End::Ambiguous,
+            End::NotFound,
+        ),
+        (
+            methods,
+            "@@ def f\n-    a\n+    x\n@@ def f\n-    c\n+    y",
+            End::Ambiguous,
+            End::Is("class A\n  def f\n    x\n    c\nclass B\n  def f\n    y\n    d\n"),
+        ),
+        (
+            methods,
+            "@@ def f\n-    a\n+    x\n@@ def f\n-    d\n+    y",
+            End::Is("class A\n  def f\n    x\n    c\nclass B\n  def f\n    c\n    y\n"),
+            End::Is("class A\n  def f\n    x\n    c\nclass B\n  def f\n    c\n    y\n"),
+        ),
+        // The twin above is taken.
+        (
+            methods,
+            "@@   def f\n     a\n-    c\n+    x\n@@ def f\n-    c\n+    y",
+            End::Is("class A\n  def f\n    a\n    x\nclass B\n  def f\n    y\n    d\n"),
+            End::Is("class A\n  def f\n    a\n    x\nclass B\n  def f\n    y\n    d\n"),
+        ),
+        (" f\nb\n\tf\n", "@@\n-b\n+y\n@@ f\n+x", End::Ambiguous, End::Is(" f\ny\n\tf\nx\n")),
+        // An exact hint above is meant before a loose one below.
+        ("f\nb\n  f\n", "@@\n-b\n+y\n@@ f\n+x", End::Is("f\nx\ny\n  f\n"), End::Is("f\ny\n  f\nx\n")),
+    ]);
+}
+
+#[test]
+fn empty_lines_at_the_end_decide_between_two_places_only_for_the_reference() {
+    check(&[
+        ("x\nz\nx \n\nw\n", "@@\n-x\n+y\n", End::Ambiguous, End::Is("x\nz\ny\n\nw\n")),
+        ("x\n \nz\n", "@@\n-x\n+y\n", End::Is("y\n \nz\n"), End::Is("y\n \nz\n")),
+        ("f\na\n", "@@\n@@ f\n-a\n+b", End::Is("f\nb\n"), End::Refused),
+    ]);
+}
+
+#[test]
+fn what_earlier_hunks_have_taken_is_no_rival() {
+    check(&[(
+        "a\na\n a\n",
+        "@@\n-a\n+x\n@@\n-a\n+y\n@@\n-a\n+z",
+        End::Is("x\ny\nz\n"),
+        End::Is("x\ny\nz\n"),
+    )]);
+}
+
+#[test]
+fn a_hint_that_starts_too_many_lines_names_none() {
+    let content = |count: usize| format!("x\n{}z\n", "fn f\n".repeat(count));
+    for (count, is_found) in [(64, true), (65, false)] {
+        let found = edited(&content(count), "@@ fn\n-z\n+y", &ours());
+        assert_eq!(found.is_ok(), is_found, "{count}: {found:?}");
+    }
+}
+
+#[test]
 fn additions_alone_go_after_their_hint() {
     check(&[
         ("a\nb\nc\n", "@@ a\n+x", End::Is("a\nx\nb\nc\n"), End::Is("a\nb\nc\nx\n")),

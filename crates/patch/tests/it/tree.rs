@@ -1,6 +1,6 @@
 //! Several operations on several files.
 
-use pintle_patch::ChangeKind;
+use pintle_patch::{ApplyErrorKind, ChangeKind};
 
 use crate::support::{applied, files, ours, planned};
 
@@ -98,6 +98,12 @@ rename to new
 }
 
 #[test]
+fn the_diff_of_an_absolute_path_stands_below_its_prefixes() {
+    let plan = planned(&files([("/w/a", "1\n")]), "*** Update File: /w/a\n@@\n-1\n+2", &ours()).unwrap();
+    assert!(plan.unified_diff().starts_with("--- a/w/a\n+++ b/w/a\n"), "{}", plan.unified_diff());
+}
+
+#[test]
 fn a_large_file_with_many_hunks_is_planned() {
     let content: String = (0..100_000).map(|line| format!("    line {line};\n")).collect();
     let hunks: String = (0..1000)
@@ -122,4 +128,41 @@ fn equal_lines_with_loose_context_are_searched_in_linear_time() {
     let body = format!("*** Update File: f\n{hunk}  same\n");
     let error = planned(&files([("f", &format!("{content}other\n"))]), &body, &ours()).unwrap_err();
     assert!(error.to_string().contains("not in the file"), "{error}");
+}
+
+/// Each of these would take minutes if a hunk cost as much as its file.
+#[test]
+fn no_file_and_patch_are_quadratic() {
+    let wide = format!("{}é{}\n", " ".repeat(1 << 20), "x".repeat(1 << 20));
+    let cases = [
+        // Every hint is the start of the last line alone.
+        (format!("{}foo\n", "bar\n".repeat(100_000)), "@@ fo\n+y\n".repeat(20_000)),
+        // Every hint is the start of one very long line.
+        (format!("{wide}a\n"), "@@ é\n a\n+y\n".repeat(10_000)),
+        // Every hunk ends the file, which ends in one very long line.
+        (format!("a\n{}é\n", " ".repeat(1 << 20)), "@@\n a\n+x\n é\n*** End of File\n".repeat(10_000)),
+        // Every loose place has an exact twin above, which an earlier hunk has taken.
+        (
+            ["", " "]
+                .map(|indent| (0..10_000).map(|line| format!("{indent}l{line}\n")).collect::<String>())
+                .concat(),
+            ["x", "y"]
+                .map(|new| (0..10_000).map(|line| format!("@@\n-l{line}\n+{new}\n")).collect::<String>())
+                .concat(),
+        ),
+    ];
+    for (content, hunks) in cases {
+        // Whether it fits is not the point; that the answer comes is.
+        let _ =
+            planned(&files([("f", &content)]), &format!("*** Update File: f\n{}", hunks.trim_end()), &ours());
+    }
+}
+
+#[test]
+fn a_file_that_is_changed_in_thousands_of_sections_is_refused() {
+    let content = format!("a\n{}\n", "x".repeat(1 << 20));
+    let body = "*** Update File: f\n@@\n a\n+y\n".repeat(150);
+    let error = planned(&files([("f", &content)]), body.trim_end(), &ours()).unwrap_err();
+    assert_eq!(*error.kind, ApplyErrorKind::TooManySections);
+    assert!(error.to_string().contains("under one `*** Update File: `"), "{error}");
 }

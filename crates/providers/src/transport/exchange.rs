@@ -202,6 +202,7 @@ impl Facts {
         info.message = self.clean(&info.message);
         info.error_code = info.error_code.map(|code| self.clean(&code));
         info.request_id = info.request_id.map(|id| self.clean(&id));
+        info.causes = info.causes.iter().map(|cause| self.clean(cause)).collect();
         info.raw = info.raw.map(|raw| {
             let text = self.clean(&raw.to_string());
             serde_json::from_str(&text).unwrap_or(Value::String(text))

@@ -1,0 +1,10 @@
+import sys
+
+
+def main():
+    print("Hello")
+    print("World")
+    return 1
+
+
+sys.exit(main())

@@ -1,0 +1,9 @@
+import sys
+
+
+def main():
+    print("Hello")
+    return 0
+
+
+sys.exit(main())
