@@ -1,6 +1,7 @@
-//! Ctrl-C and SIGTERM: the first stops in order, the second at once.
+//! Ctrl-C, SIGTERM and a terminal that closes: the first signal stops in order, the second at once.
 
 use std::future::Future;
+use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -32,12 +33,11 @@ impl Interrupts {
     /// A failure if the system does not allow it.
     pub(crate) fn listen() -> Result<Self, Failure> {
         let refused = |error| Failure::failed("cannot listen for signals").because(&error);
-        let interrupt = signal(SignalKind::interrupt()).map_err(refused)?;
-        let terminate = signal(SignalKind::terminate()).map_err(refused)?;
+        let signals = Signals::take_over().map_err(refused)?;
         let first = CancellationToken::new();
         let environment = Arc::new(OnceLock::new());
         let mut listener = JoinSet::new();
-        listener.spawn(listen(interrupt, terminate, first.clone(), Arc::clone(&environment)));
+        listener.spawn(listen(signals, first.clone(), Arc::clone(&environment)));
         Ok(Self { first, environment, _listener: listener })
     }
 
@@ -69,14 +69,13 @@ impl Interrupts {
 }
 
 async fn listen(
-    mut interrupt: Signal,
-    mut terminate: Signal,
+    mut signals: Signals,
     first: CancellationToken,
     environment: Arc<OnceLock<Arc<LocalEnvironment>>>,
 ) {
-    next(&mut interrupt, &mut terminate).await;
+    signals.next().await;
     first.cancel();
-    next(&mut interrupt, &mut terminate).await;
+    signals.next().await;
     if let Some(environment) = environment.get().cloned() {
         let killed = tokio::task::spawn_blocking(move || environment.kill_all());
         // Whether or not the last process has gone in time, this one leaves now.
@@ -85,9 +84,27 @@ async fn listen(
     std::process::exit(Exit::Interrupted.code().into());
 }
 
-async fn next(interrupt: &mut Signal, terminate: &mut Signal) {
-    tokio::select! {
-        _ = interrupt.recv() => {}
-        _ = terminate.recv() => {}
+/// The signals that ask to stop. Commands run in groups of their own, so none of them reaches a command.
+struct Signals {
+    interrupt: Signal,
+    terminate: Signal,
+    hangup: Signal,
+}
+
+impl Signals {
+    fn take_over() -> io::Result<Self> {
+        Ok(Self {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+            hangup: signal(SignalKind::hangup())?,
+        })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.interrupt.recv() => {}
+            _ = self.terminate.recv() => {}
+            _ = self.hangup.recv() => {}
+        }
     }
 }

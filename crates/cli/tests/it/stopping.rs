@@ -46,7 +46,7 @@ fn is_gone(pid: &str) -> bool {
 
 #[test]
 fn one_signal_ends_the_run_in_order() {
-    for name in ["INT", "TERM"] {
+    for name in ["INT", "TERM", "HUP"] {
         let model = Model::new(Dialect::AnthropicMessages, SLEEP);
         let (child, pid) = started(&model);
         signal(&child, name);
