@@ -85,7 +85,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// Those of [`line`].
+    /// Those of [`line()`].
     pub(crate) fn opening(&mut self, opening: &Opening<'_>) -> Result<String, Failure> {
         match self {
             Self::Text(text) => Ok(text.opening(opening)),
@@ -98,7 +98,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// Those of [`line`].
+    /// Those of [`line()`].
     pub(crate) fn event(&mut self, event: &SessionEvent) -> Result<String, Failure> {
         match self {
             Self::Text(text) => Ok(text.event(event)),
@@ -111,7 +111,7 @@ impl View {
     ///
     /// # Errors
     ///
-    /// Those of [`line`].
+    /// Those of [`line()`].
     pub(crate) fn closing(&mut self, closing: &Closing<'_>) -> Result<String, Failure> {
         match self {
             Self::Text(text) => Ok(text.closing(closing)),
