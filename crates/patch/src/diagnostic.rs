@@ -40,18 +40,26 @@ pub enum DiagnosticKind {
     PaddedMarker,
     /// `*** Environment ID:` was ignored.
     EnvironmentId,
+    /// A byte-order mark before the patch was ignored.
+    ByteOrderMark,
     /// Carriage returns at the ends of the patch's lines were ignored.
     CarriageReturns,
+    /// The path of a marker followed on the colon without a blank.
+    TightPath,
     /// `.` segments of a path were dropped.
     DotSegments,
     /// A blank line inside an addition was read as an empty line of the file.
     BlankLineInAdd,
+    /// A blank line after the last line of an addition was ignored.
+    BlankLineAfterAdd,
     /// The first hunk of a section had no `@@` line.
     MissingHunkHeader,
     /// A bare `@@` line beside another `@@` line was ignored.
     RepeatedHunkHeader,
     /// The line numbers of a git-style hunk header were ignored.
     GitHunkHeader,
+    /// A hint followed on `@@` without a blank.
+    TightHint,
     /// A `@@` at the end of a hint was ignored.
     ClosedHint,
     /// An empty line inside a hunk was read as an empty context line.
@@ -87,7 +95,9 @@ pub enum DiagnosticKind {
         /// Where it was placed.
         file_line: usize,
     },
-    /// Empty context lines at the end of the hunk were not in the file and were ignored.
+    /// Empty context lines at the end of the hunk, or what else
+    /// [`ApplyOptions::last_line_may_miss`](crate::ApplyOptions::last_line_may_miss) allows, were
+    /// not in the file and were ignored.
     TrailingContext {
         /// Where the rest was placed.
         file_line: usize,
@@ -123,9 +133,13 @@ impl DiagnosticKind {
                 | Self::TextAfterEnd
                 | Self::MissingEnd
                 | Self::StarredMarker
+                | Self::ByteOrderMark
+                | Self::TightPath
                 | Self::BlankLineInAdd
+                | Self::BlankLineAfterAdd
                 | Self::RepeatedHunkHeader
                 | Self::GitHunkHeader
+                | Self::TightHint
                 | Self::ClosedHint
         )
     }
@@ -157,12 +171,16 @@ impl fmt::Display for DiagnosticKind {
             Self::StarredMarker => "the `***` at the end of a marker was ignored",
             Self::PaddedMarker => "the blanks before a marker were ignored",
             Self::EnvironmentId => "`*** Environment ID:` was ignored",
+            Self::ByteOrderMark => "the byte-order mark of the patch was ignored",
             Self::CarriageReturns => "carriage returns at line ends of the patch were ignored",
+            Self::TightPath => "a path without a blank after the colon was accepted",
             Self::DotSegments => "`.` segments of a path were dropped",
             Self::BlankLineInAdd => "a blank line inside an addition was read as an empty line",
+            Self::BlankLineAfterAdd => "a blank line after an addition was ignored",
             Self::MissingHunkHeader => "the first hunk has no `@@` line",
             Self::RepeatedHunkHeader => "a bare `@@` line beside another one was ignored",
             Self::GitHunkHeader => "the line numbers of a hunk header were ignored",
+            Self::TightHint => "a hint without a blank after `@@` was accepted",
             Self::ClosedHint => "the `@@` at the end of a hint was ignored",
             Self::EmptyContext => "an empty line was read as an empty context line",
             Self::MoveOntoItself => "the file is moved onto itself, which is a plain update",

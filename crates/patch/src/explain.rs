@@ -37,7 +37,7 @@ pub(crate) fn explain(
             ApplyErrorKind::HintNotFound {
                 hint: excerpt(hint),
                 nearest: candidates(seeker, &similar_lines(seeker, hint)),
-                old_lines_at: seeker.find_anywhere(&pattern.old).map(|start| start + 1),
+                old_lines_at: seeker.find_only(&pattern.old).map(|start| start + 1),
             }
         }
         Miss::NotFound { hinted } => context_not_found(seeker, pattern, *hinted, missed.cursor, before),
@@ -74,17 +74,24 @@ fn context_not_found(
     }
 }
 
-/// Where the new lines are, if they say enough to be recognised and are in one place only.
+/// Where the new lines are, if they say enough to be recognised and are in one place only, and the
+/// old lines are nowhere else.
 fn already_applied(seeker: &Seeker<'_>, pattern: &Pattern<'_>) -> Option<usize> {
     if !pattern.adds_words() && !pattern.removes_between() {
         return None;
     }
     let lines = pattern.new_lines();
     let mut levels = [MatchLevel::Exact, MatchLevel::TrailingBlanks].into_iter();
-    levels.find_map(|level| match seeker.find(level, &lines, 0, 2).as_slice() {
+    let start = levels.find_map(|level| match seeker.find(level, &lines, 0, 2).as_slice() {
         [start] => Some(*start),
         _ => None,
-    })
+    })?;
+    // The new lines may hold the old ones: `b` is still there once `c` was added below it.
+    let range = start..start + lines.len();
+    let is_inside = |at: usize| range.contains(&at) && at + pattern.old.len() <= range.end;
+    let left =
+        MatchLevel::ALL.into_iter().flat_map(|level| seeker.find(level, &pattern.old, 0, lines.len() + 1));
+    left.into_iter().all(is_inside).then_some(start)
 }
 
 /// The starts at which most lines of the pattern would match, best first.

@@ -15,6 +15,8 @@ pub(crate) const MAX_CANDIDATES: usize = 3;
 pub(crate) struct Placement {
     /// The file line at which its old lines start, from 0.
     pub(crate) start: usize,
+    /// How many of its last old lines, all empty, are not there.
+    pub(crate) dropped: usize,
     /// What had to be tolerated.
     pub(crate) notes: Vec<DiagnosticKind>,
     level: MatchLevel,
@@ -175,16 +177,19 @@ impl<'s, 'a> Locator<'s, 'a> {
         let loose_hint = anchor.as_ref().is_some_and(|anchor| anchor.loose);
         let hint_is_open = anchor.as_ref().is_some_and(|anchor| anchor.loose && anchor.rivals.len() > 1);
         for level in MatchLevel::ALL {
-            for dropped in tails(pattern) {
+            for dropped in self.tails(pattern) {
                 let starts = self.candidates(pattern, level, dropped, start);
                 let Some(&first) = starts.first() else { continue };
                 if dropped > 0
-                    && let Some((level, whole)) = self.whole_elsewhere(pattern, start, first)
+                    && let Some((level, whole)) = self.whole(pattern, start)
                 {
-                    if self.options.first_loose_match {
+                    if self.options.first_loose_match || (whole == first && self.options.last_line_may_miss) {
                         continue;
                     }
-                    return Err(Miss::Ambiguous { level, starts: vec![first.min(whole), first.max(whole)] });
+                    if whole != first {
+                        let starts = vec![first.min(whole), first.max(whole)];
+                        return Err(Miss::Ambiguous { level, starts });
+                    }
                 }
                 let loose = level != MatchLevel::Exact || dropped > 0 || hint_is_open;
                 let ambiguous = order == Order::Any || (loose && !self.options.first_loose_match);
@@ -194,24 +199,27 @@ impl<'s, 'a> Locator<'s, 'a> {
                 let mut notes = anchor.map_or_else(Vec::new, |anchor| anchor.notes);
                 notes.extend(match_notes(pattern, level, dropped, &starts));
                 let cursor = first + pattern.old.len() - dropped;
-                return Ok(Placement { start: first, notes, level, loose_hint, cursor });
+                return Ok(Placement { start: first, dropped, notes, level, loose_hint, cursor });
             }
         }
         Err(Miss::NotFound { hinted: anchor.map(|anchor| anchor.line) })
     }
 
-    /// The strictest place of all lines of a pattern, its empty tail included, if that is not
-    /// `place`.
-    fn whole_elsewhere(
-        &self,
-        pattern: &Pattern<'_>,
-        from: usize,
-        place: usize,
-    ) -> Option<(MatchLevel, usize)> {
+    /// The strictest place of all lines of a pattern, its empty tail included.
+    fn whole(&self, pattern: &Pattern<'_>, from: usize) -> Option<(MatchLevel, usize)> {
         let mut levels = MatchLevel::ALL.into_iter();
-        let whole =
-            levels.find_map(|level| Some((level, *self.candidates(pattern, level, 0, from).first()?)));
-        whole.filter(|(_, start)| *start != place)
+        levels.find_map(|level| Some((level, *self.candidates(pattern, level, 0, from).first()?)))
+    }
+
+    /// How many lines may be left out at the end of a pattern: none, then those that are empty, but
+    /// never all.
+    fn tails(&self, pattern: &Pattern<'_>) -> impl Iterator<Item = usize> + use<> {
+        let tail = match self.options.last_line_may_miss {
+            true => usize::from(pattern.old.last().is_some_and(|line| line.is_empty())),
+            false => pattern.empty_tail,
+        };
+        let tail = Some(tail).filter(|tail| (1..pattern.old.len()).contains(tail));
+        std::iter::once(0).chain(tail)
     }
 
     /// A hunk that only adds goes after its hinted line, else to the end.
@@ -225,11 +233,25 @@ impl<'s, 'a> Locator<'s, 'a> {
         let end = self.seeker.lines().len();
         let level = MatchLevel::Exact;
         let Some(anchor) = anchor else {
-            return Ok(Placement { start: end, notes: Vec::new(), level, loose_hint: false, cursor: from });
+            return Ok(Placement {
+                start: end,
+                dropped: 0,
+                notes: Vec::new(),
+                level,
+                loose_hint: false,
+                cursor: from,
+            });
         };
         let (cursor, loose_hint) = (anchor.line + 1, anchor.loose);
         if pattern.hunk.end_of_file || self.options.additions_at_end {
-            return Ok(Placement { start: end, notes: anchor.notes, level, loose_hint: false, cursor });
+            return Ok(Placement {
+                start: end,
+                dropped: 0,
+                notes: anchor.notes,
+                level,
+                loose_hint: false,
+                cursor,
+            });
         }
         let open = anchor.loose && !self.options.first_loose_match;
         if anchor.rivals.len() > 1 && (open || order == Order::Any) {
@@ -239,7 +261,7 @@ impl<'s, 'a> Locator<'s, 'a> {
         if let [first, second, ..] = anchor.rivals.as_slice() {
             notes.push(DiagnosticKind::SeveralPlaces { file_line: first + 1, other: second + 1 });
         }
-        Ok(Placement { start: cursor, notes, level, loose_hint, cursor })
+        Ok(Placement { start: cursor, dropped: 0, notes, level, loose_hint, cursor })
     }
 
     fn candidates(
@@ -303,12 +325,6 @@ impl<'s, 'a> Locator<'s, 'a> {
     }
 }
 
-/// How many lines may be left out at the end of a pattern: none, then the empty context.
-fn tails(pattern: &Pattern<'_>) -> impl Iterator<Item = usize> {
-    let tail = Some(pattern.empty_tail).filter(|tail| (1..pattern.old.len()).contains(tail));
-    std::iter::once(0).chain(tail)
-}
-
 fn match_notes(
     pattern: &Pattern<'_>,
     level: MatchLevel,
@@ -335,7 +351,7 @@ fn overlap(patterns: &[Pattern<'_>], placements: &[Placement]) -> bool {
         .iter()
         .zip(placements)
         .filter_map(|(pattern, placement)| {
-            let core = pattern.core()?;
+            let core = pattern.core(placement.dropped)?;
             let start = placement.start + core.offset;
             Some((start, start + core.length))
         })

@@ -17,6 +17,9 @@ pub struct ApplyOptions {
     /// one that lacks empty lines at the end. Otherwise they are refused and named.
     /// Default: false.
     pub first_loose_match: bool,
+    /// An empty line at the end of the old lines may be missing in the file, be it removed or kept;
+    /// of several only the last. Otherwise only empty context may, and all of it. Default: false.
+    pub last_line_may_miss: bool,
     /// A hunk with additions only goes to the end of the file whatever its hint says. Otherwise
     /// it goes after the hinted line. Default: false.
     pub additions_at_end: bool,
@@ -50,13 +53,14 @@ impl ApplyOptions {
     ///
     /// What differs all the same: a plan is made as a whole, so nothing is applied in part; an
     /// update that was applied before is called by that name when it is refused; a file that is
-    /// not UTF-8 is patched where it is ASCII; and what may be missing at the end of the old
-    /// lines is all empty context, not one empty line of any kind.
+    /// not UTF-8 is patched where it is ASCII; and an empty line that is all of the old lines may
+    /// not be missing.
     pub fn reference() -> Self {
         Self {
             search_hinted_line: false,
             stacked_hints: false,
             first_loose_match: true,
+            last_line_may_miss: true,
             additions_at_end: true,
             out_of_order: false,
             canonical_unicode: false,
@@ -77,6 +81,7 @@ impl Default for ApplyOptions {
             search_hinted_line: true,
             stacked_hints: true,
             first_loose_match: false,
+            last_line_may_miss: false,
             additions_at_end: false,
             out_of_order: true,
             canonical_unicode: true,

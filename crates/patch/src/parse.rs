@@ -3,6 +3,8 @@
 mod envelope;
 mod marker;
 
+use std::ops::Range;
+
 use crate::error::{ParseError, ParseErrorKind};
 use crate::syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};
 use crate::{Diagnostic, DiagnosticKind};
@@ -14,6 +16,8 @@ pub const MAX_PATCH_BYTES: usize = 64 * 1024 * 1024;
 
 /// The deepest stack of `@@` lines before one hunk.
 pub const MAX_HINTS: usize = 32;
+
+const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
 /// Reads a patch in the v4a format (coding agent loop specification, appendix A).
 ///
@@ -29,6 +33,9 @@ pub fn parse(text: &str) -> Result<Patch, ParseError> {
         return Err(ParseError::new(1, "", ParseErrorKind::TooLong { bytes: text.len() }));
     }
     let mut tolerated = Tolerated::default();
+    if text.starts_with(BYTE_ORDER_MARK) {
+        tolerated.note(DiagnosticKind::ByteOrderMark, 1);
+    }
     let envelope = Envelope::find(text, &mut tolerated)?;
     let mut parser = Parser { tolerated, operations: Vec::new(), section: Section::Between };
     let body = numbered_lines(text)
@@ -65,8 +72,9 @@ struct OpenHunk {
     hunk: Hunk,
     /// A `@@` line opened it.
     headed: bool,
-    /// How many truly empty lines followed last: empty context, or only a gap in the text.
-    bare: usize,
+    /// The truly empty lines of the patch that followed last: empty context, or only a gap in
+    /// the text.
+    bare: Range<usize>,
 }
 
 impl Parser {
@@ -79,9 +87,7 @@ impl Parser {
             Section::Between => self.between(number, content),
             Section::Add { file, blanks } => match content.strip_prefix('+') {
                 Some(text) => {
-                    if *blanks > 0 {
-                        self.tolerated.note(DiagnosticKind::BlankLineInAdd, number - *blanks);
-                    }
+                    self.tolerated.note_lines(DiagnosticKind::BlankLineInAdd, number - *blanks..number);
                     file.lines.extend(std::iter::repeat_n(String::new(), std::mem::take(blanks)));
                     file.lines.push(text.to_owned());
                     Ok(())
@@ -181,7 +187,10 @@ impl Parser {
     fn close_section(&mut self, number: usize) -> Result<(), ParseError> {
         match std::mem::replace(&mut self.section, Section::Between) {
             Section::Between => {}
-            Section::Add { file, .. } => self.operations.push(Operation::Add(file)),
+            Section::Add { file, blanks } => {
+                self.tolerated.note_lines(DiagnosticKind::BlankLineAfterAdd, number - blanks..number);
+                self.operations.push(Operation::Add(file));
+            }
             Section::Update(mut update) => {
                 update.close_hunk(false, &mut self.tolerated)?;
                 let file = update.file;
@@ -222,7 +231,7 @@ impl OpenUpdate {
             (_, Some(text), _) => HunkLine::Remove(text.to_owned()),
             (.., Some(text)) => HunkLine::Add(text.to_owned()),
             _ if line.is_empty() => {
-                self.hunk.get_or_insert_with(|| OpenHunk::new(number, false)).bare += 1;
+                self.hunk.get_or_insert_with(|| OpenHunk::new(number, false)).push_bare(number);
                 return Ok(());
             }
             _ => return Err(ParseError::new(number, line, ParseErrorKind::NotAHunkLine)),
@@ -232,7 +241,7 @@ impl OpenUpdate {
             tolerated.note(DiagnosticKind::MissingHunkHeader, number);
             *open = OpenHunk::new(number, false);
         }
-        open.flush_bare(number, tolerated);
+        open.flush_bare(tolerated);
         open.hunk.lines.push(parsed);
         Ok(())
     }
@@ -248,8 +257,11 @@ impl OpenUpdate {
         let hint = tolerated.hint(text, number);
         let mut open = match self.hunk.take() {
             Some(open) if open.is_stackable() => {
-                if hint.trim().is_empty() || open.hunk.hints.is_empty() {
+                // The bare one of the two is to blame, and without hints all so far were bare.
+                if hint.trim().is_empty() {
                     tolerated.note(DiagnosticKind::RepeatedHunkHeader, number);
+                } else if open.hunk.hints.is_empty() {
+                    tolerated.note(DiagnosticKind::RepeatedHunkHeader, open.hunk.line);
                 }
                 open
             }
@@ -259,7 +271,7 @@ impl OpenUpdate {
                 OpenHunk::new(number, true)
             }
         };
-        open.bare = 0;
+        open.bare = 0..0;
         if !hint.trim().is_empty() {
             if open.hunk.hints.len() == MAX_HINTS {
                 return Err(ParseError::new(number, line, ParseErrorKind::TooManyHints));
@@ -281,9 +293,9 @@ impl OpenUpdate {
         }
         if open.hunk.lines.iter().all(|line| matches!(line, HunkLine::Add(_))) {
             // A gap after additions must not turn them into an insertion before a blank line.
-            open.bare = 0;
+            open.bare = 0..0;
         }
-        open.flush_bare(open.hunk.line, tolerated);
+        open.flush_bare(tolerated);
         open.hunk.end_of_file = end_of_file;
         self.file.hunks.push(open.hunk);
         Ok(true)
@@ -292,7 +304,7 @@ impl OpenUpdate {
 
 impl OpenHunk {
     fn new(line: usize, headed: bool) -> Self {
-        Self { hunk: Hunk { line, ..Hunk::new(Vec::new()) }, headed, bare: 0 }
+        Self { hunk: Hunk { line, ..Hunk::new(Vec::new()) }, headed, bare: 0..0 }
     }
 
     /// Only blank lines so far, which separate and say nothing.
@@ -305,13 +317,17 @@ impl OpenHunk {
         self.headed && self.hunk.lines.is_empty()
     }
 
-    fn flush_bare(&mut self, number: usize, tolerated: &mut Tolerated) {
+    /// Takes in an empty line; those since the last other line follow on each other.
+    fn push_bare(&mut self, number: usize) {
+        let first = if self.bare.is_empty() { number } else { self.bare.start };
+        self.bare = first..number + 1;
+    }
+
+    fn flush_bare(&mut self, tolerated: &mut Tolerated) {
         let bare = std::mem::take(&mut self.bare);
-        if bare > 0 {
-            tolerated.note(DiagnosticKind::EmptyContext, number);
-        }
         let empty = HunkLine::Context(String::new());
-        self.hunk.lines.extend(std::iter::repeat_n(empty, bare));
+        self.hunk.lines.extend(std::iter::repeat_n(empty, bare.len()));
+        tolerated.note_lines(DiagnosticKind::EmptyContext, bare);
     }
 }
 
@@ -323,9 +339,21 @@ struct Tolerated {
 
 impl Tolerated {
     fn note(&mut self, kind: DiagnosticKind, line: usize) {
+        self.note_lines(kind, line..line + 1);
+    }
+
+    /// Notes the same matter in each of `lines`, which may be none.
+    fn note_lines(&mut self, kind: DiagnosticKind, lines: Range<usize>) {
+        if lines.is_empty() {
+            return;
+        }
+        let count = lines.len();
         match self.diagnostics.iter_mut().find(|seen| seen.kind == kind) {
-            Some(seen) => seen.count += 1,
-            None => self.diagnostics.push(Diagnostic::new(kind, line)),
+            Some(seen) => {
+                seen.count += count;
+                seen.line = seen.line.min(lines.start);
+            }
+            None => self.diagnostics.push(Diagnostic { count, ..Diagnostic::new(kind, lines.start) }),
         }
     }
 
@@ -335,6 +363,9 @@ impl Tolerated {
         }
         if read.starred {
             self.note(DiagnosticKind::StarredMarker, line);
+        }
+        if read.tight {
+            self.note(DiagnosticKind::TightPath, line);
         }
     }
 
@@ -358,10 +389,12 @@ impl Tolerated {
     /// The hint of a `@@` line, empty where it has none. Its indentation stays: it tells twins
     /// apart.
     fn hint<'a>(&mut self, text: &'a str, number: usize) -> &'a str {
+        let mut tight = !text.starts_with(' ');
         let mut hint = text.strip_prefix(' ').unwrap_or(text).trim_end();
         loop {
             if let Some(heading) = without_ranges(hint.trim_start()) {
                 self.note(DiagnosticKind::GitHunkHeader, number);
+                tight = false;
                 hint = heading.strip_prefix(' ').unwrap_or(heading);
             } else if without_closing(hint).is_some() {
                 self.note(DiagnosticKind::ClosedHint, number);
@@ -371,6 +404,9 @@ impl Tolerated {
                 }
                 hint = hint.strip_prefix(' ').unwrap_or(hint);
             } else {
+                if tight && !hint.is_empty() {
+                    self.note(DiagnosticKind::TightHint, number);
+                }
                 return hint;
             }
         }
@@ -405,7 +441,7 @@ fn without_closing(hint: &str) -> Option<&str> {
 
 /// The lines of `text` with their numbers, from 1, without a byte-order mark.
 fn numbered_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     text.split_terminator('\n').enumerate().map(|(index, line)| (index + 1, line))
 }
 

@@ -1,5 +1,7 @@
 //! A hunk as the search and the writer see it: old lines, and one step for each line.
 
+use std::borrow::Cow;
+
 use crate::syntax::{Hunk, HunkLine};
 use crate::text;
 
@@ -24,13 +26,13 @@ pub(crate) struct Pattern<'p> {
 }
 
 /// The part of a pattern that changes something, without the context around it.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug)]
 pub(crate) struct Core<'s, 'p> {
     /// How many old lines stand before it.
     pub(crate) offset: usize,
     /// How many old lines it spans.
     pub(crate) length: usize,
-    pub(crate) steps: &'s [Step<'p>],
+    pub(crate) steps: Cow<'s, [Step<'p>]>,
 }
 
 impl<'p> Pattern<'p> {
@@ -55,18 +57,27 @@ impl<'p> Pattern<'p> {
         Self { hunk, number, empty_tail: kept.min(empty), old, steps }
     }
 
-    /// The old lines without the last `dropped`, which are context.
+    /// The old lines without the last `dropped`.
     pub(crate) fn old_without(&self, dropped: usize) -> &[&'p [u8]] {
         let kept = self.old.len().saturating_sub(dropped);
         self.old.get(..kept).unwrap_or_default()
     }
 
-    /// The changing part; `None` if nothing changes.
-    pub(crate) fn core(&self) -> Option<Core<'_, 'p>> {
+    /// The changing part where the last `dropped` old lines are not in the file; `None` if nothing
+    /// changes.
+    pub(crate) fn core(&self, dropped: usize) -> Option<Core<'_, 'p>> {
         let changes = |step: &Step<'_>| *step != Step::Keep;
-        let first = self.steps.iter().position(changes)?;
-        let last = self.steps.iter().rposition(changes)?;
-        let steps = self.steps.get(first..=last)?;
+        // Context at the end is outside of the core, dropped or not.
+        let steps = match dropped > 0 && self.steps.last().is_some_and(changes) {
+            true => Cow::Owned(self.steps_without_last_line()),
+            false => Cow::Borrowed(self.steps.as_slice()),
+        };
+        let first = steps.iter().position(changes)?;
+        let last = steps.iter().rposition(changes)?;
+        let steps = match steps {
+            Cow::Borrowed(steps) => Cow::Borrowed(steps.get(first..=last)?),
+            Cow::Owned(steps) => Cow::Owned(steps.get(first..=last)?.to_vec()),
+        };
         let length = steps.iter().filter(|step| !matches!(step, Step::Add(_))).count();
         Some(Core { offset: first, length, steps })
     }
@@ -85,6 +96,28 @@ impl<'p> Pattern<'p> {
             }
         }
         lines
+    }
+
+    /// The steps when the last of the old lines, an empty one, is not in the file: where it was to
+    /// be kept it is new, and then an empty line at the end of the new lines goes too.
+    fn steps_without_last_line(&self) -> Vec<Step<'p>> {
+        let mut steps = self.steps.clone();
+        match steps.iter().rposition(|step| !matches!(step, Step::Add(_))) {
+            Some(at) if steps.get(at) == Some(&Step::Keep) => steps.splice(at..=at, [Step::Add("")]).count(),
+            Some(at) => steps.splice(at..=at, []).count(),
+            None => 0,
+        };
+        let Some(at) = steps.iter().rposition(|step| *step != Step::Remove) else { return steps };
+        let old = steps.iter().take(at).filter(|step| !matches!(step, Step::Add(_))).count();
+        let is_empty = self.old.get(old).is_some_and(|line| line.is_empty());
+        match steps.get_mut(at) {
+            Some(step @ Step::Keep) if is_empty => *step = Step::Remove,
+            Some(Step::Add("")) => {
+                steps.remove(at);
+            }
+            Some(Step::Keep | Step::Remove | Step::Add(_)) | None => {}
+        }
+        steps
     }
 
     /// Whether the hunk adds a line that has a letter or a digit.

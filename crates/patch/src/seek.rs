@@ -125,6 +125,15 @@ impl<'a> Seeker<'a> {
         levels.find_map(|level| self.find(level, run, 0, 1).first().copied())
     }
 
+    /// The only position at which `run` stands at the strictest level where it stands at all.
+    pub(crate) fn find_only(&self, run: &[&[u8]]) -> Option<usize> {
+        let found = MatchLevel::ALL.into_iter().map(|level| self.find(level, run, 0, 2));
+        match found.into_iter().find(|found| !found.is_empty())?.as_slice() {
+            [only] => Some(*only),
+            _ => None,
+        }
+    }
+
     /// The first `limit` positions of one line at the loosest level.
     pub(crate) fn occurrences(&self, line: &[u8], limit: usize) -> &[usize] {
         let index = self.index(MatchLevel::Typography);

@@ -92,17 +92,19 @@ struct Edit<'s, 'p> {
     core: Core<'s, 'p>,
 }
 
-/// The changes in file order; those at one place stay in the order of the patch.
+/// The changes in file order; those at one place stay in the order of the patch. But what has
+/// context before it goes ahead of what has none: it belongs to that line, while additions alone at
+/// the end of the file belong to the end.
 fn edits<'s, 'p>(patterns: &'s [Pattern<'p>], placements: &[Placement]) -> Vec<Edit<'s, 'p>> {
     let mut edits: Vec<Edit<'s, 'p>> = patterns
         .iter()
         .zip(placements)
         .filter_map(|(pattern, placement)| {
-            let core = pattern.core()?;
+            let core = pattern.core(placement.dropped)?;
             Some(Edit { start: placement.start + core.offset, core })
         })
         .collect();
-    edits.sort_by_key(|edit| (edit.start, edit.start + edit.core.length));
+    edits.sort_by_key(|edit| (edit.start, edit.core.length, edit.core.offset == 0));
     edits
 }
 

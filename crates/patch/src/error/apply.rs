@@ -41,7 +41,7 @@ pub enum ApplyErrorKind {
         hint: String,
         /// The lines most like it, best first, at most three.
         nearest: Vec<Candidate>,
-        /// Where the old lines of the hunk are all the same.
+        /// Where the old lines of the hunk are all the same, if in one place only.
         old_lines_at: Option<usize>,
     },
     /// The old lines are not where they can be.
@@ -71,7 +71,7 @@ pub enum ApplyErrorKind {
     TooRepetitive,
     /// So many sections change this file, each as a whole, that it would take too long.
     TooManySections,
-    /// The new lines are in the file, the old ones are not.
+    /// The new lines are in the file, the old ones are not, unless as a part of the new ones.
     AlreadyApplied {
         /// Where the new lines start.
         file_line: usize,
@@ -233,7 +233,10 @@ impl fmt::Display for ApplyErrorKind {
                 "too many sections change this file; put all its hunks under one `*** Update File: `",
             ),
             Self::AlreadyApplied { file_line } => {
-                write!(f, "already applied: the new lines are at line {file_line}")
+                write!(
+                    f,
+                    "already applied: the old lines are not in the file, the new ones are, at line {file_line}"
+                )
             }
             Self::NotUtf8 { found } => {
                 write!(f, "the file is not UTF-8, so only ASCII lines of it can be patched; found `{found}`")

@@ -14,6 +14,9 @@ pub(super) struct Envelope {
     pub(super) end: usize,
 }
 
+/// The commands that take a patch from a here-document.
+const COMMANDS: [&str; 2] = ["apply_patch", "applypatch"];
+
 /// A line and its number.
 type Numbered<'t> = (usize, &'t str);
 
@@ -130,7 +133,7 @@ fn before<'t>(
         }
     }
     let (number, line) = last;
-    if !line.contains("<<") {
+    if !opens_heredoc(line) {
         tolerated.note(DiagnosticKind::TextBeforeBegin, first.0);
         return Ok(None);
     }
@@ -149,10 +152,39 @@ fn is_end(line: &str) -> bool {
     MarkerLine::read(line).is_some_and(|marker| marker.marker == Marker::EndPatch)
 }
 
+/// Whether a shell would read a here-document after `line`. `1 << n` in prose opens none: behind
+/// the delimiter a command ends, or goes on with an operator. A line that names the tool is not
+/// prose.
+fn opens_heredoc(line: &str) -> bool {
+    let Some((command, _)) = line.split_once("<<") else { return false };
+    let names_tool = COMMANDS.iter().any(|name| command.contains(name));
+    names_tool || line.split("<<").skip(1).any(starts_with_delimiter)
+}
+
+/// Whether `text`, which stands behind `<<`, is a delimiter that a command may end in.
+fn starts_with_delimiter(text: &str) -> bool {
+    let text = text.strip_prefix('-').unwrap_or(text).trim_start();
+    let quoted = ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.split_once(quote));
+    let (delimiter, behind) = match quoted {
+        Some(parts) => parts,
+        None => {
+            let word = text.strip_prefix('\\').unwrap_or(text);
+            word.split_at(word.find(|character| !is_word(character)).unwrap_or(word.len()))
+        }
+    };
+    let behind = behind.trim_start();
+    !delimiter.is_empty() && (behind.is_empty() || behind.starts_with(['|', '&', ';', '<', '>', ')']))
+}
+
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
 /// The delimiter of a here-document that feeds nothing but the patch.
 fn heredoc_delimiter(line: &str) -> Option<&str> {
     let (command, word) = line.split_once("<<")?;
-    if !matches!(command.trim(), "" | "apply_patch" | "applypatch") {
+    let command = command.trim();
+    if !command.is_empty() && !COMMANDS.contains(&command) {
         return None;
     }
     let word = word.trim();
@@ -160,6 +192,5 @@ fn heredoc_delimiter(line: &str) -> Option<&str> {
         .into_iter()
         .find_map(|quote| word.strip_prefix(quote)?.strip_suffix(quote))
         .unwrap_or(word);
-    let is_word = |character: char| character.is_alphanumeric() || character == '_';
     (!unquoted.is_empty() && unquoted.chars().all(is_word)).then_some(unquoted)
 }

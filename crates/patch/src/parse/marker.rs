@@ -21,6 +21,8 @@ pub(super) struct MarkerLine<'a> {
     pub(super) padded: bool,
     /// It ends in `***`.
     pub(super) starred: bool,
+    /// Its path follows on the colon without a blank.
+    pub(super) tight: bool,
 }
 
 impl<'a> MarkerLine<'a> {
@@ -28,12 +30,14 @@ impl<'a> MarkerLine<'a> {
     pub(super) fn read(line: &'a str) -> Option<Self> {
         let trimmed = line.trim();
         let (body, starred) = without_stars(trimmed.strip_prefix("*** ")?.trim());
+        let mut tight = false;
         let marker = match body {
             "Begin Patch" => Marker::BeginPatch,
             "End Patch" => Marker::EndPatch,
             "End of File" => Marker::EndOfFile,
             _ => {
                 let (name, value) = body.split_once(':')?;
+                tight = !value.starts_with(' ');
                 let value = value.trim();
                 match name {
                     "Add File" => Marker::AddFile(value),
@@ -46,7 +50,7 @@ impl<'a> MarkerLine<'a> {
             }
         };
         let padded = line.starts_with(char::is_whitespace);
-        Some(Self { marker, padded, starred })
+        Some(Self { marker, padded, starred, tight })
     }
 }
 
@@ -79,16 +83,17 @@ mod tests {
 
     #[test]
     fn markers_are_read_however_they_are_dressed() {
-        let plain = |marker| Some(MarkerLine { marker, padded: false, starred: false });
+        let read = |marker| MarkerLine { marker, padded: false, starred: false, tight: false };
+        let plain = |marker| Some(read(marker));
         let cases = [
             ("*** Begin Patch", plain(Marker::BeginPatch)),
             ("*** Add File: a b.rs  ", plain(Marker::AddFile("a b.rs"))),
-            ("*** Update File:a", plain(Marker::UpdateFile("a"))),
+            ("*** Update File:a", Some(MarkerLine { tight: true, ..read(Marker::UpdateFile("a")) })),
             ("*** Move to: C:\\x", plain(Marker::MoveTo("C:\\x"))),
             ("*** Delete File: a***", plain(Marker::DeleteFile("a***"))),
             (
                 "  *** End Patch *** ***",
-                Some(MarkerLine { marker: Marker::EndPatch, padded: true, starred: true }),
+                Some(MarkerLine { padded: true, starred: true, ..read(Marker::EndPatch) }),
             ),
             ("*** Rename File: a", None),
             ("***", None),

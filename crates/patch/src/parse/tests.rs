@@ -130,7 +130,20 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
             &[K::GitHunkHeader],
         ),
         ("*** Begin Patch\n*** Update File: a.txt\n@@ fn f @@\n-x\n+y\n*** End Patch", &[K::ClosedHint]),
-        ("\u{FEFF}*** Begin Patch\n\n*** Update File: a.txt\n\n@@ fn f\n-x\n+y\n*** End Patch", &[]),
+        (
+            "\u{FEFF}*** Begin Patch\n\n*** Update File: a.txt\n\n@@ fn f\n-x\n+y\n*** End Patch",
+            &[K::ByteOrderMark],
+        ),
+        ("*** Begin Patch\n*** Update File:a.txt\n@@ fn f\n-x\n+y\n*** End Patch", &[K::TightPath]),
+        ("*** Begin Patch\n*** Update File: a.txt\n@@fn f\n-x\n+y\n*** End Patch", &[K::TightHint]),
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n@@fn f @@\n-x\n+y\n*** End Patch",
+            &[K::ClosedHint, K::TightHint],
+        ),
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n@@-1 +1 @@ fn f\n-x\n+y\n*** End Patch",
+            &[K::GitHunkHeader],
+        ),
         (
             "*** Begin Patch\n*** Update File: a.txt\n@@\n@@ fn f\n\n@@ -3 +3 @@\n-x\n+y\n*** End Patch",
             &[K::RepeatedHunkHeader, K::GitHunkHeader],
@@ -152,6 +165,58 @@ fn one_diagnostic_counts_what_happens_often() {
         seen.to_string(),
         "patch line 4: a blank line inside an addition was read as an empty line (2 times)"
     );
+}
+
+#[test]
+fn a_diagnostic_names_the_line_to_blame_and_counts_every_one() {
+    let cases = [
+        (
+            "*** Add File: a\n+1\n\n\n+2",
+            "patch line 4: a blank line inside an addition was read as an empty line (2 times)",
+        ),
+        (
+            "*** Add File: a\n+1\n\n \n*** Delete File: b",
+            "patch line 4: a blank line after an addition was ignored (2 times)",
+        ),
+        (
+            "*** Update File: a\n@@\n-a\n\n\n+b\n\n",
+            "patch line 5: an empty line was read as an empty context line (4 times)",
+        ),
+        (
+            "*** Update File: a\n@@\n@@\n\n@@ f\n-a",
+            "patch line 3: a bare `@@` line beside another one was ignored (2 times)",
+        ),
+        ("*** Update File: a\n@@ f\n@@\n-a", "patch line 4: a bare `@@` line beside another one was ignored"),
+    ];
+    for (body, expected) in cases {
+        let patch = parsed(&framed(body));
+        let seen: Vec<String> = patch.diagnostics.iter().map(Diagnostic::to_string).collect();
+        assert_eq!(seen, [expected], "{body}");
+    }
+}
+
+#[test]
+fn only_a_here_document_before_the_patch_is_a_command() {
+    let patch = framed("*** Delete File: a");
+    let prose =
+        ["`1 << n` overflows, so:", "We shift by 1 << n first.", "<<<<<<< HEAD (mine)", "the `<<` operator"];
+    for line in prose {
+        let patch = parsed(&format!("{line}\n{patch}"));
+        assert_eq!(kinds(&patch), [DiagnosticKind::TextBeforeBegin], "{line}");
+    }
+    let commands = [
+        "cat <<EOF",
+        "cat << 'END OF PATCH' | patch",
+        "cd sub && cat <<-\"EOF\" > p; patch",
+        "cat <<\\EOF",
+        "(cd sub; cat <<EOF)",
+        "cd sub; apply_patch <<EOF --verbose",
+        "bash -c 'apply_patch <<< \"",
+    ];
+    for line in commands {
+        let error = parse(&format!("{line}\n{patch}")).unwrap_err();
+        assert_eq!(error.kind, ParseErrorKind::Wrapped(Wrapper::ShellCommand), "{line}");
+    }
 }
 
 #[test]

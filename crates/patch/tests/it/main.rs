@@ -9,6 +9,8 @@ mod policy;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod reference;
+#[cfg(test)]
 mod scenarios;
 #[cfg(test)]
 mod support;

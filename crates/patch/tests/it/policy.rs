@@ -407,14 +407,18 @@ fn what_is_already_applied_is_called_so() {
             1,
         ),
         ("x\na\nc\n", "@@\n a\n-b\n c", 2),
+        // The old lines are there still, but only as a part of the new ones.
+        ("a\nb\n", "@@\n a\n+b\n*** End of File", 1),
     ];
     for (content, hunks, file_line) in cases {
         let error = edited(content, hunks, &ours()).unwrap_err();
         assert_eq!(*error.kind, E::AlreadyApplied { file_line }, "{hunks}");
         assert!(error.to_string().contains("already applied"));
     }
-    // A closing brace proves nothing, nor does a line that is in two places.
-    for (content, hunks) in [("}\n", "@@\n-foo\n+}"), ("b\nb\n", "@@\n-a\n+b")] {
+    // A closing brace proves nothing, nor does a line that is in two places, nor new lines while
+    // the old ones are there.
+    let unproved = [("}\n", "@@\n-foo\n+}"), ("b\nb\n", "@@\n-a\n+b"), ("b\na\nf\n", "@@ f\n-a\n+b")];
+    for (content, hunks) in unproved {
         let error = edited(content, hunks, &ours()).unwrap_err();
         assert!(matches!(*error.kind, E::ContextNotFound { .. }), "{error}");
     }
