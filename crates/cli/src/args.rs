@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Tools(ToolsArgs),
     /// Show the system prompt as it would be sent
     Prompt(ShowPromptArgs),
+    /// Apply a patch in the v4a format to files, or check it, without a model
+    Patch(PatchArgs),
     /// A model server that follows a script
     Mock(MockArgs),
 }
@@ -164,6 +166,51 @@ pub(crate) struct ShowPromptArgs {
     pub(crate) dir: Option<PathBuf>,
 }
 
+/// `pintle patch`.
+#[derive(Debug, Args)]
+pub(crate) struct PatchArgs {
+    #[command(subcommand)]
+    pub(crate) command: PatchCommand,
+}
+
+/// What can be done with a patch.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PatchCommand {
+    /// Change the files: all of them, or none
+    #[command(after_help = exit::TABLE)]
+    Apply(ApplyArgs),
+    /// Say what would happen, and change nothing
+    #[command(after_help = exit::TABLE)]
+    Check(PatchInput),
+}
+
+/// `pintle patch apply`.
+#[derive(Debug, Args)]
+pub(crate) struct ApplyArgs {
+    #[command(flatten)]
+    pub(crate) input: PatchInput,
+    /// Change nothing, as `check` does
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// Which patch, and how it is read.
+#[derive(Debug, Args)]
+pub(crate) struct PatchInput {
+    /// The patch; `-`, or none at all when standard input is no terminal, reads standard input
+    #[arg(value_name = "FILE")]
+    pub(crate) file: Option<PathBuf>,
+    /// Where the paths of the patch begin, and what they must not leave; by default the current directory
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+    /// Where implementations of the format differ, do as the reference does
+    #[arg(long)]
+    pub(crate) reference: bool,
+    /// What to write to standard output
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ReportFormat,
+}
+
 /// `pintle mock`.
 #[derive(Debug, Args)]
 pub(crate) struct MockArgs {
@@ -255,6 +302,15 @@ pub(crate) enum ListFormat {
     /// For people.
     Text,
     /// One JSON array.
+    Json,
+}
+
+/// The values of `--output` where something is done once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ReportFormat {
+    /// For people.
+    Text,
+    /// One JSON object.
     Json,
 }
 

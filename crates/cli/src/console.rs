@@ -7,7 +7,7 @@ use tokio::io::{AsyncWriteExt as _, Stdout};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::render::Style;
+use crate::render::{Style, harmless};
 
 /// Standard output. Every write is flushed, so that whoever reads along sees it at once.
 #[derive(Debug)]
@@ -57,4 +57,10 @@ pub(crate) fn notice(sentence: &str) {
     let line: String = line.chars().filter(|character| !character.is_control()).collect();
     // If nobody can read it there is nobody left to tell.
     let _ = writeln!(io::stderr(), "pintle: {line}");
+}
+
+/// Writes text to standard error as it is, but for what could steer a terminal.
+pub(crate) fn details(text: &str) {
+    // If nobody can read it there is nobody left to tell.
+    let _ = write!(io::stderr(), "{}", harmless(text));
 }

@@ -11,12 +11,22 @@ pub(crate) struct Failure {
     exit: Exit,
     /// Empty if there is nobody to tell, or nothing that was not said before.
     sentence: String,
+    /// What follows the sentence on lines of its own, each with its end.
+    details: String,
 }
 
 impl Failure {
     /// With this exit code and this sentence, which begins in lower case and has no dot at its end.
     pub(crate) fn new(exit: Exit, sentence: impl Into<String>) -> Self {
-        Self { exit, sentence: sentence.into() }
+        Self { exit, sentence: sentence.into(), details: String::new() }
+    }
+
+    /// With this exit code and a text whose first line is the sentence.
+    pub(crate) fn in_lines(exit: Exit, text: &str) -> Self {
+        let mut lines = text.lines();
+        let sentence = lines.next().unwrap_or_default();
+        let details = lines.flat_map(|line| [line, "\n"]).collect();
+        Self { details, ..Self::new(exit, sentence) }
     }
 
     /// The work failed.
@@ -52,11 +62,12 @@ impl Failure {
         self.exit
     }
 
-    /// Tells a person, on standard error, in one line.
+    /// Tells a person, on standard error, in one line and the details.
     pub(crate) fn report(&self) {
         if !self.sentence.is_empty() {
             console::notice(&self.sentence);
         }
+        console::details(&self.details);
     }
 
     #[cfg(test)]

@@ -94,9 +94,18 @@ pub(crate) fn absolute(path: &Path) -> Result<PathBuf, Failure> {
 ///
 /// A usage failure if it cannot be read, is too large, or is not UTF-8.
 pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
+    read_text_within(MAX_TEXT, what, path)
+}
+
+/// As [`read_text`], with another limit, in bytes.
+///
+/// # Errors
+///
+/// As [`read_text`].
+pub(crate) fn read_text_within(limit: u64, what: &str, path: &Path) -> Result<String, Failure> {
     let what = format!("the {what} {}", path.display());
     let file = File::open(path).map_err(|error| unreadable(&what, &error))?;
-    bounded_text(&what, file)
+    bounded_text(limit, &what, file)
 }
 
 /// All of standard input, waiting for its end.
@@ -105,7 +114,16 @@ pub(crate) fn read_text(what: &str, path: &Path) -> Result<String, Failure> {
 ///
 /// As [`read_text`].
 pub(crate) fn read_stdin() -> Result<String, Failure> {
-    bounded_text("standard input", io::stdin().lock())
+    read_stdin_within(MAX_TEXT)
+}
+
+/// As [`read_stdin`], with another limit, in bytes.
+///
+/// # Errors
+///
+/// As [`read_text`].
+pub(crate) fn read_stdin_within(limit: u64) -> Result<String, Failure> {
+    bounded_text(limit, "standard input", io::stdin().lock())
 }
 
 /// Whether a person types there.
@@ -113,11 +131,11 @@ pub(crate) fn stdin_is_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-fn bounded_text(what: &str, source: impl Read) -> Result<String, Failure> {
+fn bounded_text(limit: u64, what: &str, source: impl Read) -> Result<String, Failure> {
     let mut bytes = Vec::new();
-    source.take(MAX_TEXT + 1).read_to_end(&mut bytes).map_err(|error| unreadable(what, &error))?;
-    if bytes.len() as u64 > MAX_TEXT {
-        return Err(Failure::usage(format!("{what} is larger than {} MiB", MAX_TEXT >> 20)));
+    source.take(limit.saturating_add(1)).read_to_end(&mut bytes).map_err(|error| unreadable(what, &error))?;
+    if bytes.len() as u64 > limit {
+        return Err(Failure::usage(format!("{what} is larger than {} MiB", limit >> 20)));
     }
     String::from_utf8(bytes).map_err(|error| {
         let place = error.utf8_error().valid_up_to() + 1;
@@ -135,10 +153,10 @@ mod tests {
 
     #[test]
     fn texts_are_bounded_and_utf8() {
-        assert_eq!(bounded_text("it", b"hello".as_slice()).unwrap(), "hello");
-        let failure = bounded_text("it", b"a\xFF".as_slice()).unwrap_err();
+        assert_eq!(bounded_text(MAX_TEXT, "it", b"hello".as_slice()).unwrap(), "hello");
+        let failure = bounded_text(MAX_TEXT, "it", b"a\xFF".as_slice()).unwrap_err();
         assert_eq!(failure.sentence(), "it is not UTF-8 text: its byte 2 is wrong");
-        let failure = bounded_text("it", io::repeat(b'a')).unwrap_err();
+        let failure = bounded_text(MAX_TEXT, "it", io::repeat(b'a')).unwrap_err();
         assert_eq!(failure.sentence(), "it is larger than 8 MiB");
     }
 

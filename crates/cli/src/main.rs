@@ -16,6 +16,7 @@ mod host;
 mod interrupt;
 mod mock;
 mod model;
+mod patch;
 mod prompt;
 mod prompt_source;
 mod provider;
@@ -66,6 +67,7 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Demo(args) => demo::demo(args, &host).await,
         Command::Tools(args) => tools::tools(&args, &host).await,
         Command::Prompt(args) => prompt::prompt(args, &host).await,
+        Command::Patch(args) => patch::patch(args, &host).await,
         Command::Mock(args) => match args.command {
             MockCommand::Serve(args) => mock::serve(args).await,
         },

@@ -19,7 +19,9 @@ mod shell;
 mod workbench;
 mod write_file;
 
-pub use apply_patch::{ApplyPatch, ApplyPatchInput};
+pub use apply_patch::{
+    ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, apply_plan, read_files,
+};
 pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
 pub use glob::{Glob, GlobInput};
 pub use grep::{Grep, GrepInput, GrepOutputMode};

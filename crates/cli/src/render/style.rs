@@ -67,7 +67,7 @@ impl Style {
 
 /// A model's or a file's text without what could steer a terminal. A transcript is for people, and what is piped
 /// through `tee` or `less` ends on a terminal all the same.
-pub(super) fn harmless(text: &str) -> Cow<'_, str> {
+pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
     if text.chars().any(steers) {
         Cow::Owned(text.chars().filter(|character| !steers(*character)).collect())
     } else {

@@ -11,5 +11,6 @@ mod bad_input;
 mod demo;
 mod lab;
 mod output;
+mod patch;
 mod stopping;
 mod work;

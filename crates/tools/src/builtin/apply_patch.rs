@@ -1,15 +1,18 @@
 //! `apply_patch`: any number of files at once, or none.
 
+mod error;
+mod step;
 mod transaction;
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use pintle_env::{EnvError, ExecutionEnvironment};
-use pintle_patch::{ApplyOptions, Change, ChangeKind as PatchKind, Patch, Plan, parse, plan};
+use pintle_env::ExecutionEnvironment;
+use pintle_patch::{ApplyOptions, Change, ChangeKind as PatchKind, Plan, parse, plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub use self::error::{ApplyPlanCause, ApplyPlanError, LeftChanged};
+pub use self::transaction::{apply_plan, read_files};
 use super::path::shown;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
@@ -17,9 +20,7 @@ use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
 
 /// Applies a patch in the v4a format (loop specification, section 3.4 and appendix A; design, section 8).
 ///
-/// Everything is planned before anything is written. If a write fails half way, what was written before it is taken
-/// back; directories that were made for new files stay. Dropping the call while it writes leaves what is written by
-/// then, as a lost machine would.
+/// Everything is planned before anything is written, and [`apply_plan`] writes all of it or nothing.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyPatch {
     options: ApplyOptions,
@@ -77,11 +78,11 @@ impl Tool for ApplyPatch {
                 ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
             })?
             .resolve_paths(|path| canonical(env, path))?;
-        let files = read_all(env, &patch).await?;
+        let files = read_files(env, &patch).await?;
         let plan = plan(&patch, &files, &self.options).map_err(|error| {
             ToolError::new(ToolErrorKind::EditConflict, error.to_string()).with_source(error)
         })?;
-        transaction::apply(env, &plan).await?;
+        apply_plan(env, &plan).await?;
         let output = ToolOutput::new(report(&plan));
         Ok(plan.changes.iter().map(file_change).fold(output, ToolOutput::with_change))
     }
@@ -96,24 +97,6 @@ fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolE
         return Err(ToolError::new(ToolErrorKind::Failed, message));
     }
     Ok(place)
-}
-
-async fn read_all(
-    env: &dyn ExecutionEnvironment,
-    patch: &Patch,
-) -> Result<BTreeMap<String, Vec<u8>>, ToolError> {
-    let mut files = BTreeMap::new();
-    for path in patch.paths() {
-        match env.read(Path::new(path), None).await {
-            Ok(content) => {
-                files.insert(path.to_owned(), content);
-            }
-            // What is a file now may be a directory once the patch has deleted it.
-            Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
-    Ok(files)
 }
 
 fn report(plan: &Plan) -> String {

@@ -7,6 +7,16 @@ fn arguments(patch: &str) -> String {
     json!({"patch": format!("*** Begin Patch\n{patch}*** End Patch\n")}).to_string()
 }
 
+/// What stands in the directory, hidden names included.
+#[expect(clippy::disallowed_methods, reason = "the test looks past the environment at what it left")]
+fn names(bench: &Workbench) -> Vec<String> {
+    let entries = std::fs::read_dir(bench.path(".")).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
 #[tokio::test]
 async fn every_operation_is_applied_and_listed() {
     let bench = Workbench::new();
@@ -111,10 +121,107 @@ async fn what_was_written_is_taken_back_when_the_disk_fails() {
 +never
 ";
     let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
-    insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing a.txt/below failed: DIR/a.txt/below is not a directory. The changes before it were taken back: no file is changed");
+    insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing a.txt/below failed: DIR/a.txt/below is not a directory; no file is changed");
     let kept = ["a.txt", "b.txt", "c.txt"].map(|name| bench.text(name));
     assert_eq!(kept, ["one\n", "two\n", "three\n"]);
     assert_eq!((bench.read("d.txt"), bench.read("new.txt")), (None, None));
+    assert_eq!(names(&bench), ["a.txt", "b.txt", "c.txt"]);
+}
+
+#[tokio::test]
+async fn what_is_put_back_is_the_file_itself() {
+    use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
+    let bench = Workbench::new();
+    bench.write("tool.sh", "run\n");
+    std::fs::set_permissions(bench.path("tool.sh"), std::fs::Permissions::from_mode(0o750)).unwrap();
+    symlink("tool.sh", bench.path("link")).unwrap();
+    let inode = |name: &str| bench.path(name).symlink_metadata().unwrap().ino();
+    let before = [inode("tool.sh"), inode("link")];
+    let patch = "\
+*** Delete File: link
+*** Delete File: tool.sh
+*** Add File: other
++file
+*** Add File: other/below
++never
+";
+    let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+    insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing other/below failed: DIR/other/below is not a directory; no file is changed");
+    assert_eq!([inode("tool.sh"), inode("link")], before);
+    assert_eq!(bench.path("tool.sh").metadata().unwrap().mode() & 0o777, 0o750);
+    assert_eq!(names(&bench), ["link", "tool.sh"]);
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_put_back_is_kept_and_named() {
+    let bench = Workbench::new();
+    bench.write("a", "old\n");
+    // A directory takes the place of the file, and stays there when what follows fails.
+    let patch = "\
+*** Delete File: a
+*** Add File: a/b
++below
+*** Add File: other
++file
+*** Add File: other/below
++never
+";
+    let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+    let [a, kept] = &names(&bench)[..] else { panic!("{:?}", names(&bench)) };
+    let (a, kept) = if a == "a" { (a, kept) } else { (kept, a) };
+    assert_eq!((a.as_str(), bench.text(kept).as_str()), ("a", "old\n"));
+    let expected = format!("the changes before it were taken back, but for a (kept as {kept}): look at them");
+    assert!(answer.starts_with("error: ") && answer.ends_with(&expected), "{answer}");
+}
+
+#[tokio::test]
+async fn two_paths_that_are_one_file_are_noticed() {
+    let bench = Workbench::new();
+    bench.write("a.txt", "1\n2\n");
+    std::os::unix::fs::symlink("a.txt", bench.path("b.txt")).unwrap();
+    let patch = "*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: b.txt\n@@\n-2\n+two\n";
+    insta::assert_snapshot!(bench.call(ApplyPatch::new(), &arguments(patch)).await, @"error: Tool error (apply_patch): b.txt is not what it was when it was read: read it again; no file is changed");
+    assert_eq!(bench.text("a.txt"), "1\n2\n");
+}
+
+#[tokio::test]
+async fn a_file_that_changed_after_it_was_read_is_left_alone() {
+    let bench = Workbench::new();
+    let rows = [
+        ("*** Update File: f\n@@\n-old\n+new\n", Some("old\n"), Some("else\n")),
+        ("*** Update File: f\n@@\n-old\n+new\n", Some("old\n"), None),
+        ("*** Delete File: f\n", Some("old\n"), Some("else\n")),
+        ("*** Update File: f\n*** Move to: g\n", Some("old\n"), Some("else\n")),
+        ("*** Add File: f\n+new\n", None, Some("else\n")),
+    ];
+    for (body, planned, found) in rows {
+        let patch = parse(&format!("*** Begin Patch\n{body}*** End Patch\n")).unwrap();
+        let files =
+            planned.map(|content| ("f".to_owned(), content.as_bytes().to_vec())).into_iter().collect();
+        let plan = plan(&patch, &files, &ApplyOptions::default()).unwrap();
+        match found {
+            Some(content) => bench.write("f", content),
+            None => bench.env.remove(Path::new("f")).await.unwrap(),
+        }
+        let error = apply_plan(bench.env.as_ref(), &plan).await.unwrap_err();
+        assert!(matches!(error.cause, ApplyPlanCause::Changed), "{body}: {error:?}");
+        assert_eq!(bench.read("f").as_deref(), found.map(str::as_bytes), "{body}");
+        assert_eq!(bench.read("g"), None, "{body}");
+        bench.write("f", "old\n");
+    }
+}
+
+#[tokio::test]
+async fn a_link_that_is_moved_becomes_a_file() {
+    let bench = Workbench::new();
+    bench.write("real.txt", "one\n");
+    std::os::unix::fs::symlink("real.txt", bench.path("link")).unwrap();
+    let patch = "*** Update File: link\n*** Move to: sub/moved\n@@\n-one\n+1\n";
+    let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+    assert_eq!(answer, "ok: The patch was applied:\nR link -> sub/moved");
+    assert_eq!((bench.text("real.txt"), bench.text("sub/moved")), ("one\n".to_owned(), "1\n".to_owned()));
+    assert!(!bench.path("sub/moved").is_symlink());
+    assert_eq!(names(&bench), ["real.txt", "sub"]);
 }
 
 #[tokio::test]

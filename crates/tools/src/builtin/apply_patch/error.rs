@@ -1,0 +1,137 @@
+//! Why a plan could not be written.
+
+use std::fmt;
+use std::path::PathBuf;
+
+use pintle_env::EnvError;
+
+use crate::error::{ToolError, ToolErrorKind};
+
+/// A plan that could not be written to the files.
+///
+/// What was written before it stopped has been taken back, but for [`left_changed`](Self::left_changed).
+#[derive(Debug, thiserror::Error)]
+#[error("{path} cannot be written, and {}", outcome(.left_changed))]
+#[non_exhaustive]
+pub struct ApplyPlanError {
+    /// The file at which it stopped.
+    pub path: String,
+    /// The files that could not be put back; empty where no file is changed.
+    pub left_changed: Vec<LeftChanged>,
+    /// Why it stopped.
+    #[source]
+    pub cause: ApplyPlanCause,
+}
+
+/// A file that could not be put back. `Display` names it, and where its content is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LeftChanged {
+    /// The file.
+    pub path: String,
+    /// Where it is instead, with its content of before, if it is still there.
+    pub kept_at: Option<PathBuf>,
+}
+
+/// The causes of an [`ApplyPlanError`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ApplyPlanCause {
+    /// The file does not have the content that the plan was made for: somebody else changed it meanwhile, or two
+    /// paths of the patch are one file.
+    #[error("it is not what it was when it was read")]
+    Changed,
+    /// The environment failed, for instance because the disk is full.
+    #[error(transparent)]
+    Environment(#[from] EnvError),
+}
+
+impl ApplyPlanError {
+    pub(super) fn new(path: &str, cause: ApplyPlanCause, left_changed: Vec<LeftChanged>) -> Self {
+        Self { path: path.to_owned(), left_changed, cause }
+    }
+}
+
+impl fmt::Display for LeftChanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.path)?;
+        match &self.kept_at {
+            Some(place) => write!(f, " (kept as {})", place.display()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl From<ApplyPlanError> for ToolError {
+    fn from(error: ApplyPlanError) -> Self {
+        let outcome = outcome(&error.left_changed);
+        let path = error.path;
+        match error.cause {
+            ApplyPlanCause::Changed => {
+                let message = format!("{path} is not what it was when it was read: read it again; {outcome}");
+                Self::new(ToolErrorKind::EditConflict, message).with_source(ApplyPlanCause::Changed)
+            }
+            ApplyPlanCause::Environment(cause) => {
+                let cause = Self::from(cause);
+                let message =
+                    format!("The patch fits, but writing {path} failed: {}; {outcome}", cause.for_model());
+                Self::new(cause.kind(), message).with_source(cause)
+            }
+        }
+    }
+}
+
+fn outcome(left_changed: &[LeftChanged]) -> String {
+    if left_changed.is_empty() {
+        return "no file is changed".to_owned();
+    }
+    let files: Vec<String> = left_changed.iter().map(LeftChanged::to_string).collect();
+    format!("the changes before it were taken back, but for {}: look at them", files.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn a_failure_says_what_is_changed_and_what_is_not() {
+        let full = EnvError::from_io("write", Path::new("/b"), std::io::ErrorKind::StorageFull.into());
+        let lost = EnvError::EnvironmentLost { environment: "box".into(), source: None };
+        let rows = [
+            (
+                ApplyPlanError::new("b", full.into(), Vec::new()),
+                "b cannot be written, and no file is changed",
+                ToolErrorKind::Failed,
+                "The patch fits, but writing b failed: cannot write /b: no storage space; no file is changed",
+            ),
+            (
+                ApplyPlanError::new(
+                    "b",
+                    lost.into(),
+                    vec![
+                        LeftChanged { path: "a".into(), kept_at: None },
+                        LeftChanged { path: "c".into(), kept_at: Some(".pintle-1".into()) },
+                    ],
+                ),
+                "b cannot be written, and the changes before it were taken back, but for a, c (kept as .pintle-1): look at them",
+                ToolErrorKind::EnvironmentLost,
+                "The patch fits, but writing b failed: the connection to box is lost; \
+                 the changes before it were taken back, but for a, c (kept as .pintle-1): look at them",
+            ),
+            (
+                ApplyPlanError::new("b", ApplyPlanCause::Changed, Vec::new()),
+                "b cannot be written, and no file is changed",
+                ToolErrorKind::EditConflict,
+                "b is not what it was when it was read: read it again; no file is changed",
+            ),
+        ];
+        for (error, shown, kind, for_model) in rows {
+            assert_eq!(error.to_string(), shown);
+            assert!(std::error::Error::source(&error).is_some());
+            let error = ToolError::from(error);
+            assert_eq!((error.kind(), error.for_model()), (kind, for_model));
+        }
+    }
+}
