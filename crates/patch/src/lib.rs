@@ -24,6 +24,6 @@ pub use error::{
 };
 pub use level::MatchLevel;
 pub use options::ApplyOptions;
-pub use parse::{MAX_HINTS, MAX_PATCH_BYTES, parse};
+pub use parse::{MAX_HINTS, MAX_PATCH_BYTES, PatchStream, StreamItem, parse};
 pub use plan::{Change, ChangeKind, Plan, plan};
 pub use syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};

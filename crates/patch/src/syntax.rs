@@ -11,7 +11,7 @@ use crate::Diagnostic;
 pub struct Patch {
     /// The operations, first to last.
     pub operations: Vec<Operation>,
-    /// What the parser tolerated.
+    /// What the parser tolerated, in the order in which that became certain.
     pub diagnostics: Vec<Diagnostic>,
 }
 

@@ -3,153 +3,210 @@
 use crate::DiagnosticKind;
 use crate::error::{ParseError, ParseErrorKind, Wrapper};
 use crate::parse::marker::{Marker, MarkerLine};
-use crate::parse::{Tolerated, numbered_lines};
+use crate::parse::sections::Sections;
+use crate::parse::tolerated::Tolerated;
 
-/// Where the body of the patch lies.
-#[derive(Debug, PartialEq, Eq)]
+/// Sorts lines into those before the patch, its body and those after it.
+#[derive(Debug, Default)]
 pub(super) struct Envelope {
-    /// The line of the begin marker, from 1.
-    pub(super) begin: usize,
-    /// The line of the end marker, or the line after the last one where it is missing.
-    pub(super) end: usize,
+    place: Place,
+    /// The delimiter of the here-document in which the patch stands, until it is closed.
+    delimiter: Option<String>,
+}
+
+/// Where the next line stands.
+#[derive(Debug)]
+enum Place {
+    /// Before the begin marker; the first and the last line so far that are not blank.
+    Before(Option<(Line, Line)>),
+    /// In the body; what may be its end.
+    Body(Option<Indented>),
+    /// After the end marker; whether text was seen there.
+    After(bool),
+}
+
+#[derive(Debug, Clone)]
+struct Line {
+    number: usize,
+    text: String,
+}
+
+/// An indented end marker and the blank lines below it. It is the end if nothing else follows,
+/// and otherwise a line like any other.
+#[derive(Debug)]
+struct Indented {
+    number: usize,
+    /// All of its lines, each with its line feed.
+    text: String,
 }
 
 /// The commands that take a patch from a here-document.
 const COMMANDS: [&str; 2] = ["apply_patch", "applypatch"];
 
-/// A line and its number.
-type Numbered<'t> = (usize, &'t str);
-
-/// What the scan has seen so far.
-#[derive(Default)]
-struct Scan<'t> {
-    /// The first and the last line before the patch that are not blank.
-    before: Option<(Numbered<'t>, Numbered<'t>)>,
-    begin: Option<usize>,
-    /// The last line of the body that is not blank.
-    last: Option<Numbered<'t>>,
-    end: Option<usize>,
-    /// The first two lines after it that are not blank.
-    after: Vec<Numbered<'t>>,
-    lines: usize,
-}
-
 impl Envelope {
-    pub(super) fn find(text: &str, tolerated: &mut Tolerated) -> Result<Self, ParseError> {
-        let mut scan = Scan::default();
-        for (number, line) in numbered_lines(text) {
-            scan.lines = number;
-            if !line.trim().is_empty() {
-                scan.line(number, line, tolerated)?;
+    /// Takes in a line; one of the body goes on to `sections`.
+    pub(super) fn line(
+        &mut self,
+        number: usize,
+        line: &str,
+        sections: &mut Sections,
+    ) -> Result<(), ParseError> {
+        match &mut self.place {
+            Place::Before(_) | Place::After(_) if line.trim().is_empty() => Ok(()),
+            Place::Before(before) => {
+                if let Some(marker) = begins(number, line, before)? {
+                    self.delimiter = judge(before.take(), &mut sections.tolerated)?;
+                    sections.tolerated.dress(marker, number);
+                    self.place = Place::Body(None);
+                }
+                Ok(())
+            }
+            Place::Body(held) => {
+                if ends(number, line, held, sections)? {
+                    self.place = Place::After(false);
+                }
+                Ok(())
+            }
+            Place::After(seen) => {
+                if MarkerLine::read(line).is_some_and(|read| read.marker == Marker::BeginPatch) {
+                    return Err(ParseError::new(number, line, ParseErrorKind::SecondBegin));
+                }
+                refuse_operation(number, line)?;
+                if self.delimiter.take_if(|delimiter| delimiter == line.trim()).is_some() || *seen {
+                    return Ok(());
+                }
+                *seen = true;
+                sections.tolerated.note(DiagnosticKind::TextAfterEnd, number);
+                Ok(())
             }
         }
-        scan.finish(tolerated)
+    }
+
+    /// Ends the text, which has this many lines.
+    pub(super) fn finish(self, lines: usize, sections: &mut Sections) -> Result<(), ParseError> {
+        match self.place {
+            Place::Before(None) => Err(ParseError::new(1, "", ParseErrorKind::Empty)),
+            Place::Before(Some((first, _))) => {
+                let kind = Wrapper::of(&first.text).map_or(ParseErrorKind::NoBegin, ParseErrorKind::Wrapped);
+                Err(ParseError::new(first.number, &first.text, kind))
+            }
+            Place::Body(Some(Indented { number, text })) => {
+                let (line, _) = text.split_once('\n').unwrap_or((&text, ""));
+                if let Some(read) = MarkerLine::read(line) {
+                    sections.tolerated.dress(read, number);
+                }
+                sections.end(number, line)
+            }
+            Place::Body(None) => {
+                sections.tolerated.note(DiagnosticKind::MissingEnd, lines);
+                sections.end(lines + 1, "")
+            }
+            Place::After(_) => Ok(()),
+        }
     }
 }
 
-impl<'t> Scan<'t> {
-    fn line(&mut self, number: usize, line: &'t str, tolerated: &mut Tolerated) -> Result<(), ParseError> {
-        let read = MarkerLine::read(line);
-        let refuse = |kind| Err(ParseError::new(number, line, kind));
-        match (self.begin, self.end, read) {
-            (None, _, Some(marker)) if marker.marker == Marker::BeginPatch => {
-                tolerated.dress(marker, number);
-                self.begin = Some(number);
-            }
-            (None, _, Some(marker)) if marker.marker.is_operation() => {
-                return refuse(ParseErrorKind::OperationOutside);
-            }
-            (None, ..) => {
-                let (_, last) = self.before.get_or_insert(((number, line), (number, line)));
-                *last = (number, line);
-            }
-            (Some(_), None, Some(marker)) if !marker.padded && marker.marker == Marker::EndPatch => {
-                tolerated.dress(marker, number);
-                self.end = Some(number);
-            }
-            (Some(_), None, Some(marker)) if !marker.padded && marker.marker == Marker::BeginPatch => {
-                return refuse(ParseErrorKind::SecondBegin);
-            }
-            (Some(_), None, _) => self.last = Some((number, line)),
-            (Some(_), Some(_), Some(marker)) if marker.marker == Marker::BeginPatch => {
-                return refuse(ParseErrorKind::SecondBegin);
-            }
-            (Some(_), Some(_), Some(marker)) if marker.marker.is_operation() => {
-                return refuse(ParseErrorKind::OperationOutside);
-            }
-            (Some(_), Some(_), _) if self.after.len() < 2 => self.after.push((number, line)),
-            (Some(_), Some(_), _) => {}
-        }
-        Ok(())
-    }
-
-    fn finish(self, tolerated: &mut Tolerated) -> Result<Envelope, ParseError> {
-        let first = self.before.map(|(first, _)| first);
-        let Some(begin) = self.begin else {
-            let Some((number, line)) = first else {
-                return Err(ParseError::new(1, "", ParseErrorKind::Empty));
-            };
-            let kind = Wrapper::of(line).map_or(ParseErrorKind::NoBegin, ParseErrorKind::Wrapped);
-            return Err(ParseError::new(number, line, kind));
-        };
-        self.surroundings(tolerated)?;
-        let end = match (self.end, self.last) {
-            (Some(end), _) => end,
-            (None, Some((number, line))) if is_end(line) => {
-                tolerated.note(DiagnosticKind::PaddedMarker, number);
-                number
-            }
-            (None, _) => {
-                tolerated.note(DiagnosticKind::MissingEnd, self.lines);
-                self.lines + 1
-            }
-        };
-        Ok(Envelope { begin, end })
-    }
-
-    /// Judges the text before and after the patch.
-    fn surroundings(&self, tolerated: &mut Tolerated) -> Result<(), ParseError> {
-        let delimiter = match self.before {
-            Some((first, last)) => before(first, last, tolerated)?,
-            None => None,
-        };
-        let mut after = self.after.iter().skip_while(|(_, line)| Some(line.trim()) == delimiter);
-        if let Some(&(number, _)) = after.next() {
-            tolerated.note(DiagnosticKind::TextAfterEnd, number);
-        }
-        Ok(())
+impl Default for Place {
+    fn default() -> Self {
+        Self::Before(None)
     }
 }
 
-/// Judges the text before the patch; gives the delimiter of the here-document that it opens.
-fn before<'t>(
-    first: Numbered<'t>,
-    last: Numbered<'t>,
-    tolerated: &mut Tolerated,
-) -> Result<Option<&'t str>, ParseError> {
-    for (number, line) in [first, last] {
-        if let Some(wrapper) = Wrapper::of(line) {
-            return Err(ParseError::new(number, line, ParseErrorKind::Wrapped(wrapper)));
+impl Indented {
+    /// Hands the lines on, which were not the end.
+    fn release(self, sections: &mut Sections) -> Result<(), ParseError> {
+        let mut lines = self.text.split_terminator('\n').enumerate();
+        lines.try_for_each(|(below, line)| sections.line(self.number + below, line))
+    }
+
+    fn push(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
+    }
+}
+
+/// Reads `line` as the begin marker; if it is none, it belongs to the text before the patch.
+fn begins<'t>(
+    number: usize,
+    line: &'t str,
+    before: &mut Option<(Line, Line)>,
+) -> Result<Option<MarkerLine<'t>>, ParseError> {
+    if let Some(read) = MarkerLine::read(line).filter(|read| read.marker == Marker::BeginPatch) {
+        return Ok(Some(read));
+    }
+    refuse_operation(number, line)?;
+    let line = Line { number, text: line.to_owned() };
+    match before {
+        Some((_, last)) => *last = line,
+        None => *before = Some((line.clone(), line)),
+    }
+    Ok(None)
+}
+
+/// Whether `line` is the end marker; if not, it goes on to `sections`, or is held back.
+fn ends(
+    number: usize,
+    line: &str,
+    held: &mut Option<Indented>,
+    sections: &mut Sections,
+) -> Result<bool, ParseError> {
+    if let Some(held) = held.as_mut().filter(|_| line.trim().is_empty()) {
+        held.push(line);
+        return Ok(false);
+    }
+    if let Some(held) = held.take() {
+        held.release(sections)?;
+    }
+    match MarkerLine::read(line) {
+        Some(read) if read.marker == Marker::EndPatch && read.padded => {
+            let indented = held.insert(Indented { number, text: String::new() });
+            indented.push(line);
+            Ok(false)
+        }
+        Some(read) if read.marker == Marker::EndPatch => {
+            sections.tolerated.dress(read, number);
+            sections.end(number, line).map(|()| true)
+        }
+        Some(read) if read.marker == Marker::BeginPatch && !read.padded => {
+            Err(ParseError::new(number, line, ParseErrorKind::SecondBegin))
+        }
+        Some(_) | None => sections.line(number, line).map(|()| false),
+    }
+}
+
+/// Refuses a file header outside the markers.
+fn refuse_operation(number: usize, line: &str) -> Result<(), ParseError> {
+    match MarkerLine::read(line) {
+        Some(read) if read.marker.is_operation() => {
+            Err(ParseError::new(number, line, ParseErrorKind::OperationOutside))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// Judges the text before the patch by its first and last line; gives the delimiter of the
+/// here-document that it opens.
+fn judge(before: Option<(Line, Line)>, tolerated: &mut Tolerated) -> Result<Option<String>, ParseError> {
+    let Some((first, last)) = before else { return Ok(None) };
+    for line in [&first, &last] {
+        if let Some(wrapper) = Wrapper::of(&line.text) {
+            return Err(ParseError::new(line.number, &line.text, ParseErrorKind::Wrapped(wrapper)));
         }
     }
-    let (number, line) = last;
-    if !opens_heredoc(line) {
-        tolerated.note(DiagnosticKind::TextBeforeBegin, first.0);
+    if !opens_heredoc(&last.text) {
+        tolerated.note(DiagnosticKind::TextBeforeBegin, first.number);
         return Ok(None);
     }
     // Anything else in that command, `cd` above all, would change what is meant.
-    let Some(delimiter) = heredoc_delimiter(line) else {
-        return Err(ParseError::new(number, line, ParseErrorKind::Wrapped(Wrapper::ShellCommand)));
+    let Some(delimiter) = heredoc_delimiter(&last.text) else {
+        let kind = ParseErrorKind::Wrapped(Wrapper::ShellCommand);
+        return Err(ParseError::new(last.number, &last.text, kind));
     };
-    if first != last {
-        tolerated.note(DiagnosticKind::TextBeforeBegin, first.0);
+    if first.number != last.number {
+        tolerated.note(DiagnosticKind::TextBeforeBegin, first.number);
     }
-    tolerated.note(DiagnosticKind::Heredoc, number);
-    Ok(Some(delimiter))
-}
-
-fn is_end(line: &str) -> bool {
-    MarkerLine::read(line).is_some_and(|marker| marker.marker == Marker::EndPatch)
+    tolerated.note(DiagnosticKind::Heredoc, last.number);
+    Ok(Some(delimiter.to_owned()))
 }
 
 /// Whether a shell would read a here-document after `line`. `1 << n` in prose opens none: behind

@@ -1,5 +1,7 @@
 use super::*;
-use crate::Wrapper;
+use crate::error::ParseErrorKind;
+use crate::syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, UpdateFile};
+use crate::{Diagnostic, DiagnosticKind, Wrapper};
 use proptest::prelude::*;
 
 /// A patch around `body`.
@@ -113,7 +115,19 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
             "apply_patch <<\"PATCH\"\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\nPATCH",
             &[K::Heredoc],
         ),
+        (
+            "<<EOF\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\nEOF\nEOF\n",
+            &[K::Heredoc, K::TextAfterEnd],
+        ),
         ("*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n", &[K::MissingEnd]),
+        (
+            "*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n  *** End Patch ***\n\n",
+            &[K::PaddedMarker, K::StarredMarker],
+        ),
+        (
+            "Hi.\n*** Begin Patch ***\n*** Update File:a.txt\n@@ fn f\n-x\n+y\n",
+            &[K::TextBeforeBegin, K::StarredMarker, K::TightPath, K::MissingEnd],
+        ),
         (
             "*** Begin Patch ***\n*** Update File: a.txt ***\n@@ fn f\n-x\n+y\n*** End Patch ***",
             &[K::StarredMarker],
@@ -353,6 +367,11 @@ fn each_mistake_has_its_error_and_its_line() {
         (framed("*** Update File: a\n@@\n-a\n*** Move to: b"), 5, K::MisplacedMove),
         (framed("*** Update File: a\n*** Move to: b\n*** Move to: c"), 4, K::MisplacedMove),
         (framed("*** Delete File: a\n*** Move to: b"), 3, K::MisplacedMove),
+        (framed("*** Update File: a\n-x\n*** End of File\n*** Move to: b"), 5, K::MisplacedMove),
+        (framed("*** Update File: a\n-x\n *** End Patch\n\t\n+y"), 5, K::NotAHunkLine),
+        (framed("\u{FEFF}*** Delete File: a"), 2, K::NotAHeader),
+        ("*** Begin Patch\n\n".to_owned(), 3, K::NoOperations),
+        ("*** Begin Patch\n*** Update File: a".to_owned(), 3, no_hunks("a", 2)),
         (framed("*** Delete File: "), 2, K::EmptyPath),
         (framed("*** Delete File: ."), 2, K::EmptyPath),
         (framed("*** Delete File: a\0b"), 2, K::ControlInPath),

@@ -13,6 +13,8 @@ mod reference;
 #[cfg(test)]
 mod scenarios;
 #[cfg(test)]
+mod stream;
+#[cfg(test)]
 mod support;
 #[cfg(test)]
 mod tree;

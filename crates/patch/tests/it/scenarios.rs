@@ -47,6 +47,12 @@ fn every_scenario_has_a_number_of_its_own() {
     }
 }
 
+/// The patch of every scenario.
+pub(crate) fn patches() -> Vec<String> {
+    let read = |folder: &PathBuf| text(&folder.join("patch.txt"));
+    folders().iter().map(|folder| read(folder).unwrap_or_else(|error| panic!("{error}"))).collect()
+}
+
 struct Scenario {
     input: Files,
     patch: String,
