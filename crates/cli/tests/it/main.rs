@@ -12,5 +12,6 @@ mod demo;
 mod lab;
 mod output;
 mod patch;
+mod serving;
 mod stopping;
 mod work;
