@@ -9,6 +9,7 @@
     reason = "a developer's program: it starts cargo, reads the tree and talks to a terminal"
 )]
 
+mod bench;
 mod ci;
 mod conformance;
 mod consumers;
@@ -55,6 +56,11 @@ const COMMANDS: &[Command] = &[
         name: "weight",
         summary: "crates compiled for each layer alone, against xtask/weight.toml",
         run: weight::run,
+    },
+    Command {
+        name: "bench",
+        summary: "what things cost, as ratios of two measured in one run; [NAME [ROW]]",
+        run: bench::run,
     },
     Command {
         name: "deny",

@@ -1,15 +1,13 @@
 //! A patch and the contents of its files in, the changes out. No file is touched.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+mod tree;
 
-use crate::error::{Action, ApplyError, ApplyErrorKind};
-use crate::syntax::{AddFile, DeleteFile, Operation, Patch, UpdateFile};
-use crate::update::update;
-use crate::{ApplyOptions, Diagnostic, DiagnosticKind};
+use std::collections::BTreeMap;
 
-/// How many bytes of files may be read again because an earlier operation has changed them: some
-/// seconds' work.
-const MAX_REREAD: usize = 128 * 1024 * 1024;
+use crate::error::{ApplyError, ApplyErrorKind};
+use crate::syntax::{Operation, Patch};
+use crate::{ApplyOptions, Diagnostic};
+use tree::Tree;
 
 /// What a patch does to its files: all of it, or there is no plan.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,9 +73,8 @@ pub fn plan(
             Operation::Update(update) => tree.update(update)?,
         }
     }
-    let changes = tree.changes();
-    let diagnostics = [patch.diagnostics.clone(), tree.diagnostics].concat();
-    Ok(Plan { changes, diagnostics })
+    let (changes, diagnostics) = tree.finish();
+    Ok(Plan { changes, diagnostics: [patch.diagnostics.clone(), diagnostics].concat() })
 }
 
 impl Plan {
@@ -124,174 +121,4 @@ fn refuse_tolerated(patch: &Patch, options: &ApplyOptions) -> Result<(), ApplyEr
     let path = patch.operations.first().map_or("", Operation::path);
     let what = diagnostic.kind.to_string();
     Err(ApplyError::new(path, diagnostic.line, ApplyErrorKind::Refused { what }))
-}
-
-/// The files as the operations so far leave them.
-struct Tree<'a> {
-    files: &'a BTreeMap<String, Vec<u8>>,
-    options: &'a ApplyOptions,
-    entries: HashMap<&'a str, Entry<'a>>,
-    /// The paths in `entries`, in the order in which they were first touched.
-    order: Vec<&'a str>,
-    diagnostics: Vec<Diagnostic>,
-    /// Bytes of files that were read again.
-    reread: usize,
-}
-
-struct Entry<'a> {
-    content: Option<Vec<u8>>,
-    /// Where this file was before the patch, if it was.
-    origin: Option<&'a str>,
-    /// Patch line of the operation that left it so.
-    line: usize,
-}
-
-impl<'a> Tree<'a> {
-    fn new(files: &'a BTreeMap<String, Vec<u8>>, options: &'a ApplyOptions) -> Self {
-        let (entries, order, diagnostics) = (HashMap::new(), Vec::new(), Vec::new());
-        Self { files, options, entries, order, diagnostics, reread: 0 }
-    }
-
-    fn add(&mut self, add: &'a AddFile) -> Result<(), ApplyError> {
-        let content: Vec<u8> =
-            add.lines.iter().flat_map(|line| [line.as_bytes(), b"\n"]).flatten().copied().collect();
-        if let Some(existing) = self.content(&add.path)
-            && !self.options.overwrite
-        {
-            let identical = existing == content;
-            let kind = ApplyErrorKind::Exists { action: Action::Add, identical };
-            return Err(ApplyError::new(&add.path, add.line, kind));
-        }
-        let entry = Entry { content: Some(content), origin: None, line: add.line };
-        self.set(&add.path, entry);
-        Ok(())
-    }
-
-    fn delete(&mut self, delete: &'a DeleteFile) -> Result<(), ApplyError> {
-        self.existing(&delete.path, delete.line, Action::Delete)?;
-        self.remove(&delete.path, delete.line);
-        Ok(())
-    }
-
-    fn update(&mut self, section: &'a UpdateFile) -> Result<(), ApplyError> {
-        let UpdateFile { path, line, .. } = section;
-        let length = self.existing(path, *line, Action::Update)?.len();
-        if self.entries.contains_key(path.as_str()) {
-            self.reread = self.reread.saturating_add(length);
-        }
-        if self.reread > MAX_REREAD {
-            return Err(ApplyError::new(path, *line, ApplyErrorKind::TooManySections));
-        }
-        let content = self.existing(path, *line, Action::Update)?;
-        if section.hunks.is_empty() && !self.options.pure_rename {
-            let what = "a move without a hunk".to_owned();
-            return Err(ApplyError::new(path, *line, ApplyErrorKind::Refused { what }));
-        }
-        let origin = self.origin(path);
-        let original = origin.and_then(|origin| self.files.get(origin)).map_or(content, Vec::as_slice);
-        let mut notes = Vec::new();
-        let content = update(section, content, original, self.options, &mut notes)?;
-        self.diagnostics.extend(notes);
-        let entry = Entry { content: Some(content), origin, line: *line };
-        match section.move_to.as_deref() {
-            Some(to) if to == path => self.move_onto_itself(section, entry),
-            Some(to) => self.move_file(section, to, entry)?,
-            None => self.set(path, entry),
-        }
-        Ok(())
-    }
-
-    fn move_onto_itself(&mut self, section: &'a UpdateFile, entry: Entry<'a>) {
-        if self.options.self_move_deletes {
-            return self.remove(&section.path, section.line);
-        }
-        let note = Diagnostic::new(DiagnosticKind::MoveOntoItself, section.line);
-        self.diagnostics.push(note.with_path(&section.path));
-        self.set(&section.path, entry);
-    }
-
-    fn move_file(
-        &mut self,
-        section: &'a UpdateFile,
-        to: &'a str,
-        entry: Entry<'a>,
-    ) -> Result<(), ApplyError> {
-        if self.content(to).is_some() && !self.options.overwrite {
-            let action = Action::MoveHere { from: section.path.clone() };
-            let kind = ApplyErrorKind::Exists { action, identical: false };
-            return Err(ApplyError::new(to, section.line, kind));
-        }
-        self.remove(&section.path, section.line);
-        self.set(to, entry);
-        Ok(())
-    }
-
-    fn existing(&self, path: &str, line: usize, action: Action) -> Result<&[u8], ApplyError> {
-        self.content(path).ok_or_else(|| {
-            let taken_at = self.entries.get(path).map(|entry| entry.line);
-            ApplyError::new(path, line, ApplyErrorKind::Missing { action, taken_at })
-        })
-    }
-
-    fn content(&self, path: &str) -> Option<&[u8]> {
-        match self.entries.get(path) {
-            Some(entry) => entry.content.as_deref(),
-            None => self.files.get(path).map(Vec::as_slice),
-        }
-    }
-
-    fn origin(&self, path: &'a str) -> Option<&'a str> {
-        match self.entries.get(path) {
-            Some(entry) => entry.origin,
-            None => self.files.contains_key(path).then_some(path),
-        }
-    }
-
-    fn remove(&mut self, path: &'a str, line: usize) {
-        self.set(path, Entry { content: None, origin: None, line });
-    }
-
-    fn set(&mut self, path: &'a str, entry: Entry<'a>) {
-        if self.entries.insert(path, entry).is_none() {
-            self.order.push(path);
-        }
-    }
-
-    /// What differs in the end, however it came about.
-    fn changes(&mut self) -> Vec<Change> {
-        let renamed: HashSet<&str> = self.order.iter().filter_map(|path| self.renamed_from(path)).collect();
-        let mut changes = Vec::new();
-        for path in &self.order {
-            let Some(entry) = self.entries.get(path) else { continue };
-            let old = self.files.get(*path);
-            let new = entry.content.as_deref();
-            let (old, kind) = match (old, new) {
-                (None, None) => continue,
-                (None, Some(_)) => match self.renamed_from(path) {
-                    Some(from) => (self.files.get(from), ChangeKind::Renamed { from: from.to_owned() }),
-                    None => (None, ChangeKind::Added),
-                },
-                (Some(_), None) if renamed.contains(path) => continue,
-                (Some(old), None) => (Some(old), ChangeKind::Deleted),
-                (Some(old), Some(new)) if old.as_slice() == new => {
-                    let note = Diagnostic::new(DiagnosticKind::NoChange, entry.line);
-                    self.diagnostics.push(note.with_path(path));
-                    continue;
-                }
-                (Some(old), Some(_)) => (Some(old), ChangeKind::Modified),
-            };
-            let (old, new) = (old.cloned(), new.map(<[u8]>::to_vec));
-            changes.push(Change { path: (*path).to_owned(), old, new, kind });
-        }
-        changes
-    }
-
-    /// The path from which the file at `path` was renamed: nothing is left there, and nothing
-    /// was at `path`.
-    fn renamed_from(&self, path: &str) -> Option<&'a str> {
-        let entry = self.entries.get(path)?;
-        let origin = entry.origin.filter(|_| entry.content.is_some())?;
-        let gone = self.content(origin).is_none();
-        (gone && !self.files.contains_key(path)).then_some(origin)
-    }
 }

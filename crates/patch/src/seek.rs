@@ -1,13 +1,16 @@
 //! Finds runs of lines in a file.
 //!
-//! At each level the lines of the file are numbered so that equal lines have equal numbers. A
-//! run is sought where its rarest line occurs, so that a hunk costs about its own length and not
-//! that of the file. The numbering is made once, when a level is first asked for. Where every line
-//! is frequent this does not help, so all searches together have a limit.
+//! At each level the lines of the patch are numbered so that equal lines have equal numbers, and the
+//! lines of the file get the numbers of those that they equal. A run is sought where its rarest line
+//! occurs, so that a hunk costs about its own length and not that of the file. The numbering is made
+//! once, when a level is first asked for. Where every line is frequent this does not help, so all
+//! searches together have a limit.
 
 use std::borrow::Cow;
 use std::cell::{Cell, OnceCell};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+
+use foldhash::fast::RandomState;
 
 use crate::level::{Form, MatchLevel};
 use crate::text::Line;
@@ -20,39 +23,64 @@ const MAX_STARTS: usize = 64;
 
 pub(crate) struct Seeker<'a> {
     lines: &'a [Line<'a>],
+    /// The lines of the patch: nothing else can be found.
+    wanted: Vec<&'a [u8]>,
+    /// Those of them that may be only the start of a line.
+    hints: Vec<&'a [u8]>,
     form: Form,
     steps: Cell<usize>,
-    /// All lines without leading blanks, in alphabetical order, and their positions.
+    /// What the lines begin with that may be meant by a hint that is only a start: without leading
+    /// blanks and in alphabetical order, with their positions.
     by_start: OnceCell<Vec<(&'a [u8], usize)>>,
+    file_is_ascii: OnceCell<bool>,
+    patch_is_ascii: OnceCell<bool>,
     exact: OnceCell<Index<'a>>,
     trailing: OnceCell<Index<'a>>,
     surrounding: OnceCell<Index<'a>>,
     typography: OnceCell<Index<'a>>,
 }
 
-/// The numbered lines of a file at one level.
+/// The lines of a file that are wanted at one level, numbered.
 struct Index<'a> {
-    known: HashMap<Cow<'a, [u8]>, usize>,
-    /// The number of each line.
+    /// The numbers of the wanted lines.
+    known: Known<'a>,
+    /// The number of each line of the file, or [`UNWANTED`].
     numbers: Vec<usize>,
-    /// The positions of all lines, those of one number together and in order.
+    /// The positions of all wanted lines, those of one number together and in order.
     positions: Vec<usize>,
     /// Where the positions of each number start, and one entry for the end.
     starts: Vec<usize>,
 }
 
+type Known<'a> = HashMap<Cow<'a, [u8]>, usize, RandomState>;
+
+/// The number of the lines that no hunk names.
+const UNWANTED: usize = usize::MAX;
+
 impl<'a> Seeker<'a> {
-    pub(crate) fn new(lines: &'a [Line<'a>], form: Form) -> Self {
+    /// A seeker that can find the lines of `wanted` in `lines`.
+    pub(crate) fn new(lines: &'a [Line<'a>], wanted: Vec<&'a [u8]>, form: Form) -> Self {
         Self {
             lines,
+            wanted,
+            hints: Vec::new(),
             form,
             steps: Cell::new(0),
             by_start: OnceCell::new(),
+            file_is_ascii: OnceCell::new(),
+            patch_is_ascii: OnceCell::new(),
             exact: OnceCell::new(),
             trailing: OnceCell::new(),
             surrounding: OnceCell::new(),
             typography: OnceCell::new(),
         }
+    }
+
+    /// Adds lines that can be found, also by their start.
+    pub(crate) fn with_hints(mut self, hints: Vec<&'a [u8]>) -> Self {
+        self.wanted.extend(&hints);
+        self.hints = hints;
+        self
     }
 
     pub(crate) fn form(&self) -> Form {
@@ -90,15 +118,13 @@ impl<'a> Seeker<'a> {
         (index.numbers.get(start..) == Some(&run)).then_some(start)
     }
 
-    /// The first `limit` positions, from `from` on, of lines that begin with `start`, leading
+    /// The first `limit` positions, from `from` on, of lines that begin with the hint `start`, leading
     /// blanks aside. None if so many lines of the file begin so that it says nothing.
     pub(crate) fn starting_with(&self, start: &[u8], from: usize, limit: usize) -> Vec<usize> {
-        let by_start = self.by_start.get_or_init(|| {
-            let texts = self.lines.iter().map(|line| line.text.trim_ascii_start());
-            let mut by_start: Vec<_> = texts.zip(0..).collect();
-            by_start.sort_unstable();
-            by_start
-        });
+        if start.is_empty() {
+            return Vec::new();
+        }
+        let by_start = self.by_start.get_or_init(|| self.sorted_starts());
         let first = by_start.partition_point(|(text, _)| *text < start);
         let behind = by_start.get(first..).unwrap_or_default();
         let count = behind.partition_point(|(text, _)| text.starts_with(start));
@@ -142,43 +168,100 @@ impl<'a> Seeker<'a> {
         found.get(..limit).unwrap_or(found)
     }
 
+    /// The lines that begin as one of the hints does, as far as the shortest hint goes.
+    fn sorted_starts(&self) -> Vec<(&'a [u8], usize)> {
+        let hints = self.hints.iter().map(|hint| hint.trim_ascii()).filter(|hint| !hint.is_empty());
+        let length = hints.clone().map(<[u8]>::len).min().unwrap_or(0);
+        let heads: HashSet<&[u8], RandomState> = hints.filter_map(|hint| hint.get(..length)).collect();
+        let texts = self.lines.iter().map(|line| line.text.trim_ascii_start()).zip(0..);
+        let mut by_start: Vec<_> =
+            texts.filter(|(text, _)| text.get(..length).is_some_and(|head| heads.contains(head))).collect();
+        by_start.sort_unstable();
+        by_start
+    }
+
+    /// The index of one level.
+    ///
+    /// Lines that match at a strict level match at a looser one. So the file is read for one loose
+    /// level, and the indexes of the stricter ones look only at the lines that are wanted there.
     fn index(&self, level: MatchLevel) -> &Index<'a> {
         let cell = match level {
             MatchLevel::Exact => &self.exact,
             MatchLevel::TrailingBlanks => &self.trailing,
+            // In ASCII there is no typography to forgive.
+            MatchLevel::SurroundingBlanks if self.is_all_ascii() => &self.typography,
             MatchLevel::SurroundingBlanks => &self.surrounding,
             MatchLevel::Typography => &self.typography,
         };
-        cell.get_or_init(|| Index::new(self.lines, &self.form, level))
+        cell.get_or_init(|| {
+            let loose = self.loose_level();
+            if level >= loose {
+                return self.build(level, 0..self.lines.len());
+            }
+            let mut candidates = self.index(loose).positions.clone();
+            candidates.sort_unstable();
+            self.build(level, candidates)
+        })
+    }
+
+    /// The loosest level at which no line of the file must be rewritten to be compared.
+    fn loose_level(&self) -> MatchLevel {
+        match self.is_file_ascii() {
+            true => MatchLevel::Typography,
+            false => MatchLevel::SurroundingBlanks,
+        }
+    }
+
+    fn is_file_ascii(&self) -> bool {
+        *self.file_is_ascii.get_or_init(|| self.lines.iter().all(|line| line.text.is_ascii()))
+    }
+
+    fn is_all_ascii(&self) -> bool {
+        self.is_file_ascii()
+            && *self.patch_is_ascii.get_or_init(|| self.wanted.iter().all(|line| line.is_ascii()))
+    }
+
+    fn build(&self, level: MatchLevel, candidates: impl IntoIterator<Item = usize>) -> Index<'a> {
+        Index::new(self.lines, &self.wanted, candidates, |line| self.form.key(level, line))
     }
 }
 
 impl<'a> Index<'a> {
-    fn new(lines: &'a [Line<'a>], form: &Form, level: MatchLevel) -> Self {
-        let mut known: HashMap<Cow<'a, [u8]>, usize> = HashMap::new();
-        let mut numbers = Vec::with_capacity(lines.len());
-        for line in lines {
+    /// Numbers the lines at `candidates`, which are in order: no other line is wanted.
+    fn new(
+        lines: &'a [Line<'a>],
+        wanted: &[&'a [u8]],
+        candidates: impl IntoIterator<Item = usize>,
+        key: impl Fn(&'a [u8]) -> Cow<'a, [u8]>,
+    ) -> Self {
+        let mut known = Known::default();
+        for line in wanted {
             let next = known.len();
-            numbers.push(*known.entry(form.key(level, line.text)).or_insert(next));
+            known.entry(key(line)).or_insert(next);
         }
-        let mut positions: Vec<usize> = (0..numbers.len()).collect();
-        positions.sort_by_key(|position| numbers.get(*position));
-        let mut starts = Vec::with_capacity(known.len() + 1);
-        let mut previous = None;
-        for (at, position) in positions.iter().enumerate() {
-            let number = numbers.get(*position);
-            if number != previous {
-                starts.push(at);
-                previous = number;
+        let mut numbers = vec![UNWANTED; lines.len()];
+        let mut counts = vec![0_usize; known.len()];
+        // Repetitive files have the same line many times in a row.
+        let mut previous: (&[u8], Option<usize>) = (b"", known.get(&*key(b"")).copied());
+        for position in candidates {
+            let Some(line) = lines.get(position) else { continue };
+            if line.text != previous.0 {
+                previous = (line.text, known.get(&*key(line.text)).copied());
+            }
+            let Some(wanted) = previous.1 else { continue };
+            if let (Some(number), Some(count)) = (numbers.get_mut(position), counts.get_mut(wanted)) {
+                *number = wanted;
+                *count += 1;
             }
         }
-        starts.push(positions.len());
+        let (positions, starts) = grouped(&numbers, counts);
         Self { known, numbers, positions, starts }
     }
 
     /// The numbers of the lines of `run`, unless one of them is not in the file.
     fn numbers_of(&self, run: &[&[u8]], form: &Form, level: MatchLevel) -> Option<Vec<usize>> {
-        run.iter().map(|line| self.known.get(&*form.key(level, line)).copied()).collect()
+        let number = |line: &&[u8]| self.known.get(&*form.key(level, line)).copied();
+        run.iter().map(|line| number(line).filter(|number| !self.positions_of(*number).is_empty())).collect()
     }
 
     fn positions_of(&self, number: usize) -> &[usize] {
@@ -225,6 +308,27 @@ impl<'a> Index<'a> {
     }
 }
 
+/// The positions of the numbered lines, grouped by number, and where each group starts.
+fn grouped(numbers: &[usize], counts: Vec<usize>) -> (Vec<usize>, Vec<usize>) {
+    let mut starts = Vec::with_capacity(counts.len() + 1);
+    let mut total = 0;
+    starts.push(total);
+    for count in counts {
+        total += count;
+        starts.push(total);
+    }
+    let mut next = starts.clone();
+    let mut positions = vec![0; total];
+    for (position, number) in numbers.iter().enumerate().filter(|(_, number)| **number != UNWANTED) {
+        let Some(at) = next.get_mut(*number) else { continue };
+        if let Some(slot) = positions.get_mut(*at) {
+            *slot = position;
+        }
+        *at += 1;
+    }
+    (positions, starts)
+}
+
 /// Finds runs in linear time (Knuth, Morris and Pratt).
 fn find_linear(numbers: &[usize], run: &[usize], from: usize, limit: usize) -> Vec<usize> {
     let borders = borders(run);
@@ -267,58 +371,4 @@ fn extend(run: &[usize], borders: &[usize], mut matched: usize, number: usize) -
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::text::Text;
-    use proptest::prelude::*;
-
-    fn naive(numbers: &[usize], run: &[usize], from: usize) -> Vec<usize> {
-        let windows = numbers.windows(run.len()).enumerate().skip(from);
-        windows.filter(|(_, window)| *window == run).map(|(at, _)| at).collect()
-    }
-
-    /// Two kinds of lines in an order that does not repeat: no line of a hunk is rare.
-    fn noise(length: usize) -> Vec<usize> {
-        let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
-        let states = std::iter::successors(Some(1_u64), next);
-        states.take(length).map(|state| usize::from(state >> 63 == 1)).collect()
-    }
-
-    #[test]
-    fn what_a_search_costs_is_counted_and_limited() {
-        let numbers = noise(10_000);
-        let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
-        let text = Text::new(text.as_bytes(), false);
-        let seeker = Seeker::new(&text.lines, Form { utf8: true, canonical: true });
-        let run: Vec<&[u8]> = text.lines[5_000..5_040].iter().map(|line| line.text).collect();
-        assert_eq!(seeker.find(MatchLevel::Exact, &run, 0, 3), [5_000]);
-        let cost = seeker.steps.get();
-        assert!((5_000..40_000).contains(&cost), "{cost}");
-        assert!(!seeker.is_exhausted());
-        seeker.steps.set(MAX_STEPS);
-        seeker.find(MatchLevel::Exact, &run, 0, 3);
-        assert!(seeker.is_exhausted());
-        assert_eq!(seeker.find(MatchLevel::Exact, &run, 0, 3), [0; 0]);
-    }
-
-    proptest! {
-        #[test]
-        fn every_search_agrees_with_the_plain_one(
-            numbers in prop::collection::vec(0..3usize, 0..60),
-            run in prop::collection::vec(0..3usize, 1..6),
-            from in 0..60usize,
-            limit in 1..4usize,
-        ) {
-            let mut expected = naive(&numbers, &run, from);
-            expected.truncate(limit);
-            prop_assert_eq!(&find_linear(&numbers, &run, from, limit), &expected);
-
-            let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
-            let text = Text::new(text.as_bytes(), false);
-            let seeker = Seeker::new(&text.lines, Form { utf8: true, canonical: true });
-            let run: Vec<String> = run.iter().map(usize::to_string).collect();
-            let run: Vec<&[u8]> = run.iter().map(String::as_bytes).collect();
-            prop_assert_eq!(seeker.find(MatchLevel::Exact, &run, from, limit), expected);
-        }
-    }
-}
+mod tests;

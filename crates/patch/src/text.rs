@@ -1,5 +1,9 @@
 //! A file's bytes as lines that each know their own end.
 
+use std::ops::Range;
+
+use memchr::memchr2_iter;
+
 /// The bytes that end a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineEnd {
@@ -27,6 +31,8 @@ impl LineEnd {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Line<'a> {
+    /// Where the line starts in the body.
+    start: usize,
     pub(crate) text: &'a [u8],
     pub(crate) end: LineEnd,
 }
@@ -36,6 +42,8 @@ pub(crate) struct Line<'a> {
 pub(crate) struct Text<'a> {
     /// The byte-order mark, or nothing.
     pub(crate) mark: &'a [u8],
+    /// All that follows the mark.
+    pub(crate) body: &'a [u8],
     pub(crate) lines: Vec<Line<'a>>,
     /// Whether the whole file is UTF-8.
     pub(crate) utf8: bool,
@@ -51,7 +59,13 @@ impl<'a> Text<'a> {
             false => 0,
         };
         let (mark, body) = bytes.split_at(mark_length);
-        Self { mark, lines: Lines { rest: body }.collect(), utf8: std::str::from_utf8(bytes).is_ok() }
+        Self { mark, body, lines: split(body), utf8: std::str::from_utf8(bytes).is_ok() }
+    }
+
+    /// The bytes of some lines with their ends.
+    pub(crate) fn bytes_of(&self, lines: Range<usize>) -> &'a [u8] {
+        let start = |at: usize| self.lines.get(at).map_or(self.body.len(), |line| line.start);
+        self.body.get(start(lines.start)..start(lines.end)).unwrap_or_default()
     }
 
     /// The first line end of the file, LF where there is none.
@@ -87,28 +101,29 @@ pub(crate) fn lines_of(text: &str) -> impl Iterator<Item = &[u8]> {
     text.as_bytes().split(|&byte| byte == b'\r')
 }
 
-struct Lines<'a> {
-    rest: &'a [u8],
-}
-
-impl<'a> Iterator for Lines<'a> {
-    type Item = Line<'a>;
-
-    fn next(&mut self) -> Option<Line<'a>> {
-        if self.rest.is_empty() {
-            return None;
+fn split(body: &[u8]) -> Vec<Line<'_>> {
+    let mut lines = Vec::new();
+    let mut start = 0;
+    let mut line = |start: usize, end_at: usize, end: LineEnd| {
+        lines.push(Line { start, text: body.get(start..end_at).unwrap_or_default(), end });
+    };
+    for at in memchr2_iter(b'\n', b'\r', body) {
+        if at < start {
+            // The second half of CRLF.
+            continue;
         }
-        let length = self.rest.iter().position(|byte| matches!(byte, b'\n' | b'\r'));
-        let (text, after) = self.rest.split_at(length.unwrap_or(self.rest.len()));
-        let end = match after {
-            [] => LineEnd::Missing,
+        let end = match body.get(at..).unwrap_or_default() {
             [b'\r', b'\n', ..] => LineEnd::CrLf,
             [b'\r', ..] => LineEnd::Cr,
-            [_, ..] => LineEnd::Lf,
+            [..] => LineEnd::Lf,
         };
-        self.rest = after.get(end.as_bytes().len()..).unwrap_or_default();
-        Some(Line { text, end })
+        line(start, at, end);
+        start = at + end.as_bytes().len();
     }
+    if start < body.len() {
+        line(start, body.len(), LineEnd::Missing);
+    }
+    lines
 }
 
 #[cfg(test)]
@@ -145,7 +160,10 @@ mod tests {
                 again.extend_from_slice(line.text);
                 again.extend_from_slice(line.end.as_bytes());
             }
-            prop_assert_eq!(again, bytes);
+            prop_assert_eq!(&again, &bytes);
+            let parts: Vec<u8> =
+                (0..text.lines.len()).flat_map(|at| text.bytes_of(at..at + 1)).copied().collect();
+            prop_assert_eq!([text.mark, &parts].concat(), bytes);
         }
     }
 }

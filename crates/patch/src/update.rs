@@ -27,9 +27,14 @@ pub(crate) fn update(
     check(section, content, &text, options)?;
     let numbered = section.hunks.iter().zip(1..);
     let patterns: Vec<_> = numbered.map(|(hunk, number)| Pattern::new(number, hunk)).collect();
-    let seeker = Seeker::new(&text.lines, form(&text, options));
+    let form = form(&text, options);
+    let old = patterns.iter().flat_map(|pattern| &pattern.old).copied().collect();
+    let hints = section.hunks.iter().flat_map(|hunk| &hunk.hints).map(String::as_bytes).collect();
+    let seeker = Seeker::new(&text.lines, old, form).with_hints(hints);
     let placements = Locator::new(&seeker, options).place(&patterns).map_err(|missed| {
         let pattern = missed.pattern;
+        let lines = [pattern.old.as_slice(), &pattern.new_lines()].concat();
+        let seeker = Seeker::new(&text.lines, lines, form);
         let before = |lines: &[&[u8]]| content != original && contains(original, lines, options);
         let kind = explain(&seeker, &missed, &before);
         ApplyError::new(&section.path, pattern.hunk.line, kind).with_hunk(pattern.number)
@@ -82,7 +87,7 @@ fn form(text: &Text<'_>, options: &ApplyOptions) -> Form {
 
 fn contains(content: &[u8], lines: &[&[u8]], options: &ApplyOptions) -> bool {
     let text = Text::new(content, !options.skip_byte_order_mark);
-    Seeker::new(&text.lines, form(&text, options)).find_anywhere(lines).is_some()
+    Seeker::new(&text.lines, lines.to_vec(), form(&text, options)).find_anywhere(lines).is_some()
 }
 
 /// A change at a place.
@@ -121,7 +126,9 @@ struct Writer<'t> {
 
 impl<'t> Writer<'t> {
     fn new(text: &'t Text<'t>, options: &'t ApplyOptions) -> Self {
-        Self { text, options, out: text.mark.to_vec(), next: 0, open: None }
+        let mut out = Vec::with_capacity(text.mark.len() + text.body.len());
+        out.extend_from_slice(text.mark);
+        Self { text, options, out, next: 0, open: None }
     }
 
     fn write(mut self, edits: &[Edit<'_, '_>]) -> Vec<u8> {
@@ -147,10 +154,15 @@ impl<'t> Writer<'t> {
 
     fn keep_until(&mut self, end: usize) {
         let lines = self.text.lines.get(self.next..end).unwrap_or_default();
-        for line in lines {
-            self.line(line.text, line.end);
-            self.next += 1;
+        let Some((last, others)) = lines.split_last() else { return };
+        if !others.is_empty() {
+            // Only the last line of a file can miss its end: those before it are copied as they are.
+            self.close();
+            self.out.extend_from_slice(self.text.bytes_of(self.next..end - 1));
         }
+        self.next = end - 1;
+        self.line(last.text, last.end);
+        self.next = end;
     }
 
     /// Writes lines that replace others. Each new line takes the end of the line that it
@@ -171,13 +183,18 @@ impl<'t> Writer<'t> {
     }
 
     fn line(&mut self, text: &[u8], end: LineEnd) {
-        if let Some(missing) = self.open.take() {
-            self.out.extend_from_slice(missing.as_bytes());
-        }
+        self.close();
         self.out.extend_from_slice(text);
         self.out.extend_from_slice(end.as_bytes());
         if end.is_missing() {
             self.open = Some(self.new_end());
+        }
+    }
+
+    /// Ends the line written last, now that another one follows.
+    fn close(&mut self) {
+        if let Some(missing) = self.open.take() {
+            self.out.extend_from_slice(missing.as_bytes());
         }
     }
 

@@ -26,6 +26,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
+    Arrows { from: "pintle-benches", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "xtask", to: &[], to_in_tests: &[] },
 ];
 
@@ -60,7 +61,7 @@ const FENCES: &[Fence] = &[
 ];
 
 /// The patch engine is text in and a plan out: this is all that it may need.
-const PATCH_DEPENDENCIES: &[&str] = &["similar", "thiserror", "unicode-normalization"];
+const PATCH_DEPENDENCIES: &[&str] = &["foldhash", "memchr", "similar", "thiserror", "unicode-normalization"];
 
 pub(super) fn check(tree: &Tree) -> Vec<Violation> {
     let is_member = |name: &str| tree.packages.iter().any(|package| package.name == name);

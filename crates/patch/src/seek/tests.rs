@@ -1,0 +1,100 @@
+use super::*;
+use crate::text::Text;
+use proptest::prelude::*;
+
+fn naive(numbers: &[usize], run: &[usize], from: usize) -> Vec<usize> {
+    let windows = numbers.windows(run.len()).enumerate().skip(from);
+    windows.filter(|(_, window)| *window == run).map(|(at, _)| at).collect()
+}
+
+/// Two kinds of lines in an order that does not repeat: no line of a hunk is rare.
+fn noise(length: usize) -> Vec<usize> {
+    let next = |state: &u64| Some(state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1));
+    let states = std::iter::successors(Some(1_u64), next);
+    states.take(length).map(|state| usize::from(state >> 63 == 1)).collect()
+}
+
+#[test]
+fn what_a_search_costs_is_counted_and_limited() {
+    let numbers = noise(10_000);
+    let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
+    let text = Text::new(text.as_bytes(), false);
+    let run: Vec<&[u8]> = text.lines[5_000..5_040].iter().map(|line| line.text).collect();
+    let seeker = Seeker::new(&text.lines, run.clone(), Form { utf8: true, canonical: true });
+    assert_eq!(seeker.find(MatchLevel::Exact, &run, 0, 3), [5_000]);
+    let cost = seeker.steps.get();
+    assert!((5_000..40_000).contains(&cost), "{cost}");
+    assert!(!seeker.is_exhausted());
+    seeker.steps.set(MAX_STEPS);
+    seeker.find(MatchLevel::Exact, &run, 0, 3);
+    assert!(seeker.is_exhausted());
+    assert_eq!(seeker.find(MatchLevel::Exact, &run, 0, 3), [0; 0]);
+}
+
+/// Lines that are the same to some level, or to none.
+fn line() -> impl Strategy<Value = &'static str> {
+    let lines = ["a", "a ", " a", "\ta", "b", "", " ", "\"", "\u{201D}", " \u{201D} ", "\u{E9}", "e\u{301} "];
+    prop::sample::select(lines.to_vec())
+}
+
+proptest! {
+    #[test]
+    fn every_search_agrees_with_the_plain_one(
+        numbers in prop::collection::vec(0..3usize, 0..60),
+        run in prop::collection::vec(0..3usize, 1..6),
+        from in 0..60usize,
+        limit in 1..4usize,
+    ) {
+        let mut expected = naive(&numbers, &run, from);
+        expected.truncate(limit);
+        prop_assert_eq!(&find_linear(&numbers, &run, from, limit), &expected);
+
+        let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
+        let text = Text::new(text.as_bytes(), false);
+        let run: Vec<String> = run.iter().map(usize::to_string).collect();
+        let run: Vec<&[u8]> = run.iter().map(String::as_bytes).collect();
+        let seeker = Seeker::new(&text.lines, run.clone(), Form { utf8: true, canonical: true });
+        prop_assert_eq!(seeker.find(MatchLevel::Exact, &run, from, limit), expected);
+    }
+
+    #[test]
+    fn each_level_finds_what_is_equal_there(
+        lines in prop::collection::vec(line(), 0..16),
+        run in prop::collection::vec(line(), 1..3),
+        from in 0..4usize,
+    ) {
+        let text = lines.join("\n");
+        let text = Text::new(text.as_bytes(), false);
+        let form = Form { utf8: true, canonical: true };
+        let run: Vec<&[u8]> = run.iter().map(|line| line.as_bytes()).collect();
+        let seeker = Seeker::new(&text.lines, run.clone(), form);
+        for level in MatchLevel::ALL {
+            let equal = |window: &[Line<'_>]| {
+                window.iter().zip(&run).all(|(line, wanted)| form.equal(level, line.text, wanted))
+            };
+            let windows = text.lines.windows(run.len()).enumerate().skip(from);
+            let expected: Vec<usize> =
+                windows.filter(|(_, window)| equal(window)).map(|(at, _)| at).collect();
+            prop_assert_eq!(seeker.find(level, &run, from, usize::MAX), expected, "{:?}", level);
+        }
+    }
+
+    #[test]
+    fn the_start_of_a_line_is_found_where_it_says_something(
+        lines in prop::collection::vec("[ab ]{0,4}", 0..200),
+        hints in prop::collection::vec("[ab]{1,4}", 1..4),
+    ) {
+        let text = lines.join("\n");
+        let text = Text::new(text.as_bytes(), false);
+        let hints: Vec<&[u8]> = hints.iter().map(String::as_bytes).collect();
+        let form = Form { utf8: true, canonical: true };
+        let seeker = Seeker::new(&text.lines, Vec::new(), form).with_hints(hints.clone());
+        for hint in hints {
+            let starts = |line: &Line<'_>| line.text.trim_ascii_start().starts_with(hint);
+            let all: Vec<usize> =
+                (0..).zip(&text.lines).filter(|(_, line)| starts(line)).map(|(at, _)| at).collect();
+            let expected = if all.len() > MAX_STARTS { &[][..] } else { &all };
+            prop_assert_eq!(seeker.starting_with(hint, 0, usize::MAX), expected);
+        }
+    }
+}
