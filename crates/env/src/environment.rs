@@ -110,11 +110,12 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// [`EnvError::NotADirectory`] if it is a file, [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError>;
 
-    /// Removes a file, or a symbolic link itself.
+    /// Removes a file, a symbolic link itself, or an empty directory: what `rm` does, and `rmdir` for
+    /// a directory that is no link. The directory above stays, even if it is empty then.
     ///
     /// # Errors
     ///
-    /// [`EnvError::IsADirectory`] for a directory.
+    /// [`EnvError::IsADirectory`] for a directory that is not empty.
     async fn remove(&self, path: &Path) -> Result<(), EnvError>;
 
     /// Gives a file another name, atomically; missing parents are created and an existing file is

@@ -20,7 +20,8 @@ mod workbench;
 mod write_file;
 
 pub use apply_patch::{
-    ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, apply_plan, read_files,
+    ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, MAX_FILES_BYTES,
+    ReadFilesError, apply_plan, read_files,
 };
 pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
 pub use glob::{Glob, GlobInput};

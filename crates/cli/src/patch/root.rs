@@ -12,6 +12,12 @@ use pintle_env::ExecutionEnvironment;
 
 use crate::failure::Failure;
 
+/// The longest path that is looked at, in bytes: no system takes a longer one.
+const MAX_PATH: usize = 4096;
+
+/// How much of a path that is too long is shown, in characters.
+const SHOWN: usize = 60;
+
 /// A directory, and the names of what is inside.
 #[derive(Clone, Debug)]
 pub(super) struct Root {
@@ -44,9 +50,14 @@ impl Root {
     ///
     /// # Errors
     ///
-    /// A failure if it is outside, if a link at its end leads outside or to nothing, or if the system does not say
-    /// where it is.
+    /// A failure if it is outside, if a link at its end leads outside or to nothing, if the system does not say where
+    /// it is, or if it is longer than any system takes.
     pub(super) fn name(&self, path: &str, env: &dyn ExecutionEnvironment) -> Result<String, Failure> {
+        if path.len() > MAX_PATH {
+            let (start, bytes): (String, _) = (path.chars().take(SHOWN).collect(), path.len());
+            let reason = format!("the patch names {start}…, {bytes} bytes long: expected at most {MAX_PATH}");
+            return Err(Failure::failed(reason));
+        }
         let place = env.resolve(Path::new(path));
         let place = place.strip_prefix(&self.spelled).map(|inside| self.path.join(inside)).unwrap_or(place);
         let (Some(parent), Some(file)) = (place.parent(), place.file_name()) else {
@@ -147,6 +158,7 @@ mod tests {
             ("nothing/below".to_owned(), "nobody can say where nothing/below leads"),
             ("loop".to_owned(), "nobody can say where loop leads"),
             ("real/..".to_owned(), "is the directory itself"),
+            ("ä/".repeat(1_366), "ä/…, 4098 bytes long: expected at most 4096"),
         ];
         for (path, reason) in rows {
             let failure = root.name(&path, &env).unwrap_err();

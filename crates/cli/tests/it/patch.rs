@@ -1,5 +1,7 @@
 //! `patch apply` and `patch check` on a real tree.
 
+mod bad_input;
+
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::PathBuf;
 use std::process::Command;

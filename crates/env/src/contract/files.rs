@@ -129,7 +129,28 @@ async fn changes(subject: Subject<'_>) -> Checked {
     equals("a rename brings the content", read.as_slice(), b"other".as_slice())?;
     succeeds("a file is removed", env.remove(&to).await)?;
     let exists = succeeds("existence is known", env.file_exists(&to).await)?;
-    equals("a removed file is gone", exists, false)
+    equals("a removed file is gone", exists, false)?;
+    removed_directories(subject).await
+}
+
+async fn removed_directories(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    subject.write("outer/inner/file", "x").await?;
+    let (outer, inner, file) =
+        (subject.at("outer"), subject.at("outer/inner"), subject.at("outer/inner/file"));
+    for full in [&outer, &inner] {
+        let removed = env.remove(full).await;
+        fails("a directory that is not empty is not removed", removed, is_a_directory)?;
+    }
+    let read = succeeds("a file below it is read", env.read(&file, None).await)?;
+    equals("a directory that is not removed keeps what is in it", read.as_slice(), b"x".as_slice())?;
+    for (gone, above) in [(&file, &inner), (&inner, &outer)] {
+        succeeds("a file and an empty directory are removed", env.remove(gone).await)?;
+        fails("what is removed has no metadata", env.metadata(gone).await, is_not_found)?;
+        let metadata = succeeds("the directory above has metadata", env.metadata(above).await)?;
+        holds("the directory above stays", metadata.is_dir(), metadata)?;
+    }
+    Ok(())
 }
 
 async fn errors(subject: Subject<'_>) -> Checked {
@@ -147,7 +168,6 @@ async fn errors(subject: Subject<'_>) -> Checked {
     equals("a failed rename leaves nothing", exists, false)?;
     fails("a directory is not read", env.read(root, None).await, is_a_directory)?;
     fails("a directory is not written", env.write(root, b"").await, is_a_directory)?;
-    fails("a directory is not removed", env.remove(root).await, is_a_directory)?;
     fails("a directory is not replaced", env.rename(&file, root).await, is_a_directory)?;
     fails("a file is not listed", env.list(&file).await, is_not_a_directory)?;
     fails("nothing is below a file", env.read(&below, None).await, is_not_a_directory)?;

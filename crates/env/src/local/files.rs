@@ -141,10 +141,16 @@ pub(super) fn list(path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError>
 
 pub(super) fn remove(path: &Path) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("remove", path, source);
-    if fs::symlink_metadata(path).map_err(failed)?.is_dir() {
-        return Err(EnvError::IsADirectory { path: path.to_path_buf() });
+    if !fs::symlink_metadata(path).map_err(failed)?.is_dir() {
+        return fs::remove_file(path).map_err(failed);
     }
-    fs::remove_file(path).map_err(failed)
+    fs::remove_dir(path).map_err(|error| {
+        // Some systems say the one and some the other.
+        if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) {
+            return EnvError::IsADirectory { path: path.to_path_buf() };
+        }
+        failed(error)
+    })
 }
 
 pub(super) fn rename(from: &Path, to: &Path) -> Result<(), EnvError> {
@@ -292,6 +298,18 @@ mod tests {
             write(&at(link), b"x", &Cancelled::default()).unwrap();
             assert_eq!(fs::read(at(target)).unwrap(), b"x", "{link}");
         }
+    }
+
+    #[test]
+    fn a_link_to_a_directory_goes_alone() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir(at("empty")).unwrap();
+        symlink("empty", at("link")).unwrap();
+        remove(&at("link")).unwrap();
+        assert!(at("empty").is_dir() && !at("link").is_symlink());
+        remove(&at("empty")).unwrap();
+        assert!(!at("empty").exists());
     }
 
     #[test]

@@ -96,13 +96,15 @@ impl Tree {
     }
 
     pub(super) fn remove(&mut self, path: &Path) -> Result<(), EnvError> {
-        match self.node(path)? {
-            Node::Directory => Err(is_a_directory(path)),
-            Node::File { .. } => {
-                self.nodes.remove(path);
-                Ok(())
-            }
+        let is_empty = match self.node(path)? {
+            Node::Directory => path.parent().is_some() && self.below(path).count() == 1,
+            Node::File { .. } => true,
+        };
+        if !is_empty {
+            return Err(is_a_directory(path));
         }
+        self.nodes.remove(path);
+        Ok(())
     }
 
     pub(super) fn rename(&mut self, from: &Path, to: &Path) -> Result<(), EnvError> {

@@ -1,7 +1,10 @@
 //! `apply_patch`: any number of files at once, or none.
 
 mod error;
+mod place;
+mod stage;
 mod step;
+mod steps;
 mod transaction;
 
 use std::path::{Path, PathBuf};
@@ -11,12 +14,18 @@ use pintle_patch::{ApplyOptions, Change, ChangeKind as PatchKind, Plan, parse, p
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-pub use self::error::{ApplyPlanCause, ApplyPlanError, LeftChanged};
-pub use self::transaction::{apply_plan, read_files};
+pub use self::error::{ApplyPlanCause, ApplyPlanError, LeftChanged, ReadFilesError};
+pub use self::transaction::{MAX_FILES_BYTES, apply_plan, read_files};
 use super::path::shown;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
+
+/// The longest path that is looked at, in bytes: no system takes a longer one.
+const MAX_PATH: usize = 4096;
+
+/// How much of a path that is too long is shown, in characters.
+const SHOWN: usize = 60;
 
 /// Applies a patch in the v4a format (loop specification, section 3.4 and appendix A; design, section 8).
 ///
@@ -90,6 +99,11 @@ impl Tool for ApplyPatch {
 
 /// One name for each file, however a patch spells it: relative to the working directory where it is inside.
 fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolError> {
+    if path.len() > MAX_PATH {
+        let start: String = path.chars().take(SHOWN).collect();
+        let message = format!("{start}… has {} bytes: a path has at most {MAX_PATH}", path.len());
+        return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+    }
     let place = shown(env, &env.resolve(Path::new(path)));
     // A working directory that is not UTF-8 has no name for what is outside of it.
     if place.contains(char::REPLACEMENT_CHARACTER) && !path.contains(char::REPLACEMENT_CHARACTER) {

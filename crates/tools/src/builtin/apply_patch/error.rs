@@ -37,13 +37,49 @@ pub struct LeftChanged {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyPlanCause {
-    /// The file does not have the content that the plan was made for: somebody else changed it meanwhile, or two
-    /// paths of the patch are one file.
+    /// The file does not have the content that the plan was made for: somebody else changed it meanwhile.
     #[error("it is not what it was when it was read")]
     Changed,
+    /// Two paths of the patch are one file, as they can be where symbolic links lead to one place.
+    #[error("it is the same file as {other}")]
+    SameFile {
+        /// The path that comes before it in the patch.
+        other: String,
+    },
+    /// A file is to be made where a symbolic link stands that leads to nothing.
+    #[error("a symbolic link to nothing stands there")]
+    LinkToNowhere,
     /// The environment failed, for instance because the disk is full.
     #[error(transparent)]
     Environment(#[from] EnvError),
+}
+
+/// Why the files of a patch could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReadFilesError {
+    /// The files hold more than [`MAX_FILES_BYTES`](super::MAX_FILES_BYTES) together.
+    #[error("{path} is too large: the files of a patch may hold {} MiB together", .limit >> 20)]
+    TooLarge {
+        /// The file with which they do.
+        path: String,
+        /// The limit, in bytes.
+        limit: u64,
+    },
+    /// The environment failed, or something stands there that is no file.
+    #[error(transparent)]
+    Environment(#[from] EnvError),
+}
+
+impl From<ReadFilesError> for ToolError {
+    fn from(error: ReadFilesError) -> Self {
+        match error {
+            ReadFilesError::TooLarge { .. } => {
+                Self::new(ToolErrorKind::Failed, error.to_string()).with_source(error)
+            }
+            ReadFilesError::Environment(cause) => cause.into(),
+        }
+    }
 }
 
 impl ApplyPlanError {
@@ -70,6 +106,16 @@ impl From<ApplyPlanError> for ToolError {
             ApplyPlanCause::Changed => {
                 let message = format!("{path} is not what it was when it was read: read it again; {outcome}");
                 Self::new(ToolErrorKind::EditConflict, message).with_source(ApplyPlanCause::Changed)
+            }
+            cause @ ApplyPlanCause::SameFile { .. } => {
+                let message = format!("{path} cannot be written: {cause}; use one path for it; {outcome}");
+                Self::new(ToolErrorKind::EditConflict, message).with_source(cause)
+            }
+            cause @ ApplyPlanCause::LinkToNowhere => {
+                let message = format!(
+                    "{path} cannot be written: {cause}; remove the link or make its target first; {outcome}"
+                );
+                Self::new(ToolErrorKind::EditConflict, message).with_source(cause)
             }
             ApplyPlanCause::Environment(cause) => {
                 let cause = Self::from(cause);

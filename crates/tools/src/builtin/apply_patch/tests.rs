@@ -103,6 +103,7 @@ async fn what_was_written_is_taken_back_when_the_disk_fails() {
     bench.write("a.txt", "one\n");
     bench.write("b.txt", "two\n");
     bench.write("c.txt", "three\n");
+    bench.write("wall", "x\n");
     // The last file would stand below another file.
     let patch = "\
 *** Update File: a.txt
@@ -117,15 +118,15 @@ async fn what_was_written_is_taken_back_when_the_disk_fails() {
 +3
 *** Add File: new.txt
 +new
-*** Add File: a.txt/below
+*** Add File: wall/below
 +never
 ";
     let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
-    insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing a.txt/below failed: DIR/a.txt/below is not a directory; no file is changed");
+    insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing wall/below failed: DIR/wall/below is not a directory; no file is changed");
     let kept = ["a.txt", "b.txt", "c.txt"].map(|name| bench.text(name));
     assert_eq!(kept, ["one\n", "two\n", "three\n"]);
     assert_eq!((bench.read("d.txt"), bench.read("new.txt")), (None, None));
-    assert_eq!(names(&bench), ["a.txt", "b.txt", "c.txt"]);
+    assert_eq!(names(&bench), ["a.txt", "b.txt", "c.txt", "wall"]);
 }
 
 #[tokio::test]
@@ -133,6 +134,7 @@ async fn what_is_put_back_is_the_file_itself() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
     let bench = Workbench::new();
     bench.write("tool.sh", "run\n");
+    bench.write("wall", "x\n");
     std::fs::set_permissions(bench.path("tool.sh"), std::fs::Permissions::from_mode(0o750)).unwrap();
     symlink("tool.sh", bench.path("link")).unwrap();
     let inode = |name: &str| bench.path(name).symlink_metadata().unwrap().ino();
@@ -142,46 +144,168 @@ async fn what_is_put_back_is_the_file_itself() {
 *** Delete File: tool.sh
 *** Add File: other
 +file
-*** Add File: other/below
+*** Add File: wall/below
 +never
 ";
     let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
-    insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing other/below failed: DIR/other/below is not a directory; no file is changed");
+    insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing wall/below failed: DIR/wall/below is not a directory; no file is changed");
     assert_eq!([inode("tool.sh"), inode("link")], before);
     assert_eq!(bench.path("tool.sh").metadata().unwrap().mode() & 0o777, 0o750);
-    assert_eq!(names(&bench), ["link", "tool.sh"]);
+    assert_eq!(names(&bench), ["link", "tool.sh", "wall"]);
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_put_back_is_kept_and_named() {
+async fn directories_that_were_made_do_not_stay() {
     let bench = Workbench::new();
     bench.write("a", "old\n");
-    // A directory takes the place of the file, and stays there when what follows fails.
+    bench.write("there/f", "x\n");
+    bench.write("wall", "x\n");
+    // A directory takes the place of a file, and gives it back when what follows fails.
     let patch = "\
 *** Delete File: a
-*** Add File: a/b
+*** Add File: a/b/c
 +below
+*** Add File: there/new/f
++below
+*** Update File: there/f
+*** Move to: else/where/f
 *** Add File: other
 +file
-*** Add File: other/below
+*** Add File: wall/below
 +never
 ";
     let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
-    let [a, kept] = &names(&bench)[..] else { panic!("{:?}", names(&bench)) };
-    let (a, kept) = if a == "a" { (a, kept) } else { (kept, a) };
-    assert_eq!((a.as_str(), bench.text(kept).as_str()), ("a", "old\n"));
-    let expected = format!("the changes before it were taken back, but for a (kept as {kept}): look at them");
-    assert!(answer.starts_with("error: ") && answer.ends_with(&expected), "{answer}");
+    assert!(answer.ends_with("wall/below is not a directory; no file is changed"), "{answer}");
+    assert_eq!(
+        (names(&bench), bench.text("a")),
+        (vec!["a".to_owned(), "there".to_owned(), "wall".to_owned()], "old\n".to_owned())
+    );
+    let there = bench.env.list_directory(Path::new("there"), 9).await.unwrap();
+    assert_eq!(there.iter().map(|entry| entry.name.to_str().unwrap()).collect::<Vec<_>>(), ["f"]);
+}
+
+#[tokio::test]
+async fn a_file_below_a_file_of_the_same_patch_is_refused() {
+    let bench = Workbench::new();
+    bench.write("a", "one\n");
+    bench.write("b", "x\n");
+    let rows = [
+        ("*** Add File: new\n+x\n*** Add File: new/below/f\n+x\n", "new/below/f", "new"),
+        ("*** Add File: new/below/f\n+x\n*** Add File: new\n+x\n", "new/below/f", "new"),
+        ("*** Update File: a\n@@\n-one\n+1\n*** Add File: a/f\n+x\n", "a/f", "a"),
+        ("*** Add File: new/f\n+x\n*** Update File: b\n*** Move to: new\n", "new/f", "new"),
+    ];
+    for (patch, path, file) in rows {
+        let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+        let expected = format!(
+            "error: Tool error (apply_patch): The patch fits, but writing {path} failed: \
+             DIR/{file} is not a directory; no file is changed"
+        );
+        assert_eq!(answer, expected);
+        assert_eq!(
+            (names(&bench), bench.text("a")),
+            (vec!["a".to_owned(), "b".to_owned()], "one\n".to_owned())
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_directory_whose_last_file_is_deleted_stays() {
+    let bench = Workbench::new();
+    bench.write("one/f", "x\n");
+    bench.write("two/f", "x\n");
+    for patch in ["*** Delete File: one/f\n", "*** Update File: two/f\n*** Move to: f\n"] {
+        let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+        assert!(answer.starts_with("ok: "), "{answer}");
+    }
+    assert_eq!(names(&bench), ["f", "one", "two"]);
 }
 
 #[tokio::test]
 async fn two_paths_that_are_one_file_are_noticed() {
+    use std::os::unix::fs::symlink;
     let bench = Workbench::new();
     bench.write("a.txt", "1\n2\n");
-    std::os::unix::fs::symlink("a.txt", bench.path("b.txt")).unwrap();
-    let patch = "*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: b.txt\n@@\n-2\n+two\n";
-    insta::assert_snapshot!(bench.call(ApplyPatch::new(), &arguments(patch)).await, @"error: Tool error (apply_patch): b.txt is not what it was when it was read: read it again; no file is changed");
-    assert_eq!(bench.text("a.txt"), "1\n2\n");
+    bench.write("real/f", "x\n");
+    symlink("a.txt", bench.path("b.txt")).unwrap();
+    symlink("real", bench.path("folder")).unwrap();
+    let rows = [
+        ("*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: b.txt\n@@\n-2\n+two\n", "b.txt", "a.txt"),
+        ("*** Add File: folder/new\n+1\n*** Add File: real/new\n+2\n", "real/new", "folder/new"),
+        ("*** Add File: real/d/new\n+1\n*** Add File: folder/d/new\n+22\n", "folder/d/new", "real/d/new"),
+    ];
+    for (patch, path, other) in rows {
+        let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+        assert_eq!(
+            answer,
+            format!(
+                "error: Tool error (apply_patch): {path} cannot be written: it is the same file as {other}; \
+                 use one path for it; no file is changed"
+            )
+        );
+        assert_eq!((bench.text("a.txt"), bench.text("real/f")), ("1\n2\n".to_owned(), "x\n".to_owned()));
+        assert_eq!(names(&bench), ["a.txt", "b.txt", "folder", "real"]);
+        assert_eq!(bench.env.list(Path::new("real")).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn nothing_is_made_at_the_end_of_a_link_to_nowhere() {
+    let bench = Workbench::new();
+    bench.write("f", "x\n");
+    std::os::unix::fs::symlink("nowhere", bench.path("link")).unwrap();
+    for patch in ["*** Add File: link\n+x\n", "*** Add File: a\n+x\n*** Update File: f\n*** Move to: link\n"]
+    {
+        let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+        assert_eq!(
+            answer,
+            "error: Tool error (apply_patch): link cannot be written: a symbolic link to nothing stands there; \
+             remove the link or make its target first; no file is changed"
+        );
+        assert_eq!(names(&bench), ["f", "link"]);
+    }
+}
+
+#[tokio::test]
+async fn a_link_and_what_it_leads_to_go_together() {
+    for order in [["real", "link"], ["link", "real"]] {
+        let bench = Workbench::new();
+        bench.write("real", "x\n");
+        std::os::unix::fs::symlink("real", bench.path("link")).unwrap();
+        let patch = order.map(|name| format!("*** Delete File: {name}\n")).concat();
+        let answer = bench.call(ApplyPatch::new(), &arguments(&patch)).await;
+        assert!(answer.starts_with("ok: "), "{answer}");
+        assert!(names(&bench).is_empty(), "{:?}", names(&bench));
+    }
+}
+
+#[tokio::test]
+async fn a_patch_that_is_no_patch_is_refused_without_much_ado() {
+    let bench = Workbench::new();
+    let call = async |patch: String| {
+        let input = ApplyPatchInput { patch };
+        assert!(ApplyPatch::new().writes(&input).is_empty());
+        ApplyPatch::new().call(input, &bench.context()).await.unwrap_err()
+    };
+    let lines = "@@ def f():\n".repeat(1_000_000);
+    let rows = [
+        ("x".repeat(100 << 20), "patch line 1: the patch has 104857600 bytes; at most 67108864 are read"),
+        ("\u{0}\u{1}\u{7f}ELF\u{0}".to_owned(), "patch line 1: expected `*** Begin Patch`"),
+        (format!("*** Begin Patch\n*** Update File: f\n{lines}*** End Patch\n"), "patch line 35: "),
+        ("*** Begin Patch\n*** Add File: a\0b\n+x\n*** End Patch\n".to_owned(), "patch line 2: "),
+        ("*** Begin Patch\n*** Add File: a\nb\n+x\n*** End Patch\n".to_owned(), "patch line 3: "),
+    ];
+    for (patch, reason) in rows {
+        let error = call(patch).await;
+        assert_eq!(error.kind(), ToolErrorKind::InvalidArguments);
+        let text = error.for_model();
+        assert!(text.starts_with(reason) && text.len() < 1_000, "`{reason}` in {text}");
+    }
+    let long = format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n", "d/".repeat(1 << 20));
+    let error = ApplyPatch::new().call(ApplyPatchInput { patch: long }, &bench.context()).await.unwrap_err();
+    let text = error.for_model();
+    assert!(text.ends_with("/d/… has 2097151 bytes: a path has at most 4096") && text.len() < 200, "{text}");
+    assert!(names(&bench).is_empty());
 }
 
 #[tokio::test]

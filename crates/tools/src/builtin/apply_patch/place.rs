@@ -1,0 +1,60 @@
+//! Where the files of a plan are, asked once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use pintle_env::ExecutionEnvironment;
+
+/// Looks at directories, at each one once.
+pub(super) struct Places<'a> {
+    env: &'a dyn ExecutionEnvironment,
+    /// Which paths are directories, and which are not.
+    directories: BTreeMap<PathBuf, bool>,
+    /// The names of the symbolic links in directories.
+    links: BTreeMap<PathBuf, BTreeSet<OsString>>,
+}
+
+impl<'a> Places<'a> {
+    pub(super) fn new(env: &'a dyn ExecutionEnvironment) -> Self {
+        Self { env, directories: BTreeMap::new(), links: BTreeMap::new() }
+    }
+
+    /// The nearest directory above a path that is there, and those below it that are not, the outermost first.
+    pub(super) async fn above(&mut self, path: &str) -> (PathBuf, Vec<PathBuf>) {
+        let path = self.env.resolve(Path::new(path));
+        let mut missing = Vec::new();
+        for directory in path.ancestors().skip(1) {
+            if self.is_directory(directory).await {
+                missing.reverse();
+                return (directory.to_path_buf(), missing);
+            }
+            missing.push(directory.to_path_buf());
+        }
+        // There is no root; then there is nothing to be made either.
+        (self.env.working_directory().to_path_buf(), Vec::new())
+    }
+
+    /// Whether a symbolic link stands at the path.
+    pub(super) async fn is_link(&mut self, path: &Path) -> bool {
+        let path = self.env.resolve(path);
+        let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
+        if !self.links.contains_key(parent) {
+            // Where nobody can tell, it is taken for a file, as almost all are.
+            let entries = self.env.list(parent).await.unwrap_or_default();
+            let links = entries.into_iter().filter(|entry| entry.is_symlink);
+            let names = links.map(|entry| entry.name.into_os_string()).collect();
+            self.links.insert(parent.to_path_buf(), names);
+        }
+        self.links.get(parent).is_some_and(|links| links.contains(name))
+    }
+
+    async fn is_directory(&mut self, path: &Path) -> bool {
+        if let Some(known) = self.directories.get(path) {
+            return *known;
+        }
+        let found = self.env.metadata(path).await.is_ok_and(|metadata| metadata.is_dir());
+        self.directories.insert(path.to_path_buf(), found);
+        found
+    }
+}
