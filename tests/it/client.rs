@@ -27,6 +27,7 @@ mod adapter;
 mod bench;
 mod caching;
 mod content;
+mod contract;
 mod failure;
 mod infrastructure;
 mod parity;

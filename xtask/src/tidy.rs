@@ -11,6 +11,7 @@ mod manifests;
 mod readmes;
 mod rust_code;
 mod sources;
+mod spec_map;
 mod tree;
 
 use std::fmt;
@@ -47,6 +48,7 @@ const RULES: &[Rule] = &[
     },
     Rule { name: "readmes", asks: "each library's README has an example that runs", check: readmes::check },
     Rule { name: "invariants", asks: "each invariant names a check that exists", check: invariants::check },
+    Rule { name: "spec_map", asks: "the map of the specification names what exists", check: spec_map::check },
     Rule { name: "machine_paths", asks: "no path of one machine", check: machine_paths::check },
     Rule { name: "links", asks: "links lead somewhere, and every page is linked", check: links::check },
 ];

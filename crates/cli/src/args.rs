@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -37,12 +38,16 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Show the tools that a model is given
     Tools(ToolsArgs),
+    /// Show what is known of models: limits, abilities, prices
+    Models(ModelsArgs),
     /// Show the system prompt as it would be sent
     Prompt(ShowPromptArgs),
     /// Apply a patch in the v4a format to files, or check it, without a model
     Patch(PatchArgs),
     /// A model server that follows a script
     Mock(MockArgs),
+    /// Write a completion script for a shell
+    Completions(CompletionsArgs),
 }
 
 /// Which model, and how it is reached.
@@ -66,6 +71,16 @@ pub(crate) struct ModelArgs {
     /// How much the model reasons: low, medium, high, or a word that only this provider knows
     #[arg(long, value_name = "EFFORT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reasoning_effort: Option<String>,
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
+}
+
+/// What is known of models.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct CatalogArgs {
+    /// A file of models and prices to lay over the shipped catalog; by default the one that PINTLE_CATALOG names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) catalog: Option<PathBuf>,
 }
 
 /// Where the prompt comes from.
@@ -150,6 +165,27 @@ pub(crate) struct ToolsArgs {
     /// What to write to standard output
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
+}
+
+/// `pintle models`.
+#[derive(Debug, Args)]
+pub(crate) struct ModelsArgs {
+    /// Whose models; by default all
+    #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
+    pub(crate) provider: Option<String>,
+    #[command(flatten)]
+    pub(crate) catalog: CatalogArgs,
+    /// What to write to standard output
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: ListFormat,
+}
+
+/// `pintle completions`.
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell
+    #[arg(value_enum, value_name = "SHELL")]
+    pub(crate) shell: Shell,
 }
 
 /// `pintle prompt`.

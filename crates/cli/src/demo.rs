@@ -131,7 +131,7 @@ async fn show(
     };
     let verdict = verdict(failure, found.as_ref());
     let exit = verdict.as_ref().map_or_else(Failure::exit, |exit| *exit);
-    let closing = Closing { demonstration: found.as_ref(), ..followed.closing(exit, &model) };
+    let closing = Closing { demonstration: found.as_ref(), ..followed.closing(exit) };
     console.write(&view.closing(&closing)?).await?;
     verdict.map_err(|failure| failure.advise(&format!("the folder is kept: {}", folder.display())))
 }

@@ -5,10 +5,11 @@ use std::future::pending;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pintle_agent::{Events, Outcome, Session, SessionHandle, SessionId};
+use pintle_agent::{EventKind, Events, Outcome, Session, SessionHandle, SessionId};
 use tokio_util::sync::CancellationToken;
 
 use crate::console::{self, Console};
+use crate::cost::Bill;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
@@ -37,17 +38,19 @@ pub(crate) struct Followed {
     pub(crate) outcome: Outcome,
     /// From the submission until the session was closed.
     duration: Duration,
+    /// In US dollars, where known.
+    cost: Option<f64>,
 }
 
 impl Followed {
     /// What a view says last.
-    pub(crate) fn closing(&self, exit: Exit, model: &Model) -> Closing<'_> {
+    pub(crate) fn closing(&self, exit: Exit) -> Closing<'_> {
         Closing {
             session_id: &self.session_id,
             outcome: &self.outcome,
             exit,
             duration: self.duration,
-            cost: model.cost(&self.outcome.usage),
+            cost: self.cost,
             demonstration: None,
         }
     }
@@ -68,6 +71,7 @@ pub(crate) async fn follow(
 ) -> Result<Followed, Failure> {
     let session_id = session.id().clone();
     let Task { prompt, model, directory } = task;
+    let mut bill = Bill::of(model.priced());
     let (provider, model) = (model.route.provider.name(), model.route.model.as_str());
     let opening = Opening { session_id: &session_id, provider, model, directory };
     console.write(&view.opening(&opening)?).await?;
@@ -85,7 +89,7 @@ pub(crate) async fn follow(
     let shown = async {
         tokio::select! {
             biased;
-            shown = show(events, view, console, &handle) => shown,
+            shown = show(events, view, console, &handle, &mut bill) => shown,
             () = out_of_patience(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
         }
     };
@@ -95,17 +99,21 @@ pub(crate) async fn follow(
     };
     shown?;
     let outcome = outcome.map_err(|error| Failure::failed("the run was lost").because(&error))?;
-    Ok(Followed { session_id, outcome, duration: started.elapsed() })
+    Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total() })
 }
 
-/// Writes until the session's last event. A run that nobody can see is stopped.
+/// Writes until the session's last event, and adds up what the answers cost. A run that nobody can see is stopped.
 async fn show(
     mut events: Events,
     view: &mut View,
     console: &mut Console,
     handle: &SessionHandle,
+    bill: &mut Bill<'_>,
 ) -> Result<(), Failure> {
     while let Some(event) = events.next().await {
+        if let EventKind::ModelResponse { usage, .. } = &event.kind {
+            bill.add(usage);
+        }
         let written = match view.event(&event) {
             Ok(text) => console.write(&text).await,
             Err(failure) => Err(failure),

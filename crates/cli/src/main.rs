@@ -4,6 +4,7 @@
 mod answer;
 mod args;
 mod ask;
+mod completions;
 mod console;
 mod cost;
 mod demo;
@@ -16,6 +17,7 @@ mod host;
 mod interrupt;
 mod mock;
 mod model;
+mod models;
 mod patch;
 mod prompt;
 mod prompt_source;
@@ -66,10 +68,12 @@ async fn dispatch(command: Command) -> Result<Exit, Failure> {
         Command::Ask(args) => ask::ask(*args, &host).await,
         Command::Demo(args) => demo::demo(args, &host).await,
         Command::Tools(args) => tools::tools(&args, &host).await,
+        Command::Models(args) => models::models(&args, &host).await,
         Command::Prompt(args) => prompt::prompt(args, &host).await,
         Command::Patch(args) => patch::patch(args, &host).await,
         Command::Mock(args) => match args.command {
             MockCommand::Serve(args) => mock::serve(args).await,
         },
+        Command::Completions(args) => completions::completions(&args).await,
     }
 }

@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use pintle_agent::ProviderProfile;
-use pintle_llm::{Client, Usage};
+use pintle_llm::{Catalog, Client, ModelInfo};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
 use crate::args::ModelArgs;
-use crate::cost;
 use crate::failure::Failure;
 use crate::host::{self, Host};
+use crate::models;
 use crate::provider::Provider;
 use crate::route::{ModelSource, Route};
 
@@ -23,6 +23,8 @@ pub(crate) struct Model {
     pub(crate) client: Client,
     /// How it is reached.
     pub(crate) route: Route,
+    /// What is known of models.
+    catalog: Catalog,
     /// Serves for as long as it lives.
     server: Option<ScriptedServer>,
 }
@@ -32,15 +34,20 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Those of [`ModelSource::choose`], and of a script that cannot be followed.
+    /// Those of [`ModelSource::choose`], of a catalog that cannot be used, and of a script that cannot be followed.
     pub(crate) async fn of(args: &ModelArgs, host: &Host) -> Result<Self, Failure> {
-        match ModelSource::choose(args, |name| host.variable(name))? {
-            ModelSource::Provider(route) => Ok(Self { client: route.client()?, route, server: None }),
+        let source = ModelSource::choose(args, |name| host.variable(name))?;
+        let catalog = models::catalog(&args.catalog, host)?;
+        match source {
+            ModelSource::Provider(route) => {
+                Ok(Self { client: route.client()?, route, catalog, server: None })
+            }
             ModelSource::Script { file, dialect, model } => {
                 let mut script = read_script(&file)?;
                 script.model = model.or(script.model);
                 let own = script.dialect.map(Provider::of_dialect);
-                Self::scripted(script, dialect.or(own).unwrap_or(Provider::OpenAi)).await
+                let scripted = Self::scripted(script, dialect.or(own).unwrap_or(Provider::OpenAi)).await?;
+                Ok(Self { catalog, ..scripted })
             }
         }
     }
@@ -57,20 +64,23 @@ impl Model {
             .await
             .map_err(|error| Failure::failed("the scripted server cannot be started").because(&error))?;
         let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
-        Ok(Self { client: route.client()?, route, server: Some(server) })
+        Ok(Self {
+            client: route.client()?,
+            route,
+            catalog: Catalog::built_in().clone(),
+            server: Some(server),
+        })
     }
 
     /// Prompt, tools and limits for it.
     pub(crate) fn profile(&self) -> ProviderProfile {
-        self.route.provider.profile(&self.route.model)
+        self.route.provider.profile(&self.route.model).with_catalog(&self.catalog)
     }
 
-    /// What tokens cost, in US dollars; unknown for a model without a price, and for a script.
-    pub(crate) fn cost(&self, usage: &Usage) -> Option<f64> {
-        if self.server.is_some() {
-            return None;
-        }
-        cost::in_dollars(self.route.provider, &self.route.model, usage)
+    /// Whose prices hold: nobody's for a model that is not in the catalog, and for a script.
+    pub(crate) fn priced(&self) -> Option<&ModelInfo> {
+        let is_real = self.server.is_none();
+        self.catalog.find(self.route.provider.name(), &self.route.model).filter(|_| is_real)
     }
 }
 

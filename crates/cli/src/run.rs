@@ -40,7 +40,7 @@ pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
     let task = Task { prompt, model: &model, directory: &directory };
     let followed = follow(session, task, &mut view, &mut console, &interrupts).await?;
     let exit = Exit::of_outcome(&followed.outcome);
-    console.write(&view.closing(&followed.closing(exit, &model))?).await?;
+    console.write(&view.closing(&followed.closing(exit))?).await?;
     explain::outcome(&followed.outcome, &model.route).map_or(Ok(exit), Err)
 }
 

@@ -1,13 +1,16 @@
 //! What is known about models (client specification, section 2.9).
 //!
-//! `catalog.json` was filled on 2026-11-21: windows, limits and prices from the Python packages `litellm` 1.109.1 and
-//! `genai-prices` 0.2.3, knowledge cutoffs from the providers' model pages; prices are those of short prompts.
+//! The data is `catalog/models.json`, of which `catalog/README.md` tells the format and the sources.
+
+mod cost;
+mod file;
+mod overlay;
 
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 
 /// Facts about one model. What is unknown stays `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,21 +40,77 @@ pub struct ModelInfo {
     /// US dollars per million input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_cost_per_million: Option<f64>,
-    /// US dollars per million output tokens.
+    /// US dollars per million output tokens, those of reasoning among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_cost_per_million: Option<f64>,
     /// US dollars per million input tokens that came from a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read_cost_per_million: Option<f64>,
-    /// US dollars per million input tokens that were written to a cache.
+    /// US dollars per million input tokens that were written to a cache, for the shortest time that is offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_cost_per_million: Option<f64>,
+    /// Other prices for long prompts, the shortest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub price_tiers: Vec<PriceTier>,
+    /// Whether cached tokens are counted beside the input tokens (Anthropic) and not among them.
+    #[serde(default)]
+    pub cache_counted_apart: bool,
     /// Until when its training data reaches, as its maker words it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge_cutoff: Option<String>,
-    /// Short names.
+    /// The day after which its maker no longer promises to serve it, as `YYYY-MM-DD`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retires_on: Option<String>,
+    /// Short names, and names of the same model with a date.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
+    /// Where the figures come from.
+    #[serde(default)]
+    pub sources: ModelSources,
+}
+
+/// The prices of calls with a long prompt, in US dollars per million tokens. They hold for the whole call; a price
+/// that is not given is unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct PriceTier {
+    /// Holds for prompts of more tokens than this, cached ones counted.
+    pub above_input_tokens: u64,
+    /// As in [`ModelInfo`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub input_cost_per_million: Option<f64>,
+    /// As in [`ModelInfo`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub output_cost_per_million: Option<f64>,
+    /// As in [`ModelInfo`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_read_cost_per_million: Option<f64>,
+    /// As in [`ModelInfo`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write_cost_per_million: Option<f64>,
+}
+
+/// Where the figures of a model come from: a page of the provider, or a package and its version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[non_exhaustive]
+pub struct ModelSources {
+    /// Of the context window and the output limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub limits: Option<String>,
+    /// Of what the model supports.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<String>,
+    /// Of all prices.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prices: Option<String>,
+    /// Of the knowledge cutoff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub knowledge_cutoff: Option<String>,
+    /// Of the day of retirement.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retires_on: Option<String>,
 }
 
 /// What a model must be able to do.
@@ -65,7 +124,48 @@ pub enum Capability {
     Reasoning,
 }
 
+/// A list of models, within a provider the one to begin with first and older ones last. Advisory: unknown names are
+/// passed on.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Catalog {
+    models: Vec<ModelInfo>,
+}
+
+const SHIPPED: &str = include_str!("../catalog/models.json");
+
+static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| {
+    // The file is part of the crate and a test reads it; an empty catalog is the only thing left to say otherwise.
+    Catalog { models: serde_json::from_str(SHIPPED).unwrap_or_default() }
+});
+
 impl ModelInfo {
+    /// A model of which no more is known: it does nothing but write text, and its price is unknown.
+    #[must_use]
+    pub fn new(provider: impl Into<String>, id: impl Into<String>, context_window: u64) -> Self {
+        let id = id.into();
+        Self {
+            display_name: id.clone(),
+            id,
+            provider: provider.into(),
+            context_window,
+            max_output: None,
+            supports_tools: false,
+            supports_vision: false,
+            supports_reasoning: false,
+            supports_effort: false,
+            input_cost_per_million: None,
+            output_cost_per_million: None,
+            cache_read_cost_per_million: None,
+            cache_write_cost_per_million: None,
+            price_tiers: Vec::new(),
+            cache_counted_apart: false,
+            knowledge_cutoff: None,
+            retires_on: None,
+            aliases: Vec::new(),
+            sources: ModelSources::default(),
+        }
+    }
+
     /// Whether the model can do this.
     #[must_use]
     pub fn supports(&self, capability: Capability) -> bool {
@@ -75,18 +175,11 @@ impl ModelInfo {
             Capability::Reasoning => self.supports_reasoning,
         }
     }
-}
 
-/// A list of models, best and newest first within a provider. Advisory: unknown names are passed on.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Catalog {
-    models: Vec<ModelInfo>,
+    fn is_called(&self, name: &str) -> bool {
+        self.id == name || self.aliases.iter().any(|alias| alias == name)
+    }
 }
-
-static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| {
-    // The file is part of the crate and a test reads it; an empty catalog is the only thing left to say otherwise.
-    Catalog::from_json(include_str!("catalog.json")).unwrap_or(Catalog { models: Vec::new() })
-});
 
 impl Catalog {
     /// The models that this crate ships.
@@ -95,39 +188,27 @@ impl Catalog {
         &BUILT_IN
     }
 
-    /// Reads a list of models.
+    /// Reads a list of models that stands alone, in the format of `catalog/README.md`.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] naming line and column of what does not fit.
+    /// Those of [`merged_with`](Self::merged_with).
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        let models = serde_json::from_str(text).map_err(|error| {
-            Error::new(
-                ErrorKind::Configuration,
-                format!("the model catalog is not a list of models: {error}"),
-            )
-            .with_source(error)
-        })?;
-        Ok(Self { models })
-    }
-
-    /// This catalog with the entries of `over` in the place of its own of the same id and provider; those that it
-    /// does not have come first.
-    #[must_use]
-    pub fn overridden_by(&self, over: &Self) -> Self {
-        let find = |list: &[ModelInfo], model: &ModelInfo| {
-            list.iter().find(|other| other.id == model.id && other.provider == model.provider).cloned()
-        };
-        let added = over.models.iter().filter(|model| find(&self.models, model).is_none()).cloned();
-        let kept = self.models.iter().map(|model| find(&over.models, model).unwrap_or_else(|| model.clone()));
-        Self { models: added.chain(kept).collect() }
+        Self { models: Vec::new() }.merged_with(text)
     }
 
     /// The model of this id or alias.
     #[must_use]
     pub fn get(&self, model_id: &str) -> Option<&ModelInfo> {
         let by_id = self.models.iter().find(|model| model.id == model_id);
-        by_id.or_else(|| self.models.iter().find(|model| model.aliases.iter().any(|alias| alias == model_id)))
+        by_id.or_else(|| self.models.iter().find(|model| model.is_called(model_id)))
+    }
+
+    /// The model of this id or alias at this provider, where several serve models of one name.
+    #[must_use]
+    pub fn find(&self, provider: &str, model_id: &str) -> Option<&ModelInfo> {
+        let by_id = self.list(Some(provider)).find(|model| model.id == model_id);
+        by_id.or_else(|| self.list(Some(provider)).find(|model| model.is_called(model_id)))
     }
 
     /// All models, or those of one provider.
@@ -135,7 +216,7 @@ impl Catalog {
         self.models.iter().filter(move |model| provider.is_none_or(|provider| model.provider == provider))
     }
 
-    /// The best model of a provider that can do this.
+    /// The first model of a provider that can do this.
     #[must_use]
     pub fn latest(&self, provider: &str, capability: Option<Capability>) -> Option<&ModelInfo> {
         self.list(Some(provider)).find(|model| capability.is_none_or(|wanted| model.supports(wanted)))
@@ -153,49 +234,11 @@ pub fn list_models(provider: Option<&str>) -> impl Iterator<Item = &'static Mode
     Catalog::built_in().list(provider)
 }
 
-/// The best shipped model of a provider that can do this.
+/// The first shipped model of a provider that can do this.
 #[must_use]
 pub fn get_latest_model(provider: &str, capability: Option<Capability>) -> Option<&'static ModelInfo> {
     Catalog::built_in().latest(provider, capability)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_shipped_catalog_reads_and_answers() {
-        let catalog =
-            Catalog::from_json(include_str!("catalog.json")).expect("the shipped file fits the type");
-        for (provider, best) in
-            [("anthropic", "claude-opus-4-6"), ("openai", "gpt-5.2"), ("gemini", "gemini-3.1-pro-preview")]
-        {
-            assert_eq!(get_latest_model(provider, Some(Capability::Tools)).unwrap().id, best);
-            assert!(list_models(Some(provider)).all(|model| model.provider == provider));
-        }
-        let mut ids: Vec<&str> = catalog.list(None).map(|model| model.id.as_str()).collect();
-        let all = ids.len();
-        ids.sort_unstable();
-        ids.dedup();
-        assert_eq!(ids.len(), all, "no id twice");
-        assert!(get_model_info("no-such-model").is_none());
-    }
-
-    #[test]
-    fn an_override_wins_and_adds() {
-        let one = |id: &str, window: u64| {
-            format!(
-                r#"[{{"id":"{id}","provider":"openai","display_name":"x","context_window":{window},"supports_tools":true,"supports_vision":false,"supports_reasoning":false}}]"#
-            )
-        };
-        let base = Catalog::from_json(&one("a", 1)).unwrap();
-        let both = base.overridden_by(&Catalog::from_json(&one("a", 2)).unwrap());
-        assert_eq!((both.list(None).count(), both.get("a").unwrap().context_window), (1, 2));
-        let both = both.overridden_by(&Catalog::from_json(&one("b", 3)).unwrap());
-        assert_eq!(both.latest("openai", None).unwrap().id, "b", "what is new comes first");
-        let again = both.overridden_by(&base);
-        assert_eq!(again.latest("openai", None).unwrap().id, "b", "a correction changes no order");
-        let error = Catalog::from_json(r#"[{"id": "a", "colour": 1}]"#).unwrap_err();
-        assert!(error.message().contains("line 1"), "{error}");
-    }
-}
+mod tests;

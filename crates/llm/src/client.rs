@@ -183,11 +183,32 @@ pub fn set_default_client(client: Client) {
     *DEFAULT_CLIENT.write().unwrap_or_else(PoisonError::into_inner) = Some(client);
 }
 
-/// The client of [`set_default_client`]; `None` before the first call. This crate reads no environment:
-/// `pintle-providers` makes one from it.
+/// The client of [`set_default_client`] or [`default_client_or_init`]; `None` before the first of them. This crate reads
+/// no environment: `pintle_providers::default_client` makes one from it.
 #[must_use]
 pub fn default_client() -> Option<Client> {
     DEFAULT_CLIENT.read().unwrap_or_else(PoisonError::into_inner).clone()
+}
+
+/// The default client, made on first use if none was set. Of several first uses at once only one makes it.
+///
+/// `make` must not use the default client itself.
+///
+/// # Errors
+///
+/// What `make` reports; the next use tries again.
+pub fn default_client_or_init(make: impl FnOnce() -> Result<Client, Error>) -> Result<Client, Error> {
+    if let Some(client) = default_client() {
+        return Ok(client);
+    }
+    let mut slot = DEFAULT_CLIENT.write().unwrap_or_else(PoisonError::into_inner);
+    // Somebody else may have been faster.
+    if let Some(client) = &*slot {
+        return Ok(client.clone());
+    }
+    let client = make()?;
+    *slot = Some(client.clone());
+    Ok(client)
 }
 
 fn mismatch(got: &str, wanted: &str) -> Error {
@@ -266,6 +287,26 @@ mod tests {
         let once = ["first in", "second in", "second out", "first out"];
         assert_eq!(*log.lock().unwrap(), [once, once].concat());
         assert!(adapter.requests().iter().all(|request| request.metadata.len() == 2));
+    }
+
+    #[tokio::test]
+    async fn the_default_client_is_made_once_and_can_be_replaced() {
+        let named = |name: &str| Client::builder().provider(FakeAdapter::new(name).answer(name)).build();
+        let prompt = || crate::GenerateOptions::new("m").with_prompt("hello");
+        let error = crate::generate(prompt()).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        assert!(error.message().contains("set_default_client"), "{error}");
+        let missing = || Err(Error::new(ErrorKind::Configuration, "no key"));
+        assert_eq!(default_client_or_init(missing).unwrap_err().message(), "no key");
+        assert!(default_client().is_none(), "a failure is not kept");
+        default_client_or_init(|| named("first")).unwrap();
+        let again = default_client_or_init(|| panic!("there is one")).unwrap();
+        assert_eq!(again.default_provider(), Some("first"));
+        assert_eq!(crate::generate(prompt()).await.unwrap().text(), "first");
+        set_default_client(named("second").unwrap());
+        assert_eq!(crate::generate(prompt()).await.unwrap().text(), "second");
+        let own = prompt().with_client(named("own").unwrap());
+        assert_eq!(crate::generate(own).await.unwrap().text(), "own");
     }
 
     #[tokio::test]

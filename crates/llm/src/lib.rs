@@ -7,9 +7,11 @@ mod catalog;
 mod client;
 mod content;
 mod error;
+mod generate;
 mod history;
 mod message;
 mod middleware;
+mod object;
 mod request;
 mod response;
 mod retry;
@@ -21,19 +23,32 @@ mod usage;
 
 pub use accumulate::StreamAccumulator;
 pub use adapter::ProviderAdapter;
-pub use catalog::{Capability, Catalog, ModelInfo, get_latest_model, get_model_info, list_models};
-pub use client::{Client, ClientBuilder, default_client, set_default_client};
+pub use catalog::{
+    Capability, Catalog, ModelInfo, ModelSources, PriceTier, get_latest_model, get_model_info, list_models,
+};
+pub use client::{Client, ClientBuilder, default_client, default_client_or_init, set_default_client};
 pub use content::{
     AudioData, Blob, ContentPart, DocumentData, ImageData, MediaSource, OpaqueData, TextData, ThinkingData,
     ToolCall, ToolCallKind, ToolResult,
 };
 pub use error::{Error, ErrorInfo, ErrorKind, Retry};
+pub use generate::{
+    CallContext, GenerateOptions, GenerateResult, InvalidToolCall, RepairToolCall, StepResult, StopCondition,
+    StreamResult, TextStream, TimeoutConfig, Tool, ToolOutput, generate, stream,
+};
 pub use history::{Fingerprint, HistoryItem};
 pub use message::{Message, Origin, Role};
-pub use middleware::{Middleware, Mode, Next, Reply};
+pub use middleware::{
+    Budget, BudgetBuilder, CacheStats, CircuitBreaker, CircuitBreakerBuilder, CircuitState, Logging,
+    Middleware, Mode, Next, RateLimit, RateLimitBuilder, Reply, ResponseCache, ResponseCacheBuilder, Spent,
+    UnknownPrice,
+};
+pub use object::{
+    ObjectStream, PartialJson, generate_object, generate_object_as, stream_object, stream_object_as,
+};
 pub use request::{AdapterTimeout, PrefixChain, ReasoningEffort, Request, ResponseFormat, Segment};
 pub use response::{Finish, FinishReason, RateLimitInfo, Response, Warning};
-pub use retry::{RetryPolicy, retry, spread};
+pub use retry::{OnRetry, RetryPolicy, retry, retry_with_spread, spread};
 pub use stream::{EventStream, PartialToolCall, StreamEvent};
 pub use tool::{Grammar, MAX_TOOL_NAME, ToolChoice, ToolDefinition};
 pub use usage::Usage;

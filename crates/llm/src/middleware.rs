@@ -1,10 +1,24 @@
 //! Cross-cutting concerns around calls (client specification, section 2.3).
 
+mod budget;
+mod circuit_breaker;
+mod estimate;
+mod follow;
+mod logging;
+mod rate_limit;
+mod replay;
+mod response_cache;
+
 use std::fmt;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
+pub use self::budget::{Budget, BudgetBuilder, Spent, UnknownPrice};
+pub use self::circuit_breaker::{CircuitBreaker, CircuitBreakerBuilder, CircuitState};
+pub use self::logging::Logging;
+pub use self::rate_limit::{RateLimit, RateLimitBuilder};
+pub use self::response_cache::{CacheStats, ResponseCache, ResponseCacheBuilder};
 use crate::adapter::ProviderAdapter;
 use crate::error::Error;
 use crate::request::Request;
@@ -43,6 +57,10 @@ impl fmt::Debug for Reply {
 /// layer may change the request, answer by itself without calling `next`, call it again, or change the reply,
 /// whose variant must fit the mode. The provider has been chosen by then: a change of `provider` or `tool_choice` is
 /// neither routed nor checked anew.
+///
+/// The layers of this crate are best registered in this order: [`Logging`] sees every call; [`ResponseCache`] answers
+/// without spending; [`Budget`] counts what is really sent; [`RateLimit`] holds back; [`CircuitBreaker`], innermost,
+/// sees the provider alone.
 #[async_trait]
 pub trait Middleware: fmt::Debug + Send + Sync {
     /// Handles one call.
@@ -59,6 +77,12 @@ pub struct Next<'a> {
 }
 
 impl Next<'_> {
+    /// The name of the provider that the request goes to.
+    #[must_use]
+    pub fn provider(&self) -> &str {
+        self.adapter.name()
+    }
+
     /// Goes on with this request.
     ///
     /// # Errors
@@ -76,3 +100,6 @@ impl Next<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod bench;

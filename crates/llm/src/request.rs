@@ -1,5 +1,7 @@
 //! The request (client specification, section 3.6).
 
+mod order;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fmt;
@@ -10,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::history::{Fingerprint, HistoryItem};
+use crate::message::Role;
 use crate::tool::{ToolChoice, ToolDefinition};
 
 /// The single input of [`Client::complete`](crate::Client::complete) and [`Client::stream`](crate::Client::stream).
@@ -138,24 +141,30 @@ impl Request {
         self.provider_options.get(provider).and_then(Value::as_object)
     }
 
-    /// The hash chain over what a provider caches: tools, then each message.
+    /// The hash chain over what a provider caches, in the order in which it reads it: tools, the system prompt, then
+    /// each other message.
     ///
     /// Two requests share a prefix as far as their chains agree; the first link that differs names what moved.
+    /// System and developer messages count as the system prompt wherever they stand, since most dialects put them
+    /// in front of the conversation: one that comes late moves everything.
     #[must_use]
     pub fn prefix_chain(&self) -> PrefixChain {
-        let tools = Fingerprint::of(&serde_json::to_vec(&self.tools).unwrap_or_default());
-        let mut links = Vec::with_capacity(self.messages.len() + 1);
-        let mut last = tools;
+        let is_system = |item: &&HistoryItem| matches!(item.role, Role::System | Role::Developer);
+        let mut last = Fingerprint::of(&serde_json::to_vec(&self.tools).unwrap_or_default());
+        let mut links = Vec::with_capacity(self.messages.len() + 2);
+        links.push(last);
+        last = self.messages.iter().filter(is_system).fold(last, |last, item| last.chain(item.fingerprint()));
         links.push(last);
         for item in &self.messages {
-            last = last.chain(item.fingerprint());
+            // A system message adds nothing at its own place, so that places remain those of `messages`.
+            last = if is_system(&item) { last } else { last.chain(item.fingerprint()) };
             links.push(last);
         }
         PrefixChain { links }
     }
 }
 
-/// The fingerprints of a request's growing prefixes: tools first, then one per message.
+/// The fingerprints of a request's growing prefixes: tools first, then the system prompt, then one per message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrefixChain {
     links: Vec<Fingerprint>,
@@ -168,7 +177,7 @@ impl PrefixChain {
         self.links.last().copied()
     }
 
-    /// The number of links: one more than there are messages.
+    /// The number of links: two more than there are messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.links.len()
@@ -185,9 +194,10 @@ impl PrefixChain {
     pub fn first_moved(&self, next: &Self) -> Option<Segment> {
         let place = self.links.iter().zip(&next.links).position(|(a, b)| a != b);
         let place = place.or_else(|| (next.links.len() < self.links.len()).then_some(next.links.len()))?;
-        Some(match place.checked_sub(1) {
-            None => Segment::Tools,
-            Some(index) => Segment::Message(index),
+        Some(match place {
+            0 => Segment::Tools,
+            1 => Segment::System,
+            place => Segment::Message(place - 2),
         })
     }
 }
@@ -198,7 +208,9 @@ impl PrefixChain {
 pub enum Segment {
     /// The tool definitions.
     Tools,
-    /// The message at this index, system messages included.
+    /// The system prompt: all system and developer messages.
+    System,
+    /// The message at this index of [`Request::messages`], which has the system messages too.
     Message(usize),
 }
 
@@ -206,6 +218,7 @@ impl fmt::Display for Segment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Tools => f.write_str("tools"),
+            Self::System => f.write_str("system prompt"),
             Self::Message(index) => write!(f, "message {index}"),
         }
     }
@@ -361,23 +374,57 @@ mod tests {
         Request::new("m", texts.iter().map(|text| Message::user(*text)))
     }
 
+    fn tool(description: &str) -> ToolDefinition {
+        ToolDefinition::new("t", description, json!({"type": "object"})).unwrap()
+    }
+
+    fn instructed(system: &str, texts: &[&str]) -> Request {
+        let mut request = request(texts);
+        request.messages.insert(0, Message::system(system).into());
+        request.with_tools(vec![tool("Does it.")])
+    }
+
+    /// A change, and the first segment that it moves.
+    type Row = (fn(&mut Request), Option<Segment>);
+
     #[test]
     fn the_chain_names_the_first_segment_that_moved() {
-        let base = request(&["system", "a", "b"]);
-        let rows = [
-            (request(&["system", "a", "b", "c"]), None),
-            (request(&["other", "a", "b"]), Some(Segment::Message(0))),
-            (request(&["system", "a", "x", "c"]), Some(Segment::Message(2))),
-            (request(&["system", "a"]), Some(Segment::Message(2))),
-            (
-                base.clone()
-                    .with_tools(vec![ToolDefinition::new("t", "", json!({"type": "object"})).unwrap()]),
-                Some(Segment::Tools),
-            ),
+        let base = instructed("Be brief.", &["a", "b"]);
+        let moved = |change: fn(&mut Request)| {
+            let mut next = base.clone();
+            change(&mut next);
+            base.prefix_chain().first_moved(&next.prefix_chain())
+        };
+        let rows: [Row; 12] = [
+            (|_| {}, None),
+            (|next| next.messages.push(Message::user("c").into()), None),
+            (|next| next.temperature = Some(0.5), None),
+            (|next| next.tools = vec![tool("Does it!")], Some(Segment::Tools)),
+            (|next| next.tools.clear(), Some(Segment::Tools)),
+            (|next| *next = instructed("Be long.", &["a", "b"]).with_tools(vec![]), Some(Segment::Tools)),
+            (|next| next.messages[0] = Message::system("Be long.").into(), Some(Segment::System)),
+            (|next| drop(next.messages.remove(0)), Some(Segment::System)),
+            (|next| next.messages.push(Message::developer("And now?").into()), Some(Segment::System)),
+            (|next| next.messages[1] = Message::user("x").into(), Some(Segment::Message(1))),
+            (|next| next.messages[2] = Message::assistant("b").into(), Some(Segment::Message(2))),
+            (|next| drop(next.messages.pop()), Some(Segment::Message(2))),
         ];
-        for (next, moved) in rows {
-            assert_eq!(base.prefix_chain().first_moved(&next.prefix_chain()), moved, "{next:?}");
+        for (index, (change, expected)) in rows.into_iter().enumerate() {
+            assert_eq!(moved(change), expected, "row {index}");
         }
+    }
+
+    #[test]
+    fn segments_are_told_in_words_and_survive_serialisation() {
+        let words = [Segment::Tools, Segment::System, Segment::Message(3)].map(|segment| {
+            let text = serde_json::to_string(&segment).unwrap();
+            assert_eq!(serde_json::from_str::<Segment>(&text).unwrap(), segment);
+            segment.to_string()
+        });
+        assert_eq!(words, ["tools", "system prompt", "message 3"]);
+        let chain = instructed("s", &["a"]).prefix_chain();
+        assert_eq!((chain.len(), chain.is_empty()), (4, false));
+        assert_eq!(chain.last(), instructed("s", &["a"]).prefix_chain().last());
     }
 
     #[test]

@@ -1,6 +1,11 @@
 //! When to try again (client specification, section 6.6).
 
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::{Error, ErrorKind, Retry};
@@ -22,6 +27,41 @@ pub struct RetryPolicy {
     pub jitter: bool,
     /// Whether time-outs count as transient. Default false (section 6.3); sessions turn it on.
     pub retry_timeouts: bool,
+    /// Told by [`retry`] before each retry; a caller that decides with [`RetryPolicy::delay`] tells whom it likes.
+    /// Default: nobody.
+    pub on_retry: Option<OnRetry>,
+}
+
+/// Who is told before an attempt is made again: of the error, of the number of the attempt that it ended (0 is the
+/// first), and of the delay that follows.
+#[derive(Clone)]
+pub struct OnRetry(Arc<Listener>);
+
+type Listener = dyn Fn(&Error, u32, Duration) + Send + Sync;
+
+impl OnRetry {
+    /// Tells this function, which must not block.
+    pub fn new(listener: impl Fn(&Error, u32, Duration) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(listener))
+    }
+
+    /// Tells it.
+    pub fn tell(&self, error: &Error, attempt: u32, delay: Duration) {
+        (self.0)(error, attempt, delay);
+    }
+}
+
+impl PartialEq for OnRetry {
+    /// The same function object.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for OnRetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("OnRetry(..)")
+    }
 }
 
 impl Default for RetryPolicy {
@@ -33,6 +73,7 @@ impl Default for RetryPolicy {
             backoff_multiplier: 2.0,
             jitter: true,
             retry_timeouts: false,
+            on_retry: None,
         }
     }
 }
@@ -55,6 +96,34 @@ impl RetryPolicy {
     #[must_use]
     pub fn with_base_delay(mut self, base_delay: Duration) -> Self {
         self.base_delay = base_delay;
+        self
+    }
+
+    /// With another longest delay.
+    #[must_use]
+    pub fn with_max_delay(mut self, max_delay: Duration) -> Self {
+        self.max_delay = max_delay;
+        self
+    }
+
+    /// With another growth per attempt; 1 or more, since a smaller one would shorten the delays.
+    #[must_use]
+    pub fn with_backoff_multiplier(mut self, multiplier: f64) -> Self {
+        self.backoff_multiplier = multiplier;
+        self
+    }
+
+    /// With delays spread or not.
+    #[must_use]
+    pub fn with_jitter(mut self, jitter: bool) -> Self {
+        self.jitter = jitter;
+        self
+    }
+
+    /// With a listener that is told before each retry.
+    #[must_use]
+    pub fn with_on_retry(mut self, listener: impl Fn(&Error, u32, Duration) + Send + Sync + 'static) -> Self {
+        self.on_retry = Some(OnRetry::new(listener));
         self
     }
 
@@ -86,18 +155,38 @@ impl RetryPolicy {
 
     fn backoff(&self, attempt: u32, spread: f64) -> Duration {
         let factor = self.backoff_multiplier.powi(i32::try_from(attempt).unwrap_or(i32::MAX));
-        let seconds = (self.base_delay.as_secs_f64() * factor).min(self.max_delay.as_secs_f64());
+        let seconds = self.base_delay.as_secs_f64() * factor;
+        // Nothing times infinity is no number, and stays nothing.
+        let seconds = if seconds.is_nan() { 0.0 } else { seconds.min(self.max_delay.as_secs_f64()) };
         let seconds = if self.jitter { seconds * (0.5 + spread.clamp(0.0, 1.0)) } else { seconds };
         Duration::try_from_secs_f64(seconds).unwrap_or(self.max_delay)
     }
 }
 
-/// Calls `call` until it succeeds or `policy` says no more. Dropping the future stops it.
+/// Calls `call` until it succeeds or `policy` says no more. Dropping the future stops it. Delays are spread by chance
+/// ([`spread`]) and waited for on tokio's clock.
 ///
 /// # Errors
 ///
 /// The error of the last attempt.
-pub async fn retry<T, F, Fut>(policy: &RetryPolicy, mut call: F) -> Result<T, Error>
+pub async fn retry<T, F, Fut>(policy: &RetryPolicy, call: F) -> Result<T, Error>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, Error>>,
+{
+    retry_with_spread(policy, spread, call).await
+}
+
+/// As [`retry`], with delays spread by the numbers in 0..1 that `draw` gives, one for each failure.
+///
+/// # Errors
+///
+/// The error of the last attempt.
+pub async fn retry_with_spread<T, F, Fut>(
+    policy: &RetryPolicy,
+    mut draw: impl FnMut() -> f64,
+    mut call: F,
+) -> Result<T, Error>
 where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, Error>>,
@@ -108,8 +197,11 @@ where
             Ok(value) => return Ok(value),
             Err(error) => error,
         };
-        let Some(delay) = policy.delay(attempt, &error, spread()) else { return Err(error) };
+        let Some(delay) = policy.delay(attempt, &error, draw()) else { return Err(error) };
         tracing::debug!(attempt, ?delay, kind = ?error.kind(), "trying again");
+        if let Some(listener) = &policy.on_retry {
+            listener.tell(&error, attempt, delay);
+        }
         tokio::time::sleep(delay).await;
         attempt += 1;
     }
@@ -124,75 +216,4 @@ pub fn spread() -> f64 {
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
     let fraction = bits as f64 / (1_u64 << 53) as f64;
     fraction
-}
-
-#[cfg(test)]
-mod tests {
-    use std::cell::Cell;
-
-    use super::*;
-
-    fn failure(kind: ErrorKind) -> Error {
-        Error::new(kind, "x")
-    }
-
-    #[test]
-    fn delays_grow_within_their_jitter() {
-        let policy = RetryPolicy::default().with_max_retries(9);
-        let error = failure(ErrorKind::Server);
-        for (attempt, base) in [(0, 1.0), (1, 2.0), (2, 4.0), (3, 8.0), (6, 60.0), (8, 60.0)] {
-            for (spread, factor) in [(0.0, 0.5), (0.5, 1.0), (1.0, 1.5)] {
-                let delay = policy.delay(attempt, &error, spread).unwrap().as_secs_f64();
-                assert!((delay - base * factor).abs() < 1e-9, "attempt {attempt}, spread {spread}: {delay}");
-            }
-        }
-    }
-
-    #[test]
-    fn who_is_retried() {
-        let policy = RetryPolicy::default();
-        let after = |secs| Retry::After(Some(Duration::from_secs(secs)));
-        let rows = [
-            (failure(ErrorKind::RateLimit), true),
-            (failure(ErrorKind::Network), true),
-            (failure(ErrorKind::Stream), true),
-            (failure(ErrorKind::Authentication), false),
-            (failure(ErrorKind::NotFound), false),
-            (failure(ErrorKind::RequestTimeout), false),
-            (failure(ErrorKind::RateLimit).with_retry(after(7)), true),
-            (failure(ErrorKind::RateLimit).with_retry(after(61)), false),
-            (failure(ErrorKind::RateLimit).with_retry(Retry::Never), false),
-        ];
-        for (error, expected) in rows {
-            assert_eq!(policy.delay(0, &error, 0.5).is_some(), expected, "{error:?}");
-        }
-        let asked = failure(ErrorKind::RateLimit).with_retry(after(7));
-        assert_eq!(
-            policy.delay(0, &asked, 0.9),
-            Some(Duration::from_secs(7)),
-            "no jitter on the provider's word"
-        );
-        let patient = policy.with_retry_timeouts(true);
-        assert!(patient.delay(0, &failure(ErrorKind::RequestTimeout), 0.5).is_some());
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn retry_stops_at_the_limit_and_at_once_for_permanent_errors() {
-        for (kind, expected) in [(ErrorKind::Server, 3), (ErrorKind::AccessDenied, 1)] {
-            let calls = Cell::new(0);
-            let result: Result<(), Error> = retry(&RetryPolicy::default(), || {
-                calls.set(calls.get() + 1);
-                async move { Err(failure(kind)) }
-            })
-            .await;
-            assert_eq!((result.unwrap_err().kind(), calls.get()), (kind, expected));
-        }
-    }
-
-    #[test]
-    fn spread_stays_in_range_and_varies() {
-        let drawn: Vec<f64> = (0..50).map(|_| spread()).collect();
-        assert!(drawn.iter().all(|x| (0.0..1.0).contains(x)));
-        assert!(drawn.windows(2).any(|pair| (pair[0] - pair[1]).abs() > 1e-6));
-    }
 }

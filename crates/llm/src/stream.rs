@@ -6,7 +6,7 @@ use futures_core::Stream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::content::{ContentPart, ThinkingData, ToolCall};
+use crate::content::{ContentPart, ThinkingData, ToolCall, ToolResult};
 use crate::error::Error;
 use crate::response::{FinishReason, Response, Warning};
 use crate::usage::Usage;
@@ -101,10 +101,14 @@ pub enum StreamEvent {
         /// All of it.
         response: Box<Response>,
     },
-    /// One step of a multi-step call is over; its tool results are in the next request.
+    /// One step of a multi-step call is over and its tools have run; the next step begins. The last step ends with
+    /// [`StreamEvent::Finish`] alone.
     StepFinish {
         /// The step's answer.
         response: Box<Response>,
+        /// The results of its calls, in their order.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        tool_results: Vec<ToolResult>,
     },
     /// Something that the unified model has no event for.
     ProviderEvent {

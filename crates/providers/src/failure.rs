@@ -1,7 +1,11 @@
 //! What a provider's complaint means (client specification, sections 6.4 and 6.5): one table for all dialects.
+//!
+//! `docs/errors.md` shows what providers really answer and what becomes of it; a test sends each of its rows.
 
 use pintle_llm::{Error, ErrorKind, Retry};
 use serde_json::Value;
+
+use crate::retry_after;
 
 /// The most of an error body that is read and kept, in bytes.
 pub(crate) const MAX_ERROR_BODY: usize = 64 * 1024;
@@ -32,6 +36,11 @@ impl Failure<'_> {
         let mut error = Error::new(kind, self.text()).with_provider(self.provider);
         if kind == ErrorKind::InvalidRequest && self.is_unheard_of() {
             error = error.with_retry(Retry::After(None));
+        }
+        if error.retry() == Retry::After(None)
+            && let Some(delay) = self.message.and_then(retry_after::from_words)
+        {
+            error = error.with_retry(Retry::After(Some(delay)));
         }
         if let Some(status) = self.status {
             error = error.with_status(status);
@@ -111,6 +120,7 @@ fn by_code(code: &str) -> Option<Verdict> {
         "context_length_exceeded"
         | "context_window_exceeded"
         | "model_context_window_exceeded"
+        | "exceed_context_size_error"
         | "request_too_large" => Precise(ErrorKind::ContextLength),
         "insufficient_quota"
         | "billing_error"
@@ -118,6 +128,7 @@ fn by_code(code: &str) -> Option<Verdict> {
         | "billing_not_active"
         | "insufficient_balance"
         | "quota_exceeded"
+        | "exceeded_current_quota_error"
         | "QUOTA_PER_DAY" => Precise(ErrorKind::QuotaExceeded),
         "invalid_api_key" | "authentication_error" | "API_KEY_INVALID" | "UNAUTHENTICATED" => {
             Precise(ErrorKind::Authentication)
@@ -131,6 +142,9 @@ fn by_code(code: &str) -> Option<Verdict> {
             Broad(ErrorKind::RateLimit)
         }
         "overloaded_error"
+        | "engine_overloaded_error"
+        | "unavailable_error"
+        | "slow_down"
         | "server_error"
         | "api_error"
         | "internal_error"
@@ -158,21 +172,27 @@ fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
         "input is too long",
         "input token count",
         "exceed context limit",
+        "context size",
     ]);
     if kind == ErrorKind::RateLimit {
-        // A rate is exceeded by "too many tokens" too, but only a prompt that is too long exceeds a context.
-        return if too_long { ErrorKind::ContextLength } else { kind };
+        // A rate is exceeded by "too many tokens" too, but only a prompt that is too long exceeds a context, and one
+        // that is larger than a whole window never fits.
+        let never_fits = says(&["request too large", "must be reduced"]);
+        return if too_long || never_fits { ErrorKind::ContextLength } else { kind };
     }
     if kind != ErrorKind::InvalidRequest {
         return kind;
     }
     if too_long || says(&["too many tokens"]) {
         ErrorKind::ContextLength
+    } else if says(&["credit balance is too low"]) {
+        ErrorKind::QuotaExceeded
     } else if says(&[
         "unauthorized",
         "invalid key",
         "invalid api key",
         "api key not valid",
+        "api key expired",
         "incorrect api key",
     ]) {
         ErrorKind::Authentication
@@ -227,6 +247,13 @@ mod tests {
             (Some(429), Some("QUOTA_PER_DAY"), "You exceeded your current quota", K::QuotaExceeded),
             (Some(400), None, "input length and `max_tokens` exceed context limit", K::ContextLength),
             (None, Some("timeout_error"), "", K::RequestTimeout),
+            (Some(400), Some("invalid_request_error"), "Your credit balance is too low", K::QuotaExceeded),
+            (
+                Some(429),
+                Some("rate_limit_exceeded"),
+                "Request too large for m: Limit 1, Requested 2",
+                K::ContextLength,
+            ),
             (Some(422), None, "too many tokens", K::ContextLength),
             (Some(429), None, "slow down", K::RateLimit),
             (Some(429), None, "too many tokens per minute", K::RateLimit),
@@ -264,6 +291,25 @@ mod tests {
         for (status, code, retryable) in rows {
             let error = Failure { status, code, ..Failure::default() }.into_error();
             assert_eq!(error.is_retryable(), retryable, "{status:?} {code:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_wait_in_words_counts_where_trying_again_helps() {
+        let rows = [
+            (
+                Some(429),
+                Some("rate_limit_exceeded"),
+                Retry::After(Some(std::time::Duration::from_millis(1_500))),
+            ),
+            (None, Some("server_error"), Retry::After(Some(std::time::Duration::from_millis(1_500)))),
+            (Some(429), Some("insufficient_quota"), Retry::Never),
+            (Some(401), None, Retry::Never),
+        ];
+        for (status, code, retry) in rows {
+            let message = Some("Please try again in 1.5s.");
+            let failure = Failure { status, code, message, ..Failure::default() };
+            assert_eq!(failure.into_error().retry(), retry, "{failure:?}");
         }
     }
 

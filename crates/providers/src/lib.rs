@@ -5,6 +5,7 @@ mod anthropic;
 mod body;
 mod builder;
 mod compatible;
+mod default_client;
 mod dialect;
 mod failure;
 mod from_env;
@@ -18,11 +19,16 @@ mod sse;
 mod transport;
 
 #[cfg(test)]
+mod snapshot;
+#[cfg(test)]
 mod switch_tests;
 
 pub use anthropic::Anthropic;
 pub use builder::AdapterBuilder;
 pub use compatible::OpenAiCompatible;
+pub use default_client::{
+    default_client, generate, generate_object, generate_object_as, stream, stream_object, stream_object_as,
+};
 pub use from_env::FromEnv;
 pub use gemini::Gemini;
 pub use openai::OpenAi;

@@ -1,5 +1,7 @@
 //! Section 8.8, the errors: what a provider's failure becomes, before and inside an answer.
 
+mod documented;
+
 use std::time::Duration;
 
 use pintle_llm::{ErrorKind, StreamEvent};

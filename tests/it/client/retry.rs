@@ -1,5 +1,6 @@
 //! Section 8.8, trying again: the retry of single calls, over real failures.
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -10,6 +11,7 @@ use super::bench::Bench;
 
 per_provider!(
     a_rate_limit_is_tried_again,
+    the_listener_is_told_of_each_attempt_and_its_wait,
     no_retries_means_one_attempt,
     what_cannot_help_is_not_tried,
     a_wait_beyond_the_limit_is_not_waited,
@@ -43,6 +45,20 @@ async fn a_rate_limit_is_tried_again(dialect: Dialect) {
     let last = stream.map(Result::unwrap).collect::<Vec<_>>().await.pop();
     assert!(matches!(last, Some(StreamEvent::Finish { .. })), "{last:?}");
     assert_eq!(streamed.server.requests().len(), 3);
+}
+
+async fn the_listener_is_told_of_each_attempt_and_its_wait(dialect: Dialect) {
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&told);
+    let policy = policy().with_jitter(false).with_on_retry(move |error, attempt, delay| {
+        log.lock().unwrap().push((error.kind(), attempt, delay));
+    });
+    let asked = Duration::from_millis(3);
+    let bench =
+        bench(dialect, vec![Failure::status(503), Failure::status(429).with_retry_after("0.003")]).await;
+    complete(&bench, &policy).await.unwrap();
+    let expected = [(ErrorKind::Server, 0, Duration::from_millis(1)), (ErrorKind::RateLimit, 1, asked)];
+    assert_eq!(*told.lock().unwrap(), expected);
 }
 
 async fn no_retries_means_one_attempt(dialect: Dialect) {

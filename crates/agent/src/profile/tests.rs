@@ -119,7 +119,7 @@ fn facts_come_from_the_catalog() {
 #[test]
 fn another_model_brings_its_own_facts() {
     let profile = ProviderProfile::anthropic("opus");
-    assert_eq!(profile.model, "claude-opus-4-6", "an alias becomes the identifier");
+    assert_eq!(profile.model, "claude-opus-5-5", "an alias becomes the identifier");
     let unknown = profile.with_model("claude-next");
     assert_eq!(unknown.model, "claude-next");
     assert_eq!((unknown.display_name.as_ref(), unknown.max_output_tokens), (None, None));

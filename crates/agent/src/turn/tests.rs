@@ -786,7 +786,7 @@ fn configuration_changes_from_the_next_request_on() {
     assert_eq!(bench.sent().len(), 3, "the history is carried over");
     assert!(bench.events.iter().any(|event| matches!(
         event,
-        EventKind::RequestPrepared { moved: Some(pintle_llm::Segment::Message(0)), .. }
+        EventKind::RequestPrepared { moved: Some(pintle_llm::Segment::System), .. }
     )));
 }
 

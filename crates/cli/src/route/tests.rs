@@ -24,6 +24,7 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
         script: flags.script.map(PathBuf::from),
         dialect: flags.dialect,
         reasoning_effort: None,
+        catalog: crate::args::CatalogArgs::default(),
     };
     ModelSource::choose(&args, |name| {
         variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())

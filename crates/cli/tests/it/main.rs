@@ -10,8 +10,10 @@
 mod bad_input;
 mod demo;
 mod lab;
+mod models;
 mod output;
 mod patch;
 mod serving;
 mod stopping;
+mod wire;
 mod work;

@@ -1,0 +1,20 @@
+//! `pintle completions`: what a shell needs to complete commands and flags.
+
+use clap::CommandFactory as _;
+
+use crate::args::{Arguments, CompletionsArgs};
+use crate::console::Console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+
+/// Writes the script of a shell.
+///
+/// # Errors
+///
+/// Those of writing.
+pub(crate) async fn completions(args: &CompletionsArgs) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Arguments::command(), "pintle", &mut script);
+    Console::new().write(&String::from_utf8_lossy(&script)).await?;
+    Ok(Exit::Done)
+}

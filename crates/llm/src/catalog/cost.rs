@@ -1,0 +1,86 @@
+//! What a call cost.
+
+use super::{Catalog, ModelInfo, PriceTier};
+use crate::usage::Usage;
+
+/// Tokens of one price unit.
+const UNIT: f64 = 1e6;
+
+/// US dollars per million tokens of each kind.
+#[derive(Clone, Copy)]
+struct Prices {
+    input: Option<f64>,
+    output: Option<f64>,
+    cache_read: Option<f64>,
+    cache_write: Option<f64>,
+}
+
+impl ModelInfo {
+    /// The price of one call in US dollars; `None` if the price of any of its tokens is unknown.
+    ///
+    /// The counts must be those of one call: which price holds depends on the length of its prompt. The cost of
+    /// several calls is the sum of their costs.
+    #[must_use]
+    pub fn cost(&self, usage: &Usage) -> Option<f64> {
+        let read = usage.cache_read_tokens.unwrap_or(0);
+        let written = usage.cache_write_tokens.unwrap_or(0);
+        let cached = read.saturating_add(written);
+        let (plain, prompt) = if self.cache_counted_apart {
+            (usage.input_tokens, usage.input_tokens.saturating_add(cached))
+        } else {
+            (usage.input_tokens.saturating_sub(cached), usage.input_tokens)
+        };
+        let prices = self.prices(prompt);
+        let parts = [
+            (plain, prices.input),
+            (usage.output_tokens, prices.output),
+            (read, prices.cache_read),
+            (written, prices.cache_write),
+        ];
+        // What was not used needs no price. `f64`'s own sum of nothing would be minus zero.
+        let used = parts.into_iter().filter(|(tokens, _)| *tokens > 0);
+        used.map(|(tokens, price)| Some(dollars(tokens, price?)))
+            .try_fold(0.0, |sum, part| part.map(|part| sum + part))
+    }
+
+    /// Those of a call whose prompt has so many tokens.
+    fn prices(&self, prompt: u64) -> Prices {
+        let tiers = self.price_tiers.iter().filter(|tier| tier.above_input_tokens < prompt);
+        tiers
+            .max_by_key(|tier| tier.above_input_tokens)
+            .map_or_else(|| Prices::of_model(self), Prices::of_tier)
+    }
+}
+
+impl Catalog {
+    /// The price of one call in US dollars, as [`ModelInfo::cost`]; `None` also for a model that is not here.
+    #[must_use]
+    pub fn cost(&self, provider: &str, model_id: &str, usage: &Usage) -> Option<f64> {
+        self.find(provider, model_id)?.cost(usage)
+    }
+}
+
+impl Prices {
+    fn of_model(model: &ModelInfo) -> Self {
+        Self {
+            input: model.input_cost_per_million,
+            output: model.output_cost_per_million,
+            cache_read: model.cache_read_cost_per_million,
+            cache_write: model.cache_write_cost_per_million,
+        }
+    }
+
+    fn of_tier(tier: &PriceTier) -> Self {
+        Self {
+            input: tier.input_cost_per_million,
+            output: tier.output_cost_per_million,
+            cache_read: tier.cache_read_cost_per_million,
+            cache_write: tier.cache_write_cost_per_million,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "token counts are far below 2^52")]
+fn dollars(tokens: u64, per_unit: f64) -> f64 {
+    tokens as f64 / UNIT * per_unit
+}

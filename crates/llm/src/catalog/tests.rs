@@ -1,0 +1,234 @@
+use super::*;
+use crate::usage::Usage;
+
+/// An entry of a new model, as far as it must go.
+const NEW: &str = r#"{"id": "new", "provider": "openai", "context_window": 1000"#;
+
+fn message(json: &str) -> String {
+    let error = Catalog::built_in().merged_with(json).unwrap_err();
+    let mut text = error.message().to_owned();
+    let mut cause = std::error::Error::source(&error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}
+
+#[test]
+fn the_shipped_catalog_reads_and_answers() {
+    let strict = Catalog::from_json(SHIPPED).expect("the shipped file keeps its own format");
+    assert_eq!(&strict, Catalog::built_in());
+    for (provider, best) in
+        [("anthropic", "claude-opus-5-5"), ("openai", "gpt-6.2-sol"), ("gemini", "gemini-4-argon")]
+    {
+        for capability in
+            [None, Some(Capability::Tools), Some(Capability::Vision), Some(Capability::Reasoning)]
+        {
+            assert_eq!(get_latest_model(provider, capability).unwrap().id, best);
+        }
+        assert!(list_models(Some(provider)).count() >= 10);
+        assert!(list_models(Some(provider)).all(|model| model.provider == provider));
+    }
+    assert_eq!(list_models(None).count(), strict.list(None).count());
+    assert_eq!(get_model_info("gpt-5.2-2025-12-11").unwrap().id, "gpt-5.2", "by an alias");
+    assert_eq!(get_model_info("no-such-model"), None);
+    assert_eq!(get_latest_model("nobody", None), None);
+}
+
+#[test]
+fn the_models_of_the_specification_are_there() {
+    for (id, provider, name) in [
+        ("claude-opus-4-6", "anthropic", "Claude Opus 4.6"),
+        ("claude-sonnet-4-5", "anthropic", "Claude Sonnet 4.5"),
+        ("gpt-5.2", "openai", "GPT-5.2"),
+        ("gpt-5.2-codex", "openai", "GPT-5.2 Codex"),
+        ("gemini-3.1-pro-preview", "gemini", "Gemini 3.1 Pro Preview"),
+        ("gemini-3-flash-preview", "gemini", "Gemini 3 Flash (Preview)"),
+    ] {
+        let model = get_model_info(id).unwrap();
+        assert_eq!((model.provider.as_str(), model.display_name.as_str()), (provider, name));
+        assert!(model.supports_tools && model.supports_vision && model.supports_reasoning, "{id}");
+    }
+}
+
+#[test]
+fn every_shipped_figure_has_a_source_and_makes_sense() {
+    for model in list_models(None) {
+        let (id, sources) = (&model.id, &model.sources);
+        assert!(sources.limits.is_some() && sources.capabilities.is_some(), "{id}");
+        assert_eq!(sources.prices.is_some(), model.input_cost_per_million.is_some(), "{id}");
+        assert_eq!(sources.knowledge_cutoff.is_some(), model.knowledge_cutoff.is_some(), "{id}");
+        assert_eq!(sources.retires_on.is_some(), model.retires_on.is_some(), "{id}");
+        assert_eq!(model.input_cost_per_million.is_some(), model.output_cost_per_million.is_some(), "{id}");
+        assert!(model.max_output.is_some_and(|most| most <= model.context_window), "{id}");
+        assert!(model.price_tiers.iter().all(|tier| tier.above_input_tokens < model.context_window), "{id}");
+        assert_eq!(model.cache_counted_apart, model.provider == "anthropic", "{id}");
+    }
+}
+
+#[test]
+fn no_shipped_name_is_there_twice() {
+    let mut names: Vec<&String> =
+        list_models(None).flat_map(|model| model.aliases.iter().chain([&model.id])).collect();
+    let all = names.len();
+    names.sort();
+    names.dedup();
+    assert_eq!(names.len(), all);
+}
+
+#[test]
+fn one_name_at_two_providers_is_told_apart() {
+    let catalog = Catalog::built_in()
+        .merged_with(
+            r#"[{"id": "gpt-5.2", "provider": "azure", "context_window": 1000, "aliases": ["opus"]}]"#,
+        )
+        .unwrap();
+    assert_eq!(catalog.find("azure", "gpt-5.2").unwrap().context_window, 1000);
+    assert_eq!(catalog.find("openai", "gpt-5.2").unwrap().context_window, 400_000);
+    assert_eq!(catalog.find("anthropic", "opus").unwrap().id, "claude-opus-5-5");
+    assert_eq!(catalog.find("gemini", "gpt-5.2"), None);
+}
+
+#[test]
+fn an_override_changes_what_it_names_and_adds() {
+    let shipped = get_model_info("gpt-5.2").unwrap();
+    let catalog = Catalog::built_in()
+        .merged_with(&format!(
+            r#"[{NEW}, "supports_tools": true}},
+                {{"id": "gpt-5.2", "provider": "openai", "input_cost_per_million": 1, "knowledge_cutoff": null}}]"#
+        ))
+        .unwrap();
+    let changed = catalog.find("openai", "gpt-5.2").unwrap();
+    let mut expected = shipped.clone();
+    expected.input_cost_per_million = Some(1.0);
+    expected.knowledge_cutoff = None;
+    expected.sources.prices = None;
+    expected.sources.knowledge_cutoff = None;
+    assert_eq!(changed, &expected, "the rest stays");
+
+    let mut new = ModelInfo::new("openai", "new", 1000);
+    new.supports_tools = true;
+    assert_eq!(catalog.latest("openai", Some(Capability::Tools)), Some(&new), "what is new comes first");
+    assert_eq!(catalog.latest("openai", Some(Capability::Vision)).unwrap().id, "gpt-6.2-sol");
+    let order = |catalog: &Catalog| catalog.list(None).map(|model| model.id.clone()).collect::<Vec<_>>();
+    assert_eq!(order(&catalog)[1..], order(Catalog::built_in()), "a correction changes no order");
+    assert_eq!(catalog.merged_with("[]").unwrap(), catalog);
+
+    let sourced = format!(r#"[{NEW}, "sources": {{"limits": "a letter"}}, "max_output": 7}}]"#);
+    let sourced = Catalog::from_json(&sourced).unwrap();
+    assert_eq!(sourced.get("new").unwrap().sources.limits.as_deref(), Some("a letter"));
+}
+
+#[test]
+fn a_mistake_is_told_with_its_line_and_its_field() {
+    let after = |fields: &str| message(&format!("[\n  {NEW},\n   {fields}}}\n]"));
+    let rows = [
+        (message("["), "line 1 of the model catalog: expected a list of models: EOF while parsing a list"),
+        (message("{}"), "line 1 of the model catalog: expected a list of models: invalid type: map"),
+        (
+            message("[\n 7]"),
+            "line 2 of the model catalog: expected a model, which is an object: invalid type",
+        ),
+        (message("[{\n}]"), "line 1 of the model catalog: a model needs `id`, which is a text"),
+        (message("[{\"id\": 1}]"), "line 1 of the model catalog: a model needs `id`, which is a text"),
+        (
+            message(r#"[{"id": "x"}]"#),
+            "line 1 of the model catalog: a model needs `provider`, which is a text",
+        ),
+        (
+            message(r#"[{"id": "x", "provider": "y"}]"#),
+            "line 1 of the model catalog: the new model `x` needs `context_window`",
+        ),
+        (
+            message(&format!("[{NEW}}},\n{NEW}}}]")),
+            "line 2 of the model catalog: the model `new` is there twice",
+        ),
+        (
+            after(r#""max_output": "many""#),
+            "line 3 of the model catalog: `max_output` does not fit: invalid type: string \"many\", expected u64",
+        ),
+        (
+            after("\"colour\": \"blue\""),
+            "line 3 of the model catalog: `colour` does not fit: unknown field `colour`, expected one of `id`",
+        ),
+        (
+            after("\n\"context_window\": null"),
+            "line 4 of the model catalog: `context_window` does not fit: missing field `context_window`",
+        ),
+        (after("\"max_output\": 0"), "line 3 of the model catalog: `max_output` must be at least 1"),
+        (
+            after("\"input_cost_per_million\": -1"),
+            "line 3 of the model catalog: `input_cost_per_million` must not be negative",
+        ),
+        (after("\"aliases\": [\"\"]"), "line 3 of the model catalog: `aliases` must not be empty"),
+        (
+            after("\"price_tiers\": [{\"above_input_tokens\": 2}, {\"above_input_tokens\": 1}]"),
+            "line 3 of the model catalog: `price_tiers` must begin with the shortest prompts",
+        ),
+        (
+            after("\"price_tiers\": [{}]"),
+            "line 3 of the model catalog: `price_tiers` does not fit: missing field `above_input_tokens`",
+        ),
+    ];
+    for (found, expected) in rows {
+        assert!(found.starts_with(expected), "{found}\n{expected}");
+    }
+}
+
+/// A model with a price for each kind of token, ten times as much above 1,000 tokens, and its counts.
+fn priced(apart: bool) -> ModelInfo {
+    let json = r#"[{"id": "m", "provider": "p", "context_window": 10000,
+        "input_cost_per_million": 1000000, "output_cost_per_million": 2000000,
+        "cache_read_cost_per_million": 3000000, "cache_write_cost_per_million": 4000000,
+        "price_tiers": [{"above_input_tokens": 1000, "input_cost_per_million": 10000000,
+            "output_cost_per_million": 20000000, "cache_read_cost_per_million": 30000000,
+            "cache_write_cost_per_million": 40000000},
+            {"above_input_tokens": 5000, "output_cost_per_million": 5}]}]"#;
+    let mut model = Catalog::from_json(json).unwrap().models.remove(0);
+    model.cache_counted_apart = apart;
+    model
+}
+
+fn used(input: u64, output: u64, read: Option<u64>, written: Option<u64>) -> Usage {
+    let mut usage = Usage::new(input, output);
+    usage.cache_read_tokens = read;
+    usage.cache_write_tokens = written;
+    usage
+}
+
+#[test]
+fn a_call_costs_each_kind_of_token_once() {
+    let rows = [
+        (false, used(0, 0, None, None), Some(0.0)),
+        (false, used(10, 1, None, None), Some(12.0)),
+        (false, used(10, 1, Some(4), Some(2)), Some(4.0 + 2.0 + 12.0 + 8.0)),
+        (true, used(10, 1, Some(4), Some(2)), Some(10.0 + 2.0 + 12.0 + 8.0)),
+        (false, used(3, 0, Some(4), None), Some(12.0)),
+        (false, used(1000, 1, None, None), Some(1002.0)),
+        (false, used(1001, 1, None, None), Some(10_030.0)),
+        (false, used(1001, 0, Some(1001), None), Some(30_030.0)),
+        (true, used(999, 0, Some(1), None), Some(999.0 + 3.0)),
+        (true, used(999, 0, Some(1), Some(1)), Some(9990.0 + 30.0 + 40.0)),
+        (false, used(5001, 1, None, None), None),
+    ];
+    for (apart, usage, expected) in rows {
+        let cost = priced(apart).cost(&usage);
+        assert_eq!(cost.map(f64::round), expected, "{usage:?}, counted apart: {apart}");
+        assert!(cost.is_none_or(f64::is_sign_positive));
+    }
+}
+
+#[test]
+fn an_unknown_price_stays_unknown() {
+    let catalog = Catalog::built_in();
+    let mut usage = Usage::new(1_000_000, 0);
+    assert_eq!(catalog.cost("openai", "no-such-model", &usage), None);
+    assert_eq!(catalog.cost("openai-compatible", "gpt-5.2", &usage), None, "another provider's model");
+    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(1.75));
+    usage.cache_write_tokens = Some(0);
+    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(1.75), "what is not used needs no price");
+    usage.cache_write_tokens = Some(1);
+    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), None);
+    assert_eq!(ModelInfo::new("p", "m", 1).cost(&Usage::new(1, 0)), None);
+}

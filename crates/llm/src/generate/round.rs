@@ -1,0 +1,193 @@
+//! One round of tool calls: found, checked, made concurrently, answered in order (client specification, sections 5.7
+//! and 5.8).
+
+use std::collections::HashMap;
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::Poll;
+
+use jsonschema::Validator;
+use serde_json::{Map, Value};
+use tokio_util::sync::CancellationToken;
+
+use super::schema;
+use super::tool::{CallContext, InvalidToolCall, RepairToolCall, Tool};
+use crate::content::{ToolCall, ToolCallKind, ToolResult};
+use crate::error::{Error, ErrorKind};
+use crate::history::HistoryItem;
+use crate::tool::ToolDefinition;
+
+/// The tools of one generation, their schemas compiled.
+#[derive(Debug)]
+pub(super) struct Toolbox {
+    tools: Vec<(Tool, Validator)>,
+    by_name: HashMap<String, usize>,
+    repair: Option<RepairToolCall>,
+}
+
+impl Toolbox {
+    /// # Errors
+    ///
+    /// [`ErrorKind::Configuration`] if two tools share a name, or if a schema is none.
+    pub(super) fn new(tools: Vec<Tool>, repair: Option<RepairToolCall>) -> Result<Self, Error> {
+        let mut by_name = HashMap::new();
+        let mut compiled = Vec::with_capacity(tools.len());
+        for (index, tool) in tools.into_iter().enumerate() {
+            let name = &tool.definition.name;
+            if by_name.insert(name.clone(), index).is_some() {
+                return Err(Error::new(ErrorKind::Configuration, format!("two tools are named `{name}`")));
+            }
+            let validator = schema::compile(&tool.definition.parameters, &format!("tool `{name}`"))?;
+            compiled.push((tool, validator));
+        }
+        Ok(Self { tools: compiled, by_name, repair })
+    }
+
+    pub(super) fn definitions(&self) -> Vec<ToolDefinition> {
+        self.tools.iter().map(|(tool, _)| tool.definition.clone()).collect()
+    }
+
+    pub(super) fn contains(&self, name: &str) -> bool {
+        self.by_name.contains_key(name)
+    }
+
+    pub(super) fn has_active(&self) -> bool {
+        self.tools.iter().any(|(tool, _)| tool.is_active())
+    }
+
+    /// Makes all calls at once and gives their results in the order of the calls; those of passive tools have none.
+    ///
+    /// Dropping the future drops every handler and gives the signal that they hold.
+    pub(super) async fn answer(
+        &self,
+        calls: impl Iterator<Item = &ToolCall>,
+        messages: Arc<[HistoryItem]>,
+        abort: &CancellationToken,
+    ) -> Vec<ToolResult> {
+        let abort_signal = abort.child_token();
+        let guard = abort_signal.clone().drop_guard();
+        let running = calls.map(|call| {
+            let context = CallContext {
+                call: call.clone(),
+                messages: Arc::clone(&messages),
+                abort_signal: abort_signal.clone(),
+            };
+            self.answer_one(context)
+        });
+        let results = join(running).await;
+        guard.disarm();
+        results.into_iter().flatten().collect()
+    }
+
+    async fn answer_one(&self, context: CallContext) -> Option<ToolResult> {
+        let found = self.by_name.get(&context.call.name).and_then(|index| self.tools.get(*index));
+        let Some((tool, validator)) = found else {
+            let text = self.unknown(&context.call.name);
+            return Some(ToolResult::new(context.call.id, text, true));
+        };
+        if !tool.is_active() {
+            return None;
+        }
+        match self.arguments(tool, validator, &context).await {
+            Ok(arguments) => tool.execute(arguments, context).await,
+            Err(error) => Some(ToolResult::new(context.call.id, error.message(), true)),
+        }
+    }
+
+    /// The arguments as the tool's schema wants them, repaired if need be and if there is a way.
+    async fn arguments(
+        &self,
+        tool: &Tool,
+        validator: &Validator,
+        context: &CallContext,
+    ) -> Result<Value, Error> {
+        let definition = &tool.definition;
+        let error = match checked(definition, validator, given(&context.call, definition)) {
+            Ok(arguments) => return Ok(arguments),
+            Err(error) => error,
+        };
+        let Some(hook) = &self.repair else { return Err(error) };
+        let message = error.message().to_owned();
+        let invalid = InvalidToolCall {
+            call: context.call.clone(),
+            tool: definition.clone(),
+            error,
+            messages: Arc::clone(&context.messages),
+        };
+        match hook.repair(invalid).await {
+            Some(repaired) => checked(definition, validator, repaired),
+            None => Err(Error::new(ErrorKind::InvalidToolCall, message)),
+        }
+    }
+
+    fn unknown(&self, name: &str) -> String {
+        let known: Vec<&str> = self.tools.iter().map(|(tool, _)| tool.definition.name.as_str()).collect();
+        format!("unknown tool `{name}`; the tools are: {}", known.join(", "))
+    }
+}
+
+/// The arguments of a call as an object, where there is one.
+fn given(call: &ToolCall, definition: &ToolDefinition) -> Value {
+    let properties = definition.parameters.get("properties").and_then(Value::as_object);
+    match (call.kind, properties.map(|properties| properties.keys().collect::<Vec<_>>()).as_deref()) {
+        (ToolCallKind::Custom, Some([only])) => {
+            Value::Object(Map::from_iter([((*only).clone(), call.arguments.clone())]))
+        }
+        (ToolCallKind::Custom | ToolCallKind::Function, _) => call.arguments.clone(),
+    }
+}
+
+fn checked(definition: &ToolDefinition, validator: &Validator, arguments: Value) -> Result<Value, Error> {
+    let mistakes = match &arguments {
+        // This is how text stands that is no JSON object at all.
+        Value::String(text) => Some(no_object(text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+            schema::mistakes(validator, &arguments)
+        }
+    };
+    match mistakes {
+        None => Ok(arguments),
+        Some(mistakes) => Err(Error::new(
+            ErrorKind::InvalidToolCall,
+            format!("the arguments do not fit tool `{}`: {mistakes}", definition.name),
+        )),
+    }
+}
+
+fn no_object(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match serde_json::from_str::<Value>(text) {
+        Ok(_) => format!("expected a JSON object, found {}", schema::shortened(text, SHOWN)),
+        Err(error) => format!("they are no JSON: {error}"),
+    }
+}
+
+/// The outputs of all futures, in their order, once the last is ready.
+async fn join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    enum Slot<F: Future> {
+        Running(Pin<Box<F>>),
+        Done(Option<F::Output>),
+    }
+    let mut slots: Vec<Slot<F>> = futures.map(|future| Slot::Running(Box::pin(future))).collect();
+    poll_fn(move |cx| {
+        let mut waiting = false;
+        for slot in &mut slots {
+            if let Slot::Running(future) = slot {
+                match future.as_mut().poll(cx) {
+                    Poll::Ready(output) => *slot = Slot::Done(Some(output)),
+                    Poll::Pending => waiting = true,
+                }
+            }
+        }
+        if waiting {
+            return Poll::Pending;
+        }
+        let outputs = slots.iter_mut().filter_map(|slot| match slot {
+            Slot::Running(_) => None,
+            Slot::Done(output) => output.take(),
+        });
+        Poll::Ready(outputs.collect())
+    })
+    .await
+}

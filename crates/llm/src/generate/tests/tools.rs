@@ -1,0 +1,280 @@
+//! The tool loop.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::{Barrier, oneshot};
+
+use super::*;
+use crate::response::Finish;
+use crate::usage::Usage;
+
+#[tokio::test]
+async fn all_calls_of_an_answer_run_at_once_and_go_back_together_in_their_order() {
+    let arguments: Vec<(&str, &str)> =
+        vec![("meet", r#"{"x": 0}"#), ("meet", r#"{"x": 1}"#), ("meet", r#"{"x": 2}"#)];
+    let (client, adapter) = client(fake().message(calling(&arguments)).answer("done"));
+    // Nobody passes before all three are there, so one after the other would never end.
+    let everybody = Arc::new(Barrier::new(3));
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let (meeting, left) = (Arc::clone(&everybody), Arc::clone(&order));
+    let tool = Tool::active(definition("meet"), move |arguments, _| {
+        let (meeting, left) = (Arc::clone(&meeting), Arc::clone(&left));
+        async move {
+            meeting.wait().await;
+            let x = arguments["x"].as_u64().unwrap();
+            // The first to be called is the last to be done.
+            for _ in 0..10 * (3 - x) {
+                tokio::task::yield_now().await;
+            }
+            left.lock().unwrap().push(x);
+            Ok::<_, Error>(format!("result {x}"))
+        }
+    });
+    let result = generate(options(&client).with_tool(tool)).await.unwrap();
+    assert_eq!(*order.lock().unwrap(), [2, 1, 0]);
+    let requests = adapter.requests();
+    assert_eq!(requests.len(), 2, "all results in one request");
+    let expected = [0, 1, 2].map(|x| (format!("c{x}"), format!("result {x}"), false));
+    assert_eq!(answered(&requests[1]), expected);
+    assert_eq!(result.text(), "done");
+}
+
+#[tokio::test]
+async fn a_step_holds_its_calls_results_and_usage() {
+    let first = calling(&[("echo", r#"{"x": 1}"#), ("echo", r#"{"x": 2}"#)]);
+    let (client, adapter) = client(fake().message(first).answer("done"));
+    let result = generate(options(&client).with_tool(echo("echo"))).await.unwrap();
+    let [called, last] = result.steps.as_slice() else { panic!("{:?}", result.steps) };
+    assert_eq!(called.tool_calls().map(|call| call.id.as_str()).collect::<Vec<_>>(), ["c0", "c1"]);
+    assert_eq!(called.tool_results.iter().map(|result| result.text()).collect::<Vec<_>>(), ["1", "2"]);
+    assert_eq!((called.finish_reason().reason, called.text().as_str()), (Finish::ToolCalls, ""));
+    assert_eq!((last.finish_reason().reason, last.text().as_str()), (Finish::Stop, "done"));
+    assert_eq!(last.tool_calls().count() + last.tool_results.len() + last.warnings().len(), 0);
+    assert_eq!((called.usage(), last.usage()), (&Usage::new(10, 5), &Usage::new(10, 5)));
+    assert_eq!((result.usage(), &result.total_usage), (&Usage::new(10, 5), &Usage::new(20, 10)));
+    // The next request may go on from here.
+    assert_eq!(result.messages.len(), 3);
+    assert_eq!(result.messages[..2], adapter.requests()[1].messages[1..]);
+    assert_eq!(result.messages[2].text(), "done");
+}
+
+#[tokio::test]
+async fn mistakes_are_answered_with_error_results() {
+    let runs = Arc::new(AtomicU32::new(0));
+    let counted = Arc::clone(&runs);
+    let picky = Tool::active(definition("picky"), move |_, _| {
+        counted.fetch_add(1, Ordering::SeqCst);
+        async { Ok::<_, Error>("never") }
+    });
+    let failing = Tool::active(definition("failing"), |_, _| async {
+        let below = std::io::Error::other("the disk is full");
+        Err::<String, _>(Error::new(ErrorKind::Server, "no forecast").with_source(below))
+    });
+    let made = calling(&[
+        ("failing", r#"{"x": 1}"#),
+        ("teleport", "{}"),
+        ("picky", r#"{"x": "one"}"#),
+        ("picky", "{}"),
+        ("picky", r#"{"x": 1"#),
+        ("picky", "[1]"),
+        ("echo", r#"{"x": 1}"#),
+    ]);
+    let (client, adapter) = client(fake().message(made).answer("sorry"));
+    let tools = options(&client).with_tool(picky).with_tool(failing).with_tool(echo("echo"));
+    assert_eq!(generate(tools).await.unwrap().text(), "sorry");
+    let results = answered(&adapter.requests()[1]);
+    let expected = [
+        ("the provider failed: no forecast: the disk is full", true),
+        ("unknown tool `teleport`; the tools are: picky, failing, echo", true),
+        ("the arguments do not fit tool `picky`: `/x`: \"one\" is not of type \"integer\"", true),
+        ("the arguments do not fit tool `picky`: \"x\" is a required property", true),
+        (
+            "the arguments do not fit tool `picky`: they are no JSON: EOF while parsing an object at line 1 column 7",
+            true,
+        ),
+        ("the arguments do not fit tool `picky`: expected a JSON object, found [1]", true),
+        ("1", false),
+    ];
+    let found: Vec<(&str, bool)> =
+        results.iter().map(|(_, text, is_error)| (text.as_str(), *is_error)).collect();
+    assert_eq!(found, expected);
+    assert_eq!(runs.load(Ordering::SeqCst), 0, "no handler sees arguments that do not fit");
+}
+
+#[tokio::test]
+async fn calls_of_passive_tools_are_returned() {
+    let (client, adapter) = client(fake().message(calling(&[("ask", r#"{"x": 1}"#)])));
+    let passive = options(&client).with_tool(Tool::passive(definition("ask"))).with_max_tool_rounds(5);
+    let result = generate(passive).await.unwrap();
+    assert_eq!((adapter.requests().len(), result.tool_results.len()), (1, 0));
+    assert_eq!(result.finish_reason().reason, Finish::ToolCalls);
+    assert_eq!(result.tool_calls().next().unwrap().name, "ask");
+    assert_eq!(result.messages.len(), 1);
+}
+
+#[tokio::test]
+async fn beside_passive_tools_the_others_are_run_and_the_loop_ends() {
+    let made = calling(&[("ask", r#"{"x": 1}"#), ("echo", r#"{"x": 2}"#)]);
+    let (client, adapter) = client(fake().message(made));
+    let both = options(&client).with_tool(Tool::passive(definition("ask"))).with_tool(echo("echo"));
+    let result = generate(both).await.unwrap();
+    assert_eq!(adapter.requests().len(), 1);
+    assert_eq!(result.tool_results.iter().map(|r| r.tool_call_id.as_str()).collect::<Vec<_>>(), ["c1"]);
+    assert_eq!(result.messages.len(), 1, "the caller adds the results of all calls");
+}
+
+#[tokio::test]
+async fn rounds_are_counted() {
+    for (rounds, requests, runs) in [(0, 1, 0), (1, 2, 1), (3, 4, 3)] {
+        let endless = (0..9).fold(fake(), |fake, _| fake.message(calling(&[("echo", r#"{"x": 1}"#)])));
+        let (client, adapter) = client(endless);
+        let result =
+            generate(options(&client).with_tool(echo("echo")).with_max_tool_rounds(rounds)).await.unwrap();
+        assert_eq!(adapter.requests().len(), requests, "{rounds} rounds");
+        let ran: usize = result.steps.iter().map(|step| step.tool_results.len()).sum();
+        assert_eq!((result.steps.len(), ran), (requests, runs));
+        assert_eq!(result.tool_calls().count(), 1, "the last calls are left to the caller");
+        assert!(result.tool_results.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_stop_condition_ends_the_loop_after_the_round() {
+    let rows = [
+        (StopCondition::called("final_answer"), 2),
+        (StopCondition::spent(40), 3),
+        (StopCondition::new(|steps| steps.len() == 4), 4),
+        (StopCondition::spent(9_999).or(StopCondition::called("final_answer")), 2),
+    ];
+    for (condition, steps) in rows {
+        let one = |name| calling(&[(name, r#"{"x": 1}"#)]);
+        let script = fake()
+            .message(one("echo"))
+            .message(one("final_answer"))
+            .message(one("echo"))
+            .message(one("echo"))
+            .answer("too late");
+        let (client, adapter) = client(script);
+        let tools = options(&client).with_tool(echo("echo")).with_tool(echo("final_answer"));
+        let result = generate(tools.with_max_tool_rounds(9).with_stop_when(condition)).await.unwrap();
+        assert_eq!((result.steps.len(), adapter.requests().len()), (steps, steps));
+        assert_eq!(result.tool_results.len(), 1, "the last round's tools have run");
+        assert_eq!(result.messages.len(), 2 * steps, "and the conversation is whole");
+    }
+}
+
+#[tokio::test]
+async fn calls_that_were_cut_off_are_not_made() {
+    let cut = fake().finished(calling(&[("echo", r#"{"x": 1}"#)]), Finish::Length);
+    let (client, adapter) = client(cut);
+    let result = generate(options(&client).with_tool(echo("echo"))).await.unwrap();
+    assert_eq!((adapter.requests().len(), result.tool_results.len()), (1, 0));
+    assert_eq!(result.finish_reason().reason, Finish::Length);
+}
+
+#[tokio::test]
+async fn arguments_that_do_not_fit_are_repaired_once() {
+    let made = calling(&[("echo", r#"{"x": "7"}"#), ("echo", r#"{"x": "seven"}"#), ("echo", r#"{"y": 1}"#)]);
+    let (client, adapter) = client(fake().message(made).answer("done"));
+    let seen = Arc::new(Mutex::new(Vec::new()));
+    let noted = Arc::clone(&seen);
+    let repair = RepairToolCall::new(move |invalid: InvalidToolCall| {
+        let kind = invalid.error.kind();
+        noted.lock().unwrap().push((
+            invalid.call.id.clone(),
+            invalid.tool.name,
+            kind,
+            invalid.messages.len(),
+        ));
+        // Numbers out of texts; of another shape it knows nothing.
+        let repaired = invalid.call.arguments["x"]
+            .as_str()
+            .map(|text| json!({"x": text.parse::<i64>().map_or(Value::Null, Value::from)}));
+        async move { repaired }
+    });
+    generate(options(&client).with_tool(echo("echo")).with_repair_tool_call(repair)).await.unwrap();
+    let results = answered(&adapter.requests()[1]);
+    assert_eq!(results[0].1, "7");
+    assert!(!results[0].2 && results[1].2 && results[2].2, "{results:?}");
+    assert!(results[1].1.ends_with("null is not of type \"integer\""), "{results:?}");
+    assert!(results[2].1.ends_with("\"x\" is a required property"), "{results:?}");
+    let expected =
+        ["c0", "c1", "c2"].map(|id| (id.to_owned(), "echo".to_owned(), ErrorKind::InvalidToolCall, 2));
+    assert_eq!(*seen.lock().unwrap(), expected);
+    // The history keeps what the model wrote.
+    let call = adapter.requests()[1].messages[1].tool_calls().next().cloned().unwrap();
+    assert_eq!(call.raw_arguments.as_deref(), Some(r#"{"x": "7"}"#));
+}
+
+#[tokio::test]
+async fn a_typed_tool_describes_and_reads_its_input() {
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Place {
+        /// The city's name.
+        city: String,
+        days: Option<u8>,
+        address: Option<std::net::Ipv4Addr>,
+    }
+    let tool = Tool::typed("weather", "The weather.", |place: Place, _| async move {
+        Ok::<_, Error>(json!({"city": place.city, "days": place.days.unwrap_or(1), "at": place.address}))
+    })
+    .unwrap();
+    assert_eq!(
+        tool.definition.parameters,
+        json!({"type": "object", "required": ["city"], "properties": {
+            "city": {"type": "string", "description": "The city's name."},
+            "days": {"type": ["integer", "null"], "minimum": 0, "maximum": 255},
+            "address": {"type": ["string", "null"], "format": "ipv4"},
+        }})
+    );
+    let made = calling(&[
+        ("weather", r#"{"city": "Oslo"}"#),
+        ("weather", r#"{"city": "Rome", "days": 300}"#),
+        ("weather", r#"{"city": "Rome", "address": "here"}"#),
+    ]);
+    let (client, adapter) = client(fake().message(made).answer("done"));
+    generate(options(&client).with_tool(tool)).await.unwrap();
+    let results = answered(&adapter.requests()[1]);
+    assert_eq!(results[0].1, r#"{"at":null,"city":"Oslo","days":1}"#);
+    assert!(
+        results[1].2 && results[1].1.contains("`/days`: 300 is greater than the maximum of 255"),
+        "{results:?}"
+    );
+    assert!(results[2].2 && results[2].1.contains("IPv4"), "{results:?}");
+    assert!(Tool::typed("no name", "", |(): (), _| async { Ok::<_, Error>("") }).is_err());
+}
+
+#[tokio::test]
+async fn a_handler_knows_its_call_and_the_conversation() {
+    let (tell, told) = oneshot::channel();
+    let tell = Mutex::new(Some(tell));
+    let tool = Tool::active(definition("look"), move |_, context: CallContext| {
+        tell.lock().unwrap().take().unwrap().send(context).unwrap();
+        async { Ok::<_, Error>("seen") }
+    });
+    let (client, _) = client(fake().message(calling(&[("look", r#"{"x": 1}"#)])).answer("done"));
+    generate(options(&client).with_tool(tool)).await.unwrap();
+    let context = told.await.unwrap();
+    assert_eq!(context.call.id, "c0");
+    assert_eq!(context.messages.len(), 2);
+    assert_eq!(context.messages[1].tool_calls().count(), 1);
+    assert!(!context.abort_signal.is_cancelled(), "the call came to its end");
+}
+
+#[tokio::test]
+async fn free_text_is_the_one_property_of_a_custom_tool() {
+    let parameters =
+        json!({"type": "object", "properties": {"patch": {"type": "string"}}, "required": ["patch"]});
+    let tool =
+        Tool::active(ToolDefinition::new("apply", "", parameters).unwrap(), |arguments, _| async move {
+            Ok::<_, Error>(arguments["patch"].as_str().unwrap().to_uppercase())
+        });
+    let made = Message::new(Role::Assistant, vec![ToolCall::custom("c0", "apply", "free text").into()]);
+    let (client, adapter) = client(fake().message(made).answer("done"));
+    generate(options(&client).with_tool(tool)).await.unwrap();
+    assert_eq!(answered(&adapter.requests()[1]), [("c0".into(), "FREE TEXT".into(), false)]);
+}

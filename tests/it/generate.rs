@@ -1,0 +1,106 @@
+//! The high-level functions of the client specification (sections 4.3 to 5), over real HTTP: the real adapters against
+//! the scripted server, which judges every request by the provider's documented rules.
+
+mod default_client;
+mod limits;
+mod object;
+mod retry;
+mod text;
+mod tools;
+
+use std::time::Duration;
+
+use pintle_llm::{
+    Client, Error, GenerateOptions, GenerateResult, RetryPolicy, Tool, ToolDefinition, generate, stream,
+};
+use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions, Turn};
+use serde_json::json;
+
+use crate::lab::{self, KEY};
+
+/// A provider's real adapter, and the server that plays the provider.
+struct Bench {
+    dialect: Dialect,
+    client: Client,
+    server: ScriptedServer,
+}
+
+impl Bench {
+    /// A server that gives these answers.
+    async fn new(dialect: Dialect, turns: impl IntoIterator<Item = Turn>) -> Self {
+        let script = turns.into_iter().fold(Script::new("generate"), Script::with_turn);
+        let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
+        let client = lab::client(&server, dialect, KEY);
+        Self { dialect, client, server }
+    }
+
+    /// Options without anything to say, that wait only for moments between attempts.
+    fn bare(&self) -> GenerateOptions {
+        let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
+        GenerateOptions::new(model(self.dialect)).with_client(self.client.clone()).with_retry(quick)
+    }
+
+    fn options(&self) -> GenerateOptions {
+        self.bare().with_prompt("What is there?")
+    }
+
+    /// The requests, none of which broke a rule of its dialect.
+    fn requests(&self) -> Vec<RecordedRequest> {
+        let requests = self.server.requests();
+        for request in &requests {
+            assert_eq!(request.violations, [], "{:?}: {}", self.dialect, request.body);
+        }
+        requests
+    }
+
+    fn statuses(&self) -> Vec<Option<u16>> {
+        self.requests().iter().map(|request| request.status).collect()
+    }
+}
+
+/// Whole or streamed; both come to the same.
+#[derive(Clone, Copy, Debug)]
+enum Mode {
+    Whole,
+    Streamed,
+}
+
+impl Mode {
+    const BOTH: [Self; 2] = [Self::Whole, Self::Streamed];
+
+    async fn run(self, options: GenerateOptions) -> Result<GenerateResult, Error> {
+        match self {
+            Self::Whole => generate(options).await,
+            Self::Streamed => stream(options)?.result().await,
+        }
+    }
+}
+
+/// A current model of the provider; the one of Anthropic thinks within a budget, so that the server insists on getting
+/// its thinking back.
+fn model(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::OpenAiResponses => "gpt-5.2",
+        Dialect::AnthropicMessages => "claude-sonnet-4-5",
+        Dialect::Gemini => "gemini-3.1-pro-preview",
+        Dialect::ChatCompletions => "local-model",
+    }
+}
+
+fn definition() -> ToolDefinition {
+    let path = json!({"type": "string", "description": "The file."});
+    let schema = json!({"type": "object", "properties": {"file_path": path}, "required": ["file_path"]});
+    ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
+}
+
+/// A tool that says which file it was asked for, and knows no file that begins with `no`.
+fn read_file() -> Tool {
+    Tool::active(definition(), |arguments, _| async move {
+        let path = arguments["file_path"].as_str().unwrap();
+        if path.starts_with("no") {
+            Err(format!("{path} does not exist"))
+        } else {
+            Ok(format!("content of {path}"))
+        }
+    })
+}

@@ -1,0 +1,355 @@
+//! No key in any log, any error and any debug output, whatever happens.
+//!
+//! Every adapter goes through success and through every kind of failure, against servers that quote the key wherever a
+//! server can, while everything that `tracing` is told is written down. Then all that was shown is searched.
+
+mod log;
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use pintle_llm::{
+    AdapterTimeout, Budget, CircuitBreaker, Client, Error, ErrorKind, Logging, Message, ProviderAdapter,
+    RateLimit, Request, ResponseCache,
+};
+use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
+use pintle_testkit::{Dialect, FaultScript, FaultServer, Script, ScriptedServer, ServerOptions, Turn};
+
+use self::log::Log;
+
+/// The key, as the `authorization` header, `x-api-key` or `x-goog-api-key` carries it.
+const KEY: &str = "sk-Recognisable0123456789Tail";
+/// The key of a gateway, in a header that the host adds.
+const GATEWAY_KEY: &str = "gw-Unmistakable9876543210Tail";
+/// What must not be seen: the beginnings, which a cut leaves, and the ends.
+const FRAGMENTS: [&str; 4] = ["sk-Recog", "gw-Unmis", "0123456789Tail", "9876543210Tail"];
+
+/// Long enough for loopback, short enough to wait for.
+const SHORT: Duration = Duration::from_millis(150);
+
+#[tokio::test]
+async fn openai_shows_no_key() {
+    shows_no_key(Dialect::OpenAiResponses).await;
+}
+
+#[tokio::test]
+async fn anthropic_shows_no_key() {
+    shows_no_key(Dialect::AnthropicMessages).await;
+}
+
+#[tokio::test]
+async fn gemini_shows_no_key() {
+    shows_no_key(Dialect::Gemini).await;
+}
+
+#[tokio::test]
+async fn compatible_servers_show_no_key() {
+    shows_no_key(Dialect::ChatCompletions).await;
+}
+
+async fn shows_no_key(dialect: Dialect) {
+    let (log, _guard) = Log::begin();
+    let mut shown = Shown::default();
+    success(dialect, &mut shown).await;
+    for fault in faults() {
+        let server = FaultServer::start([fault.script]).await.unwrap();
+        let client = client(dialect, &server.url(), &mut shown);
+        let kinds = fail(&client, dialect, &fault.name, &mut shown).await;
+        assert!(
+            fault.kinds.is_empty() || kinds.iter().all(|kind| fault.kinds.contains(kind)),
+            "{}: {kinds:?}",
+            fault.name
+        );
+    }
+    let refusing = FaultServer::refusing().unwrap();
+    let kinds = fail(&client(dialect, &refusing.url(), &mut shown), dialect, "refused", &mut shown).await;
+    assert_eq!(kinds, [ErrorKind::Network; 2]);
+    misconfigured(dialect, &mut shown);
+
+    let log = log.text();
+    assert!(
+        log.contains("DEBUG pintle_providers::transport") && log.contains("gen_ai.request.model"),
+        "{log}"
+    );
+    shown.note("the log", log);
+    shown.search();
+}
+
+/// All that anybody could see, with where it was seen.
+#[derive(Default)]
+struct Shown(Vec<(String, String)>);
+
+impl Shown {
+    fn note(&mut self, place: impl Into<String>, text: impl Into<String>) {
+        self.0.push((place.into(), text.into()));
+    }
+
+    fn debug(&mut self, place: &str, value: &impl Debug) {
+        self.note(place, format!("{value:?}\n{value:#?}"));
+    }
+
+    /// An error in each of its forms, and each of its causes.
+    fn error(&mut self, place: &str, error: &Error) {
+        self.debug(place, error);
+        self.note(place, format!("{error} {error:#} {:?} {:?}", error.raw(), error.message()));
+        self.note(place, serde_json::to_string(error.info()).unwrap());
+        let mut cause = std::error::Error::source(error);
+        while let Some(found) = cause {
+            self.note(place, format!("{found} {found:?} {found:#?}"));
+            cause = found.source();
+        }
+    }
+
+    fn search(&self) {
+        for (place, text) in &self.0 {
+            for fragment in FRAGMENTS {
+                if let Some(at) = text.find(fragment) {
+                    let before: String = text[..at].chars().rev().take(200).collect();
+                    let before: String = before.chars().rev().collect();
+                    panic!("{place} shows {fragment} after: {before}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "here shows")]
+fn the_search_finds_a_key() {
+    let mut shown = Shown::default();
+    shown.note("here", format!("authorization: Bearer {KEY}"));
+    shown.search();
+}
+
+/// What a server does, and which errors may follow; any if none is named.
+struct Fault {
+    name: String,
+    script: FaultScript,
+    kinds: &'static [ErrorKind],
+}
+
+impl Fault {
+    fn new(name: impl Into<String>, script: FaultScript, kinds: &'static [ErrorKind]) -> Self {
+        Self { name: name.into(), script, kinds }
+    }
+
+    /// An answer of these bytes.
+    fn answering(name: impl Into<String>, status: u16, head: &str, body: &str) -> Self {
+        let length = body.len();
+        let answer = format!(
+            "HTTP/1.1 {status} x\r\nconnection: close\r\n{head}content-length: {length}\r\n\r\n{body}"
+        );
+        Self::new(name, FaultScript::new().read_request().write(answer), &[])
+    }
+}
+
+fn faults() -> Vec<Fault> {
+    let mut faults = quoting_refusals();
+    faults.extend(quoting_answers());
+    faults.extend(redirects());
+    faults.extend(silences());
+    faults
+}
+
+/// What servers have been seen to quote: the key, the header, all headers.
+fn quotes() -> String {
+    format!("Incorrect API key provided: {KEY}. authorization: Bearer {KEY}, x-gateway-key: {GATEWAY_KEY}")
+}
+
+fn quoting_refusals() -> Vec<Fault> {
+    let json = "content-type: application/json\r\n";
+    let quotes = quotes();
+    let mut faults = Vec::new();
+    for status in [400, 401, 402, 403, 404, 408, 409, 413, 422, 429, 500, 502, 503, 504, 529] {
+        let body = serde_json::json!({
+            "type": "error",
+            "error": {"message": quotes, "type": KEY, "code": GATEWAY_KEY, "status": KEY, "param": KEY,
+                "details": [{"reason": KEY}]},
+            "request_id": KEY,
+        });
+        faults.push(Fault::answering(format!("{status} in JSON"), status, json, &body.to_string()));
+        let page = format!("<html>{quotes}</html>");
+        faults.push(Fault::answering(format!("{status} as a page"), status, "", &page));
+    }
+    // Wherever a message is cut, it may be in the middle of the key.
+    for pad in (130..=200).step_by(5) {
+        let page = format!("{}{KEY}{GATEWAY_KEY}", "x".repeat(pad));
+        faults.push(Fault::answering(format!("a key after {pad} bytes"), 500, "", &page));
+    }
+    for pad in (1_960..=2_000).step_by(4) {
+        let body = serde_json::json!({"error": {"message": format!("{}{KEY}", "x".repeat(pad))}});
+        faults.push(Fault::answering(format!("a key after {pad} characters"), 400, json, &body.to_string()));
+    }
+    let long = format!("{}{KEY}", "x".repeat(64 * 1024 - 12));
+    faults.push(Fault::answering("a key where the body is cut", 500, "", &long));
+    let ids = format!("x-request-id: {KEY}\r\nrequest-id: {KEY}\r\nretry-after: {KEY}\r\n");
+    faults.push(Fault::answering("a key in headers", 503, &ids, ""));
+    faults
+}
+
+fn quoting_answers() -> Vec<Fault> {
+    let quotes = quotes();
+    let events = "content-type: text/event-stream\r\n";
+    let json = "content-type: application/json\r\n";
+    let event = |data: &str| format!("data: {data}\n\n");
+    let error = serde_json::json!({"type": "error", "code": KEY, "error": {"message": quotes, "type": KEY, "code": KEY}});
+    let failed = serde_json::json!({"type": "response.failed",
+        "response": {"status": "failed", "error": {"message": quotes, "code": KEY}}});
+    let mut faults = vec![
+        Fault::answering("a page instead of an answer", 200, "content-type: text/html\r\n", &quotes),
+        Fault::answering("no JSON", 200, json, &format!("{{\"a\": {quotes}")),
+        Fault::answering("JSON of another kind", 200, json, &format!("[\"{KEY}\"]")),
+        Fault::answering("an error in an answer", 200, json, &error.to_string()),
+        Fault::answering("an error in a stream", 200, events, &event(&error.to_string())),
+        Fault::answering("a failure in a stream", 200, events, &event(&failed.to_string())),
+        Fault::answering("no JSON in a stream", 200, events, &event(&quotes)),
+        Fault::answering("another kind in a stream", 200, events, &event(&format!("[\"{KEY}\"]"))),
+        Fault::answering("another encoding", 200, &format!("content-encoding: {KEY}\r\n"), "x"),
+        Fault::answering("no UTF-8", 200, json, &format!("{quotes}\u{fffd}")),
+    ];
+    let cut = format!("HTTP/1.1 200 OK\r\n{events}content-length: 9999\r\n\r\ndata: {{\"a\": \"{KEY}");
+    let cut = FaultScript::new().read_request().write(cut);
+    faults.push(Fault::new("a cut stream", cut.clone(), &[ErrorKind::Stream]));
+    faults.push(Fault::new("a reset stream", cut.reset(), &[]));
+    faults.push(Fault::new("garbage", FaultScript::new().read_request().write(quotes), &[]));
+    faults
+}
+
+fn redirects() -> Vec<Fault> {
+    let places = [
+        format!("http://127.0.0.1:9/{KEY}"),
+        format!("http://127.0.0.1:9/?key={KEY}"),
+        format!("http://{KEY}:{GATEWAY_KEY}@127.0.0.1:9/"),
+        format!("http://127.0.0.1:9/{}{KEY}", "x".repeat(170)),
+        KEY.to_owned(),
+    ];
+    let redirect = |(status, place): (u16, &String)| {
+        let mut fault = Fault::answering(
+            format!("{status} to {}", place.len()),
+            status,
+            &format!("location: {place}\r\n"),
+            "",
+        );
+        fault.kinds = &[ErrorKind::Configuration];
+        fault
+    };
+    [301, 302, 303, 307, 308].into_iter().zip(&places).map(redirect).collect()
+}
+
+fn silences() -> Vec<Fault> {
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+    let read = || FaultScript::new().read_request();
+    vec![
+        Fault::new("no first byte", read().await_close(), &[ErrorKind::RequestTimeout]),
+        Fault::new(
+            "no second byte",
+            read().write(format!("{head}data: {{\"{KEY}")).await_close(),
+            &[ErrorKind::RequestTimeout],
+        ),
+        Fault::new("closed at once", read(), &[ErrorKind::Network]),
+        Fault::new("reset at once", read().reset(), &[ErrorKind::Network]),
+    ]
+}
+
+/// Calls in both modes, which both must fail, and notes all that is shown of it.
+async fn fail(client: &Client, dialect: Dialect, name: &str, shown: &mut Shown) -> [ErrorKind; 2] {
+    let name = format!("{dialect:?}, {name}");
+    let whole = client.complete(question(dialect)).await.expect_err(&name);
+    let streamed = match client.stream(question(dialect)).await {
+        Err(error) => error,
+        Ok(mut stream) => loop {
+            match stream.next().await {
+                Some(Err(error)) => break error,
+                Some(Ok(event)) => shown.debug(&name, &event),
+                None => panic!("{name}: a clean end"),
+            }
+        },
+    };
+    shown.error(&name, &whole);
+    shown.error(&name, &streamed);
+    [whole.kind(), streamed.kind()]
+}
+
+async fn success(dialect: Dialect, shown: &mut Shown) {
+    let script = Script::new("two answers").with_turn(Turn::text("Fine.")).with_turn(Turn::text("Fine."));
+    let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
+    let client = client(dialect, &server.base_url(dialect), shown);
+    let response = client.complete(question(dialect)).await.unwrap();
+    shown.debug("a response", &response);
+    let mut stream = client.stream(question(dialect)).await.unwrap();
+    while let Some(event) = stream.next().await {
+        shown.debug("an event", &event.unwrap());
+    }
+    assert_eq!(server.requests().len(), 2, "the server took the key twice");
+}
+
+/// A client with every layer, whose parts are all looked at. The key is the same in each.
+fn client(dialect: Dialect, url: &str, shown: &mut Shown) -> Client {
+    let adapter = adapter(dialect, url, KEY, shown).unwrap();
+    shown.debug("an adapter", &adapter);
+    let client = Client::builder()
+        .shared_provider(adapter)
+        .middleware(Logging::new().with_contents(1_000_000))
+        .middleware(ResponseCache::builder().max_bytes(1).build().unwrap())
+        .middleware(Budget::builder().max_tokens(u64::MAX).build().unwrap())
+        .middleware(RateLimit::builder().requests(1_000).build().unwrap())
+        .middleware(CircuitBreaker::builder().threshold(1_000).build().unwrap());
+    shown.debug("a client's builder", &client);
+    let client = client.build().unwrap();
+    shown.debug("a client", &client);
+    shown.debug("a request", &question(dialect));
+    client
+}
+
+fn adapter(
+    dialect: Dialect,
+    url: &str,
+    key: &str,
+    shown: &mut Shown,
+) -> Result<Arc<dyn ProviderAdapter>, Error> {
+    fn build<A: ProviderAdapter + 'static>(
+        builder: AdapterBuilder<A>,
+        url: &str,
+        shown: &mut Shown,
+    ) -> Result<Arc<dyn ProviderAdapter>, Error> {
+        let limits = AdapterTimeout::default().with_first_byte(SHORT).with_stream_read(SHORT);
+        let builder = builder.base_url(url).timeout(limits).default_header("x-gateway-key", GATEWAY_KEY);
+        shown.debug("an adapter's builder", &builder);
+        Ok(Arc::new(builder.build()?))
+    }
+    match dialect {
+        Dialect::OpenAiResponses => build(OpenAi::builder(key), url, shown),
+        Dialect::AnthropicMessages => build(Anthropic::builder(key), url, shown),
+        Dialect::Gemini => build(Gemini::builder(key), url, shown),
+        Dialect::ChatCompletions => build(OpenAiCompatible::builder(url).api_key(key), url, shown),
+    }
+}
+
+/// Keys and URLs that are refused when an adapter is built.
+fn misconfigured(dialect: Dialect, shown: &mut Shown) {
+    let url = "http://127.0.0.1:9";
+    let rows = [
+        (format!("{KEY}\n"), url.to_owned()),
+        (format!("\"{KEY}\""), format!("127.0.0.1/{KEY}")),
+        (format!("{KEY} {GATEWAY_KEY}"), url.to_owned()),
+        (KEY.to_owned(), format!("http://{KEY}:{GATEWAY_KEY}@")),
+        (KEY.to_owned(), format!("ftp://{KEY}@127.0.0.1/")),
+    ];
+    for (key, url) in rows {
+        let error = adapter(dialect, &url, &key, shown).expect_err(&url);
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        shown.error("a wrong configuration", &error);
+    }
+}
+
+fn question(dialect: Dialect) -> Request {
+    let model = match dialect {
+        Dialect::OpenAiResponses => "gpt-5.2",
+        Dialect::AnthropicMessages => "claude-sonnet-4-5",
+        Dialect::Gemini => "gemini-3.1-pro-preview",
+        Dialect::ChatCompletions => "local-model",
+    };
+    Request::new(model, [Message::user("What is there?")])
+}
