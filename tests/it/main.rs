@@ -10,5 +10,10 @@
 )]
 
 mod client;
+mod faults;
+mod generate;
 mod lab;
 mod looping;
+mod secrets;
+mod stability;
+mod switching;

@@ -12,6 +12,7 @@ mod readmes;
 mod rust_code;
 mod sources;
 mod spec_map;
+mod test_names;
 mod tree;
 
 use std::fmt;

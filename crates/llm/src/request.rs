@@ -309,9 +309,10 @@ pub struct AdapterTimeout {
     pub connect: Duration,
     /// For the whole exchange; `None` waits without end. Default 120 s, for whole answers only.
     pub request: Option<Duration>,
-    /// From the request to the first byte of the answer's body. Default 120 s.
+    /// From the start of the exchange, connecting and sending included, to the first byte of the answer's
+    /// body. Default 120 s.
     pub first_byte: Duration,
-    /// Between two reads of a stream. Default 30 s.
+    /// Between two reads of an answer's body, streamed or whole. Default 30 s.
     pub stream_read: Duration,
 }
 

@@ -5,6 +5,7 @@ mod error;
 mod reasoning;
 mod request;
 mod response;
+mod sampling;
 mod stream;
 #[cfg(test)]
 mod tests;
@@ -40,9 +41,11 @@ const NAME: &str = "anthropic";
 ///
 /// # Reasoning
 ///
-/// A reasoning effort becomes `output_config.effort` with adaptive thinking for models that the catalog marks so,
-/// else a thinking budget of 1,024, 8,192 or 24,576 tokens, kept below `max_tokens`. Thinking stays off while
-/// tools are forced, and a budget while the open tool turn was begun without thinking: the API refuses both.
+/// A reasoning effort becomes `output_config.effort` with adaptive thinking for models that the catalog marks so and
+/// for newer ones, else a thinking budget of 1,024, 8,192 or 24,576 tokens, kept below `max_tokens`. Thinking stays
+/// off while tools are forced, and a budget while the open tool turn was begun without thinking: the API refuses
+/// both. It also refuses some temperatures and values of `top_p`, beside thinking and from some models; these are left
+/// out, and the answer has a warning for each.
 ///
 /// # Structured output
 ///
@@ -85,8 +88,8 @@ impl Dialect for Messages {
         response::decode(request, body)
     }
 
-    fn decoder(&self, _request: &Request, _seed: u64) -> stream::Decoder {
-        stream::Decoder::default()
+    fn decoder(&self, request: &Request, _seed: u64) -> stream::Decoder {
+        stream::Decoder::new(request::warnings(request))
     }
 
     fn classify(&self, status: u16, _headers: &Headers, body: &[u8]) -> Error {

@@ -19,11 +19,13 @@ const PROVIDER: &str = "openai-compatible";
 
 /// A server with an OpenAI-compatible Chat Completions API: vLLM, Ollama, llama.cpp, OpenRouter, Groq and so on.
 ///
-/// Tools with a grammar are sent as functions, reasoning that a server shows is read, and it goes back only where the
-/// server gave it as `reasoning_details`.
+/// Tools with a grammar are sent as functions. Reasoning that a server shows is read. It goes back to the server where
+/// that wants it: as `reasoning_details` where it came so, and as `reasoning_content` beside the calls that it led to.
 ///
-/// `provider_options` under the adapter's name is merged into the body, objects key by key. `model`, `stream` and
-/// `messages` cannot be set there.
+/// `provider_options` under the adapter's name is merged into the body, objects key by key, except for `tools`, whose
+/// entries are added to the request's own. `model`, `stream` and `messages` cannot be set there.
+///
+/// A conversation that is empty, or has a result without its call, is refused before it is sent.
 #[derive(Debug)]
 pub struct OpenAiCompatible {
     http: HttpAdapter<Chat>,

@@ -1,14 +1,20 @@
 //! OpenAI through the Responses API.
 
+mod calls;
 mod error;
+mod input;
+mod options;
 mod request;
 mod response;
 mod stream;
 
 use pintle_llm::{Error, Request, Response};
 
+pub(crate) use self::calls::{CallsSoFar, check_tools, wire_id, wire_name};
 pub(crate) use self::error::failure_of;
-pub(crate) use self::request::{file_data, image_url, schema_name};
+pub(crate) use self::input::{check_document, file_data, image_url, media_mark};
+pub(crate) use self::options::{list_option, misfit, options_for};
+pub(crate) use self::request::schema_name;
 use self::stream::ResponsesDecoder;
 use crate::builder::AdapterBuilder;
 use crate::dialect::{Dialect, Headers, HttpRequest};
@@ -23,8 +29,11 @@ const PROVIDER: &str = "openai";
 /// Nothing is stored at the provider: each request carries the whole conversation, and reasoning goes back as the
 /// encrypted content that came with it, to the model that wrote it only.
 ///
-/// `provider_options.openai` is merged into the body, objects key by key, except for `tools`, whose entries (such as
-/// built-in tools) are added to the request's own. `model`, `stream` and `input` cannot be set there.
+/// `provider_options.openai` is merged into the body, objects key by key, except for `tools` (such as built-in ones) and
+/// `include`, whose entries are added to the request's own. `model`, `stream` and `input` cannot be set there.
+///
+/// A conversation that is empty, or has a result without its call, is refused before it is sent, unless one of
+/// `previous_response_id`, `conversation` and `prompt` says that the rest of it is with the provider.
 #[derive(Debug)]
 pub struct OpenAi {
     http: HttpAdapter<Responses>,

@@ -95,6 +95,15 @@ impl SseReader {
         Ok(())
     }
 
+    /// Whether the bytes so far end inside an event. The standard drops what lacks its blank line, so that something
+    /// may be lost where they end for good; `[DONE]`, of which nothing is, may lack it.
+    pub(crate) fn is_inside_event(&self) -> bool {
+        let mut lines = self.frame.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let says_more = |line: &[u8]| !line.is_empty() && !line.starts_with(b":");
+        let is_done = |line: &[u8]| matches!(line, b"data: [DONE]" | b"data:[DONE]");
+        lines.clone().any(says_more) && !lines.any(is_done)
+    }
+
     fn extend(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
         if self.frame.len().saturating_add(bytes.len()) > self.limit {
             return Err(FrameError::TooLarge(self.limit));

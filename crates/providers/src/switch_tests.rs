@@ -1,54 +1,84 @@
 //! A history that was made with one provider is sent to each other one.
 
+mod properties;
+mod story;
+mod wire;
+
 use std::collections::BTreeSet;
 
 use pintle_llm::{
     ContentPart, HistoryItem, ImageData, Message, OpaqueData, Origin, ReasoningEffort, Request, Role,
     ThinkingData, ToolCall, ToolDefinition, ToolResult,
 };
+use pintle_testkit::Dialect as Rules;
 use serde_json::{Value, json};
 
 use crate::anthropic::Messages;
 use crate::compatible::Chat;
-use crate::dialect::Dialect;
+use crate::dialect::{Dialect, HttpRequest};
 use crate::gemini::GenerateContent;
 use crate::openai::Responses;
 use crate::secret::Secret;
 
-/// A provider, a model of it, and the body that it would be sent.
+/// A provider, a model of it, and the request that it would be sent, as its adapter does it.
+#[derive(Clone, Copy)]
 struct Target {
     provider: &'static str,
     model: &'static str,
-    body: fn(&Request) -> Value,
+    /// The dialect, as the independent checker knows it.
+    rules: Rules,
+    send: fn(&Request) -> HttpRequest,
 }
 
-fn sent(dialect: &impl Dialect, request: &Request) -> Value {
-    let sent = dialect.encode(request, true).unwrap();
-    serde_json::from_slice(&sent.body).unwrap()
+impl Target {
+    fn body(&self, request: &Request) -> Value {
+        serde_json::from_slice(&(self.send)(request).body).unwrap()
+    }
+
+    fn origin(&self) -> Origin {
+        Origin::new(self.provider, self.model)
+    }
 }
 
-const TARGETS: [Target; 4] = [
-    Target {
-        provider: "openai",
-        model: "gpt-5.2",
-        body: |request| sent(&Responses { api_key: Secret::new("k") }, request),
+const OPENAI: Target = Target {
+    provider: "openai",
+    model: "gpt-5.2",
+    rules: Rules::OpenAiResponses,
+    send: |request| {
+        Responses { api_key: Secret::new("k") }.encode(&request.in_order().unwrap(), true).unwrap()
     },
-    Target {
-        provider: "anthropic",
-        model: "claude-opus-4-6",
-        body: |request| sent(&Messages { api_key: Secret::new("k") }, request),
+};
+
+const ANTHROPIC: Target = Target {
+    provider: "anthropic",
+    model: "claude-opus-4-6",
+    rules: Rules::AnthropicMessages,
+    send: |request| {
+        Messages { api_key: Secret::new("k") }.encode(&request.in_order().unwrap(), true).unwrap()
     },
-    Target {
-        provider: "gemini",
-        model: "gemini-3-pro-preview",
-        body: |request| sent(&GenerateContent { api_key: Secret::new("k") }, request),
+};
+
+const GEMINI: Target = Target {
+    provider: "gemini",
+    model: "gemini-3-pro-preview",
+    rules: Rules::Gemini,
+    send: |request| {
+        GenerateContent { api_key: Secret::new("k") }.encode(&request.in_order().unwrap(), true).unwrap()
     },
-    Target {
-        provider: "openai-compatible",
-        model: "llama",
-        body: |request| sent(&Chat { provider: "openai-compatible".into(), api_key: None }, request),
+};
+
+const COMPATIBLE: Target = Target {
+    provider: "openai-compatible",
+    model: "llama",
+    rules: Rules::ChatCompletions,
+    send: |request| {
+        Chat { provider: "openai-compatible".into(), api_key: None }
+            .encode(&request.in_order().unwrap(), true)
+            .unwrap()
     },
-];
+};
+
+const TARGETS: [Target; 4] = [OPENAI, ANTHROPIC, GEMINI, COMPATIBLE];
 
 /// Two tool turns, the second still open, as a model of `origin` would have written them.
 fn history(origin: &Origin) -> Vec<HistoryItem> {
@@ -103,12 +133,12 @@ fn tools() -> Vec<ToolDefinition> {
 #[test]
 fn a_history_of_each_provider_is_sent_to_each_other() {
     for from in &TARGETS {
-        let history = history(&Origin::new(from.provider, from.model));
+        let history = history(&from.origin());
         for to in &TARGETS {
             let request = Request::new(to.model, history.clone())
                 .with_tools(tools())
                 .with_reasoning_effort(ReasoningEffort::High);
-            let body = (to.body)(&request);
+            let body = to.body(&request);
             let text = body.to_string();
             let route = format!("{} to {}: {body:#}", from.provider, to.provider);
             if from.provider != to.provider {
@@ -129,7 +159,7 @@ fn another_model_of_the_same_provider_is_another_origin() {
     for target in &TARGETS {
         let history = history(&Origin::new(target.provider, "another-model"));
         let request = Request::new(target.model, history).with_tools(tools());
-        let text = (target.body)(&request).to_string();
+        let text = target.body(&request).to_string();
         assert!(!text.contains("SECRET"), "{}: {text}", target.provider);
     }
 }

@@ -14,6 +14,7 @@ use std::time::SystemTime;
 use pintle_llm::{AdapterTimeout, Error, ErrorKind, EventStream, Request, Response};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
+use tokio::time::Instant;
 
 use crate::dialect::{Dialect, HttpRequest};
 use crate::media;
@@ -83,7 +84,9 @@ impl<D: Dialect> HttpAdapter<D> {
     /// One whole answer, within the request's limits. Dropping the future closes the connection.
     pub(crate) async fn complete(&self, request: &Request) -> Result<Response, Error> {
         let limits = request.timeout.unwrap_or(self.timeout);
-        let exchange = self.read_answer(request, &limits);
+        // Drawn before the limit below begins, so that it comes before that limit's end.
+        let deadline = limits.request.and_then(|limit| Instant::now().checked_add(limit));
+        let exchange = self.read_answer(request, &limits, deadline);
         let answer = match limits.request {
             Some(limit) => tokio::time::timeout(limit, exchange)
                 .await
@@ -100,9 +103,15 @@ impl<D: Dialect> HttpAdapter<D> {
         self.open_stream(request, &limits).await.map_err(|error| self.named(error))
     }
 
-    async fn read_answer(&self, request: &Request, limits: &AdapterTimeout) -> Result<Response, Error> {
-        let request = media::resolve(request).await?;
-        let mut exchange = self.open(self.dialect.encode(&request, false)?, limits).await?;
+    async fn read_answer(
+        &self,
+        request: &Request,
+        limits: &AdapterTimeout,
+        deadline: Option<Instant>,
+    ) -> Result<Response, Error> {
+        let request = request.in_order()?;
+        let request = media::resolve(&request).await?;
+        let mut exchange = self.open(self.dialect.encode(&request, false)?, limits, deadline).await?;
         let body = exchange.read_all(MAX_BODY).await?;
         let decoded = self.dialect.decode(&request, &body);
         let mut response = decoded.map_err(|error| exchange.facts().annotate(error))?;
@@ -111,8 +120,9 @@ impl<D: Dialect> HttpAdapter<D> {
     }
 
     async fn open_stream(&self, request: &Request, limits: &AdapterTimeout) -> Result<EventStream, Error> {
-        let request = media::resolve(request).await?;
-        let mut exchange = self.open(self.dialect.encode(&request, true)?, limits).await?;
+        let request = request.in_order()?;
+        let request = media::resolve(&request).await?;
+        let mut exchange = self.open(self.dialect.encode(&request, true)?, limits, None).await?;
         exchange.expect_events(self.dialect.provider()).await?;
         let decoder = self.dialect.decoder(&request, seed());
         let rate_limit = rate_limit::from_headers(&exchange.facts().headers, SystemTime::now());
@@ -121,17 +131,22 @@ impl<D: Dialect> HttpAdapter<D> {
     }
 
     /// Sends the request and waits for the first byte of a good answer; a bad one is classified.
-    async fn open(&self, request: HttpRequest, limits: &AdapterTimeout) -> Result<Exchange, Error> {
+    async fn open(
+        &self,
+        request: HttpRequest,
+        limits: &AdapterTimeout,
+        deadline: Option<Instant>,
+    ) -> Result<Exchange, Error> {
         let url = join(&self.base_url, &request.path);
         let headers = self.header_map(&request)?;
-        let facts = Facts::new(&headers, SystemTime::now);
+        let facts = Facts::new(&headers, &self.base_url, SystemTime::now);
         let call = self.client()?.post(url).headers(headers).body(request.body);
         let mut exchange = Exchange::open(call, facts, limits, &host(&self.base_url)).await?;
         let status = exchange.status();
         tracing::debug!(
             provider = self.dialect.provider(),
             status,
-            request_id = exchange.facts().request_id(),
+            request_id = exchange.facts().request_id().map(|id| exchange.facts().clean(id)),
             "answer"
         );
         if (200..=299).contains(&status) {
@@ -139,11 +154,12 @@ impl<D: Dialect> HttpAdapter<D> {
             return Ok(exchange);
         }
         if (300..=399).contains(&status) {
-            return Err(exchange
-                .facts()
-                .annotate(redirected(exchange.facts().headers.get("location"), status)));
+            let facts = exchange.facts();
+            // Before it is shortened, which could cut a key in two.
+            let place = facts.headers.get("location").map(|place| facts.clean(place));
+            return Err(facts.annotate(redirected(place.as_deref(), status)));
         }
-        let body = exchange.read_error_body().await;
+        let body = exchange.read_error_body(deadline).await;
         Err(exchange.facts().annotate(self.dialect.classify(status, &exchange.facts().headers, &body)))
     }
 

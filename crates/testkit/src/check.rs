@@ -6,6 +6,8 @@
 mod anthropic;
 mod chat;
 mod gemini;
+mod json;
+mod media;
 mod openai;
 mod report;
 mod tools;
@@ -180,7 +182,7 @@ fn content_type(headers: &[(String, String)]) -> Option<Violation> {
 }
 
 fn object(body: &[u8]) -> Result<Map<String, Value>, String> {
-    match serde_json::from_slice(body) {
+    match json::read(body) {
         Ok(Value::Object(object)) => Ok(object),
         Ok(other) => Err(format!("expected the body to be a JSON object, found {}", report::kind_of(&other))),
         Err(error) => Err(format!("body does not parse as JSON: {error}")),

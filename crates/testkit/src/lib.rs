@@ -4,6 +4,7 @@
 mod answer;
 mod check;
 mod dialect;
+mod fault;
 mod fingerprint;
 mod history;
 mod http;
@@ -18,6 +19,7 @@ pub use pintle_llm::testing::FakeAdapter;
 
 pub use check::{Checker, check};
 pub use dialect::{Dialect, UnknownDialect};
+pub use fault::{FaultGate, FaultRecord, FaultScript, FaultServer, FaultStep};
 pub use script::{
     Call, CallInput, ErrorEvent, Expectation, Failure, FailureKind, Finish, Script, ScriptError, Turn,
 };

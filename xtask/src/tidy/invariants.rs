@@ -2,9 +2,9 @@
 //!
 //! A line reads `**I-07** Sentence. Check: `name`, `name`.` where a name is
 //! `xtask::COMMAND`, `xtask::tidy::RULE`, `xtask::ci::STEP`, or a test as the conformance list
-//! names it: `PACKAGE::module::tests::function`.
+//! names it: `PACKAGE::module::tests::function`, with `*` for a module that a macro makes for each provider.
 
-use super::{Violation, rule_names, tree::Tree};
+use super::{Violation, rule_names, test_names, tree::Tree};
 use crate::{ci, command_names};
 
 const PAGE: &str = "docs/architecture.md";
@@ -65,25 +65,9 @@ fn is_test(tree: &Tree, package: &str, function: &str) -> bool {
     let Some(package) = tree.packages.iter().find(|found| found.name == package) else {
         return false;
     };
-    let head = format!("fn {function}(");
-    tree.files_under(&package.directory).filter(|file| file.path.ends_with(".rs")).any(|file| {
-        let lines = file.code_lines();
-        lines.iter().enumerate().any(|(index, (_, line))| {
-            let before = lines.iter().take(index).rev();
-            line.contains(&head)
-                && before.map(|(_, line)| line.trim()).take_while(|line| is_above(line)).any(is_marker)
-        })
-    })
-}
-
-/// Whether a line can stand between a test's attribute and its function.
-fn is_above(line: &str) -> bool {
-    !line.ends_with('}') && !line.ends_with(';')
-}
-
-/// `#[test]`, `#[tokio::test(...)]` and their like.
-fn is_marker(line: &str) -> bool {
-    line.starts_with("#[") && line.contains("test") && !line.contains("cfg(")
+    tree.files_under(&package.directory)
+        .filter(|file| file.path.ends_with(".rs"))
+        .any(|file| test_names::of(file).iter().any(|name| name == function))
 }
 
 #[cfg(test)]
@@ -91,7 +75,7 @@ mod tests {
     use super::check;
     use crate::tidy::tree::Tree;
 
-    const SOURCE: &str = "#[test]\nfn holds() {}\n\n#[tokio::test]\nasync fn waits() {}\n\nfn helper() {}\n";
+    const SOURCE: &str = "#[test]\nfn holds() {}\n\n#[tokio::test]\nasync fn waits() {}\n\nfn helper() {}\nper_provider!(each, other);\n";
 
     fn messages(page: &str) -> Vec<String> {
         let tree = Tree::of(&[("docs/architecture.md", page), ("crates/a/src/tests.rs", SOURCE)])
@@ -101,7 +85,7 @@ mod tests {
 
     #[test]
     fn an_invariant_names_a_test_or_a_check() {
-        let page = "**I-01** A rule. Check: `a::tests::holds`, `a::tests::waits`.\n\
+        let page = "**I-01** A rule. Check: `a::tests::holds`, `a::tests::waits`, `a::*::other`.\n\
                     * **I-02** Another `word`. Check: `xtask::tidy::arrows`, `xtask::consumers`, `xtask::ci::clippy`.\n";
         assert_eq!(messages(page), [""; 0]);
     }

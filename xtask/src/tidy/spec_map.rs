@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
-    Violation,
+    Violation, test_names,
     tree::{File, Package, Tree},
 };
 
@@ -16,9 +16,6 @@ const PAGE: &str = "docs/spec-map.md";
 
 /// Where a row has nothing to name.
 const NOTHING: &str = "none";
-
-/// Macros that make a test of each function that they are given.
-const TEST_MACROS: [&str; 2] = ["per_provider!", "in_each_dialect!"];
 
 const DEFINING: [&str; 7] = ["struct", "enum", "trait", "type", "fn", "const", "static"];
 
@@ -130,37 +127,19 @@ impl Held {
     }
 
     fn read(&mut self, file: &File) {
+        self.tests.extend(test_names::of(file));
         let lines = file.code_lines();
         let words: BTreeSet<&str> = lines.iter().flat_map(|(_, line)| words(line)).collect();
         let types: Vec<&str> =
             words.iter().copied().filter(|word| word.starts_with(char::is_uppercase)).collect();
-        let (mut marked, mut in_macro) = (false, false);
         for (_, line) in &lines {
             let line = line.trim();
-            marked = marked || is_marker(line);
-            in_macro = TEST_MACROS.iter().any(|name| line.starts_with(name)) || in_macro;
-            if in_macro {
-                self.tests.extend(words_owned(line));
-                in_macro = !line.ends_with([';', '}']);
-            }
-            if let Some(defined) = defined(line) {
-                self.items.insert(defined.to_owned());
-                if marked && line.contains(&format!("fn {defined}(")) {
-                    self.tests.insert(defined.to_owned());
-                }
-            }
+            self.items.extend(defined(line).map(str::to_owned));
             if let Some(member) = member(line) {
                 self.members.extend(types.iter().map(|kind| format!("{kind}::{member}")));
             }
-            // An attribute is for what follows it, and no statement and no block stands between.
-            marked = marked && !line.ends_with(['{', '}', ';']);
         }
     }
-}
-
-/// `#[test]`, `#[tokio::test(...)]` and their like.
-fn is_marker(line: &str) -> bool {
-    line.starts_with("#[") && line.contains("test") && !line.contains("cfg(")
 }
 
 /// What a line defines.
@@ -186,10 +165,6 @@ fn member(line: &str) -> Option<&str> {
 fn words(line: &str) -> impl Iterator<Item = &str> {
     line.split(|character: char| character != '_' && !character.is_alphanumeric())
         .filter(|word| !word.is_empty())
-}
-
-fn words_owned(line: &str) -> impl Iterator<Item = String> {
-    words(line).map(str::to_owned)
 }
 
 #[cfg(test)]

@@ -11,11 +11,15 @@ use serde_json::{Value, json};
 
 use super::NAME;
 use crate::media::{ImageForm, image_form, refuse};
+use crate::openai::check_document;
 
 /// The longest tool name of the API, in characters.
 const LONGEST_NAME: usize = 128;
 
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// A request may have 32 MB, in base64.
+const LARGEST_DOCUMENT: usize = 32 * 1_000 * 1_000 / 4 * 3;
 
 /// The API takes 5 MiB of base64 per image, which is a third more than its bytes.
 const LARGEST_IMAGE: usize = 5 * 1024 * 1024 / 4 * 3;
@@ -64,6 +68,9 @@ enum Kind {
     Thinking,
     Call(String),
     Result(String),
+    /// The call of a tool that ran on the provider's side, and the result of one.
+    ServerCall(String),
+    ServerResult(String),
     Other,
 }
 
@@ -95,8 +102,11 @@ impl Conversation {
     pub(super) fn messages(&self) -> Result<Vec<Merged<'_>>, Error> {
         let mut messages: Vec<Merged<'_>> = Vec::new();
         let turns = self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok());
+        let answered: HashSet<&str> =
+            turns.clone().flat_map(|turn| &turn.blocks).filter_map(server_result).collect();
         for turn in turns.filter(|turn| !turn.blocks.is_empty()) {
             if messages.last().is_some_and(|last| last.speaker != turn.speaker) {
+                drop_unanswered(&mut messages, &answered);
                 drop_trailing_thinking(&mut messages);
             }
             match messages.last_mut().filter(|last| last.speaker == turn.speaker) {
@@ -187,12 +197,35 @@ impl Block {
     }
 }
 
+/// The call that a block answers on the provider's side.
+fn server_result(block: &Block) -> Option<&str> {
+    match &block.kind {
+        Kind::ServerResult(id) => Some(id),
+        Kind::Thinking | Kind::Call(_) | Kind::Result(_) | Kind::ServerCall(_) | Kind::Other => None,
+    }
+}
+
+/// Drops calls of the provider's own tools whose results never came, as in an answer that was cut off: the API refuses
+/// them once the conversation has gone on. Beside a call of the client's they wait until the assistant speaks again.
+fn drop_unanswered(messages: &mut [Merged<'_>], answered: &HashSet<&str>) {
+    let is_call = |block: &&Block| matches!(block.kind, Kind::Call(_));
+    let of_assistant = |message: &&mut Merged<'_>| message.speaker == Speaker::Assistant;
+    let waits = messages.last().is_some_and(|last| last.blocks.iter().any(is_call));
+    let Some(message) = messages.iter_mut().rev().take(2).find(of_assistant).filter(|_| !waits) else {
+        return;
+    };
+    let is_answered =
+        |block: &&Block| !matches!(&block.kind, Kind::ServerCall(id) if !answered.contains(id.as_str()));
+    message.blocks.retain(is_answered);
+}
+
 /// An assistant's message must not end with thinking: an answer that was cut off there has said nothing.
 fn drop_trailing_thinking(messages: &mut Vec<Merged<'_>>) {
     let Some(last) = messages.last_mut().filter(|last| last.speaker == Speaker::Assistant) else { return };
     while last.blocks.last().is_some_and(|block| block.kind == Kind::Thinking) {
         last.blocks.pop();
     }
+    // Empty also if all that it had was dropped before.
     if last.blocks.is_empty() {
         messages.pop();
     }
@@ -203,7 +236,12 @@ fn check_results(messages: &[Merged<'_>]) -> Result<(), Error> {
     for message in messages {
         let unknown = message.blocks.iter().find_map(|block| match &block.kind {
             Kind::Result(id) if !calls.contains(id.as_str()) => Some(id),
-            Kind::Result(_) | Kind::Thinking | Kind::Call(_) | Kind::Other => None,
+            Kind::Result(_)
+            | Kind::Thinking
+            | Kind::Call(_)
+            | Kind::ServerCall(_)
+            | Kind::ServerResult(_)
+            | Kind::Other => None,
         });
         if let Some(id) = unknown {
             return Err(refuse(
@@ -216,7 +254,11 @@ fn check_results(messages: &[Merged<'_>]) -> Result<(), Error> {
             .iter()
             .filter_map(|block| match &block.kind {
                 Kind::Call(id) => Some(id.as_str()),
-                Kind::Result(_) | Kind::Thinking | Kind::Other => None,
+                Kind::Result(_)
+                | Kind::Thinking
+                | Kind::ServerCall(_)
+                | Kind::ServerResult(_)
+                | Kind::Other => None,
             })
             .collect();
     }
@@ -257,7 +299,7 @@ fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
     Ok(match part {
         ContentPart::Text(data) => Block::text(&data.text),
         ContentPart::Image(image) => Some(Block::new(Kind::Other, &image_block(image)?)),
-        ContentPart::Document(document) => Some(Block::new(Kind::Other, &document_block(document))),
+        ContentPart::Document(document) => Some(Block::new(Kind::Other, &document_block(document)?)),
         ContentPart::ToolResult(result) => Some(result_block(result)?),
         ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
         ContentPart::Audio(_) => return Err(refuse(NAME, "audio is not taken")),
@@ -280,7 +322,9 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
             };
             Block::new(Kind::Thinking, &block)
         }),
-        ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
+        ContentPart::Opaque(data) if is_block(&data.data) => {
+            Some(Block::new(server_kind(&data.data), &data.data))
+        }
         // Media that another provider's model made: the API takes none from the assistant.
         ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => {
             Block::text(&format!("[{} left out]", part.kind().to_lowercase()))
@@ -289,6 +333,16 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
             return Err(misplaced(part, "an assistant message"));
         }
     })
+}
+
+/// What assembly must know of a block that is none of ours.
+fn server_kind(block: &Value) -> Kind {
+    let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+    match text("type") {
+        "server_tool_use" | "mcp_tool_use" => Kind::ServerCall(text("id").to_owned()),
+        kind if kind.ends_with("_tool_result") => Kind::ServerResult(text("tool_use_id").to_owned()),
+        _ => Kind::Other,
+    }
 }
 
 fn is_block(value: &Value) -> bool {
@@ -300,7 +354,7 @@ fn call_block(call: &ToolCall) -> Block {
     let input = match call.arguments_object() {
         Some(arguments) => Value::Object(arguments.clone()),
         // Free text, or arguments that were cut off: the API takes objects only.
-        None => json!({"input": call.arguments_text()}),
+        None => json!({"input": call.arguments}),
     };
     let block = json!({"type": "tool_use", "id": id, "name": wire_name(&call.name), "input": input});
     Block::new(Kind::Call(id), &block)
@@ -336,17 +390,24 @@ fn image_block(image: &ImageData) -> Result<Value, Error> {
     Ok(json!({"type": "image", "source": source}))
 }
 
-fn document_block(document: &DocumentData) -> Value {
+fn document_block(document: &DocumentData) -> Result<Value, Error> {
+    let media_type = document.media_type.as_deref().unwrap_or("application/pdf");
     let source = match &document.source {
         MediaSource::Url(url) => json!({"type": "url", "url": url}),
         MediaSource::Data(blob) => {
-            let media_type = document.media_type.as_deref().unwrap_or("application/pdf");
-            match std::str::from_utf8(blob.as_bytes()) {
-                Ok(text) if media_type.starts_with("text/") => {
-                    json!({"type": "text", "media_type": "text/plain", "data": text})
-                }
-                Ok(_) | Err(_) => {
+            check_document(blob.as_bytes().len(), LARGEST_DOCUMENT, NAME)?;
+            let text = std::str::from_utf8(blob.as_bytes()).ok();
+            match text.filter(|_| media_type.starts_with("text/")) {
+                Some(text) => json!({"type": "text", "media_type": "text/plain", "data": text}),
+                None if media_type == "application/pdf" => {
                     json!({"type": "base64", "media_type": media_type, "data": blob.to_base64()})
+                }
+                None => {
+                    let message = "taken are application/pdf, and text in UTF-8";
+                    return Err(refuse(
+                        NAME,
+                        format!("a document of type {media_type} is not taken; {message}"),
+                    ));
                 }
             }
         }
@@ -355,7 +416,7 @@ fn document_block(document: &DocumentData) -> Value {
     if let (Some(name), Some(block)) = (&document.file_name, block.as_object_mut()) {
         block.insert("title".into(), name.as_str().into());
     }
-    block
+    Ok(block)
 }
 
 /// The id of a call in letters that the API accepts. Other providers' ids may hold others; call and result map alike.

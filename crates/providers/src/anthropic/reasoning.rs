@@ -15,6 +15,15 @@ const FIRST_WITH_EFFORT: &str = "claude-opus-4-5";
 
 const EFFORT_BETA: &str = "effort-2025-11-24";
 
+/// How a model is asked to think.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Thinks {
+    Not,
+    WithBudget,
+    WithBudgetAndEffort,
+    Adaptively,
+}
+
 /// Sets `thinking` and `output_config.effort` as the request's effort asks.
 ///
 /// `open_turn_unthought`: the open tool turn has no thinking block at its head, and the API would refuse a budget
@@ -28,23 +37,24 @@ pub(super) fn apply(
     let Some(effort) = request.reasoning_effort.as_ref().filter(|effort| effort.as_str() != "none") else {
         return Ok(());
     };
-    let info = model_info(&request.model);
-    if info.is_some_and(|info| !info.supports_reasoning) {
-        return Ok(());
-    }
-    let takes_effort = info.is_some_and(|info| info.supports_effort);
-    if takes_effort {
+    let thinks = thinks(&request.model);
+    if matches!(thinks, Thinks::WithBudgetAndEffort | Thinks::Adaptively) {
         let word = if effort.as_str() == "minimal" { "low" } else { effort.as_str() };
         fields.insert("output_config".into(), json!({"effort": word}));
     }
-    let forced = matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_)));
-    if forced {
+    if matches!(request.tool_choice, Some(ToolChoice::Required | ToolChoice::Named(_))) {
         return Ok(());
     }
-    if takes_effort && !request.model.starts_with(FIRST_WITH_EFFORT) {
-        fields.insert("thinking".into(), json!({"type": "adaptive"}));
-    } else if let (Some(budget), false) = (budget(effort, max_tokens)?, open_turn_unthought) {
-        fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
+    match thinks {
+        Thinks::Not => {}
+        Thinks::Adaptively => {
+            fields.insert("thinking".into(), json!({"type": "adaptive"}));
+        }
+        Thinks::WithBudget | Thinks::WithBudgetAndEffort => {
+            if let (Some(budget), false) = (budget(effort, max_tokens)?, open_turn_unthought) {
+                fields.insert("thinking".into(), json!({"type": "enabled", "budget_tokens": budget}));
+            }
+        }
     }
     Ok(())
 }
@@ -53,6 +63,32 @@ pub(super) fn apply(
 pub(super) fn beta(fields: &Map<String, Value>, model: &str) -> Option<&'static str> {
     let has_effort = fields.get("output_config").is_some_and(|config| config.get("effort").is_some());
     (has_effort && model.starts_with(FIRST_WITH_EFFORT)).then_some(EFFORT_BETA)
+}
+
+/// The generation in a model's name: `(4, 5)` of `claude-sonnet-4-5-20250929` as of `claude-4.5-sonnet`.
+pub(super) fn generation(model: &str) -> Option<(u32, u32)> {
+    let number = |word: &str| word.parse::<u32>().ok().filter(|_| word.len() <= 2);
+    let mut words =
+        model.split(|c: char| !c.is_ascii_alphanumeric()).skip_while(|word| number(word).is_none());
+    let major = words.next().and_then(number)?;
+    Some((major, words.next().and_then(number).unwrap_or(0)))
+}
+
+/// As the catalog says. A model that it does not know is judged by the generation in its name, and one without such
+/// is taken for a new one.
+fn thinks(model: &str) -> Thinks {
+    let first_with_effort = model.starts_with(FIRST_WITH_EFFORT);
+    let by_budget = if first_with_effort { Thinks::WithBudgetAndEffort } else { Thinks::WithBudget };
+    match model_info(model) {
+        Some(info) if !info.supports_reasoning => Thinks::Not,
+        Some(info) if info.supports_effort && !first_with_effort => Thinks::Adaptively,
+        Some(_) => by_budget,
+        None => match generation(model) {
+            Some(generation) if generation < (3, 7) => Thinks::Not,
+            Some(generation) if generation < (4, 6) => by_budget,
+            Some(_) | None => Thinks::Adaptively,
+        },
+    }
 }
 
 /// The catalog's entry; a dated name such as `claude-opus-4-5-20251101` finds the entry of its family.
@@ -154,6 +190,29 @@ mod tests {
             }),
             json!({"output_config": effort})
         );
+    }
+
+    #[test]
+    fn models_that_the_catalog_does_not_know_are_judged_by_their_generation() {
+        let rows = [
+            ("claude-instant-1.2", Some((1, 2)), Thinks::Not),
+            ("claude-3-haiku-20240307", Some((3, 0)), Thinks::Not),
+            ("claude-3-5-sonnet-20241022", Some((3, 5)), Thinks::Not),
+            ("claude-3-7-sonnet-20250219", Some((3, 7)), Thinks::WithBudget),
+            ("claude-sonnet-4-20250514", Some((4, 0)), Thinks::WithBudget),
+            ("claude-opus-4-1", Some((4, 1)), Thinks::WithBudget),
+            ("claude-opus-4-5-20251101", Some((4, 5)), Thinks::WithBudgetAndEffort),
+            ("claude-opus-4-6", Some((4, 6)), Thinks::Adaptively),
+            ("claude-opus-77-7", Some((77, 7)), Thinks::Adaptively),
+            ("claude-fable-99", Some((99, 0)), Thinks::Adaptively),
+            ("claude-of-tomorrow", None, Thinks::Adaptively),
+        ];
+        for (model, number, expected) in rows {
+            assert_eq!((generation(model), thinks(model)), (number, expected), "{model}");
+        }
+        let fields = applied("claude-of-tomorrow", "high", 32_000, |_| {});
+        assert_eq!(fields, json!({"output_config": {"effort": "high"}, "thinking": {"type": "adaptive"}}));
+        assert_eq!(applied("claude-3-5-haiku-20241022", "high", 32_000, |_| {}), json!({}));
     }
 
     #[test]

@@ -1,12 +1,13 @@
 //! A request on the wire.
 
-use pintle_llm::{ContentPart, Error, ErrorKind, Request, ResponseFormat, Role, ToolChoice};
+use pintle_llm::{ContentPart, Error, Request, ResponseFormat, Role, ToolChoice, Warning};
 use serde_json::{Map, Value, json};
 
-use super::conversation::{self, Conversation, open_turn_unthought};
-use super::{NAME, reasoning};
+use super::conversation::{self, Conversation, Merged, open_turn_unthought};
+use super::{NAME, reasoning, sampling};
 use crate::body::{merge_options, write_body};
 use crate::dialect::HttpRequest;
+use crate::openai::{check_tools, list_option, misfit, options_for};
 use crate::secret::Secret;
 
 /// The API requires a limit (client specification, section 7.3).
@@ -23,19 +24,16 @@ const HANDLED: [&str; 3] = ["beta_headers", "auto_cache", "tools"];
 /// Encodes a request.
 pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Result<HttpRequest, Error> {
     let none = Map::new();
-    let options = request.options_of(NAME).unwrap_or(&none);
+    check_tools(&request.tools, NAME)?;
+    let options = options_for(request, NAME)?.unwrap_or(&none);
     let cache = auto_cache(options)?;
     let conversation = Conversation::new(request)?;
     let messages = conversation.messages()?;
 
     let mut fields = parameters(request, stream);
-    let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
-    fields.insert("max_tokens".into(), max_tokens.into());
     system(&mut fields, request, cache);
     tools(&mut fields, request, options, cache)?;
-    if !options.contains_key("thinking") {
-        reasoning::apply(&mut fields, request, max_tokens, open_turn_unthought(&messages))?;
-    }
+    think_and_sample(&mut fields, request, options, &messages)?;
     merge_options(&mut fields, NAME, options, &HANDLED, "messages")?;
 
     let mut betas = beta_headers(options)?;
@@ -58,17 +56,41 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
     Ok(HttpRequest { path: "/v1/messages".into(), headers, body })
 }
 
+/// What the answer says of parameters that were left out, because the API refuses them.
+pub(super) fn warnings(request: &Request) -> Vec<Warning> {
+    if request.temperature.is_none() && request.top_p.is_none() {
+        return Vec::new();
+    }
+    let none = Map::new();
+    let options = request.options_of(NAME).unwrap_or(&none);
+    // The request has been encoded before, so what could fail has not, and its items remember their encoding.
+    let decided = Conversation::new(request).and_then(|conversation| {
+        think_and_sample(&mut Map::new(), request, options, &conversation.messages()?)
+    });
+    decided.unwrap_or_default()
+}
+
+/// Thinking as the options or the effort ask for it, and the sampling that goes together with it.
+fn think_and_sample(
+    fields: &mut Map<String, Value>,
+    request: &Request,
+    options: &Map<String, Value>,
+    messages: &[Merged<'_>],
+) -> Result<Vec<Warning>, Error> {
+    let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
+    fields.insert("max_tokens".into(), max_tokens.into());
+    if !options.contains_key("thinking") {
+        reasoning::apply(fields, request, max_tokens, open_turn_unthought(messages))?;
+    }
+    let thinking = options.get("thinking").or_else(|| fields.get("thinking")).cloned();
+    Ok(sampling::apply(fields, request, thinking.as_ref()))
+}
+
 fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
     let mut fields = Map::new();
     fields.insert("model".into(), request.model.as_str().into());
     if stream {
         fields.insert("stream".into(), true.into());
-    }
-    if let Some(temperature) = request.temperature {
-        fields.insert("temperature".into(), temperature.into());
-    }
-    if let Some(top_p) = request.top_p {
-        fields.insert("top_p".into(), top_p.into());
     }
     if !request.stop_sequences.is_empty() {
         fields.insert("stop_sequences".into(), request.stop_sequences.clone().into());
@@ -127,11 +149,7 @@ fn tools(
             json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
         })
         .collect();
-    match options.get("tools") {
-        None => {}
-        Some(Value::Array(more)) => tools.extend(more.iter().cloned()),
-        Some(found) => return Err(misfit("tools", "a list", found)),
-    }
+    tools.extend_from_slice(list_option(Some(options), NAME, "tools")?);
     if tools.is_empty() {
         return Ok(());
     }
@@ -159,19 +177,17 @@ fn auto_cache(options: &Map<String, Value>) -> Result<bool, Error> {
     match options.get("auto_cache") {
         None => Ok(true),
         Some(Value::Bool(wanted)) => Ok(*wanted),
-        Some(found) => Err(misfit("auto_cache", "true or false", found)),
+        Some(found) => Err(misfit(NAME, "auto_cache", "true or false", found)),
     }
 }
 
 fn beta_headers(options: &Map<String, Value>) -> Result<Vec<&str>, Error> {
-    let misfit = |found| misfit("beta_headers", "a list of strings", found);
-    match options.get("beta_headers") {
-        None => Ok(Vec::new()),
-        Some(Value::Array(names)) => {
-            names.iter().map(|name| name.as_str().ok_or_else(|| misfit(name))).collect()
-        }
-        Some(found) => Err(misfit(found)),
-    }
+    const OPTION: &str = "beta_headers";
+    let names = list_option(Some(options), NAME, OPTION)?;
+    names
+        .iter()
+        .map(|name| name.as_str().ok_or_else(|| misfit(NAME, OPTION, "a list of strings", name)))
+        .collect()
 }
 
 /// Whether a cache point stands anywhere: a caller may have set some by hand.
@@ -184,12 +200,4 @@ fn has_cache_point(object: &Map<String, Value>) -> bool {
         }
     }
     object.contains_key("cache_control") || object.values().any(within)
-}
-
-fn misfit(option: &str, expected: &str, found: &Value) -> Error {
-    Error::new(
-        ErrorKind::Configuration,
-        format!("provider_options.{NAME}.{option} must be {expected}; found {found}"),
-    )
-    .with_provider(NAME)
 }

@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Map, Value};
 
 use super::usage::Counts;
-use super::{NAME, error};
+use super::{NAME, error, request as wire};
 
 /// Decodes a whole answer.
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
@@ -34,6 +34,7 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
         .with_finish_reason(finish_reason(text_of(&raw, "stop_reason")))
         .with_usage(counts.usage());
     response.id = text_of(&raw, "id").unwrap_or_default().to_owned();
+    response.warnings = wire::warnings(request);
     response.raw = Some(raw);
     Ok(response)
 }

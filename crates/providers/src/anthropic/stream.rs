@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use pintle_llm::{
     ContentPart, Error, ErrorKind, FinishReason, Message, OpaqueData, PartialToolCall, Response, Role,
-    StreamEvent, ThinkingData, ToolCall,
+    StreamEvent, ThinkingData, ToolCall, Warning,
 };
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -18,6 +18,8 @@ use crate::dialect::{Decoder as Feed, SseEvent};
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     state: State,
+    /// What the start of the stream says of the request.
+    warnings: Vec<Warning>,
     model: String,
     stop_reason: Option<String>,
     counts: Counts,
@@ -64,6 +66,9 @@ struct Event<'a> {
     delta: Option<Delta<'a>>,
     #[serde(default)]
     usage: Option<Map<String, Value>>,
+    /// What the server has removed from the context.
+    #[serde(default)]
+    context_management: Option<IgnoredAny>,
 }
 
 /// Any delta: of a block, or of the message.
@@ -82,6 +87,19 @@ struct Delta<'a> {
     /// Why the model refused.
     #[serde(default)]
     stop_details: Option<IgnoredAny>,
+    /// Which of the texts that end an answer has ended it.
+    #[serde(default)]
+    stop_sequence: Option<IgnoredAny>,
+    /// Where code ran, which the next request may name.
+    #[serde(default)]
+    container: Option<IgnoredAny>,
+}
+
+impl Delta<'_> {
+    /// Whether it holds something that the unified model has no place for.
+    fn says_more(&self) -> bool {
+        [self.stop_details, self.stop_sequence, self.container].iter().any(Option::is_some)
+    }
 }
 
 impl Feed for Decoder {
@@ -110,7 +128,7 @@ impl Feed for Decoder {
                 Ok(())
             }
             "message_delta" => {
-                if event.delta.as_ref().is_some_and(|delta| delta.stop_details.is_some()) {
+                if event.context_management.is_some() || event.delta.as_ref().is_some_and(Delta::says_more) {
                     out.push(as_it_came(data));
                 }
                 self.message_delta(event.delta, event.usage);
@@ -136,6 +154,11 @@ impl Feed for Decoder {
 }
 
 impl Decoder {
+    /// A decoder for an answer whose request gave rise to these warnings.
+    pub(super) fn new(warnings: Vec<Warning>) -> Self {
+        Self { warnings, ..Self::default() }
+    }
+
     fn start(&mut self, message: &Value, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         if self.state != State::Waiting {
             let found = message.to_string();
@@ -149,7 +172,8 @@ impl Decoder {
         if let Some(usage) = message.get("usage").and_then(Value::as_object) {
             self.counts.restate(usage.clone());
         }
-        out.push(StreamEvent::StreamStart { id: text("id"), model: text("model"), warnings: Vec::new() });
+        let warnings = std::mem::take(&mut self.warnings);
+        out.push(StreamEvent::StreamStart { id: text("id"), model: text("model"), warnings });
         // A whole answer may stand here, with no block of its own to follow.
         let blocks = message.get("content").and_then(Value::as_array);
         for (index, block) in (0..).zip(blocks.into_iter().flatten()) {

@@ -1,3 +1,5 @@
+mod snapshots;
+
 use pintle_llm::{
     ContentPart, Error, ErrorKind, Finish, FinishReason, HistoryItem, ImageData, Message, OpaqueData, Origin,
     ReasoningEffort, Request, Response, ResponseFormat, Role, StreamAccumulator, StreamEvent, ThinkingData,
@@ -276,6 +278,10 @@ fn reasoning_goes_back_to_its_own_model_only() {
                     kind: "server_tool_use".into(),
                     data: json!({"type": "server_tool_use", "id": "s1"}),
                 }),
+                ContentPart::Opaque(OpaqueData {
+                    kind: "web_search_tool_result".into(),
+                    data: json!({"type": "web_search_tool_result", "tool_use_id": "s1"}),
+                }),
                 ContentPart::text("ok"),
                 thinking("last"),
             ],
@@ -285,7 +291,7 @@ fn reasoning_goes_back_to_its_own_model_only() {
         let blocks = body(&request)["messages"][1]["content"].as_array().unwrap().clone();
         blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
-    let all = ["thinking", "redacted_thinking", "server_tool_use", "text"];
+    let all = ["thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result", "text"];
     assert_eq!(answer(Some(Origin::new("anthropic", MODEL))), all);
     assert_eq!(answer(None), all, "made by hand");
     assert_eq!(answer(Some(Origin::new("anthropic", "claude-opus-4-6"))), ["text"]);

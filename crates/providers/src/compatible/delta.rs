@@ -10,11 +10,22 @@ pub(super) enum Piece<'a> {
     Text(&'a str),
 }
 
+/// The field in which DeepSeek and others give reasoning, and want it back.
+pub(super) const REASONING_CONTENT: &str = "reasoning_content";
+
+/// The key under which a piece of reasoning keeps the field that it came in.
+pub(super) const FIELD: &str = "field";
+
+/// Whether a message or a delta has reasoning in the field that wants it back.
+pub(super) fn has_reasoning_content(message: &Value) -> bool {
+    message.get(REASONING_CONTENT).and_then(text).is_some()
+}
+
 /// The pieces of a message or a delta, in order. Reasoning stands under `reasoning_content` or `reasoning`, or in
 /// the content itself where that is a list.
 pub(super) fn pieces(message: &Value) -> Vec<Piece<'_>> {
     let mut found = Vec::new();
-    let reasoning = ["reasoning_content", "reasoning"].iter().find_map(|name| text(message.get(*name)?));
+    let reasoning = [REASONING_CONTENT, "reasoning"].iter().find_map(|name| text(message.get(*name)?));
     found.extend(reasoning.map(Piece::Reasoning));
     match message.get("content") {
         Some(Value::Array(parts)) => parts.iter().for_each(|part| push_part(part, &mut found)),

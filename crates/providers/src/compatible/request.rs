@@ -9,44 +9,66 @@ use pintle_llm::{
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
+use super::delta::{FIELD, REASONING_CONTENT};
 use crate::body::{fragment, merge_options, write_body};
 use crate::media::refuse;
-use crate::openai::{file_data, image_url, schema_name};
+use crate::openai::{
+    CallsSoFar, check_tools, file_data, image_url, list_option, media_mark, options_for, schema_name,
+    wire_id, wire_name,
+};
 
 /// The memo slot of history items.
 const DIALECT: &str = "openai-chat";
+
+/// The longest name of a call, and the longest id, in characters.
+const LONGEST_NAME: usize = 64;
+const LONGEST_ID: usize = 40;
+
+/// Options that the adapter acts on itself.
+const HANDLED: [&str; 1] = ["tools"];
 
 /// What one history item becomes, or the reason why it cannot.
 type Encoded = Result<Messages, Box<ErrorInfo>>;
 
 struct Messages {
     messages: Vec<Box<RawValue>>,
-    /// Images of tool results, as a user message: a tool message takes text only, and nothing may stand between the
-    /// tool messages of a turn.
+    /// What stands beside the results of calls, as a user message: a tool message takes text only, and nothing may
+    /// stand between the tool messages of a turn.
     after: Option<Box<RawValue>>,
+    /// Whether these are results.
+    answers: bool,
 }
 
 pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<Vec<u8>, Error> {
-    let mut fields = parameters(request, stream);
-    if let Some(options) = request.options_of(provider) {
-        merge_options(&mut fields, provider, options, &[], "messages")?;
+    check_tools(&request.tools, provider)?;
+    let options = options_for(request, provider)?;
+    let mut fields = parameters(request, stream, list_option(options, provider, "tools")?);
+    if let Some(options) = options {
+        merge_options(&mut fields, provider, options, &HANDLED, "messages")?;
     }
     let encoded = encode_items(request, provider)?;
     let mut messages: Vec<&RawValue> = Vec::with_capacity(encoded.len());
     let mut held: Vec<&RawValue> = Vec::new();
-    for (item, encoded) in request.messages.iter().zip(&encoded) {
+    for encoded in &encoded {
         let Ok(encoded) = encoded.as_ref() else { continue };
-        if item.role != Role::Tool {
+        if !encoded.answers {
             messages.append(&mut held);
         }
         messages.extend(encoded.messages.iter().map(AsRef::as_ref));
         held.extend(encoded.after.as_deref());
     }
     messages.append(&mut held);
+    if messages.is_empty() {
+        return Err(refuse(
+            provider,
+            "the conversation is empty: expected at least one message with content",
+        ));
+    }
     Ok(write_body(&fields, "messages", messages))
 }
 
-fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
+/// `more`: tools of the server's own, sent after the request's.
+fn parameters(request: &Request, stream: bool, more: &[Value]) -> Map<String, Value> {
     let mut fields = Map::new();
     let mut set = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
@@ -77,8 +99,8 @@ fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
     if let Some(format) = request.response_format.as_ref().and_then(response_format) {
         set("response_format", format);
     }
-    if !request.tools.is_empty() {
-        set("tools", request.tools.iter().map(tool).collect());
+    if !request.tools.is_empty() || !more.is_empty() {
+        set("tools", request.tools.iter().map(tool).chain(more.iter().cloned()).collect());
         if let Some(choice) = &request.tool_choice {
             set("tool_choice", tool_choice(choice));
         }
@@ -115,10 +137,12 @@ fn encode_items(request: &Request, provider: &str) -> Result<Vec<Arc<Encoded>>, 
     let origin = Origin::new(provider, &request.model);
     // What an encoding depends on besides the message: who may read its reasoning, and whose limits refuse it.
     let own = origin.to_string();
+    let mut calls = CallsSoFar::default();
     request
         .messages
         .iter()
         .map(|item| {
+            calls.read(item, provider)?;
             let encoded = item.encoding(DIALECT, &own, |message| {
                 messages_of(message, &origin).map_err(|error| Box::new(error.info().clone()))
             });
@@ -132,49 +156,83 @@ fn encode_items(request: &Request, provider: &str) -> Result<Vec<Arc<Encoded>>, 
 
 fn messages_of(message: &Message, origin: &Origin) -> Result<Messages, Error> {
     let provider = &origin.provider;
-    Ok(match message.role {
-        Role::System | Role::Developer => Messages::of(&json!({"role": "system", "content": message.text()})),
-        Role::User => {
-            Messages::of(&json!({"role": "user", "content": user_content(&message.content, provider)?}))
+    let one = match message.role {
+        Role::System | Role::Developer => {
+            check_parts(message, provider, |part| part.as_text().is_some())?;
+            Some(json!({"role": "system", "content": message.text()}))
         }
+        Role::User | Role::Tool => return user_or_tool(message, provider),
         Role::Assistant => {
+            check_parts(message, provider, |part| !matches!(part, ContentPart::ToolResult(_)))?;
             // A message without an origin was made by hand: its maker vouches for what it holds.
-            let own = message.origin.as_ref().is_none_or(|wrote| wrote == origin);
-            assistant(message, own).as_ref().map_or_else(Messages::none, Messages::of)
+            assistant(message, message.origin.as_ref().is_none_or(|wrote| wrote == origin))
         }
-        Role::Tool => tool_messages(message, provider)?,
+    };
+    Ok(Messages { messages: one.iter().map(fragment).collect(), after: None, answers: false })
+}
+
+/// Refuses a part that a message of its role cannot hold, rather than losing it.
+fn check_parts(message: &Message, provider: &str, fits: fn(&ContentPart) -> bool) -> Result<(), Error> {
+    match message.content.iter().find(|part| !fits(part)) {
+        Some(part) => {
+            let role = format!("{:?}", message.role).to_lowercase();
+            Err(refuse(
+                provider,
+                format!("a message of role {role} cannot hold a part of kind {}", part.kind()),
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// A message of the user, or results with what stands beside them.
+fn user_or_tool(message: &Message, provider: &str) -> Result<Messages, Error> {
+    check_parts(message, provider, |part| {
+        !matches!(part, ContentPart::ToolCall(_) | ContentPart::Thinking(_))
+    })?;
+    let mut results: Vec<Box<RawValue>> = Vec::new();
+    let mut parts = Vec::new();
+    for result in message.results() {
+        results.push(fragment(&tool_message(&result.tool_call_id, &result.text())));
+        parts.extend(images_of(result, provider)?);
+    }
+    let plain = message.tool_call_id.as_ref().filter(|_| message.role == Role::Tool && results.is_empty());
+    // A result written as plain text.
+    results.extend(plain.map(|id| fragment(&tool_message(id, &message.text()))));
+    for part in message.content.iter().filter(|part| plain.is_none() || part.as_text().is_none()) {
+        parts.extend(user_part(part, provider)?);
+    }
+    let user = user_message(message, &parts).as_ref().map(fragment);
+    let answers = !results.is_empty();
+    Ok(if answers {
+        Messages { messages: results, after: user, answers }
+    } else {
+        Messages { messages: user.into_iter().collect(), after: None, answers }
     })
 }
 
-impl Messages {
-    fn none() -> Self {
-        Self { messages: Vec::new(), after: None }
+/// One text as a text, which every server takes; anything else as a list. None if nothing of it can be sent.
+fn user_message(message: &Message, parts: &[Value]) -> Option<Value> {
+    if let [ContentPart::Text(only)] = message.content.as_slice()
+        && message.role == Role::User
+    {
+        return Some(json!({"role": "user", "content": only.text}));
     }
-
-    fn of(message: &Value) -> Self {
-        Self { messages: vec![fragment(message)], after: None }
-    }
+    (!parts.is_empty()).then(|| json!({"role": "user", "content": parts}))
 }
 
-/// One text as a text, which every server takes; anything else as a list.
-fn user_content(content: &[ContentPart], provider: &str) -> Result<Value, Error> {
-    if let [ContentPart::Text(only)] = content {
-        return Ok(only.text.as_str().into());
-    }
-    let mut parts = Vec::with_capacity(content.len());
-    for part in content {
-        parts.push(match part {
-            ContentPart::Text(data) => json!({"type": "text", "text": data.text}),
-            ContentPart::Image(image) => image_part(image, provider)?,
-            ContentPart::Audio(audio) => audio_part(audio, provider)?,
-            ContentPart::Document(document) => document_part(document)?,
-            ContentPart::ToolCall(_)
-            | ContentPart::ToolResult(_)
-            | ContentPart::Thinking(_)
-            | ContentPart::Opaque(_) => continue,
-        });
-    }
-    Ok(parts.into())
+/// A part of a user message; none for what has no place there, or stands elsewhere.
+fn user_part(part: &ContentPart, provider: &str) -> Result<Option<Value>, Error> {
+    Ok(match part {
+        ContentPart::Text(data) => Some(json!({"type": "text", "text": data.text})),
+        ContentPart::Image(image) => Some(image_part(image, provider)?),
+        ContentPart::Audio(audio) => Some(audio_part(audio, provider)?),
+        ContentPart::Document(document) => Some(document_part(document, provider)?),
+        ContentPart::ToolCall(_)
+        | ContentPart::ToolResult(_)
+        | ContentPart::Thinking(_)
+        | ContentPart::Opaque(_) => None,
+    })
 }
 
 fn image_part(image: &ImageData, provider: &str) -> Result<Value, Error> {
@@ -190,12 +248,17 @@ fn audio_part(audio: &AudioData, provider: &str) -> Result<Value, Error> {
         return Err(refuse(provider, "audio by URL is not taken; give its bytes or a local path"));
     };
     let media_type = audio.media_type.as_deref().unwrap_or("audio/wav");
-    let format = media_type.strip_prefix("audio/").unwrap_or(media_type);
+    // The API's own words for the two formats that it has; some servers take more.
+    let format = match media_type.strip_prefix("audio/").unwrap_or(media_type) {
+        "mpeg" => "mp3",
+        "x-wav" | "wave" | "vnd.wave" => "wav",
+        other => other,
+    };
     Ok(json!({"type": "input_audio", "input_audio": {"data": bytes.to_base64(), "format": format}}))
 }
 
-fn document_part(document: &DocumentData) -> Result<Value, Error> {
-    let (name, data) = file_data(document)?;
+fn document_part(document: &DocumentData, provider: &str) -> Result<Value, Error> {
+    let (name, data) = file_data(document, provider)?;
     Ok(json!({"type": "file", "file": {"filename": name, "file_data": data}}))
 }
 
@@ -205,30 +268,59 @@ fn assistant(message: &Message, own: bool) -> Option<Value> {
     fields.insert("role".to_owned(), "assistant".into());
     let calls: Vec<Value> = message.tool_calls().map(call).collect();
     let text = text_of(message);
-    if text.is_empty() && calls.is_empty() {
+    let refusal = refusal_of(message).filter(|_| own);
+    if text.is_empty() && calls.is_empty() && refusal.is_none() {
         return None;
     }
     fields.insert("content".to_owned(), if text.is_empty() { Value::Null } else { text.into() });
+    fields.extend(refusal.map(|refusal| ("refusal".to_owned(), refusal.into())));
+    if own {
+        fields.extend(reasoning_of(message, !calls.is_empty()));
+    }
     if !calls.is_empty() {
         fields.insert("tool_calls".to_owned(), calls.into());
-    }
-    let thinking = message.content.iter().filter_map(ContentPart::as_thinking).filter(|_| own);
-    let details = thinking.filter_map(|thinking| thinking.raw.as_ref()?.get("reasoning_details")?.as_array());
-    let details: Vec<Value> = details.flatten().cloned().collect();
-    if !details.is_empty() {
-        fields.insert("reasoning_details".to_owned(), details.into());
     }
     Some(Value::Object(fields))
 }
 
-/// The text, with a mark where another provider's model answered with an image, which may not stand here.
+fn refusal_of(message: &Message) -> Option<&str> {
+    message.content.iter().find_map(|part| match part {
+        ContentPart::Opaque(data) if data.kind == "refusal" => data.data.get("refusal")?.as_str(),
+        ContentPart::Opaque(_)
+        | ContentPart::Text(_)
+        | ContentPart::Image(_)
+        | ContentPart::Audio(_)
+        | ContentPart::Document(_)
+        | ContentPart::ToolCall(_)
+        | ContentPart::ToolResult(_)
+        | ContentPart::Thinking(_) => None,
+    })
+}
+
+/// The reasoning that the server wants back: its own items, and beside calls the text, in the field that it came in
+/// (DeepSeek and others refuse the results of calls whose reasoning is missing).
+fn reasoning_of(message: &Message, called: bool) -> Map<String, Value> {
+    let mut fields = Map::new();
+    let thinking = || message.content.iter().filter_map(ContentPart::as_thinking);
+    let raw = |name: &'static str| thinking().filter_map(move |data| data.raw.as_ref()?.get(name));
+    let details: Vec<Value> =
+        raw("reasoning_details").filter_map(Value::as_array).flatten().cloned().collect();
+    if !details.is_empty() {
+        fields.insert("reasoning_details".to_owned(), details.into());
+    }
+    if called && raw(FIELD).any(|field| field == REASONING_CONTENT) {
+        let text: String = thinking().map(|data| data.text.as_str()).collect();
+        fields.insert(REASONING_CONTENT.to_owned(), text.into());
+    }
+    fields
+}
+
+/// The text, with a mark where another provider's model answered with media, which may not stand here.
 fn text_of(message: &Message) -> String {
     let texts = message.content.iter().filter_map(|part| match part {
         ContentPart::Text(data) => Some(data.text.clone()),
-        ContentPart::Image(image) => Some(format!("[{}]", image.media_type.as_deref().unwrap_or("image"))),
-        ContentPart::Audio(_)
-        | ContentPart::Document(_)
-        | ContentPart::ToolCall(_)
+        ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => Some(media_mark(part)),
+        ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
         | ContentPart::Opaque(_) => None,
@@ -243,28 +335,12 @@ fn call(call: &ToolCall) -> Value {
         Some(_) => call.arguments_text(),
         None => json!({"input": call.arguments}).to_string(),
     };
-    json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}})
-}
-
-fn tool_messages(message: &Message, provider: &str) -> Result<Messages, Error> {
-    let mut found = Messages::none();
-    let mut images = Vec::new();
-    for result in message.results() {
-        found.messages.push(fragment(&tool_message(&result.tool_call_id, &result.text())));
-        images.extend(images_of(result, provider)?);
-    }
-    if let (true, Some(id)) = (found.messages.is_empty(), &message.tool_call_id) {
-        // A result written as plain text.
-        found.messages.push(fragment(&tool_message(id, &message.text())));
-    }
-    if !images.is_empty() {
-        found.after = Some(fragment(&json!({"role": "user", "content": images})));
-    }
-    Ok(found)
+    let (id, name) = (wire_id(&call.id, LONGEST_ID), wire_name(&call.name, LONGEST_NAME));
+    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
 }
 
 fn tool_message(id: &str, text: &str) -> Value {
-    json!({"role": "tool", "tool_call_id": id, "content": text})
+    json!({"role": "tool", "tool_call_id": wire_id(id, LONGEST_ID), "content": text})
 }
 
 /// The images of a result, after a line that names the call they belong to.

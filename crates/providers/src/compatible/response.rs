@@ -5,9 +5,12 @@ use std::collections::HashSet;
 use pintle_llm::{
     ContentPart, Error, Message, OpaqueData, Origin, Request, Response, Role, ThinkingData, ToolCall,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use super::delta::{Piece, arguments, finish_reason, merge_details, pieces, refusal, usage_of};
+use super::delta::{
+    FIELD, Piece, REASONING_CONTENT, arguments, finish_reason, has_reasoning_content, merge_details, pieces,
+    refusal, usage_of,
+};
 use crate::dialect::answer_seed;
 use crate::failure::{Failure, malformed};
 use crate::openai::failure_of;
@@ -67,7 +70,7 @@ fn content_of(message: &Value, seed: u64) -> Vec<ContentPart> {
     merge_details(&mut details, message);
     let mut content = Vec::new();
     if !reasoning.is_empty() || !details.is_empty() {
-        content.push(thinking(reasoning, details).into());
+        content.push(thinking(reasoning, details, has_reasoning_content(message)).into());
     }
     if !text.is_empty() {
         content.push(ContentPart::text(text));
@@ -84,14 +87,18 @@ fn content_of(message: &Value, seed: u64) -> Vec<ContentPart> {
     content
 }
 
-/// Reasoning, with what the server wants back of it.
-pub(super) fn thinking(text: String, details: Vec<Value>) -> ThinkingData {
-    let thinking = ThinkingData::new(text);
-    if details.is_empty() {
-        thinking
-    } else {
-        thinking.with_raw(json!({"reasoning_details": Value::Array(details)}))
+/// Reasoning, with what the server wants back of it: its own items, and the field that the text came in if it wants
+/// the text.
+pub(super) fn thinking(text: String, details: Vec<Value>, has_reasoning_content: bool) -> ThinkingData {
+    let mut raw = Map::new();
+    if !details.is_empty() {
+        raw.insert("reasoning_details".to_owned(), details.into());
     }
+    if has_reasoning_content {
+        raw.insert(FIELD.to_owned(), REASONING_CONTENT.into());
+    }
+    let thinking = ThinkingData::new(text);
+    if raw.is_empty() { thinking } else { thinking.with_raw(Value::Object(raw)) }
 }
 
 fn call(raw: &Value, id: String) -> ToolCall {

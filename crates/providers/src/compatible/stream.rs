@@ -3,7 +3,9 @@
 use pintle_llm::{Error, ErrorKind, Message, PartialToolCall, Response, Role, StreamEvent, ToolCall, Usage};
 use serde_json::Value;
 
-use super::delta::{Piece, arguments, finish_reason, merge_details, pieces, refusal, usage_of};
+use super::delta::{
+    Piece, arguments, finish_reason, has_reasoning_content, merge_details, pieces, refusal, usage_of,
+};
 use super::response::{is_error, made_id, refusal_part, thinking};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
@@ -23,6 +25,8 @@ pub(crate) struct ChatDecoder {
     segments: usize,
     open: Option<Segment>,
     details: Vec<Value>,
+    /// Whether reasoning came in the field that wants it back.
+    reasoning_content: bool,
     refusal: String,
     calls: Vec<Call>,
     finish: Option<String>,
@@ -59,6 +63,7 @@ impl ChatDecoder {
             segments: 0,
             open: None,
             details: Vec::new(),
+            reasoning_content: false,
             refusal: String::new(),
             calls: Vec::new(),
             finish: None,
@@ -94,6 +99,7 @@ impl ChatDecoder {
 
     fn delta(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) {
         merge_details(&mut self.details, delta);
+        self.reasoning_content |= has_reasoning_content(delta);
         for piece in pieces(delta) {
             match piece {
                 Piece::Text(text) => self.text(text, out),
@@ -142,7 +148,7 @@ impl ChatDecoder {
         match self.open.take() {
             Some(Segment::Text { id }) => out.push(StreamEvent::TextEnd { text_id: id, signature: None }),
             Some(Segment::Reasoning { id, text }) => {
-                let thinking = thinking(text, std::mem::take(&mut self.details));
+                let thinking = thinking(text, std::mem::take(&mut self.details), self.reasoning_content);
                 out.push(StreamEvent::ReasoningEnd { reasoning_id: id, thinking });
             }
             None => {}

@@ -11,6 +11,7 @@ use serde_json::{Map, Value, json};
 
 use super::{NAME, is_third_generation};
 use crate::media::{ImageForm, image_form, refuse};
+use crate::openai::check_document;
 
 /// Stands in for a signature that the model has not made, and skips its check (documented for Gemini 3).
 const SKIPPED_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -18,8 +19,11 @@ const SKIPPED_SIGNATURE: &str = "skip_thought_signature_validator";
 const IMAGE_TYPES: [&str; 6] =
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/heic", "image/heif"];
 
-/// A request with inline data may have 20 MiB, in base64.
-const LARGEST_IMAGE: usize = 15 * 1024 * 1024;
+/// A request with inline data may have 100 MB, in base64.
+const LARGEST_IMAGE: usize = 100 * 1_000 * 1_000 / 4 * 3;
+
+/// A document or a recording given inline may have 50 MB.
+const LARGEST_DOCUMENT: usize = 50 * 1024 * 1024;
 
 /// The longest function name of the API, in characters.
 const LONGEST_NAME: usize = 128;
@@ -202,8 +206,8 @@ fn user_part(part: &ContentPart, nested_media: bool, parts: &mut Vec<Part>) -> R
         ContentPart::Text(data) if data.text.is_empty() => return Ok(()),
         ContentPart::Text(data) => json!({"text": data.text}),
         ContentPart::Image(image) => image_part(image)?,
-        ContentPart::Audio(audio) => audio_part(audio),
-        ContentPart::Document(document) => document_part(document),
+        ContentPart::Audio(audio) => audio_part(audio)?,
+        ContentPart::Document(document) => document_part(document)?,
         ContentPart::Opaque(data) if data.data.is_object() => data.data.clone(),
         ContentPart::ToolResult(result) => {
             let images = result.images.iter().map(image_part).collect::<Result<Vec<_>, _>>()?;
@@ -241,8 +245,8 @@ fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result
         ContentPart::Opaque(_) if !own => return Ok(None),
         ContentPart::Opaque(data) if data.data.is_object() => data.data.clone(),
         ContentPart::Image(image) => image_part(image)?,
-        ContentPart::Audio(audio) => audio_part(audio),
-        ContentPart::Document(document) => document_part(document),
+        ContentPart::Audio(audio) => audio_part(audio)?,
+        ContentPart::Document(document) => document_part(document)?,
         ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
             return Err(misplaced(part, "an assistant message"));
         }
@@ -254,7 +258,7 @@ fn call_part(call: &ToolCall, signature: Option<String>) -> Part {
     let args = match call.arguments_object() {
         Some(arguments) => Value::Object(arguments.clone()),
         // Free text, or arguments that were cut off: the API takes objects only.
-        None => json!({"input": call.arguments_text()}),
+        None => json!({"input": call.arguments}),
     };
     let name = wire_name(&call.name);
     let mut part = Map::new();
@@ -293,21 +297,22 @@ fn image_part(image: &ImageData) -> Result<Value, Error> {
     })
 }
 
-fn audio_part(audio: &AudioData) -> Value {
+fn audio_part(audio: &AudioData) -> Result<Value, Error> {
     media_part(&audio.source, audio.media_type.as_deref(), "audio/wav")
 }
 
-fn document_part(document: &DocumentData) -> Value {
+fn document_part(document: &DocumentData) -> Result<Value, Error> {
     media_part(&document.source, document.media_type.as_deref(), "application/pdf")
 }
 
-fn media_part(source: &MediaSource, media_type: Option<&str>, assumed: &str) -> Value {
-    match source {
+fn media_part(source: &MediaSource, media_type: Option<&str>, assumed: &str) -> Result<Value, Error> {
+    Ok(match source {
         MediaSource::Url(url) => file_part(url, media_type),
         MediaSource::Data(blob) => {
+            check_document(blob.as_bytes().len(), LARGEST_DOCUMENT, NAME)?;
             json!({"inlineData": {"mimeType": media_type.unwrap_or(assumed), "data": blob.to_base64()}})
         }
-    }
+    })
 }
 
 fn file_part(url: &str, media_type: Option<&str>) -> Value {

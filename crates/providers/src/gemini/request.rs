@@ -1,12 +1,13 @@
 //! A request on the wire.
 
-use pintle_llm::{ContentPart, Error, ErrorKind, Request, ResponseFormat, Role, ToolChoice};
+use pintle_llm::{ContentPart, Error, Request, ResponseFormat, Role, ToolChoice};
 use serde_json::{Map, Value, json};
 
 use super::conversation::Conversation;
 use super::{NAME, reasoning};
 use crate::body::{merge_options, write_body};
 use crate::dialect::HttpRequest;
+use crate::openai::{check_tools, list_option, options_for};
 use crate::secret::Secret;
 
 /// Options that this adapter acts on itself.
@@ -15,7 +16,8 @@ const HANDLED: [&str; 1] = ["tools"];
 /// Encodes a request.
 pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Result<HttpRequest, Error> {
     let none = Map::new();
-    let options = request.options_of(NAME).unwrap_or(&none);
+    check_tools(&request.tools, NAME)?;
+    let options = options_for(request, NAME)?.unwrap_or(&none);
     let conversation = Conversation::new(request)?;
 
     let mut fields = Map::new();
@@ -115,17 +117,7 @@ fn tools(
     if !functions.is_empty() {
         tools.push(json!({"functionDeclarations": functions}));
     }
-    match options.get("tools") {
-        None => {}
-        Some(Value::Array(more)) => tools.extend(more.iter().cloned()),
-        Some(found) => {
-            return Err(Error::new(
-                ErrorKind::Configuration,
-                format!("provider_options.{NAME}.tools must be a list; found {found}"),
-            )
-            .with_provider(NAME));
-        }
-    }
+    tools.extend_from_slice(list_option(Some(options), NAME, "tools")?);
     if tools.is_empty() {
         return Ok(());
     }

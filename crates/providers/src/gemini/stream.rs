@@ -84,6 +84,10 @@ struct Candidate {
     grounding_metadata: Option<Value>,
     #[serde(default)]
     citation_metadata: Option<Value>,
+    #[serde(default)]
+    url_context_metadata: Option<Value>,
+    #[serde(default)]
+    safety_ratings: Option<Value>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -97,6 +101,8 @@ struct Content {
 struct Feedback {
     #[serde(default)]
     block_reason: Option<String>,
+    #[serde(default)]
+    safety_ratings: Option<Value>,
 }
 
 /// A call, or a piece of one.
@@ -129,7 +135,8 @@ impl Feed for Decoder {
         if let Some(counts) = chunk.usage_metadata {
             self.usage.extend(counts);
         }
-        if let Some(reason) = chunk.prompt_feedback.and_then(|feedback| feedback.block_reason) {
+        if let Some(Feedback { block_reason: Some(reason), safety_ratings }) = chunk.prompt_feedback {
+            push_beside(out, [("safetyRatings", safety_ratings)]);
             self.finish = Some(Finish::Blocked(reason));
         }
         // Only the first candidate is ever asked for.
@@ -187,16 +194,17 @@ impl Decoder {
         }
         let odd = candidate.finish_reason.as_deref().is_some_and(|reason| reason != "STOP");
         let message = candidate.finish_message.filter(|_| odd).map(Value::String);
-        let beside = [
-            ("finishMessage", message),
-            ("groundingMetadata", candidate.grounding_metadata),
-            ("citationMetadata", candidate.citation_metadata),
-        ];
-        let beside: Map<String, Value> =
-            beside.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
-        if !beside.is_empty() {
-            out.push(StreamEvent::ProviderEvent { raw: Value::Object(beside), part: None });
-        }
+        push_beside(
+            out,
+            [
+                ("finishMessage", message),
+                ("groundingMetadata", candidate.grounding_metadata),
+                ("citationMetadata", candidate.citation_metadata),
+                ("urlContextMetadata", candidate.url_context_metadata),
+                // They come with every chunk, and matter where they explain an end.
+                ("safetyRatings", candidate.safety_ratings.filter(|_| odd)),
+            ],
+        );
         if let Some(reason) = candidate.finish_reason {
             self.finish = Some(Finish::Reason(reason));
         }
@@ -344,5 +352,14 @@ impl Decoder {
             let tool_call = ToolCall::new(id, name, arguments).with_signature(signature);
             out.push(StreamEvent::ToolCallEnd { tool_call });
         }
+    }
+}
+
+/// What stands beside the parts, and the unified model has no place for.
+fn push_beside<const N: usize>(out: &mut Vec<StreamEvent>, fields: [(&str, Option<Value>); N]) {
+    let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
+    let beside: Map<String, Value> = fields.collect();
+    if !beside.is_empty() {
+        out.push(StreamEvent::ProviderEvent { raw: Value::Object(beside), part: None });
     }
 }

@@ -1,3 +1,5 @@
+mod snapshots;
+
 use std::time::Duration;
 
 use pintle_llm::{

@@ -191,7 +191,13 @@ impl ResponsesDecoder {
             }
             "response.failed" => return Err(failed(&parse(event.response.ok_or_else(unread)?)?)),
             "error" => return Err(error_event(data)),
-            // Progress of built-in tools, annotations, parts whose text comes in events of its own.
+            // What the text refers to.
+            "response.output_text.annotation.added" => {
+                self.start(None, None, out);
+                let raw = serde_json::from_str(data).unwrap_or_default();
+                out.push(StreamEvent::ProviderEvent { raw, part: None });
+            }
+            // Progress of built-in tools, and parts whose text comes in events of its own.
             _ => {}
         }
         Ok(())

@@ -1,3 +1,5 @@
+mod snapshots;
+
 use pintle_llm::{
     ContentPart, ErrorKind, Finish, Grammar, HistoryItem, ImageData, Message, Origin, ReasoningEffort,
     ResponseFormat, Role, StreamAccumulator, StreamEvent, ThinkingData, ToolCall, ToolChoice, ToolDefinition,

@@ -54,6 +54,32 @@ fn the_grammar() {
 }
 
 #[test]
+fn an_event_without_its_blank_line_is_unfinished() {
+    let rows: &[(&[u8], bool)] = &[
+        (b"", false),
+        (b"data: a\n\n", false),
+        (b"data: a\r\n\r", false),
+        (b"data: a\n\n: bye", false),
+        (b"data: a\n\n: bye\r\n: bye", false),
+        (b"data: a\n\ndata: [DONE]", false),
+        (b"event: done\ndata:[DONE]\r\n", false),
+        (b"data: [DONE", true),
+        (b"data: a", true),
+        (b"data: a\n", true),
+        (b"data: a\r\n", true),
+        (b"data: a\n: bye\n", true),
+        (b"event: x", true),
+        (b"d", true),
+        (b"\xff", true),
+    ];
+    for (bytes, inside) in rows {
+        let mut reader = SseReader::new(MAX_EVENT);
+        reader.push(bytes, &mut Vec::new()).unwrap();
+        assert_eq!(reader.is_inside_event(), *inside, "{bytes:?}");
+    }
+}
+
+#[test]
 fn names_are_kept() {
     let (events, _) = read(MAX_EVENT, &[b"event: error\ndata: {}\n\n"]);
     assert_eq!(events, [("error".to_owned(), "{}".to_owned())]);

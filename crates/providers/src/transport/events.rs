@@ -103,6 +103,9 @@ impl<D: Decoder> Events<D> {
     }
 
     fn end(&mut self) {
+        if self.reader.is_inside_event() {
+            return self.fail(Error::new(ErrorKind::Stream, "the stream ended inside an event"));
+        }
         let mut decoded = Vec::new();
         let ended = self.decoder.end(&mut decoded);
         self.emit(&mut decoded);

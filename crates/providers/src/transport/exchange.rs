@@ -4,13 +4,17 @@ use std::error::Error as StdError;
 use std::time::{Duration, SystemTime};
 
 use pintle_llm::{AdapterTimeout, Error, ErrorInfo, ErrorKind, Retry};
-use reqwest::RequestBuilder;
 use reqwest::header::HeaderMap;
+use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
+use tokio::time::Instant;
 
 use crate::dialect::Headers;
 use crate::failure::{MAX_ERROR_BODY, malformed};
 use crate::retry_after;
+
+/// The shortest key that is looked for, in bytes, and the shortest beginning of one.
+const SHORTEST_KEY: usize = 8;
 
 /// How long the body of a refusal is waited for: its status already says most.
 const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
@@ -99,8 +103,11 @@ impl Exchange {
         }
     }
 
-    /// As much of a refusal's body as comes within its limits of size and time.
-    pub(crate) async fn read_error_body(&mut self) -> Vec<u8> {
+    /// As much of a refusal's body as comes within its limits of size and time, and before the exchange's deadline:
+    /// the status is known by now, and worth more than that its words did not come in time.
+    pub(crate) async fn read_error_body(&mut self, deadline: Option<Instant>) -> Vec<u8> {
+        let end = Instant::now() + REFUSAL_LIMIT;
+        let end = deadline.map_or(end, |deadline| deadline.min(end));
         let mut body = Vec::new();
         let read = async {
             while body.len() < MAX_ERROR_BODY
@@ -110,7 +117,7 @@ impl Exchange {
             }
         };
         // What has come by then is all that there is.
-        let _ = tokio::time::timeout(REFUSAL_LIMIT, read).await;
+        let _ = tokio::time::timeout_at(end, read).await;
         body.truncate(MAX_ERROR_BODY);
         body
     }
@@ -127,8 +134,9 @@ impl Exchange {
     ///
     /// [`ErrorKind::Stream`] for a compressed answer: none was asked for, and its bytes would be read as garbage.
     pub(crate) fn expect_identity(&self) -> Result<(), Error> {
-        match self.facts.headers.get("content-encoding") {
-            None | Some("" | "identity") => Ok(()),
+        match self.facts.headers.get("content-encoding").map(str::trim) {
+            None | Some("") => Ok(()),
+            Some(encoding) if encoding.eq_ignore_ascii_case("identity") => Ok(()),
             Some(other) => {
                 let message = format!("the answer is encoded with {other:?}, which was not asked for");
                 Err(self.facts.annotate(Error::new(ErrorKind::Stream, message)))
@@ -149,7 +157,7 @@ impl Exchange {
             return Ok(());
         }
         let expected = format!("an event stream instead of {kind}");
-        let body = self.read_error_body().await;
+        let body = self.read_error_body(None).await;
         Err(self.facts.annotate(malformed(provider, &expected, &body)))
     }
 }
@@ -163,14 +171,14 @@ pub(crate) struct Facts {
 }
 
 impl Facts {
-    pub(crate) fn new(sent: &HeaderMap, now: fn() -> SystemTime) -> Self {
-        // A gateway's key stands in a header of its own.
-        let carries_key =
-            |name: &str| ["key", "auth", "token", "secret"].iter().any(|word| name.contains(word));
-        let values = sent.iter().filter(|(name, _)| carries_key(name.as_str()));
-        let keys = values.filter_map(|(_, value)| value.to_str().ok()?.split_whitespace().last());
+    pub(crate) fn new(sent: &HeaderMap, base_url: &Url, now: fn() -> SystemTime) -> Self {
+        // A gateway's key stands in a header of its own, or in the base URL.
+        let headers = sent.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let query = base_url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
+        let named = headers.chain(query).filter(|(name, _)| names_a_key(name));
+        let keys = named.filter_map(|(_, value)| value.split_whitespace().last()).chain(base_url.password());
         // A key of a few characters, as local servers take, would be found in innocent words.
-        let keys = keys.filter(|key| key.len() >= 8).map(str::to_owned).collect();
+        let keys = keys.filter(|key| key.len() >= SHORTEST_KEY).map(str::to_owned).collect();
         Self { headers: Headers::default(), keys, now }
     }
 
@@ -185,7 +193,8 @@ impl Facts {
             (None, Some(id)) => error.with_request_id(id),
             (Some(_), _) | (None, None) => error,
         };
-        if error.retry() == Retry::After(None)
+        // What a header says is more precise than a time in the words of the body.
+        if error.is_retryable()
             && let Some(delay) = retry_after::from_headers(&self.headers, (self.now)())
         {
             error = error.with_retry(Retry::After(Some(delay)));
@@ -212,7 +221,7 @@ impl Facts {
 
     /// Whether the error or a cause of it shows a key.
     fn quoted_in(&self, error: &Error) -> bool {
-        let holds = |shown: &str| self.keys.iter().any(|key| shown.contains(key.as_str()));
+        let holds = |shown: &str| self.clean(shown) != shown;
         let mut cause: Option<&dyn StdError> = Some(error);
         while let Some(found) = cause {
             if holds(&found.to_string()) {
@@ -224,9 +233,34 @@ impl Facts {
         holds(&format!("{error:?}"))
     }
 
-    fn clean(&self, text: &str) -> String {
-        self.keys.iter().fold(text.to_owned(), |text, key| text.replace(key, "[key]"))
+    /// The text with its keys blotted out.
+    pub(crate) fn clean(&self, text: &str) -> String {
+        self.keys.iter().fold(text.to_owned(), |text, key| blot_out(&text, key))
     }
+}
+
+/// Whether a header or parameter of this name holds a key.
+fn names_a_key(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    ["key", "auth", "token", "secret", "cookie"].iter().any(|word| name.contains(word))
+}
+
+/// The text without the key, and without the beginning of it where the text was cut inside the key: there the text
+/// ends, or what quotes it does.
+pub(super) fn blot_out(text: &str, key: &str) -> String {
+    let mut clean = text.replace(key, "[key]");
+    let Some(beginning) = key.get(..SHORTEST_KEY) else { return clean };
+    let mut from = 0;
+    while let Some((before, _)) = clean.get(from..).and_then(|rest| rest.split_once(beginning)) {
+        let start = from + before.len();
+        let found = clean.bytes().skip(start);
+        let end = start + found.zip(key.bytes()).take_while(|(found, key)| found == key).count();
+        if matches!(clean.as_bytes().get(end), None | Some(b'"' | b'\\')) {
+            clean.replace_range(start..end, "[key]");
+        }
+        from = start + 1;
+    }
+    clean
 }
 
 /// The error of a limit that has run out.

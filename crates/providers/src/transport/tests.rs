@@ -1,3 +1,5 @@
+mod certificate;
+
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -143,6 +145,34 @@ async fn a_stream_ends_with_the_whole_answer() {
     let Some(StreamEvent::Finish { response, .. }) = events.last() else { panic!("no finish: {events:?}") };
     assert_eq!((response.text().as_str(), response.id.as_str()), ("hé", "c1"));
     assert_eq!(response.message.origin, Some(pintle_llm::Origin::new("openai-compatible", "m")));
+}
+
+#[tokio::test]
+async fn the_end_of_the_bytes_cuts_no_event_in_silence() {
+    let finish = STOP.trim_end_matches("data: [DONE]\n\n");
+    let usage = "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 7, \"completion_tokens\": 5}}";
+    let rows = [
+        ("", true),
+        ("data: [DONE]", true),
+        (": bye", true),
+        (&format!("{usage}\n\n"), true),
+        (&format!("{usage}\n"), false),
+        ("data: {\"choices\": [], \"usa", false),
+        ("data: [DO", false),
+        ("da", false),
+    ];
+    for (end, is_whole) in rows {
+        let server = Server::answering(http("200 OK", "", &format!("{TEXT}{finish}{end}"))).await;
+        let (events, error) = collect(&server.adapter(), &request()).await;
+        let finished = matches!(events.last(), Some(StreamEvent::Finish { .. }));
+        assert_eq!((finished, error.is_none()), (is_whole, is_whole), "{end:?}: {error:?}");
+        if let Some(error) = error {
+            assert_eq!(
+                (error.kind(), error.message()),
+                (ErrorKind::Stream, "the stream ended inside an event")
+            );
+        }
+    }
 }
 
 #[tokio::test]
@@ -307,6 +337,15 @@ async fn whole_answers_have_a_total_limit_and_a_size() {
 }
 
 #[tokio::test]
+async fn a_known_status_is_worth_more_than_the_total_limit() {
+    let script = vec![Act::Send(b"HTTP/1.1 503 Busy\r\ncontent-length: 10\r\n\r\nno".to_vec()), Act::Hold];
+    let server = Server::start(vec![script]).await;
+    let limits = AdapterTimeout::default().with_request(Some(Duration::from_millis(200)));
+    let error = server.adapter().complete(&request().with_timeout(limits)).await.unwrap_err();
+    assert_eq!((error.kind(), error.status()), (ErrorKind::Server, Some(503)), "{error:?}");
+}
+
+#[tokio::test]
 async fn a_stream_has_a_size() {
     let pings = ": ping\n\n".repeat(20);
     for (limit, fits) in [(10_000, true), (100, false)] {
@@ -314,7 +353,7 @@ async fn a_stream_has_a_size() {
         let dialect = Chat { provider: "local".to_owned(), api_key: None };
         let adapter = HttpAdapter::new(dialect, HttpOptions::new(&server.base_url)).unwrap();
         let call = adapter.dialect().encode(&request(), true).unwrap();
-        let exchange = adapter.open(call, &AdapterTimeout::default()).await.unwrap();
+        let exchange = adapter.open(call, &AdapterTimeout::default(), None).await.unwrap();
         let decoder = adapter.dialect().decoder(&request(), 1);
         let events: Vec<_> =
             Events::new(exchange, decoder, "local", "m", None, limit).into_stream().collect().await;
@@ -448,6 +487,7 @@ async fn no_key_in_errors_or_debug() {
 #[tokio::test]
 async fn no_key_in_codes_and_causes_or_of_a_gateway() {
     const GATEWAY: &str = "gw-another-secret-value";
+    const PASSWORD: &str = "pw-of-the-user";
     let body = format!(r#"{{"error": {{"message": "no", "code": "bad {KEY}", "param": "{GATEWAY}"}}}}"#);
     let headers = format!("x-request-id: {GATEWAY}\r\n");
     let server = Server::answering(http("400 Bad", &headers, &body)).await;
@@ -460,6 +500,15 @@ async fn no_key_in_codes_and_causes_or_of_a_gateway() {
     assert_eq!((error.error_code(), error.request_id()), (Some("bad [key]"), Some("[key]")));
     assert!(!format!("{error:?}").contains(GATEWAY), "{error:?}");
 
+    // A proxy quotes the request's line.
+    let body = format!("cannot POST /v1/chat/completions?api-key={GATEWAY} as user:{PASSWORD}");
+    let server = Server::answering(http("404 Not Found", "", &body)).await;
+    let url = format!("{}?api-key={GATEWAY}", server.base_url.replace("//", &format!("//user:{PASSWORD}@")));
+    let adapter = OpenAiCompatible::builder(url).build().unwrap();
+    let error = adapter.complete(&request()).await.unwrap_err();
+    let debug = format!("{error:?}");
+    assert!(debug.contains("?api-key=[key] as user:[key]"), "{debug}");
+
     // What cannot be decoded is quoted by the decoder's own error.
     let event = format!("{{\"type\": \"message_start\", \"index\": \"{KEY}\"}}");
     let padding = " ".repeat(300);
@@ -469,6 +518,48 @@ async fn no_key_in_codes_and_causes_or_of_a_gateway() {
     let error = stream.next().await.unwrap().unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stream);
     assert!(!format!("{error:?}").contains(KEY), "{error:?}");
+}
+
+#[test]
+fn keys_are_blotted_out_whole_or_cut() {
+    let rows = [
+        ("abababab-x", "key abababab-x!", "key [key]!"),
+        ("abababab-x", "abababab-xabababab-x", "[key][key]"),
+        ("abababab-x", "ababababab-x", "ab[key]"),
+        ("abababab-x", "cut abababab", "cut [key]"),
+        ("abababab-x", "cut \"abababab-\"", "cut \"[key]\""),
+        ("abababab-x", "cut ababababab", "cut ab[key]"),
+        ("abababab-x", "abababab-y", "abababab-y"),
+        ("abababab-x", "too little: ababab", "too little: ababab"),
+        ("abababab-x", "abababab€", "abababab€"),
+    ];
+    for (key, text, clean) in rows {
+        assert_eq!(exchange::blot_out(text, key), clean, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn no_part_of_a_key_where_a_message_is_cut() {
+    // Messages have limits; a key may stand across each of them.
+    let shown = 12;
+    let quoted = format!("<html>{}{KEY}</html>", "x".repeat(200 - "<html>".len() - shown));
+    let told = format!("{}{KEY}", "x".repeat(2_000 - shown));
+    let kept = format!("{}{KEY}", "x".repeat(64 * 1024 - shown));
+    for (status, body) in [
+        ("200 OK", quoted.clone()),
+        ("502 Bad", quoted),
+        ("400 Bad", format!(r#"{{"error": {{"message": "{told}"}}}}"#)),
+        ("500 Bad", kept),
+    ] {
+        let server = Server::answering(http(status, "", &body)).await;
+        let error = server.adapter().complete(&request()).await.unwrap_err();
+        let debug = format!("{error:?}");
+        assert!(debug.contains("[key]") && !debug.contains(&KEY[..shown]), "{status}: {error}");
+    }
+    // The beginning of a key is no secret where the text goes on differently.
+    let server =
+        Server::answering(http("401 No", "", r#"{"error": {"message": "sk-a-key-of-yours?"}}"#)).await;
+    assert_eq!(server.adapter().complete(&request()).await.unwrap_err().message(), "sk-a-key-of-yours?");
 }
 
 #[test]

@@ -1,15 +1,18 @@
 //! The rules of Anthropic's Messages API.
 
-use std::collections::HashSet;
+mod conversation;
 
 use serde_json::{Map, Value};
 
 use super::report::Kind::{Any, Count, Flag, List, Number, Object, OneOf, Text, TextOrList};
 use super::report::{Field, Report, join, may, must, nullable, text};
-use super::tools;
+use super::{media, tools};
 
 /// The most cache breakpoints of a request.
 const MOST_BREAKPOINTS: usize = 4;
+
+/// The longest name of a call, in characters.
+const LONGEST_CALLED: usize = 128;
 
 /// The smallest thinking budget in tokens.
 const LEAST_BUDGET: u64 = 1024;
@@ -82,6 +85,14 @@ const CACHED: Field = nullable("cache_control", Object);
 const TEXT_BLOCK: &[Field] = &[must("type", Text), must("text", Text), nullable("citations", List), CACHED];
 const IMAGE: &[Field] =
     &[must("type", Text), must("source", Object), nullable("transformations", Object), CACHED];
+const DOCUMENT: &[Field] = &[
+    must("type", Text),
+    must("source", Object),
+    nullable("title", Text),
+    nullable("context", Text),
+    nullable("citations", Object),
+    CACHED,
+];
 const THINKING: &[Field] = &[must("type", Text), must("thinking", Text), must("signature", Text)];
 const REDACTED: &[Field] = &[must("type", Text), must("data", Text)];
 const TOOL_USE: &[Field] = &[
@@ -108,7 +119,7 @@ const OTHER_ASSISTANT_BLOCKS: &[&str] =
     &["server_tool_use", "mcp_tool_use", "compaction", "container_upload", "fallback"];
 
 /// Blocks that only a user message may hold, and that are not judged further.
-const OTHER_USER_BLOCKS: &[&str] = &["document", "search_result", "container_upload"];
+const OTHER_USER_BLOCKS: &[&str] = &["search_result", "container_upload"];
 
 type Messages<'a> = [(String, &'a Map<String, Value>)];
 
@@ -124,12 +135,11 @@ pub(super) fn check(body: &Map<String, Value>, report: &mut Report) {
     check_thinking(body, report);
     check_output(body, report);
     let messages = report.objects("", body, "messages");
-    check_roles(body, &messages, report);
     for (path, message) in &messages {
+        report.fields(path, message, MESSAGE);
         check_content(path, message, report);
     }
-    check_pairs(&messages, report);
-    check_leading_thinking(body, &messages, report);
+    conversation::check(body, &messages, report);
     check_breakpoints(body, report);
 }
 
@@ -203,23 +213,6 @@ fn check_output(body: &Map<String, Value>, report: &mut Report) {
     }
 }
 
-fn check_roles(body: &Map<String, Value>, messages: &Messages<'_>, report: &mut Report) {
-    if body.get("messages").and_then(Value::as_array).is_some_and(Vec::is_empty) {
-        report.invalid("messages", "found an empty list, expected at least one message");
-    }
-    let mut expected = "user";
-    for (path, message) in messages {
-        report.fields(path, message, MESSAGE);
-        let role = text(message, "role");
-        if role != expected {
-            let message =
-                format!("found {role:?}, expected {expected:?}: roles alternate, beginning with user");
-            report.invalid(join(path, "role"), message);
-        }
-        expected = if role == "user" { "assistant" } else { "user" };
-    }
-}
-
 fn check_content(path: &str, message: &Map<String, Value>, report: &mut Report) {
     let role = text(message, "role");
     match message.get("content") {
@@ -245,12 +238,18 @@ fn check_content(path: &str, message: &Map<String, Value>, report: &mut Report) 
                     );
                 }
             }
-            ("assistant", "redacted_thinking") => report.fields(&path, block, REDACTED),
+            ("assistant", "redacted_thinking") => {
+                report.fields(&path, block, REDACTED);
+                if block.get("data").is_some_and(|data| data == "") {
+                    report.invalid(join(&path, "data"), "found an empty string, expected the data received");
+                }
+            }
             ("assistant", "tool_use") => {
                 report.fields(&path, block, TOOL_USE);
-                tools::name(&path, block, report);
+                tools::called(&path, block, LONGEST_CALLED, tools::letters, report);
                 check_id(&path, block, "id", report);
             }
+            ("user", "document") => check_document(&path, block, report),
             ("user", kind) if OTHER_USER_BLOCKS.contains(&kind) => {}
             ("assistant", kind)
                 if OTHER_ASSISTANT_BLOCKS.contains(&kind) || kind.ends_with("_tool_result") => {}
@@ -288,10 +287,34 @@ fn check_image(path: &str, block: &Map<String, Value>, report: &mut Report) {
                 source,
                 &[must("type", Text), must("media_type", media), must("data", Text)],
             );
+            media::base64(&join(&path, "data"), text(source, "data"), report);
         }
         "url" => report.fields(&path, source, &[must("type", Text), must("url", Text)]),
         "file" => report.fields(&path, source, &[must("type", Text), must("file_id", Text)]),
         kind => report.invalid(join(&path, "type"), format!("found {kind:?}, expected base64, url or file")),
+    }
+}
+
+fn check_document(path: &str, block: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, block, DOCUMENT);
+    let Some(source) = block.get("source").and_then(Value::as_object) else {
+        return;
+    };
+    let path = join(path, "source");
+    let of_data = |media| [must("type", Text), must("media_type", media), must("data", Text)];
+    match text(source, "type") {
+        "base64" => {
+            report.fields(&path, source, &of_data(OneOf(&["application/pdf"])));
+            media::base64(&join(&path, "data"), text(source, "data"), report);
+        }
+        "text" => report.fields(&path, source, &of_data(OneOf(&["text/plain"]))),
+        "url" => report.fields(&path, source, &[must("type", Text), must("url", Text)]),
+        "file" => report.fields(&path, source, &[must("type", Text), must("file_id", Text)]),
+        "content" => report.fields(&path, source, &[must("type", Text), must("content", TextOrList)]),
+        kind => report.invalid(
+            join(&path, "type"),
+            format!("found {kind:?}, expected base64, text, url, file or content"),
+        ),
     }
 }
 
@@ -311,7 +334,8 @@ fn check_tool_result(path: &str, block: &Map<String, Value>, report: &mut Report
         match text(part, "type") {
             "text" => check_text_block(&path, part, report),
             "image" => check_image(&path, part, report),
-            "document" | "search_result" | "tool_reference" | "browser_state" => {}
+            "document" => check_document(&path, part, report),
+            "search_result" | "tool_reference" | "browser_state" => {}
             kind => report
                 .invalid(join(&path, "type"), format!("found {kind:?}, which a tool result may not hold")),
         }
@@ -326,100 +350,6 @@ fn check_id(path: &str, block: &Map<String, Value>, name: &str, report: &mut Rep
         report.invalid(
             join(path, name),
             format!("found {id:?}, expected one or more of a-z, A-Z, 0-9, _ and -"),
-        );
-    }
-}
-
-fn blocks<'a>(message: &'a Map<String, Value>) -> impl Iterator<Item = &'a Map<String, Value>> + use<'a> {
-    message.get("content").and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_object)
-}
-
-fn ids<'a>(message: &'a Map<String, Value>, kind: &'a str, id: &'a str) -> impl Iterator<Item = &'a str> {
-    blocks(message).filter(move |block| text(block, "type") == kind).map(move |block| text(block, id))
-}
-
-/// Each `tool_use` is answered in the next message, first in its content; each answer has its `tool_use`.
-fn check_pairs(messages: &Messages<'_>, report: &mut Report) {
-    let mut seen = HashSet::new();
-    let mut open: Vec<&str> = Vec::new();
-    for (index, (path, message)) in messages.iter().enumerate() {
-        check_results(path, message, &open, report);
-        open = ids(message, "tool_use", "id").collect();
-        for id in &open {
-            if !seen.insert(*id) {
-                report.invalid(
-                    join(path, "content"),
-                    format!("found the tool_use id {id:?} twice, expected unique ids"),
-                );
-            }
-        }
-        let answered: Vec<&str> = match messages.get(index + 1) {
-            Some((_, next)) => ids(next, "tool_result", "tool_use_id").collect(),
-            None => Vec::new(),
-        };
-        let missing: Vec<&str> = open.iter().copied().filter(|id| !answered.contains(id)).collect();
-        if !missing.is_empty() {
-            let message = format!(
-                "`tool_use` ids were found without `tool_result` blocks immediately after: {}",
-                missing.join(", ")
-            );
-            report.invalid(path.as_str(), message);
-        }
-    }
-}
-
-fn check_results(path: &str, message: &Map<String, Value>, open: &[&str], report: &mut Report) {
-    let mut answered = HashSet::new();
-    let mut other_before = false;
-    for (index, block) in blocks(message).enumerate() {
-        if text(block, "type") != "tool_result" {
-            other_before = true;
-            continue;
-        }
-        let path = report.at(&join(path, "content"), index);
-        let id = text(block, "tool_use_id");
-        if !open.contains(&id) {
-            report.invalid(
-                &path,
-                format!("unexpected `tool_use_id` {id:?}: no such `tool_use` in the previous message"),
-            );
-        } else if !answered.insert(id) {
-            report.invalid(&path, format!("found a second `tool_result` for {id:?}, expected one"));
-        }
-        if other_before {
-            report.invalid(
-                &path,
-                "found `tool_result` after another block, expected results first in the content",
-            );
-        }
-    }
-}
-
-/// With thinking enabled, a turn whose tool results are being sent must have begun with thinking.
-///
-/// Adaptive thinking has no such rule.
-fn check_leading_thinking(body: &Map<String, Value>, messages: &Messages<'_>, report: &mut Report) {
-    let enabled = body
-        .get("thinking")
-        .and_then(Value::as_object)
-        .is_some_and(|thinking| text(thinking, "type") == "enabled");
-    let carries_results =
-        |message: &Map<String, Value>| ids(message, "tool_result", "tool_use_id").next().is_some();
-    if !enabled || !messages.last().is_some_and(|(_, message)| carries_results(message)) {
-        return;
-    }
-    let opens = messages
-        .iter()
-        .rposition(|(_, message)| text(message, "role") == "user" && !carries_results(message));
-    let Some((path, first)) = opens.and_then(|index| messages.get(index + 1)) else {
-        return;
-    };
-    let leads = blocks(first).next().map_or("", |block| text(block, "type"));
-    if !matches!(leads, "thinking" | "redacted_thinking") {
-        let path = report.at(&join(path, "content"), 0);
-        report.invalid(
-            join(&path, "type"),
-            format!("expected `thinking` or `redacted_thinking`, but found {leads:?}"),
         );
     }
 }

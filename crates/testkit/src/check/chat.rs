@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::report::Kind::{Any, Count, Flag, List, Number, Object, OneOf, Text, TextOrList, TextOrObject};
 use super::report::{Field, Report, join, may, must, text};
-use super::tools;
+use super::{media, tools};
 
 const REQUEST: &[Field] = &[
     must("model", Text),
@@ -84,6 +84,12 @@ const TOOL_CALL: &[Field] =
 
 const CALLED: &[Field] = &[must("name", Text), must("arguments", Text)];
 
+/// The longest id of a call, in characters.
+const LONGEST_CALL_ID: usize = 40;
+
+/// The longest name of a call, in characters.
+const LONGEST_CALLED: usize = 64;
+
 pub(super) fn check(body: &Map<String, Value>, report: &mut Report) {
     report.fields("", body, REQUEST);
     if body.contains_key("max_tokens") && body.contains_key("max_completion_tokens") {
@@ -127,6 +133,9 @@ fn check_tools(body: &Map<String, Value>, report: &mut Report) {
         report.invalid("tools", "found an empty list, expected at least one tool or no such field");
     }
     tools::unique("tools", names.iter().copied(), report);
+    if names.is_empty() && body.get("parallel_tool_calls").is_some_and(|value| !value.is_null()) {
+        report.invalid("parallel_tool_calls", "found it without tools, expected `tools` beside it");
+    }
     match body.get("tool_choice") {
         Some(choice @ Value::String(_)) => {
             report.kind("tool_choice", choice, OneOf(&["none", "auto", "required"]));
@@ -175,6 +184,7 @@ fn check_message(path: &str, message: &Map<String, Value>, report: &mut Report) 
         "assistant" => check_assistant(path, message, report),
         "tool" => {
             report.fields(path, message, TOOL_MESSAGE);
+            tools::call_id(path, message, "tool_call_id", LONGEST_CALL_ID, report);
             check_parts(path, message, &["text"], report);
         }
         "user" => {
@@ -205,14 +215,27 @@ fn check_assistant(path: &str, message: &Map<String, Value>, report: &mut Report
     }
     for (path, call) in calls {
         report.fields(&path, call, TOOL_CALL);
+        tools::call_id(&path, call, "id", LONGEST_CALL_ID, report);
         if let Some(function) = call.get("function").and_then(Value::as_object) {
-            report.fields(&join(&path, "function"), function, CALLED);
-            tools::name(&join(&path, "function"), function, report);
+            check_called(&join(&path, "function"), function, report);
         }
     }
 }
 
+/// Servers parse the arguments when they render the conversation for the model.
+fn check_called(path: &str, function: &Map<String, Value>, report: &mut Report) {
+    report.fields(path, function, CALLED);
+    tools::called(path, function, LONGEST_CALLED, tools::letters, report);
+    let arguments = function.get("arguments").and_then(Value::as_str);
+    if arguments.is_some_and(|text| serde_json::from_str::<Map<String, Value>>(text).is_err()) {
+        report.invalid(join(path, "arguments"), "found text that is no JSON object, expected one");
+    }
+}
+
 fn check_parts(path: &str, message: &Map<String, Value>, allowed: &[&str], report: &mut Report) {
+    if message.get("content").and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        report.invalid(join(path, "content"), "found an empty list, expected at least one part");
+    }
     for (path, part) in report.objects(path, message, "content") {
         let kind = text(part, "type");
         if !allowed.contains(&kind) {
@@ -222,11 +245,27 @@ fn check_parts(path: &str, message: &Map<String, Value>, allowed: &[&str], repor
         if kind == "text" && !part.get("text").is_some_and(Value::is_string) {
             report.invalid(join(&path, "text"), "expected a string");
         }
-        if kind == "image_url"
-            && !part.get("image_url").and_then(|image| image.get("url")).is_some_and(Value::is_string)
-        {
-            report.invalid(join(&path, "image_url.url"), "expected a string");
-        }
+        check_media(&path, kind, part, report);
+    }
+}
+
+fn check_media(path: &str, kind: &str, part: &Map<String, Value>, report: &mut Report) {
+    let known: &[Field] = match kind {
+        "image_url" => &[must("url", Text), may("detail", OneOf(&["auto", "low", "high"]))],
+        "input_audio" => &[must("data", Text), must("format", OneOf(&["wav", "mp3"]))],
+        "file" => &[may("filename", Text), may("file_data", Text), may("file_id", Text)],
+        _ => return,
+    };
+    let path = join(path, kind);
+    let Some(held) = part.get(kind).and_then(Value::as_object) else {
+        report.invalid(path, "expected an object");
+        return;
+    };
+    report.fields(&path, held, known);
+    media::data_uri(&join(&path, "url"), text(held, "url"), media::IMAGES, report);
+    media::data_uri(&join(&path, "file_data"), text(held, "file_data"), &[], report);
+    if kind == "input_audio" {
+        media::base64(&join(&path, "data"), text(held, "data"), report);
     }
 }
 

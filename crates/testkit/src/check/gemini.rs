@@ -1,10 +1,12 @@
 //! The rules of the Gemini API.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value};
 
 use super::report::Kind::{Any, Count, Flag, List, Number, Object, OneOf, Text};
 use super::report::{Field, Report, join, may, must, text};
-use super::tools;
+use super::{media, tools};
 use crate::dialect::gemini_target;
 
 const REQUEST: &[Field] = &[
@@ -141,6 +143,9 @@ const SCHEMA: &[Field] = &[
     may("example", Any),
     may("default", Any),
 ];
+
+/// The longest name of a function that is called, in characters.
+const LONGEST_CALLED: usize = 128;
 
 const CALLING_MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
 
@@ -329,20 +334,42 @@ fn check_part(path: &str, part: &Map<String, Value>, report: &mut Report) {
         report.invalid(path, format!("found {found}, expected exactly one of {}", DATA.join(", ")));
     }
     if let Some(call) = part.get("functionCall").and_then(Value::as_object) {
-        report.fields(&join(path, "functionCall"), call, CALL);
+        let path = join(path, "functionCall");
+        report.fields(&path, call, CALL);
+        check_called(&path, call, report);
     }
     if let Some(response) = part.get("functionResponse").and_then(Value::as_object) {
-        report.fields(&join(path, "functionResponse"), response, RESPONSE);
+        let path = join(path, "functionResponse");
+        report.fields(&path, response, RESPONSE);
+        check_called(&path, response, report);
+        for (path, part) in report.objects(&path, response, "parts") {
+            report.fields(&path, part, &[may("inlineData", Object), may("fileData", Object)]);
+            check_media(&path, part, report);
+        }
     }
-    if let Some(data) = part.get("inlineData").and_then(Value::as_object) {
-        report.fields(&join(path, "inlineData"), data, &[must("mimeType", Text), must("data", Text)]);
-    }
-    if let Some(file) = part.get("fileData").and_then(Value::as_object) {
-        report.fields(&join(path, "fileData"), file, &[may("mimeType", Text), must("fileUri", Text)]);
-    }
+    check_media(path, part, report);
     let base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=".contains(&byte);
     if !text(part, "thoughtSignature").bytes().all(base64) {
         report.invalid(join(path, "thoughtSignature"), "expected base64");
+    }
+}
+
+fn check_called(path: &str, call: &Map<String, Value>, report: &mut Report) {
+    let legal = |character: char| tools::letters(character) || character == '.' || character == ':';
+    tools::called(path, call, LONGEST_CALLED, legal, report);
+    if text(call, "name").starts_with(|first: char| !first.is_ascii_alphabetic() && first != '_') {
+        report.invalid(join(path, "name"), "expected a letter or _ at the beginning");
+    }
+}
+
+fn check_media(path: &str, part: &Map<String, Value>, report: &mut Report) {
+    if let Some(data) = part.get("inlineData").and_then(Value::as_object) {
+        let path = join(path, "inlineData");
+        report.fields(&path, data, &[must("mimeType", Text), must("data", Text)]);
+        media::base64(&join(&path, "data"), text(data, "data"), report);
+    }
+    if let Some(file) = part.get("fileData").and_then(Value::as_object) {
+        report.fields(&join(path, "fileData"), file, &[may("mimeType", Text), must("fileUri", Text)]);
     }
 }
 
@@ -368,6 +395,7 @@ fn check_turns(turns: &[Turn<'_>], report: &mut Report) {
             .invalid("contents[0].role", "found \"model\", expected the conversation to begin with \"user\"");
     }
     for (index, turn) in turns.iter().enumerate() {
+        check_ids(turn, report);
         let answered = turns.get(index + 1).is_some_and(|next| !next.members("functionResponse").is_empty());
         if !turn.members("functionCall").is_empty() && !answered {
             report.invalid(turn.path, "found function calls without function responses in the next content");
@@ -377,6 +405,20 @@ fn check_turns(turns: &[Turn<'_>], report: &mut Report) {
             let before = index.checked_sub(1).and_then(|before| turns.get(before));
             let calls = before.map(|before| before.members("functionCall")).unwrap_or_default();
             check_responses(turn.path, &calls, &responses, report);
+        }
+    }
+}
+
+/// Two calls of one turn with the same id could not be told apart by their responses.
+fn check_ids(turn: &Turn<'_>, report: &mut Report) {
+    let mut seen = HashSet::new();
+    for call in turn.members("functionCall") {
+        let id = text(call, "id");
+        if !id.is_empty() && !seen.insert(id) {
+            report.invalid(
+                turn.path,
+                format!("found the id {id:?} on two function calls, expected unique ids"),
+            );
         }
     }
 }
@@ -408,7 +450,8 @@ fn check_responses(
                 format!("found name {:?}, expected {:?}", text(response, "name"), text(call, "name"));
             report.invalid(&field, message);
         }
-        if call.contains_key("id") && by_id.is_none() {
+        // An empty id is none: the two are the same in this API.
+        if !text(call, "id").is_empty() && by_id.is_none() {
             report.invalid(
                 &field,
                 format!("found id {id:?}, expected the id of its call, {:?}", text(call, "id")),

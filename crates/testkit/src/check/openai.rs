@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::report::Kind::{Count, Flag, List, Number, Object, OneOf, Text, TextOrList, TextOrObject};
 use super::report::{Field, Report, join, may, must, text};
-use super::tools;
+use super::{media, tools};
 
 const REQUEST: &[Field] = &[
     must("model", Text),
@@ -140,6 +140,12 @@ const REASONING_ITEM: &[Field] = &[
     STATUS,
 ];
 
+/// The parts of an assistant's message.
+const OUTPUT_PARTS: &[&str] = &["output_text", "refusal"];
+
+/// The parts of any other message, and of the output of a call.
+const INPUT_PARTS: &[&str] = &["input_text", "input_image", "input_file", "input_audio"];
+
 /// Items of tools that run on the provider's side and of newer features: known, and not judged further.
 const OTHER_ITEMS: &[&str] = &[
     "additional_tools",
@@ -168,6 +174,12 @@ const OTHER_ITEMS: &[&str] = &[
     "tool_search_output",
     "web_search_call",
 ];
+
+/// The longest id of a call, in characters.
+const LONGEST_CALL_ID: usize = 64;
+
+/// The longest name of a call, in characters: longer than that of a tool.
+const LONGEST_CALLED: usize = 128;
 
 pub(super) fn check(body: &Map<String, Value>, allow_item_ids: bool, report: &mut Report) {
     report.fields("", body, REQUEST);
@@ -290,9 +302,16 @@ fn check_tool_choice(body: &Map<String, Value>, names: &[&str], report: &mut Rep
 fn check_item(path: &str, item: &Map<String, Value>, report: &mut Report) {
     match item_type(item) {
         "message" => check_message(path, item, report),
-        "function_call" => report.fields(path, item, FUNCTION_CALL),
-        "custom_tool_call" => report.fields(path, item, CUSTOM_CALL),
-        "function_call_output" | "custom_tool_call_output" => report.fields(path, item, CALL_OUTPUT),
+        kind @ ("function_call" | "custom_tool_call") => {
+            report.fields(path, item, if kind == "function_call" { FUNCTION_CALL } else { CUSTOM_CALL });
+            tools::called(path, item, LONGEST_CALLED, tools::letters, report);
+            tools::call_id(path, item, "call_id", LONGEST_CALL_ID, report);
+        }
+        "function_call_output" | "custom_tool_call_output" => {
+            report.fields(path, item, CALL_OUTPUT);
+            tools::call_id(path, item, "call_id", LONGEST_CALL_ID, report);
+            check_parts(path, item, "output", INPUT_PARTS, report);
+        }
         "reasoning" => report.fields(path, item, REASONING_ITEM),
         other if OTHER_ITEMS.contains(&other) => {}
         other => {
@@ -308,26 +327,40 @@ fn item_type(item: &Map<String, Value>) -> &str {
 
 fn check_message(path: &str, item: &Map<String, Value>, report: &mut Report) {
     report.fields(path, item, MESSAGE);
-    let role = text(item, "role");
-    let allowed: &[&str] = match role {
-        "assistant" => &["output_text", "refusal"],
-        _ => &["input_text", "input_image", "input_file", "input_audio"],
-    };
-    for (path, part) in report.objects(path, item, "content") {
+    let of_assistant = text(item, "role") == "assistant";
+    check_parts(path, item, "content", if of_assistant { OUTPUT_PARTS } else { INPUT_PARTS }, report);
+}
+
+/// The parts of a message, or of the output of a call.
+fn check_parts(path: &str, item: &Map<String, Value>, name: &str, allowed: &[&str], report: &mut Report) {
+    if item.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
+        report.invalid(join(path, name), "found an empty list, expected at least one part");
+    }
+    for (path, part) in report.objects(path, item, name) {
         let kind = text(part, "type");
+        let has = |name: &str| part.get(name).is_some_and(Value::is_string);
         if !allowed.contains(&kind) {
-            let message =
-                format!("found {kind:?}, expected one of {} in a {role} message", allowed.join(", "));
+            let message = format!("found {kind:?}, expected one of {} here", allowed.join(", "));
             report.invalid(join(&path, "type"), message);
         }
-        if matches!(kind, "input_text" | "output_text") && !part.get("text").is_some_and(Value::is_string) {
-            report.invalid(join(&path, "text"), "expected a string");
+        match kind {
+            "input_text" | "output_text" if !has("text") => {
+                report.invalid(join(&path, "text"), "expected a string");
+            }
+            "refusal" if !has("refusal") => report.invalid(join(&path, "refusal"), "expected a string"),
+            "input_image" if !has("image_url") && !has("file_id") => {
+                report.invalid(join(&path, "image_url"), "expected a URL string, or `file_id`");
+            }
+            "input_file" if !["file_id", "file_url", "file_data"].into_iter().any(has) => {
+                report.invalid(&path, "expected one of file_id, file_url, file_data");
+            }
+            "input_file" if has("file_data") && !has("filename") => {
+                report.invalid(join(&path, "filename"), "field is required beside file_data");
+            }
+            _ => {}
         }
-        let has_image =
-            ["image_url", "file_id"].iter().any(|name| part.get(*name).is_some_and(Value::is_string));
-        if kind == "input_image" && !has_image {
-            report.invalid(join(&path, "image_url"), "expected a URL string, or `file_id`");
-        }
+        media::data_uri(&join(&path, "image_url"), text(part, "image_url"), media::IMAGES, report);
+        media::data_uri(&join(&path, "file_data"), text(part, "file_data"), &[], report);
     }
 }
 

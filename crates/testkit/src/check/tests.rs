@@ -91,9 +91,11 @@ fn every_dialect_wants_its_own_key_header() {
 
 #[test]
 fn bodies_that_are_no_objects_are_named() {
-    for (body, message) in
-        [("[]", "expected the body to be a JSON object, found a list"), ("{", "does not parse")]
-    {
+    for (body, message) in [
+        ("[]", "expected the body to be a JSON object, found a list"),
+        ("{", "does not parse"),
+        (r#"{"model": "m", "model": "n"}"#, "found the member \"model\" twice"),
+    ] {
         let dialect = Dialect::OpenAiResponses;
         let found = check(dialect, "POST", path(dialect), &headers(dialect), body.as_bytes());
         assert!(found[0].message.contains(message), "{found:?}");

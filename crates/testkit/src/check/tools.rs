@@ -12,11 +12,46 @@ const LONGEST_NAME: usize = 64;
 /// Reports a name that is not 1 to 64 of `[a-zA-Z0-9_-]`.
 pub(super) fn name(path: &str, tool: &Map<String, Value>, report: &mut Report) {
     let name = text(tool, "name");
-    let legal = |character: char| character.is_ascii_alphanumeric() || character == '_' || character == '-';
-    if tool.contains_key("name") && (name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(legal))
+    if tool.contains_key("name")
+        && (name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters))
     {
         let message = format!("found {name:?}, expected 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -");
         report.invalid(join(path, "name"), message);
+    }
+}
+
+/// The letters that a name may hold in every dialect.
+pub(super) fn letters(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_' || character == '-'
+}
+
+/// Reports the name of a call that is not 1 to `longest` legal characters: models also call tools that do not exist.
+pub(super) fn called(
+    path: &str,
+    call: &Map<String, Value>,
+    longest: usize,
+    legal: fn(char) -> bool,
+    report: &mut Report,
+) {
+    let name = text(call, "name");
+    if call.contains_key("name") && (name.is_empty() || name.len() > longest || !name.chars().all(legal)) {
+        let message = format!("found {name:?}, expected 1 to {longest} legal characters");
+        report.invalid(join(path, "name"), message);
+    }
+}
+
+/// Reports the id of a call, or of the call that a result answers, that is not 1 to `longest` characters.
+pub(super) fn call_id(
+    path: &str,
+    object: &Map<String, Value>,
+    name: &str,
+    longest: usize,
+    report: &mut Report,
+) {
+    let length = text(object, name).chars().count();
+    if object.contains_key(name) && !(1..=longest).contains(&length) {
+        let message = format!("found {length} characters, expected 1 to {longest}");
+        report.invalid(join(path, name), message);
     }
 }
 

@@ -36,6 +36,10 @@ fn results(body: &mut Value) -> &mut Vec<Value> {
     body["messages"][2]["content"].as_array_mut().unwrap()
 }
 
+fn image(media_type: &str, data: &str) -> Value {
+    json!([{"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}])
+}
+
 const CASES: &[Case] = &[
     (|body| drop(body.as_object_mut().unwrap().remove("max_tokens")), "max_tokens", "required"),
     (|body| body["max_tokens"] = json!(0), "max_tokens", "at least 1"),
@@ -118,6 +122,39 @@ const CASES: &[Case] = &[
         "system.0.cache_control.type",
         "ephemeral",
     ),
+    (
+        |body| body["messages"][1]["content"][2]["name"] = json!("read file"),
+        "messages.1.content.2.name",
+        "legal characters",
+    ),
+    (
+        |body| body["messages"][1]["content"][0] = json!({"type": "redacted_thinking", "data": ""}),
+        "messages.1.content.0.data",
+        "received",
+    ),
+    (
+        |body| body["messages"][0]["content"] = image("image/tiff", "AA=="),
+        "messages.0.content.0.source.media_type",
+        "expected one of image/jpeg",
+    ),
+    (
+        |body| body["messages"][0]["content"] = image("image/png", "A"),
+        "messages.0.content.0.source.data",
+        "base64",
+    ),
+    (
+        |body| {
+            let source = json!({"type": "base64", "media_type": "text/csv", "data": "AA=="});
+            body["messages"][0]["content"] = json!([{"type": "document", "source": source}]);
+        },
+        "messages.0.content.0.source.media_type",
+        "application/pdf",
+    ),
+    (
+        |body| body["messages"][0]["content"] = json!([{"type": "document", "source": {"type": "path"}}]),
+        "messages.0.content.0.source.type",
+        "base64, text, url",
+    ),
 ];
 
 #[test]
@@ -162,4 +199,61 @@ fn only_the_begin_of_an_open_turn_must_think() {
     ]}));
     messages.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_3"}]}));
     assert_eq!(judge(Dialect::AnthropicMessages, &body), []);
+}
+
+/// A conversation in which the assistant's message holds these blocks, and the user goes on unless it is the last.
+fn said(blocks: &Value, goes_on: bool) -> Value {
+    let mut messages = vec![
+        json!({"role": "user", "content": "go"}),
+        json!({"role": "assistant", "content": blocks}),
+        json!({"role": "user", "content": "next"}),
+    ];
+    messages.truncate(if goes_on { 3 } else { 2 });
+    json!({"model": "claude-opus-4-6", "max_tokens": 4096, "messages": messages})
+}
+
+fn found(body: &Value) -> Vec<String> {
+    judge(Dialect::AnthropicMessages, body).iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_message_does_not_end_with_thinking() {
+    let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
+    let text = json!({"type": "text", "text": "so"});
+    assert_eq!(found(&said(&json!([thinking, text]), true)), [""; 0]);
+    for last in [thinking, json!({"type": "redacted_thinking", "data": "d"})] {
+        let violations = found(&said(&json!([text, last]), true));
+        assert_eq!(violations.len(), 1);
+        assert!(violations[0].starts_with("messages.1: the final block"), "{violations:?}");
+    }
+}
+
+#[test]
+fn the_last_message_of_the_assistant_does_not_end_with_a_blank() {
+    for (blocks, goes_on, legal) in [
+        (json!("so "), true, true),
+        (json!("so "), false, false),
+        (json!([{"type": "text", "text": "so\n"}]), false, false),
+        (json!([{"type": "text", "text": "so"}]), false, true),
+    ] {
+        let violations = found(&said(&blocks, goes_on));
+        assert_eq!(violations.is_empty(), legal, "{violations:?}");
+    }
+}
+
+#[test]
+fn tools_of_the_provider_are_called_before_they_answer() {
+    let call = |id: &str| json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}});
+    let result = |id: &str| json!({"type": "web_search_tool_result", "tool_use_id": id, "content": []});
+    assert_eq!(found(&said(&json!([call("a"), result("a"), call("b"), result("b")]), true)), [""; 0]);
+    assert_eq!(found(&said(&json!([call("a")]), false)), [""; 0], "a paused turn waits for its result");
+    for (blocks, expected) in [
+        (json!([result("a")]), "messages.1.content.0: unexpected `tool_use_id` \"a\""),
+        (json!([call("a"), result("b")]), "messages.1.content.1: unexpected `tool_use_id` \"b\""),
+        (json!([result("a"), call("a")]), "messages.1.content.0: unexpected `tool_use_id` \"a\""),
+        (json!([call("a")]), "messages.1.content.0: found the call \"a\" without its result"),
+    ] {
+        let violations = found(&said(&blocks, true));
+        assert!(violations[0].starts_with(expected), "{violations:?}");
+    }
 }

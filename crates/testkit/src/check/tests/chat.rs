@@ -86,6 +86,58 @@ const CASES: &[Case] = &[
         "response_format.json_schema",
         "required",
     ),
+    (
+        |body| body["messages"][2]["tool_calls"][0]["id"] = json!("c".repeat(41)),
+        "messages[2].tool_calls[0].id",
+        "found 41 characters, expected 1 to 40",
+    ),
+    (|body| body["messages"][3]["tool_call_id"] = json!(""), "messages[3].tool_call_id", "found 0"),
+    (
+        |body| body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("[]"),
+        "messages[2].tool_calls[0].function.arguments",
+        "no JSON object",
+    ),
+    (
+        |body| body["messages"][2]["tool_calls"][0]["function"]["arguments"] = json!("{\"a\":"),
+        "messages[2].tool_calls[0].function.arguments",
+        "no JSON object",
+    ),
+    (
+        |body| body["messages"][2]["tool_calls"][0]["function"]["name"] = json!("n".repeat(65)),
+        "messages[2].tool_calls[0].function.name",
+        "1 to 64",
+    ),
+    (|body| body["messages"][1]["content"] = json!([]), "messages[1].content", "at least one part"),
+    (
+        |body| {
+            drop(body.as_object_mut().unwrap().remove("tools"));
+            drop(body.as_object_mut().unwrap().remove("tool_choice"));
+            body["parallel_tool_calls"] = json!(true);
+        },
+        "parallel_tool_calls",
+        "without tools",
+    ),
+    (
+        |body| {
+            body["messages"][1]["content"][0] =
+                json!({"type": "image_url", "image_url": {"url": "data:image/png;base64,A"}})
+        },
+        "messages[1].content[0].image_url.url",
+        "base64",
+    ),
+    (
+        |body| {
+            body["messages"][1]["content"][0] =
+                json!({"type": "input_audio", "input_audio": {"data": "AA==", "format": "ogg"}})
+        },
+        "messages[1].content[0].input_audio.format",
+        "wav, mp3",
+    ),
+    (
+        |body| body["messages"][1]["content"][0] = json!({"type": "file", "file": "paper.pdf"}),
+        "messages[1].content[0].file",
+        "an object",
+    ),
 ];
 
 #[test]

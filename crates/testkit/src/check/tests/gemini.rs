@@ -177,6 +177,35 @@ const CASES: &[Case] = &[
         "generationConfig.thinkingConfig",
         "expected one of them",
     ),
+    (
+        |body| body["contents"][1]["parts"][1]["functionCall"]["name"] = json!("read file"),
+        "contents[1].parts[1].functionCall.name",
+        "legal characters",
+    ),
+    (
+        |body| body["contents"][2]["parts"][0]["functionResponse"]["name"] = json!("-read"),
+        "contents[2].parts[0].functionResponse.name",
+        "a letter or _",
+    ),
+    (
+        |body| {
+            for index in [1, 2] {
+                body["contents"][1]["parts"][index]["functionCall"]["id"] = json!("same");
+            }
+        },
+        "contents[1]",
+        "\"same\" on two function calls",
+    ),
+    (
+        |body| body["contents"][0]["parts"][1]["inlineData"]["data"] = json!("A"),
+        "contents[0].parts[1].inlineData.data",
+        "base64",
+    ),
+    (
+        |body| body["contents"][2]["parts"][0]["functionResponse"]["parts"] = json!([{"text": "x"}]),
+        "contents[2].parts[0].functionResponse.parts[0].text",
+        "unknown field",
+    ),
 ];
 
 #[test]

@@ -103,6 +103,59 @@ const CASES: &[Case] = &[
     (|body| body["tools"][1]["name"] = json!("read_file"), "tools", "twice"),
     (|body| body["tool_choice"] = json!("any"), "tool_choice", "none, auto, required"),
     (|body| body["tool_choice"] = json!({"type": "function", "name": "x"}), "tool_choice.name", "`tools`"),
+    (|body| body["input"][2]["name"] = json!("read file"), "input[2].name", "legal characters"),
+    (|body| body["input"][3]["name"] = json!("n".repeat(129)), "input[3].name", "1 to 128"),
+    (
+        |body| {
+            for index in [2, 4] {
+                body["input"][index]["call_id"] = json!("c".repeat(65));
+            }
+        },
+        "input[4].call_id",
+        "found 65 characters, expected 1 to 64",
+    ),
+    (|body| body["input"][2]["call_id"] = json!(""), "input[2].call_id", "found 0 characters"),
+    (|body| body["input"][0]["content"] = json!([]), "input[0].content", "at least one part"),
+    (
+        |body| {
+            body["input"][0] = json!({"role": "assistant", "content": [{"type": "refusal", "text": "no"}]})
+        },
+        "input[0].content[0].refusal",
+        "a string",
+    ),
+    (
+        |body| body["input"][4]["output"] = json!([{"type": "output_text", "text": "x"}]),
+        "input[4].output[0].type",
+        "expected one of input_text",
+    ),
+    (
+        |body| {
+            body["input"][0]["content"][0] =
+                json!({"type": "input_image", "image_url": "data:image/tiff;base64,AA=="})
+        },
+        "input[0].content[0].image_url",
+        "image/tiff",
+    ),
+    (
+        |body| {
+            body["input"][0]["content"][0] = json!({"type": "input_image", "image_url": "data:image/png,A"})
+        },
+        "input[0].content[0].image_url",
+        "data:TYPE;base64,BYTES",
+    ),
+    (
+        |body| body["input"][0]["content"][0] = json!({"type": "input_file"}),
+        "input[0].content[0]",
+        "file_id, file_url, file_data",
+    ),
+    (
+        |body| {
+            body["input"][0]["content"][0] =
+                json!({"type": "input_file", "file_data": "data:application/pdf;base64,AA=="})
+        },
+        "input[0].content[0].filename",
+        "required",
+    ),
 ];
 
 #[test]

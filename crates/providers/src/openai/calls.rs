@@ -1,0 +1,103 @@
+//! Calls as they go over the wire: legal names, legal ids, and a call for each result.
+
+use std::collections::HashSet;
+
+use pintle_llm::{Error, Fingerprint, MAX_TOOL_NAME, Message, Role, ToolDefinition};
+
+use crate::media::refuse;
+
+/// Refuses tools that every provider refuses: with a name against the rules, or with the same name twice. Definitions
+/// are checked when they are made, and may have been read or changed since.
+pub(crate) fn check_tools(tools: &[ToolDefinition], provider: &str) -> Result<(), Error> {
+    let mut names = HashSet::new();
+    for name in tools.iter().map(|tool| tool.name.as_str()) {
+        let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        if name.is_empty() || name.len() > MAX_TOOL_NAME || !name.chars().all(legal) {
+            let expected = format!("1 to {MAX_TOOL_NAME} letters, digits, _ and -");
+            return Err(refuse(provider, format!("`{name}` is no tool name: expected {expected}")));
+        }
+        if !names.insert(name) {
+            return Err(refuse(provider, format!("two tools are named `{name}`")));
+        }
+    }
+    Ok(())
+}
+
+/// A name in letters that the API accepts: models also call tools that do not exist.
+pub(crate) fn wire_name(name: &str, longest: usize) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(longest).map(legal).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+/// The id of a call in a length that the API accepts; call and result map alike.
+pub(crate) fn wire_id(id: &str, longest: usize) -> String {
+    if !id.is_empty() && id.chars().count() <= longest {
+        return id.to_owned();
+    }
+    let hash = Fingerprint::of(id.as_bytes()).to_string();
+    format!("call_{hash}").chars().take(longest).collect()
+}
+
+/// The ids of the calls that a message answers; a tool message may be a result written as plain text.
+pub(super) fn answered(message: &Message) -> impl Iterator<Item = &str> {
+    let plain = message.role == Role::Tool && message.results().next().is_none();
+    let plain = message.tool_call_id.as_deref().filter(|_| plain);
+    message.results().map(|result| result.tool_call_id.as_str()).chain(plain)
+}
+
+/// The calls of a conversation as far as it has been read.
+#[derive(Debug, Default)]
+pub(crate) struct CallsSoFar<'a>(HashSet<&'a str>);
+
+impl<'a> CallsSoFar<'a> {
+    /// Notes the calls of a message, after a look for those that its results answer.
+    ///
+    /// # Errors
+    ///
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] naming a result that answers no call before it.
+    pub(crate) fn read(&mut self, message: &'a Message, provider: &str) -> Result<(), Error> {
+        if let Some(id) = answered(message).find(|id| !self.0.contains(id)) {
+            return Err(refuse(provider, format!("the result of call `{id}` answers no call before it")));
+        }
+        self.0.extend(message.tool_calls().map(|call| call.id.as_str()));
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_that_no_provider_takes_are_refused_by_name() {
+        let tool = |name: &str| {
+            let mut tool = ToolDefinition::new("t", "", serde_json::json!({"type": "object"})).unwrap();
+            tool.name = name.to_owned();
+            tool
+        };
+        assert!(check_tools(&[tool("a"), tool("a-b_2")], "p").is_ok());
+        let rows = [
+            (vec![tool("")], "`` is no tool name: expected 1 to 64 letters, digits, _ and -"),
+            (vec![tool("a b")], "`a b` is no tool name: expected 1 to 64 letters, digits, _ and -"),
+            (vec![tool("a"), tool("b"), tool("a")], "two tools are named `a`"),
+        ];
+        for (tools, expected) in rows {
+            let error = check_tools(&tools, "p").unwrap_err();
+            assert_eq!((error.message(), error.kind()), (expected, pintle_llm::ErrorKind::InvalidRequest));
+        }
+        assert!(check_tools(&[tool(&"x".repeat(65))], "p").is_err());
+    }
+
+    #[test]
+    fn names_and_ids_are_made_legal_and_stay_apart() {
+        assert_eq!(wire_name("read_file-2", 64), "read_file-2");
+        assert_eq!(wire_name("my tool! é", 64), "my_tool___");
+        assert_eq!((wire_name("", 64).as_str(), wire_name(&"x".repeat(99), 64).len()), ("unnamed", 64));
+        assert_eq!(wire_id("call_1", 40), "call_1");
+        let (long, other) = ("a".repeat(99), "a".repeat(98));
+        assert!(wire_id(&long, 40).len() <= 40 && wire_id(&long, 40) == wire_id(&long, 40));
+        assert_ne!(wire_id(&long, 40), wire_id(&other, 40));
+        assert!(!wire_id("", 40).is_empty());
+    }
+}

@@ -1,0 +1,327 @@
+//! From a conversation to the input items of the Responses API.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use pintle_llm::{
+    ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request, Role,
+    ThinkingData, ToolCall, ToolCallKind, ToolResult,
+};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use super::PROVIDER;
+use super::calls::{CallsSoFar, answered, wire_id, wire_name};
+use crate::body::fragment;
+use crate::media::{ImageForm, image_form, refuse};
+
+/// The memo slot of history items.
+const DIALECT: &str = "openai-responses";
+
+/// Limits of the provider for one image.
+pub(crate) const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+pub(crate) const MAX_IMAGE: usize = 20 * 1024 * 1024;
+
+/// The most that the provider takes of a file, in bytes.
+const MAX_DOCUMENT: usize = 50 * 1024 * 1024;
+
+/// The longest name of a call, and the longest id, in characters.
+const LONGEST_NAME: usize = 128;
+const LONGEST_ID: usize = 64;
+
+/// What one history item becomes: input items, or the reason why it cannot.
+pub(super) type Encoded = Result<Vec<Box<RawValue>>, Box<ErrorInfo>>;
+
+/// The conversation without its system messages, each item encoded once. `all_here`: nothing of it is elsewhere, so
+/// that each result has its call in it.
+pub(super) fn input(request: &Request, all_here: bool) -> Result<Vec<Arc<Encoded>>, Error> {
+    let origin = Origin::new(PROVIDER, &request.model);
+    let custom: HashSet<&str> = request
+        .messages
+        .iter()
+        .flat_map(|item| item.tool_calls())
+        .filter(|call| call.kind == ToolCallKind::Custom)
+        .map(|call| call.id.as_str())
+        .collect();
+    let mut input = Vec::with_capacity(request.messages.len());
+    let mut calls = CallsSoFar::default();
+    for item in &request.messages {
+        if item.role == Role::System {
+            check_system(item)?;
+            continue;
+        }
+        if all_here {
+            calls.read(item, PROVIDER)?;
+        }
+        let answers_custom: Vec<&str> = answered(item).filter(|id| custom.contains(id)).collect();
+        // What an encoding depends on besides the message: who may read its reasoning, and what its results answer.
+        let target = match item.role {
+            Role::Assistant => origin.model.clone(),
+            Role::System | Role::User | Role::Tool | Role::Developer => answers_custom.join(" "),
+        };
+        let encoded = item.encoding(DIALECT, &target, |message| {
+            items_of(message, &origin, &answers_custom).map_err(|error| Box::new(error.info().clone()))
+        });
+        if let Err(info) = encoded.as_ref() {
+            return Err(ErrorInfo::clone(info).into());
+        }
+        input.push(encoded);
+    }
+    Ok(input)
+}
+
+/// The items of one message. Calls, results and reasoning stand beside messages, so that content between them
+/// becomes a message of its own.
+fn items_of(
+    message: &Message,
+    origin: &Origin,
+    answers_custom: &[&str],
+) -> Result<Vec<Box<RawValue>>, Error> {
+    // A message without an origin was made by hand: its maker vouches for what it holds.
+    let own = message.origin.as_ref().is_none_or(|wrote| wrote == origin);
+    let mut items = Items { role: message.role, content: Vec::new(), done: Vec::new(), unfollowed: 0 };
+    for part in &message.content {
+        check_place(part, message.role)?;
+        match part {
+            ContentPart::Text(data) if data.text.is_empty() => {}
+            ContentPart::Text(data) => items.text(&data.text),
+            ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_)
+                if message.role == Role::Assistant =>
+            {
+                items.text(&media_mark(part));
+            }
+            ContentPart::Image(image) => items.content.push(input_image(image)?),
+            ContentPart::Document(document) => items.content.push(input_file(document)?),
+            ContentPart::Audio(_) => return Err(refuse(PROVIDER, "the Responses API takes no audio")),
+            ContentPart::ToolCall(call) => items.item(&call_item(call)),
+            ContentPart::ToolResult(result) => {
+                items.item(&output_item(result, answers_custom.contains(&result.tool_call_id.as_str()))?);
+            }
+            ContentPart::Thinking(thinking) if own => {
+                if let Some(item) = reasoning_item(thinking) {
+                    items.reasoning(&item);
+                }
+            }
+            ContentPart::Opaque(data) if own && data.kind == "refusal" => {
+                items.content.push(data.data.clone())
+            }
+            ContentPart::Opaque(data) if own => items.item(&without_id(&data.data)),
+            // Valid where they came from only.
+            ContentPart::Thinking(_) | ContentPart::Opaque(_) => {}
+        }
+    }
+    if message.role == Role::Tool
+        && items.done.is_empty()
+        && let Some(id) = &message.tool_call_id
+    {
+        // A result written as plain text; media beside it become a message of the user.
+        let result = ToolResult::new(id.as_str(), message.text(), false);
+        let output = fragment(&output_item(&result, answers_custom.contains(&id.as_str()))?);
+        items.content.retain(|part| part.get("type").and_then(Value::as_str) != Some("input_text"));
+        return Ok([output].into_iter().chain(items.finish()).collect());
+    }
+    Ok(items.finish())
+}
+
+struct Items {
+    role: Role,
+    /// The content of the message that forms.
+    content: Vec<Value>,
+    done: Vec<Box<RawValue>>,
+    /// How many reasoning items stand last.
+    unfollowed: usize,
+}
+
+impl Items {
+    fn text(&mut self, text: &str) {
+        let kind = if self.role == Role::Assistant { "output_text" } else { "input_text" };
+        self.content.push(json!({"type": kind, "text": text}));
+    }
+
+    fn item(&mut self, item: &Value) {
+        self.flush();
+        self.done.push(fragment(item));
+        self.unfollowed = 0;
+    }
+
+    fn reasoning(&mut self, item: &Value) {
+        self.flush();
+        self.done.push(fragment(item));
+        self.unfollowed += 1;
+    }
+
+    fn flush(&mut self) {
+        if self.content.is_empty() {
+            return;
+        }
+        let role = match self.role {
+            Role::Assistant => "assistant",
+            Role::Developer | Role::System => "developer",
+            Role::User | Role::Tool => "user",
+        };
+        let content = std::mem::take(&mut self.content);
+        self.done.push(fragment(&json!({"type": "message", "role": role, "content": content})));
+        self.unfollowed = 0;
+    }
+
+    /// The items, without reasoning that led to nothing, as in an answer that was cut off: the provider refuses a
+    /// reasoning item that no other follows.
+    fn finish(mut self) -> Vec<Box<RawValue>> {
+        self.flush();
+        self.done.truncate(self.done.len().saturating_sub(self.unfollowed));
+        self.done
+    }
+}
+
+fn call_item(call: &ToolCall) -> Value {
+    let (id, name) = (wire_id(&call.id, LONGEST_ID), wire_name(&call.name, LONGEST_NAME));
+    match call.kind {
+        ToolCallKind::Function => json!({
+            "type": "function_call",
+            "call_id": id,
+            "name": name,
+            "arguments": call.arguments_text(),
+        }),
+        ToolCallKind::Custom => json!({
+            "type": "custom_tool_call",
+            "call_id": id,
+            "name": name,
+            "input": call.arguments.as_str().map_or_else(|| call.arguments_text(), str::to_owned),
+        }),
+    }
+}
+
+fn output_item(result: &ToolResult, custom: bool) -> Result<Value, Error> {
+    let output = if result.images.is_empty() {
+        Value::String(result.text())
+    } else {
+        let text = Some(result.text()).filter(|text| !text.is_empty());
+        let mut content: Vec<Value> =
+            text.iter().map(|text| json!({"type": "input_text", "text": text})).collect();
+        for image in &result.images {
+            content.push(input_image(image)?);
+        }
+        Value::Array(content)
+    };
+    let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
+    let id = wire_id(&result.tool_call_id, LONGEST_ID);
+    Ok(json!({"type": kind, "call_id": id, "output": output}))
+}
+
+/// Reasoning as it came, without the id that nothing is stored under. Without encrypted content there is nothing
+/// that the provider could use.
+fn reasoning_item(thinking: &ThinkingData) -> Option<Value> {
+    let encrypted = thinking.signature.as_ref()?;
+    let kept = thinking.raw.as_ref().and_then(|raw| raw.get("summary")).cloned();
+    let summary = kept.unwrap_or_else(|| {
+        if thinking.text.is_empty() {
+            json!([])
+        } else {
+            json!([{"type": "summary_text", "text": thinking.text}])
+        }
+    });
+    Some(json!({"type": "reasoning", "summary": summary, "encrypted_content": encrypted}))
+}
+
+/// A provider's own item without its id, since nothing is stored under it; items of remote MCP servers keep theirs,
+/// because other items name it.
+fn without_id(item: &Value) -> Value {
+    let mut item = item.clone();
+    let named = item.get("type").and_then(Value::as_str).is_some_and(|kind| kind.starts_with("mcp_"));
+    if let (Value::Object(fields), false) = (&mut item, named) {
+        fields.remove("id");
+    }
+    item
+}
+
+fn input_image(image: &ImageData) -> Result<Value, Error> {
+    let url = image_url(image, PROVIDER)?;
+    let mut part = json!({"type": "input_image", "image_url": url});
+    if let (Value::Object(fields), Some(detail)) = (&mut part, &image.detail) {
+        fields.insert("detail".to_owned(), detail.as_str().into());
+    }
+    Ok(part)
+}
+
+/// The image's URL, or its bytes as a data URI.
+pub(crate) fn image_url(image: &ImageData, provider: &str) -> Result<String, Error> {
+    Ok(match image_form(image, provider, &IMAGE_TYPES, MAX_IMAGE)? {
+        ImageForm::Url(url) => url.to_owned(),
+        ImageForm::Base64 { media_type, data } => format!("data:{media_type};base64,{data}"),
+    })
+}
+
+fn input_file(document: &DocumentData) -> Result<Value, Error> {
+    match &document.source {
+        MediaSource::Url(url) => Ok(json!({"type": "input_file", "file_url": url})),
+        MediaSource::Data(_) => {
+            let (name, data) = file_data(document, PROVIDER)?;
+            Ok(json!({"type": "input_file", "filename": name, "file_data": data}))
+        }
+    }
+}
+
+/// A document's name, which the provider asks for, and its bytes as a data URI.
+pub(crate) fn file_data(document: &DocumentData, provider: &str) -> Result<(String, String), Error> {
+    let MediaSource::Data(bytes) = &document.source else {
+        return Err(refuse(provider, "a document by URL is not taken here; give its bytes or a local path"));
+    };
+    check_document(bytes.as_bytes().len(), MAX_DOCUMENT, provider)?;
+    let media_type = document.media_type.as_deref().unwrap_or("application/pdf");
+    let name = document.file_name.clone().unwrap_or_else(|| "document".to_owned());
+    Ok((name, format!("data:{media_type};base64,{}", bytes.to_base64())))
+}
+
+/// Refuses a document of more bytes than the provider takes.
+pub(crate) fn check_document(size: usize, largest: usize, provider: &str) -> Result<(), Error> {
+    if size <= largest {
+        return Ok(());
+    }
+    Err(refuse(provider, format!("a document of {size} bytes is too large; the limit is {largest}")))
+}
+
+/// What stands for media that another provider's model made: no assistant's message may hold any here.
+pub(crate) fn media_mark(part: &ContentPart) -> String {
+    let media_type = match part {
+        ContentPart::Image(data) => data.media_type.as_deref(),
+        ContentPart::Audio(data) => data.media_type.as_deref(),
+        ContentPart::Document(data) => data.media_type.as_deref(),
+        ContentPart::Text(_)
+        | ContentPart::ToolCall(_)
+        | ContentPart::ToolResult(_)
+        | ContentPart::Thinking(_)
+        | ContentPart::Opaque(_) => None,
+    };
+    media_type.map_or_else(|| format!("[{}]", part.kind().to_lowercase()), |kind| format!("[{kind}]"))
+}
+
+/// Calls and reasoning are the assistant's, and results are not.
+fn check_place(part: &ContentPart, role: Role) -> Result<(), Error> {
+    let assistant = role == Role::Assistant;
+    match part {
+        ContentPart::ToolCall(_) | ContentPart::Thinking(_) if !assistant => {
+            Err(misplaced(part, "a message of the user"))
+        }
+        ContentPart::ToolResult(_) if assistant => Err(misplaced(part, "an assistant message")),
+        ContentPart::Text(_)
+        | ContentPart::Image(_)
+        | ContentPart::Audio(_)
+        | ContentPart::Document(_)
+        | ContentPart::ToolCall(_)
+        | ContentPart::ToolResult(_)
+        | ContentPart::Thinking(_)
+        | ContentPart::Opaque(_) => Ok(()),
+    }
+}
+
+/// The system prompt is one text.
+fn check_system(message: &Message) -> Result<(), Error> {
+    match message.content.iter().find(|part| part.as_text().is_none()) {
+        Some(part) => Err(misplaced(part, "a system message")),
+        None => Ok(()),
+    }
+}
+
+fn misplaced(part: &ContentPart, place: &str) -> Error {
+    refuse(PROVIDER, format!("{place} cannot hold a part of kind {}", part.kind()))
+}

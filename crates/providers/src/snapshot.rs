@@ -1,0 +1,87 @@
+//! An exchange with a provider as text, for the snapshots of all dialects.
+
+use std::io::Write as _;
+
+use pintle_llm::{Message, Request, Response, StreamAccumulator, StreamEvent, ToolResult};
+use serde_json::{Map, Value};
+use tempfile::NamedTempFile;
+
+use crate::dialect::{Decoder as _, Dialect, SseEvent};
+use crate::media;
+
+/// A file of these bytes, whose name ends like this. It is gone when it is dropped.
+pub(crate) fn local_file(suffix: &str, bytes: &[u8]) -> NamedTempFile {
+    let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
+    file.write_all(bytes).unwrap();
+    file
+}
+
+/// What is sent, one line for each field of the body and each element of a list. Local files are read before.
+pub(crate) fn sent(dialect: &impl Dialect, request: &Request) -> String {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let request = runtime.block_on(media::resolve(request)).unwrap().into_owned();
+    let sent = dialect.encode(&request, true).unwrap();
+    let body: Map<String, Value> = serde_json::from_slice(&sent.body).unwrap();
+    let line = |(key, value): (&String, &Value)| match value.as_array() {
+        Some(list) => list.iter().map(|element| format!("{key}[] {element}\n")).collect(),
+        None => format!("{key} {value}\n"),
+    };
+    body.iter().map(line).collect()
+}
+
+/// The lines of what is sent that begin with one of these words.
+pub(crate) fn sent_of(dialect: &impl Dialect, request: &Request, words: &[&str]) -> String {
+    let all = sent(dialect, request);
+    let wanted = |line: &&str| words.iter().any(|word| line.starts_with(word));
+    all.lines().filter(wanted).map(|line| format!("{line}\n")).collect()
+}
+
+/// Why a request is refused before it is sent.
+pub(crate) fn refused(dialect: &impl Dialect, request: &Request) -> String {
+    let error = dialect.encode(request, true).unwrap_err();
+    format!("{:?}: {}", error.kind(), error.message())
+}
+
+/// What comes of a stream of these events, one line for each unified event, and the answer.
+pub(crate) fn came(dialect: &impl Dialect, request: &Request, data: &[Value]) -> (String, Response) {
+    let mut decoder = dialect.decoder(request, 7);
+    let mut events = Vec::new();
+    for data in data {
+        decoder.feed(SseEvent { name: "", data: &data.to_string() }, &mut events).unwrap();
+    }
+    decoder.end(&mut events).unwrap();
+    let mut accumulator = StreamAccumulator::new(dialect.provider(), request.model.clone());
+    events.iter().for_each(|event| accumulator.process(event));
+    (events.iter().map(line).collect(), accumulator.response().unwrap())
+}
+
+/// What comes of a whole answer: why it stopped, and one line for each part.
+pub(crate) fn came_whole(dialect: &impl Dialect, request: &Request, answer: &Value) -> (String, Response) {
+    let response = dialect.decode(request, answer.to_string().as_bytes()).unwrap();
+    let mut lines = vec![serde_json::to_value(&response.finish_reason).unwrap()];
+    lines.extend(response.message.content.iter().map(|part| serde_json::to_value(part).unwrap()));
+    (lines.iter().map(|line| format!("{line}\n")).collect(), response)
+}
+
+/// The request that goes on after this answer, with results for its calls.
+pub(crate) fn next(request: &Request, response: &Response, results: Vec<ToolResult>) -> Request {
+    let mut next = request.clone();
+    next.messages.push(response.message.clone().into());
+    if !results.is_empty() {
+        next.messages.push(Message::tool_results(results).into());
+    }
+    next.messages.push(Message::user("Go on.").into());
+    next
+}
+
+/// One event as JSON, without the answer that its finish repeats and without the provider's own counts.
+fn line(event: &StreamEvent) -> String {
+    let mut value = serde_json::to_value(event).unwrap();
+    if let Some(fields) = value.as_object_mut() {
+        fields.remove("response");
+    }
+    if let Some(usage) = value.get_mut("usage").and_then(Value::as_object_mut) {
+        usage.remove("raw");
+    }
+    format!("{value}\n")
+}

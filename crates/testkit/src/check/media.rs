@@ -1,0 +1,33 @@
+//! Rules about bytes in JSON that all providers share.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use super::report::Report;
+
+/// The types of images that every provider takes.
+pub(super) const IMAGES: &[&str] = &["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// Reports a text that is not standard base64 with padding, or that holds nothing.
+pub(super) fn base64(path: &str, text: &str, report: &mut Report) {
+    if text.is_empty() || STANDARD.decode(text).is_err() {
+        report.invalid(path, "expected the bytes in base64, and at least one of them");
+    }
+}
+
+/// Reports a data URI that is not `data:TYPE;base64,BYTES`, or whose type is none of `types` where there are some.
+///
+/// Any other URL is not judged.
+pub(super) fn data_uri(path: &str, url: &str, types: &[&str], report: &mut Report) {
+    let Some(rest) = url.strip_prefix("data:") else {
+        return;
+    };
+    let Some((kind, data)) = rest.split_once(";base64,") else {
+        report.invalid(path, "expected data:TYPE;base64,BYTES");
+        return;
+    };
+    if !types.is_empty() && !types.contains(&kind) {
+        report.invalid(path, format!("found the type {kind:?}, expected one of {}", types.join(", ")));
+    }
+    base64(path, data, report);
+}

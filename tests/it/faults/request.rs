@@ -1,0 +1,90 @@
+//! Servers that do not take the request.
+
+use std::time::Duration;
+
+use pintle_llm::{ErrorKind, Message, Request};
+use pintle_testkit::{Dialect, FaultGate, FaultScript, FaultServer};
+
+use super::attempt::{BOTH, Fault, Mode, asking, call, client, fail, finish, patient};
+use super::sample::{LAST_CHUNK, TEXT, events, sized, stream_of, whole};
+use crate::lab::in_each_dialect;
+
+in_each_dialect!(
+    a_request_that_nobody_reads_to_its_end,
+    a_request_that_is_read_slowly,
+    a_request_that_is_refused_before_it_is_read,
+    a_connection_that_breaks_inside_the_request,
+);
+
+/// A request that takes a while.
+const LARGE: usize = 1024 * 1024;
+/// More than the buffers between client and server hold.
+const HUGE: usize = 8 * 1024 * 1024;
+
+fn request_of(dialect: Dialect, bytes: usize) -> Request {
+    asking(dialect, [Message::user("x".repeat(bytes))]).with_timeout(patient())
+}
+
+/// Reading is slow and then stops: the limit to the first byte counts the time of sending too.
+async fn a_request_that_nobody_reads_to_its_end(dialect: Dialect) {
+    let gate = FaultGate::new();
+    let limits = patient().with_first_byte(Duration::from_secs(1));
+    let slowly = FaultScript::new().read_slowly(64 * 1024, 8 * 1024, Duration::from_millis(5));
+    for (name, script, mode) in
+        [("not at all", FaultScript::new(), Mode::Complete), ("slowly at first", slowly, Mode::Stream)]
+    {
+        let server = FaultServer::start([script.clone().wait(&gate)]).await.unwrap();
+        let client = client(dialect, &server.url(), limits);
+        let error = fail(&client, request_of(dialect, HUGE).with_timeout(limits), mode, name).await;
+        let fault = Fault::new(name, script, ErrorKind::RequestTimeout).saying("no answer within 1s");
+        fault.judge(dialect, name, &error);
+    }
+}
+
+async fn a_request_that_is_read_slowly(dialect: Dialect) {
+    let slowly = FaultScript::new().read_slowly(256 * 1024, 16 * 1024, Duration::from_millis(2));
+    let slowly = slowly.read_slowly(LARGE - 256 * 1024, 64 * 1024, Duration::ZERO);
+    let answer = sized("200 OK", &["content-type: application/json"], whole(dialect));
+    let stream = [stream_of(&events(dialect)), LAST_CHUNK.into()].concat();
+    for (mode, answer) in [(Mode::Complete, answer), (Mode::Stream, stream)] {
+        let gate = FaultGate::new();
+        let server = FaultServer::start([slowly.clone().write(answer).wait(&gate)]).await.unwrap();
+        let client = client(dialect, &server.url(), patient());
+        assert_eq!(call(&client, request_of(dialect, LARGE), mode).await.unwrap().text(), TEXT, "{mode:?}");
+        gate.open();
+        finish(server).await;
+    }
+}
+
+/// The refusal is read although the request is not sent, and never will be.
+async fn a_request_that_is_refused_before_it_is_read(dialect: Dialect) {
+    let refusal = sized("413 Payload Too Large", &["content-type: text/plain"], "too large");
+    for mode in BOTH {
+        let gate = FaultGate::new();
+        let script =
+            FaultScript::new().read_slowly(1024, 1024, Duration::ZERO).write(refusal.clone()).wait(&gate);
+        let server = FaultServer::start([script.clone()]).await.unwrap();
+        let client = client(dialect, &server.url(), patient());
+        let error = fail(&client, request_of(dialect, HUGE), mode, "refused").await;
+        let fault = Fault::new("refused", script, ErrorKind::ContextLength).status(413);
+        fault.judge(dialect, "refused", &error);
+        gate.open();
+        finish(server).await;
+    }
+}
+
+async fn a_connection_that_breaks_inside_the_request(dialect: Dialect) {
+    let script = FaultScript::new().read_slowly(64 * 1024, 8 * 1024, Duration::from_millis(1));
+    for (name, script) in [("closed", script.clone()), ("reset", script.reset())] {
+        for mode in BOTH {
+            let server = FaultServer::start([script.clone()]).await.unwrap();
+            let client = client(dialect, &server.url(), patient());
+            let error = fail(&client, request_of(dialect, LARGE), mode, name).await;
+            Fault::new(name, script.clone(), ErrorKind::Network)
+                .saying("broke before the answer began")
+                .judge(dialect, name, &error);
+            drop(client);
+            finish(server).await;
+        }
+    }
+}

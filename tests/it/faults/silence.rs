@@ -1,0 +1,160 @@
+//! Servers that say nothing, or too little for too long.
+
+use std::time::Duration;
+
+use pintle_llm::ErrorKind;
+use pintle_testkit::{Dialect, FaultScript, FaultServer};
+
+use super::attempt::{Fault, Mode, SHORT, call, check_all, client, finish, patient, question};
+use super::sample::{LAST_CHUNK, TEXT, chunk, chunked_head, events, head, sized, stream_of, whole};
+use crate::lab::in_each_dialect;
+
+in_each_dialect!(
+    silence_before_the_first_byte,
+    silence_inside_the_answer,
+    comments_keep_a_stream_alive,
+    blanks_keep_a_whole_answer_alive,
+    comments_are_no_answer,
+    silence_inside_a_refusal,
+    a_trickle_does_not_outlast_the_total_limit,
+);
+
+const COMMENT: &str = ": keep-alive\n\n";
+
+fn read() -> FaultScript {
+    FaultScript::new().read_request()
+}
+
+async fn silence_before_the_first_byte(dialect: Dialect) {
+    let rows = [
+        ("no byte", read()),
+        ("half a head", read().write("HTTP/1.1 200 OK\r\ncontent-ty")),
+        ("a head", read().write(head("200 OK", &["content-length: 10"]))),
+        ("the head of chunks", read().write(chunked_head())),
+        ("the size of a chunk", read().write(chunked_head()).write("10\r\n")),
+        ("half of the request is read", FaultScript::new().read_slowly(20, 20, Duration::ZERO)),
+    ];
+    let faults = rows.map(|(name, script)| {
+        Fault::new(name, script.await_close(), ErrorKind::RequestTimeout)
+            .within(patient().with_first_byte(SHORT))
+            .saying("no answer within 200ms")
+    });
+    let records = check_all(dialect, faults).await;
+    assert!(records.iter().all(|record| record.completed), "the client closed each connection: {records:?}");
+}
+
+async fn silence_inside_the_answer(dialect: Dialect) {
+    let whole = whole(dialect);
+    let answer = sized("200 OK", &["content-type: application/json"], &whole);
+    let script = read().write(&answer[..answer.len() - 1]).await_close();
+    Fault::new("a whole answer without its last byte", script, ErrorKind::RequestTimeout)
+        .within(patient().with_stream_read(SHORT))
+        .only(Mode::Complete)
+        .saying("the answer stopped: no byte for 200ms")
+        .check(dialect)
+        .await;
+    let events = events(dialect);
+    let first = events[0].as_bytes();
+    let cuts: [(&str, Vec<u8>); 3] = [
+        ("after the first byte", [chunked_head().as_bytes(), &chunk("d")].concat()),
+        ("inside an event", [chunked_head().as_bytes(), &chunk(&first[..first.len() / 2])].concat()),
+        ("between events", stream_of(&events[..3])),
+    ];
+    for (name, bytes) in cuts {
+        let records = Fault::new(name, read().write(bytes).await_close(), ErrorKind::RequestTimeout)
+            .within(patient().with_stream_read(SHORT))
+            .only(Mode::Stream)
+            .saying("the answer stopped: no byte for 200ms")
+            .check(dialect)
+            .await;
+        assert!(records.iter().all(|record| record.completed), "{name}");
+    }
+}
+
+/// How long nothing but signs of life may come, and how many of them come.
+const LIFE: Duration = Duration::from_millis(500);
+const SIGNS: usize = 25;
+
+/// A script that says this for as long as the limit is.
+fn living(script: FaultScript, sign: &str) -> FaultScript {
+    let pause = LIFE / u32::try_from(SIGNS).unwrap();
+    script.repeat(chunk(sign), SIGNS, pause)
+}
+
+async fn answers(dialect: Dialect, mode: Mode, script: FaultScript) {
+    let server = FaultServer::start([script.write(LAST_CHUNK).await_close()]).await.unwrap();
+    let limits = patient().with_first_byte(LIFE).with_stream_read(LIFE);
+    let client = client(dialect, &server.url(), limits);
+    let response = call(&client, question(dialect).with_timeout(limits), mode).await.unwrap();
+    assert_eq!(response.text(), TEXT);
+    drop(client);
+    finish(server).await;
+}
+
+/// Three times the limit passes with comments alone: before the first event, between two, and inside one.
+async fn comments_keep_a_stream_alive(dialect: Dialect) {
+    let events = events(dialect);
+    let middle = events.len() / 2;
+    let (begin, end) = events[middle].split_at(events[middle].find("data:").unwrap());
+    let mut script = living(read().write(chunked_head()), COMMENT);
+    script = events[..middle].iter().fold(script, |script, event| script.write(chunk(event)));
+    // A comment inside an event is one line, without a blank one.
+    script = living(living(script, COMMENT).write(chunk(begin)), ": keep-alive\n").write(chunk(end));
+    script = events[middle + 1..].iter().fold(script, |script, event| script.write(chunk(event)));
+    answers(dialect, Mode::Stream, script).await;
+}
+
+/// Some servers send blanks while a whole answer is made.
+async fn blanks_keep_a_whole_answer_alive(dialect: Dialect) {
+    let script = living(living(read().write(chunked_head()), "\n"), " ").write(chunk(whole(dialect)));
+    answers(dialect, Mode::Complete, script).await;
+}
+
+async fn comments_are_no_answer(dialect: Dialect) {
+    let commented = read().write(chunked_head()).repeat(chunk(COMMENT), 5, Duration::ZERO);
+    Fault::new("comments, then silence", commented.clone().await_close(), ErrorKind::RequestTimeout)
+        .within(patient().with_stream_read(SHORT))
+        .only(Mode::Stream)
+        .saying("the answer stopped")
+        .check(dialect)
+        .await;
+    let rows = [
+        ("comments, then a close", commented.clone()),
+        ("comments, then a clean end", commented.clone().write(LAST_CHUNK)),
+        ("half a comment at the end", commented.write(chunk(": keep")).write(LAST_CHUNK)),
+    ];
+    for (name, script) in rows {
+        Fault::new(name, script, ErrorKind::Stream).only(Mode::Stream).check(dialect).await;
+    }
+}
+
+/// The status is known; its words are not waited for without end.
+async fn silence_inside_a_refusal(dialect: Dialect) {
+    let rows = [
+        (503, "503 Service Unavailable", ErrorKind::Server),
+        (429, "429 Too Many Requests", ErrorKind::RateLimit),
+        (401, "401 Unauthorized", ErrorKind::Authentication),
+    ];
+    let mut faults = Vec::new();
+    for (status, line, kind) in rows {
+        for body in ["", "{\"error\": {\"mess"] {
+            let script = read().write(head(line, &["content-length: 100"])).write(body).await_close();
+            let mut fault = Fault::new(format!("{line} {body:?}"), script, kind).status(status);
+            fault.retryable = kind != ErrorKind::Authentication;
+            faults.push(fault.within(patient().with_stream_read(SHORT)));
+        }
+    }
+    check_all(dialect, faults).await;
+}
+
+/// A server that sends a byte now and then is alive at every moment, and yet comes to no end.
+async fn a_trickle_does_not_outlast_the_total_limit(dialect: Dialect) {
+    let trickle = read().write(head("200 OK", &["content-length: 1000000"]));
+    let trickle = trickle.repeat(" ", 1_000_000, Duration::from_millis(5));
+    Fault::new("a trickle", trickle, ErrorKind::RequestTimeout)
+        .within(patient().with_request(Some(SHORT)))
+        .only(Mode::Complete)
+        .saying("no whole answer within 200ms")
+        .check(dialect)
+        .await;
+}

@@ -1,0 +1,185 @@
+//! Streams that are cut, and events that are none.
+
+use std::time::Duration;
+
+use pintle_llm::ErrorKind;
+use pintle_testkit::{Dialect, FaultScript, FaultServer};
+
+use super::attempt::{BOTH, Fault, Mode, call, client, finish, patient, question};
+use super::sample::{
+    CHARACTER, LAST_CHUNK, TEXT, chunk, chunked_head, events, head, sized, stream_of, unfinished, whole,
+};
+use crate::lab::in_each_dialect;
+
+in_each_dialect!(
+    the_samples_are_answers,
+    a_cut_at_any_event_border,
+    a_cut_inside_any_event,
+    a_cut_inside_a_character,
+    garbage_instead_of_events,
+    an_event_of_64_mb,
+    a_whole_answer_without_an_end,
+);
+
+/// How the bytes of a stream come to their end.
+#[derive(Clone, Copy, Debug)]
+enum End {
+    /// In the middle of a body in chunks.
+    Broken,
+    /// With the last chunk, as if all had been said.
+    Clean,
+    /// With the connection, as HTTP/1.0 has it.
+    Closed,
+}
+
+const ENDS: [End; 3] = [End::Broken, End::Clean, End::Closed];
+
+/// A server that sends these bytes of a stream and ends.
+fn cut(bytes: &[u8], end: End) -> FaultScript {
+    let read = FaultScript::new().read_request();
+    match end {
+        End::Broken => read.write(chunked_head()).write(chunk(bytes)),
+        End::Clean => read.write(chunked_head()).write(chunk(bytes)).write(LAST_CHUNK),
+        End::Closed => read.write("HTTP/1.0 200 OK\r\ncontent-type: text/event-stream\r\n\r\n").write(bytes),
+    }
+}
+
+/// Without a byte of the body, a broken connection is one that never answered.
+fn kind(bytes: &[u8], end: End) -> ErrorKind {
+    match end {
+        End::Broken if bytes.is_empty() => ErrorKind::Network,
+        End::Broken | End::Clean | End::Closed => ErrorKind::Stream,
+    }
+}
+
+/// What the faults are faults of: the same bytes, not cut, are an answer.
+async fn the_samples_are_answers(dialect: Dialect) {
+    let stream = FaultScript::new().read_request().write(stream_of(&events(dialect))).write(LAST_CHUNK);
+    let old = cut(events(dialect).concat().as_bytes(), End::Closed);
+    let answer = sized("200 OK", &["content-type: application/json"], whole(dialect));
+    let answer = FaultScript::new().read_request().write(answer);
+    for (mode, script) in [(Mode::Complete, answer), (Mode::Stream, stream), (Mode::Stream, old)] {
+        let server = FaultServer::start([script]).await.unwrap();
+        let client = client(dialect, &server.url(), patient());
+        let response = call(&client, question(dialect).with_timeout(patient()), mode).await.unwrap();
+        assert_eq!(response.text(), TEXT, "{mode:?}");
+        assert_eq!(response.reasoning().as_deref(), Some("Look."), "{mode:?}");
+        let calls: Vec<_> = response.tool_calls().collect();
+        assert_eq!(calls.len(), 1, "{mode:?}");
+        assert_eq!((calls[0].name.as_str(), calls[0].arguments["at"].as_str()), ("look", Some("é")));
+        assert_eq!((response.usage.input_tokens, response.usage.output_tokens), (9, 7), "{mode:?}");
+        drop(client);
+        finish(server).await;
+    }
+}
+
+async fn a_cut_at_any_event_border(dialect: Dialect) {
+    let events = events(dialect);
+    for kept in 0..=unfinished(dialect) {
+        let bytes = events[..kept].concat();
+        for end in ENDS {
+            let name = format!("{kept} events, {end:?}");
+            let kind = kind(bytes.as_bytes(), end);
+            Fault::new(name, cut(bytes.as_bytes(), end), kind).only(Mode::Stream).check(dialect).await;
+        }
+    }
+}
+
+/// Every event, the terminal one and those after it included: what is cut is lost, and what is lost is told.
+async fn a_cut_inside_any_event(dialect: Dialect) {
+    let events = events(dialect);
+    for kept in 0..events.len() {
+        let event = &events[kept];
+        let value = event.find("data:").unwrap() + "data: ".len();
+        for at in [3, value, value + 1, event.trim_end().len() - 1] {
+            let bytes = [events[..kept].concat().as_bytes(), &event.as_bytes()[..at]].concat();
+            for end in ENDS {
+                let name = format!("event {kept} cut after {at} bytes, {end:?}");
+                Fault::new(name, cut(&bytes, end), ErrorKind::Stream).only(Mode::Stream).check(dialect).await;
+            }
+        }
+    }
+}
+
+async fn a_cut_inside_a_character(dialect: Dialect) {
+    let text = events(dialect).concat();
+    let start = text.find(CHARACTER).unwrap();
+    for at in start + 1..start + CHARACTER.len() {
+        for end in ENDS {
+            let script = cut(&text.as_bytes()[..at], end);
+            let name = format!("{} bytes of a character, {end:?}", at - start);
+            Fault::new(name, script, ErrorKind::Stream).only(Mode::Stream).check(dialect).await;
+        }
+    }
+    // A body whose length counts the half of a character is as broken as one that ends too soon.
+    let text = whole(dialect);
+    let half = &text.as_bytes()[..text.find(CHARACTER).unwrap() + 2];
+    let counted = FaultScript::new().read_request().write(sized("200 OK", &[], half));
+    Fault::new("counted", counted, ErrorKind::Stream).only(Mode::Complete).check(dialect).await;
+    // A read that ends inside a character is no fault: the rest comes with the next one.
+    let text = events(dialect).concat();
+    let (first, second) = text.as_bytes().split_at(start + 2);
+    let pause = Duration::from_millis(5);
+    let script = FaultScript::new().read_request().write(chunked_head()).write(chunk(first)).sleep(pause);
+    let server = FaultServer::start([script.write(chunk(second)).write(LAST_CHUNK)]).await.unwrap();
+    let client = client(dialect, &server.url(), patient());
+    let response = call(&client, question(dialect).with_timeout(patient()), Mode::Stream).await.unwrap();
+    assert_eq!(response.text(), TEXT);
+}
+
+async fn garbage_instead_of_events(dialect: Dialect) {
+    let first = events(dialect)[0].clone();
+    let rows: [(&str, &[u8]); 7] = [
+        ("no UTF-8 in an event", b"data: {\"a\": \"\xff\xfe\"}\n\n"),
+        ("no JSON in an event", b"data: {\"a\": \n\n"),
+        ("another value than an object", b"data: [1, 2]\n\n"),
+        ("control characters", b"data: \x00\x01\x02\x03\n\n"),
+        ("bytes without a line", &[0xff; 5000]),
+        ("lines of no field", b"one\ntwo\nthree\n\n"),
+        ("a NUL in every byte", &[0; 5000]),
+    ];
+    for (name, bytes) in rows {
+        for before in ["", first.as_str()] {
+            let bytes = [before.as_bytes(), bytes].concat();
+            let name = format!("{name} after {} bytes", before.len());
+            Fault::new(name, cut(&bytes, End::Clean), ErrorKind::Stream)
+                .only(Mode::Stream)
+                .check(dialect)
+                .await;
+        }
+        let answer = FaultScript::new().read_request().write(sized("200 OK", &[], bytes));
+        Fault::new(name, answer, ErrorKind::Stream).only(Mode::Complete).check(dialect).await;
+    }
+}
+
+/// It is refused by its size: neither is it held whole, nor is all of it read.
+async fn an_event_of_64_mb(dialect: Dialect) {
+    let size = 64 * 1024 * 1024;
+    let begin = FaultScript::new().read_request();
+    let begin =
+        begin.write(head("200 OK", &["content-type: text/event-stream"])).write("data: {\"text\": \"");
+    let script = begin.repeat(vec![b'x'; 64 * 1024], size / (64 * 1024), Duration::ZERO).write("\"}\n\n");
+    let fault = Fault::new("64 MB", script, ErrorKind::Stream).only(Mode::Stream);
+    for record in fault.saying("an event is larger than 16777216 bytes").check(dialect).await {
+        assert!(!record.completed && record.written < 60 * 1024 * 1024, "{record:?}");
+    }
+}
+
+async fn a_whole_answer_without_an_end(dialect: Dialect) {
+    let begin = FaultScript::new().read_request();
+    let begin = begin.write(head("200 OK", &["content-type: application/json"])).write("{\"text\": \"");
+    let script = begin.repeat(vec![b'x'; 64 * 1024], usize::MAX, Duration::ZERO);
+    let fault = Fault::new("without an end", script.clone(), ErrorKind::Stream).only(Mode::Complete);
+    for record in fault.saying("the answer is larger than 67108864 bytes").check(dialect).await {
+        assert!(!record.completed && record.written < 120 * 1024 * 1024, "{record:?}");
+    }
+    // As a refusal it is read as far as an error holds it.
+    let begin = FaultScript::new().read_request().write(head("500 Internal Server Error", &[]));
+    let script = begin.repeat(vec![b'x'; 64 * 1024], usize::MAX, Duration::ZERO);
+    for mode in BOTH {
+        let fault = Fault::new("a refusal without an end", script.clone(), ErrorKind::Server);
+        for record in fault.status(500).only(mode).check(dialect).await {
+            assert!(!record.completed && record.written < 60 * 1024 * 1024, "{record:?}");
+        }
+    }
+}
