@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::{conformance, consumers, deny, failure::Failure, metadata::Metadata, process, tidy, weight};
+use crate::{
+    conformance, consumers, deny, failure::Failure, metadata::Metadata, process, tidy, weight, wire,
+};
 
 /// One step of the run.
 struct Step {
@@ -27,6 +29,7 @@ const STEPS: &[Step] = &[
     Step { name: "clippy", run: |metadata, _| checked(clippy(metadata)) },
     Step { name: "test", run: |metadata, closing| checked(test(metadata, closing)) },
     Step { name: "conformance", run: |metadata, _| checked(conformance::run(metadata, &[])) },
+    Step { name: "wire", run: |metadata, _| wire(metadata) },
     Step { name: "consumers", run: |metadata, _| checked(consumers::run(metadata, &[])) },
     Step { name: "doc", run: |metadata, _| checked(doc(metadata)) },
 ];
@@ -81,6 +84,14 @@ fn deny(metadata: &Metadata) -> Result<Done, Failure> {
         return Ok(Done::Skipped(deny::ADVICE));
     }
     checked(deny::run(metadata, &[]))
+}
+
+/// The corpus is no part of the repository, so a clone that stands alone has none.
+fn wire(metadata: &Metadata) -> Result<Done, Failure> {
+    match wire::corpus(metadata) {
+        Some(folder) => checked(wire::play(metadata, &folder, &[])),
+        None => Ok(Done::Skipped("no corpus of recordings beside the workspace")),
+    }
 }
 
 fn clippy(metadata: &Metadata) -> Result<(), Failure> {

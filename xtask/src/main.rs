@@ -15,10 +15,13 @@ mod conformance;
 mod consumers;
 mod deny;
 mod failure;
+mod fuzz;
 mod metadata;
 mod process;
+mod services;
 mod tidy;
 mod weight;
+mod wire;
 
 use std::process::ExitCode;
 
@@ -58,14 +61,29 @@ const COMMANDS: &[Command] = &[
         run: weight::run,
     },
     Command {
+        name: "wire",
+        summary: "recorded provider answers through the real adapters; DIR [FILTER] [--seed N]",
+        run: wire::run,
+    },
+    Command {
         name: "bench",
         summary: "what things cost, as ratios of two measured in one run; [NAME [ROW]]",
         run: bench::run,
     },
     Command {
+        name: "fuzz",
+        summary: "garbage for the patch engine, with cargo-fuzz; [TARGET] [SECONDS]",
+        run: fuzz::run,
+    },
+    Command {
         name: "deny",
         summary: "licences, bans and sources of the dependencies, by cargo-deny",
         run: deny::run,
+    },
+    Command {
+        name: "services",
+        summary: "the engine and the ssh servers that tests of environments need; up|down [docker|ssh]",
+        run: services::run,
     },
 ];
 

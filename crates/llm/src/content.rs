@@ -157,6 +157,13 @@ impl ImageData {
     pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
         Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()), detail: None }
     }
+
+    /// With a hint of how closely to look: `auto`, `low` or `high`.
+    #[must_use]
+    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
 }
 
 /// Sound (specification section 3.5).
@@ -169,6 +176,20 @@ pub struct AudioData {
     /// MIME type, such as `audio/wav`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
+}
+
+impl AudioData {
+    /// Sound at a URL or a local path.
+    #[must_use]
+    pub fn url(url: impl Into<String>) -> Self {
+        Self { source: MediaSource::Url(url.into()), media_type: None }
+    }
+
+    /// Sound of these bytes.
+    #[must_use]
+    pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
+        Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()) }
+    }
 }
 
 /// A document (specification section 3.5).
@@ -184,6 +205,27 @@ pub struct DocumentData {
     /// Name to show.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub file_name: Option<String>,
+}
+
+impl DocumentData {
+    /// A document at a URL or a local path.
+    #[must_use]
+    pub fn url(url: impl Into<String>) -> Self {
+        Self { source: MediaSource::Url(url.into()), media_type: None, file_name: None }
+    }
+
+    /// A document of these bytes.
+    #[must_use]
+    pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
+        Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()), file_name: None }
+    }
+
+    /// With a name to show.
+    #[must_use]
+    pub fn with_file_name(mut self, name: impl Into<String>) -> Self {
+        self.file_name = Some(name.into());
+        self
+    }
 }
 
 /// How a tool is called.

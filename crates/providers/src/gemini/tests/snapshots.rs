@@ -34,20 +34,20 @@ fn images_by_url_bytes_and_local_path() {
         .with_part(ImageData::url(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["contents"]), @r#"contents[] {"parts":[{"text":"What is this?"},{"fileData":{"fileUri":"https://example.com/a.png","mimeType":"image/png"}},{"inlineData":{"data":"Z2lm","mimeType":"image/gif"}},{"inlineData":{"data":"aGVpYw==","mimeType":"image/heic"}}],"role":"user"}"#);
     // An image that the model draws is kept as it came, with its signature.
-    let drawn = json!({"inlineData": {"mimeType": "image/png", "data": "cG5n"}, "thoughtSignature": "SIG"});
+    let drawn = json!({"inlineData": {"mimeType": "image/png", "data": "cG5n"}, "thoughtSignature": "U0lH"});
     let (events, response) = came(&dialect(), &request, &[last(json!([{"text": "A cat."}, drawn]), "STOP")]);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"A cat.","text_id":"0","type":"TEXT_DELTA"}
     {"text_id":"0","type":"TEXT_END"}
-    {"part":{"data":{"inlineData":{"data":"cG5n","mimeType":"image/png"},"thoughtSignature":"SIG"},"kind":"inlineData"},"raw":{"inlineData":{"data":"cG5n","mimeType":"image/png"},"thoughtSignature":"SIG"},"type":"PROVIDER_EVENT"}
+    {"part":{"data":{"inlineData":{"data":"cG5n","mimeType":"image/png"},"thoughtSignature":"U0lH"},"kind":"inlineData"},"raw":{"inlineData":{"data":"cG5n","mimeType":"image/png"},"thoughtSignature":"U0lH"},"type":"PROVIDER_EVENT"}
     {"finish_reason":{"raw":"STOP","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":8,"input_tokens":10,"output_tokens":10,"reasoning_tokens":6,"total_tokens":20}}
     "#);
     let again = next(&ask(Message::user("Draw.")), &response, vec![]);
     insta::assert_snapshot!(sent_of(&dialect(), &again, &["contents"]), @r#"
     contents[] {"parts":[{"text":"Draw."}],"role":"user"}
-    contents[] {"parts":[{"text":"A cat."},{"inlineData":{"data":"cG5n","mimeType":"image/png"},"thoughtSignature":"SIG"}],"role":"model"}
+    contents[] {"parts":[{"text":"A cat."},{"inlineData":{"data":"cG5n","mimeType":"image/png"},"thoughtSignature":"U0lH"}],"role":"model"}
     contents[] {"parts":[{"text":"Go on."}],"role":"user"}
     "#);
     let large = ImageData::data(vec![0; 75_000_001], "image/png");
@@ -88,8 +88,8 @@ fn thoughts_and_signatures() {
         chunk(json!([{"text": "Beca", "thought": true}])),
         chunk(json!([{"text": "use.", "thought": true}])),
         chunk(json!([{"text": "So"}])),
-        chunk(json!([{"functionCall": {"name": "look", "args": {"at": 1}}, "thoughtSignature": "SIG1"}])),
-        last(json!([{"text": "", "thoughtSignature": "SIG2"}]), "STOP"),
+        chunk(json!([{"functionCall": {"name": "look", "args": {"at": 1}}, "thoughtSignature": "U0lHMQ=="}])),
+        last(json!([{"text": "", "thoughtSignature": "U0lHMg=="}]), "STOP"),
     ];
     let (events, response) = came(&dialect(), &request, &chunks);
     insta::assert_snapshot!(events, @r#"
@@ -102,26 +102,26 @@ fn thoughts_and_signatures() {
     {"delta":"So","text_id":"1","type":"TEXT_DELTA"}
     {"text_id":"1","type":"TEXT_END"}
     {"tool_call":{"id":"call_9e3779b97f4a7c1c","name":"look"},"type":"TOOL_CALL_START"}
-    {"tool_call":{"arguments":{"at":1},"id":"call_9e3779b97f4a7c1c","name":"look","signature":"SIG1","type":"function"},"type":"TOOL_CALL_END"}
+    {"tool_call":{"arguments":{"at":1},"id":"call_9e3779b97f4a7c1c","name":"look","signature":"U0lHMQ==","type":"function"},"type":"TOOL_CALL_END"}
     {"text_id":"2","type":"TEXT_START"}
-    {"signature":"SIG2","text_id":"2","type":"TEXT_END"}
+    {"signature":"U0lHMg==","text_id":"2","type":"TEXT_END"}
     {"finish_reason":{"raw":"STOP","reason":"tool_calls"},"type":"FINISH","usage":{"cache_read_tokens":8,"input_tokens":10,"output_tokens":10,"reasoning_tokens":6,"total_tokens":20}}
     "#);
     let id = response.tool_calls().next().unwrap().id.clone();
     let results = vec![ToolResult::new(id, "seen", false)];
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results), &["contents"]), @r#"
     contents[] {"parts":[{"text":"Why?"}],"role":"user"}
-    contents[] {"parts":[{"text":"So"},{"functionCall":{"args":{"at":1},"id":"call_9e3779b97f4a7c1c","name":"look"},"thoughtSignature":"SIG1"},{"text":"","thoughtSignature":"SIG2"}],"role":"model"}
+    contents[] {"parts":[{"text":"So"},{"functionCall":{"args":{"at":1},"id":"call_9e3779b97f4a7c1c","name":"look"},"thoughtSignature":"U0lHMQ=="},{"text":"","thoughtSignature":"U0lHMg=="}],"role":"model"}
     contents[] {"parts":[{"functionResponse":{"id":"call_9e3779b97f4a7c1c","name":"look","response":{"result":"seen"}}}],"role":"user"}
     contents[] {"parts":[{"text":"Go on."}],"role":"user"}
     "#);
     let whole = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
         {"text": "Because.", "thought": true},
-        {"text": "So", "thoughtSignature": "SIG"}]}}]});
+        {"text": "So", "thoughtSignature": "U0lH"}]}}]});
     insta::assert_snapshot!(came_whole(&dialect(), &request, &whole).0, @r#"
     {"raw":"STOP","reason":"stop"}
     {"kind":"THINKING","thinking":{"redacted":false,"text":"Because."}}
-    {"kind":"TEXT","signature":"SIG","text":"So"}
+    {"kind":"TEXT","signature":"U0lH","text":"So"}
     "#);
 }
 
@@ -133,11 +133,11 @@ fn a_tool_with_a_grammar_is_an_ordinary_function_here() {
     let request = ask(Message::user("Fix it.")).with_tools(vec![tool]);
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["tool"]), @r#"tools[] {"functionDeclarations":[{"description":"Edits.","name":"apply_patch","parametersJsonSchema":{"properties":{"input":{"type":"string"}},"type":"object"}}]}"#);
     let call =
-        json!({"functionCall": {"name": "apply_patch", "args": {"input": "*"}}, "thoughtSignature": "SIG"});
+        json!({"functionCall": {"name": "apply_patch", "args": {"input": "*"}}, "thoughtSignature": "U0lH"});
     insta::assert_snapshot!(came(&dialect(), &request, &[last(json!([call]), "STOP")]).0, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"tool_call":{"id":"call_9e3779b97f4a7c1c","name":"apply_patch"},"type":"TOOL_CALL_START"}
-    {"tool_call":{"arguments":{"input":"*"},"id":"call_9e3779b97f4a7c1c","name":"apply_patch","signature":"SIG","type":"function"},"type":"TOOL_CALL_END"}
+    {"tool_call":{"arguments":{"input":"*"},"id":"call_9e3779b97f4a7c1c","name":"apply_patch","signature":"U0lH","type":"function"},"type":"TOOL_CALL_END"}
     {"finish_reason":{"raw":"STOP","reason":"tool_calls"},"type":"FINISH","usage":{"cache_read_tokens":8,"input_tokens":10,"output_tokens":10,"reasoning_tokens":6,"total_tokens":20}}
     "#);
 }
@@ -147,14 +147,14 @@ fn parts_of_the_servers_own_tools() {
     let request = ask(Message::user("Compute."))
         .with_provider_options("gemini", json!({"tools": [{"codeExecution": {}}]}));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["tool"]), @r#"tools[] {"codeExecution":{}}"#);
-    let code = json!({"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "SIG"});
+    let code = json!({"executableCode": {"language": "PYTHON", "code": "1"}, "thoughtSignature": "U0lH"});
     let result = json!({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}});
     let mut end = last(json!([{"text": "One."}]), "STOP");
     end["candidates"][0]["groundingMetadata"] = json!({"webSearchQueries": ["x"]});
     let (events, response) = came(&dialect(), &request, &[chunk(json!([code, result])), end]);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
-    {"part":{"data":{"executableCode":{"code":"1","language":"PYTHON"},"thoughtSignature":"SIG"},"kind":"executableCode"},"raw":{"executableCode":{"code":"1","language":"PYTHON"},"thoughtSignature":"SIG"},"type":"PROVIDER_EVENT"}
+    {"part":{"data":{"executableCode":{"code":"1","language":"PYTHON"},"thoughtSignature":"U0lH"},"kind":"executableCode"},"raw":{"executableCode":{"code":"1","language":"PYTHON"},"thoughtSignature":"U0lH"},"type":"PROVIDER_EVENT"}
     {"part":{"data":{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}},"kind":"codeExecutionResult"},"raw":{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}},"type":"PROVIDER_EVENT"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"One.","text_id":"0","type":"TEXT_DELTA"}
@@ -164,7 +164,7 @@ fn parts_of_the_servers_own_tools() {
     "#);
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, vec![]), &["contents"]), @r#"
     contents[] {"parts":[{"text":"Compute."}],"role":"user"}
-    contents[] {"parts":[{"executableCode":{"code":"1","language":"PYTHON"},"thoughtSignature":"SIG"},{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}},{"text":"One."}],"role":"model"}
+    contents[] {"parts":[{"executableCode":{"code":"1","language":"PYTHON"},"thoughtSignature":"U0lH"},{"codeExecutionResult":{"outcome":"OUTCOME_OK","output":"1"}},{"text":"One."}],"role":"model"}
     contents[] {"parts":[{"text":"Go on."}],"role":"user"}
     "#);
 }
@@ -213,7 +213,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
         json!({"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": true}}}),
     );
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["tool"]), @r#"toolConfig {"functionCallingConfig":{"streamFunctionCallArguments":true}}"#);
-    let begin = json!({"functionCall": {"id": "c1", "name": "look", "willContinue": true}, "thoughtSignature": "SIG"});
+    let begin = json!({"functionCall": {"id": "c1", "name": "look", "willContinue": true}, "thoughtSignature": "U0lH"});
     let piece = |path: &str, text: &str| {
         json!({"functionCall": {"willContinue": true, "partialArgs": [
             {"jsonPath": path, "stringValue": text, "willContinue": true}]}})
@@ -231,7 +231,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
-    {"tool_call":{"arguments":{"at":"here","lines":[7]},"id":"c1","name":"look","signature":"SIG","type":"function"},"type":"TOOL_CALL_END"}
+    {"tool_call":{"arguments":{"at":"here","lines":[7]},"id":"c1","name":"look","signature":"U0lH","type":"function"},"type":"TOOL_CALL_END"}
     {"tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_START"}
     {"tool_call":{"arguments":{"at":"there"},"id":"c2","name":"look","type":"function"},"type":"TOOL_CALL_END"}
     {"finish_reason":{"raw":"STOP","reason":"tool_calls"},"type":"FINISH","usage":{"cache_read_tokens":8,"input_tokens":10,"output_tokens":10,"reasoning_tokens":6,"total_tokens":20}}
@@ -243,7 +243,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
     };
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results()), &["contents"]), @r#"
     contents[] {"parts":[{"text":"Look."}],"role":"user"}
-    contents[] {"parts":[{"functionCall":{"args":{"at":"here","lines":[7]},"id":"c1","name":"look"},"thoughtSignature":"SIG"},{"functionCall":{"args":{"at":"there"},"id":"c2","name":"look"}}],"role":"model"}
+    contents[] {"parts":[{"functionCall":{"args":{"at":"here","lines":[7]},"id":"c1","name":"look"},"thoughtSignature":"U0lH"},{"functionCall":{"args":{"at":"there"},"id":"c2","name":"look"}}],"role":"model"}
     contents[] {"parts":[{"functionResponse":{"id":"c1","name":"look","parts":[{"inlineData":{"data":"cG5n","mimeType":"image/png"}}],"response":{"result":"seen"}}},{"functionResponse":{"id":"c2","name":"look","response":{"error":"no such place"}}}],"role":"user"}
     contents[] {"parts":[{"text":"Go on."}],"role":"user"}
     "#);

@@ -1,0 +1,41 @@
+//! Programs that a fresh machine lacks.
+
+use std::{
+    path::PathBuf,
+    process::{Command, Stdio},
+};
+
+use super::find_program;
+use crate::failure::Failure;
+
+/// Finds `program`; installs `packages` of Debian where it is missing.
+pub(super) fn need(program: &str, packages: &[&str]) -> Result<PathBuf, Failure> {
+    if let Some(found) = find_program(program) {
+        return Ok(found);
+    }
+    let advice = format!("{program} was not found; install it (Debian: {})", packages.join(" "));
+    if find_program("apt-get").is_none() {
+        return Err(Failure::new(advice));
+    }
+    eprintln!("installing {} for {program}", packages.join(" "));
+    apt_get(&["update", "-qq"])?;
+    apt_get(&[&["install", "-y", "-q", "--no-install-recommends"], packages].concat())?;
+    find_program(program).ok_or_else(|| Failure::new(advice))
+}
+
+/// Waits its turn if somebody else installs something.
+fn apt_get(arguments: &[&str]) -> Result<(), Failure> {
+    let mut command = Command::new("apt-get");
+    command
+        .args(["-o", "DPkg::Lock::Timeout=300"])
+        .args(arguments)
+        .env("DEBIAN_FRONTEND", "noninteractive")
+        .stdin(Stdio::null())
+        .stdout(std::io::stderr());
+    let line = format!("apt-get {}", arguments.join(" "));
+    match command.status() {
+        Ok(status) if status.success() => Ok(()),
+        Ok(status) => Err(Failure::new(format!("`{line}` ended with {status}"))),
+        Err(cause) => Err(Failure::new(format!("`{line}` could not be started")).because(cause)),
+    }
+}
