@@ -39,7 +39,11 @@ impl Model {
         let source = ModelSource::choose(args, |name| host.variable(name))?;
         let catalog = models::catalog(&args.catalog, host)?;
         match source {
-            ModelSource::Provider(route) => {
+            ModelSource::Provider(mut route) => {
+                if let Some(known) = catalog.find(route.provider.name(), &route.model) {
+                    // An alias is ours: no provider knows it.
+                    route.model.clone_from(&known.id);
+                }
                 Ok(Self { client: route.client()?, route, catalog, server: None })
             }
             ModelSource::Script { file, dialect, model } => {

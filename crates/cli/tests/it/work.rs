@@ -104,3 +104,15 @@ fn tools_and_prompt_show_what_the_model_is_told() {
         assert!(said.out.contains(part), "{part} in {}", said.out);
     }
 }
+
+#[test]
+fn an_alias_reaches_the_provider_as_the_models_own_name() {
+    for subcommand in ["ask", "run"] {
+        let model = Model::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Hello.\"\n");
+        let said = say(&mut model.command(subcommand, &["--model", "opus", "Say hello"]));
+        assert_eq!(said.code, Some(0), "{said:?}");
+        let named: Vec<_> =
+            model.server.requests().iter().map(|request| request.body["model"].clone()).collect();
+        assert_eq!(named, ["claude-opus-5-5"], "{subcommand}");
+    }
+}

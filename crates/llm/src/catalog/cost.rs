@@ -19,18 +19,25 @@ impl ModelInfo {
     /// The price of one call in US dollars; `None` if the price of any of its tokens is unknown.
     ///
     /// The counts must be those of one call: which price holds depends on the length of its prompt. The cost of
-    /// several calls is the sum of their costs.
+    /// several calls is the sum of their costs. Tokens that are written to a cache and have no price of their own cost
+    /// what input does, where they are counted among it.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         let read = usage.cache_read_tokens.unwrap_or(0);
-        let written = usage.cache_write_tokens.unwrap_or(0);
-        let cached = read.saturating_add(written);
-        let (plain, prompt) = if self.cache_counted_apart {
-            (usage.input_tokens, usage.input_tokens.saturating_add(cached))
-        } else {
-            (usage.input_tokens.saturating_sub(cached), usage.input_tokens)
+        let mut written = usage.cache_write_tokens.unwrap_or(0);
+        let apart = match self.cache_counted_apart {
+            true => read.saturating_add(written),
+            false => 0,
         };
-        let prices = self.prices(prompt);
+        let prices = self.prices(usage.input_tokens.saturating_add(apart));
+        if prices.cache_write.is_none() && !self.cache_counted_apart {
+            // They are among the input tokens, and writing them costs nothing more.
+            written = 0;
+        }
+        let plain = match self.cache_counted_apart {
+            true => usage.input_tokens,
+            false => usage.input_tokens.saturating_sub(read.saturating_add(written)),
+        };
         let parts = [
             (plain, prices.input),
             (usage.output_tokens, prices.output),

@@ -1,6 +1,6 @@
 //! Reading a list of models and laying it over another, field by field.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -32,18 +32,21 @@ impl Catalog {
     ///
     /// [`ErrorKind::Configuration`] naming the line, and the field where there is one.
     pub fn merged_with(&self, json: &str) -> Result<Self, Error> {
+        let key = |provider: &str, id: &str| (provider.to_owned(), id.to_owned());
         let mut models = self.models.clone();
+        let known = models.iter().enumerate();
+        let known: HashMap<_, _> =
+            known.map(|(place, model)| (key(&model.provider, &model.id), place)).collect();
         let mut added: Vec<ModelInfo> = Vec::new();
-        let mut seen = Vec::new();
-        for entry in entries(json)? {
-            let key = (entry.provider.clone(), entry.id.clone());
-            if seen.contains(&key) {
+        let mut seen = HashSet::new();
+        for entry in read_entries(json)? {
+            let key = key(&entry.provider, &entry.id);
+            let place = known.get(&key).copied();
+            if !seen.insert(key) {
                 return Err(at(entry.line, &format!("the model `{}` is there twice", entry.id)));
             }
-            seen.push(key);
-            let is_same = |model: &&mut ModelInfo| model.id == entry.id && model.provider == entry.provider;
-            match models.iter_mut().find(is_same) {
-                Some(known) => *known = entry.over(known)?,
+            match place.and_then(|place| models.get_mut(place)) {
+                Some(model) => *model = entry.over(model)?,
                 None => added.push(entry.over_nothing()?),
             }
         }
@@ -134,21 +137,22 @@ fn senseless(model: &ModelInfo) -> Option<&'static str> {
     None
 }
 
-fn entries(json: &str) -> Result<Vec<Entry>, Error> {
+fn read_entries(json: &str) -> Result<Vec<Entry>, Error> {
     let list: Vec<&RawValue> = serde_json::from_str(json).map_err(|error| {
         let line = error.line();
         at(line, "expected a list of models").with_source(error)
     })?;
-    list.into_iter().map(|entry| read(json, entry)).collect()
+    let lines = Lines::of(json);
+    list.into_iter().map(|entry| read(&lines, entry)).collect()
 }
 
-fn read(json: &str, entry: &RawValue) -> Result<Entry, Error> {
-    let line = line_of(json, entry.get());
+fn read(lines: &Lines<'_>, entry: &RawValue) -> Result<Entry, Error> {
+    let line = lines.line_of(entry.get());
     let named: BTreeMap<String, &RawValue> = serde_json::from_str(entry.get())
         .map_err(|error| at(line, "expected a model, which is an object").with_source(error))?;
     let mut fields = Vec::new();
     for (name, value) in named {
-        let line = line_of(json, value.get());
+        let line = lines.line_of(value.get());
         let value = serde_json::from_str(value.get())
             .map_err(|error| at(line, &format!("`{name}` does not fit")).with_source(error))?;
         fields.push(Field { line, name, value });
@@ -163,12 +167,23 @@ fn read(json: &str, entry: &RawValue) -> Result<Entry, Error> {
     Ok(Entry { line, id: text("id")?, provider: text("provider")?, fields })
 }
 
-/// The line of a piece of the text, from 1.
-fn line_of(text: &str, piece: &str) -> usize {
-    // The piece is borrowed from the text, so that the distance of the two is its place.
-    let offset = (piece.as_ptr() as usize).saturating_sub(text.as_ptr() as usize);
-    let before = text.as_bytes().get(..offset).unwrap_or_default();
-    before.iter().filter(|byte| **byte == b'\n').count() + 1
+/// A text, and where its lines end.
+struct Lines<'a> {
+    text: &'a str,
+    ends: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(text: &'a str) -> Self {
+        Self { text, ends: text.match_indices('\n').map(|(offset, _)| offset).collect() }
+    }
+
+    /// The line of a piece of the text, from 1.
+    fn line_of(&self, piece: &str) -> usize {
+        // The piece is borrowed from the text, so that the distance of the two is its place.
+        let offset = (piece.as_ptr() as usize).saturating_sub(self.text.as_ptr() as usize);
+        self.ends.partition_point(|end| *end < offset) + 1
+    }
 }
 
 fn at(line: usize, what: &str) -> Error {

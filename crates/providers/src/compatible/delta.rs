@@ -108,6 +108,7 @@ pub(super) fn usage(raw: &Value) -> Usage {
     usage.reasoning_tokens = number("/completion_tokens_details/reasoning_tokens");
     let cached = number("/prompt_tokens_details/cached_tokens");
     usage.cache_read_tokens = cached.or_else(|| number("/prompt_cache_hit_tokens"));
+    usage.cache_write_tokens = number("/prompt_tokens_details/cache_write_tokens");
     usage.raw = Some(raw.clone());
     usage
 }
@@ -202,9 +203,10 @@ mod tests {
     #[test]
     fn token_counts() {
         let found = usage(&json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 12,
-            "completion_tokens_details": {"reasoning_tokens": 1}, "prompt_tokens_details": {"cached_tokens": 4}}));
+            "completion_tokens_details": {"reasoning_tokens": 1}, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}}));
         assert_eq!((found.input_tokens, found.output_tokens, found.total_tokens), (9, 2, 12));
         assert_eq!((found.reasoning_tokens, found.cache_read_tokens), (Some(1), Some(4)));
+        assert_eq!(found.cache_write_tokens, Some(3));
         let found = usage(&json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 8}));
         assert_eq!((found.total_tokens, found.cache_read_tokens), (11, Some(8)));
         assert_eq!(

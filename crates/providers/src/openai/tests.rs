@@ -369,7 +369,8 @@ fn answer() -> Value {
             {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "read_file", "arguments": "{\"path\":\"a\"}"},
             {"type": "custom_tool_call", "id": "ct_1", "call_id": "call_2", "name": "apply_patch", "input": "*** Begin"}
         ],
-        "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 64}, "output_tokens": 20,
+        "usage": {"input_tokens": 100, "input_tokens_details": {"cached_tokens": 64, "cache_write_tokens": 30},
+            "output_tokens": 20,
             "output_tokens_details": {"reasoning_tokens": 8}, "total_tokens": 120}
     })
 }
@@ -390,6 +391,7 @@ fn a_whole_answer() {
     let usage = &response.usage;
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (100, 20, 120));
     assert_eq!((usage.reasoning_tokens, usage.cache_read_tokens), (Some(8), Some(64)));
+    assert_eq!(usage.cache_write_tokens, Some(30));
     assert_eq!(response.raw, Some(answer()));
 }
 
