@@ -121,7 +121,7 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Registers an adapter under its own name; a later one of the same name replaces it.
+    /// Registers an adapter under its own name; a later one of the same name takes its place.
     #[must_use]
     pub fn provider(self, adapter: impl ProviderAdapter + 'static) -> Self {
         self.shared_provider(Arc::new(adapter))
@@ -131,8 +131,10 @@ impl ClientBuilder {
     #[must_use]
     pub fn shared_provider(mut self, adapter: Arc<dyn ProviderAdapter>) -> Self {
         let name = adapter.name().to_owned();
-        self.providers.retain(|(known, _)| *known != name);
-        self.providers.push((name, adapter));
+        match self.providers.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, replaced)) => *replaced = adapter,
+            None => self.providers.push((name, adapter)),
+        }
         self
     }
 
@@ -262,6 +264,18 @@ mod tests {
         let error = client.complete(request().with_provider("c")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
         assert_eq!(error.message(), "unknown provider `c`; registered: a, b");
+    }
+
+    #[tokio::test]
+    async fn a_later_adapter_of_a_name_takes_the_place_of_the_earlier_one() {
+        let client = Client::builder()
+            .provider(FakeAdapter::new("a").answer("old"))
+            .provider(FakeAdapter::new("b").answer("from b"))
+            .provider(FakeAdapter::new("a").answer("new"))
+            .build()
+            .unwrap();
+        assert_eq!(client.providers().collect::<Vec<_>>(), ["a", "b"]);
+        assert_eq!(client.complete(request()).await.unwrap().text(), "new", "it is still the default");
     }
 
     #[tokio::test]

@@ -2,6 +2,7 @@
 //! 4.4 and 5).
 
 mod limits;
+mod on_step;
 mod options;
 mod result;
 mod round;
@@ -15,6 +16,7 @@ mod tool_loop;
 pub(crate) mod tests;
 
 pub use limits::TimeoutConfig;
+pub use on_step::OnStep;
 pub use options::GenerateOptions;
 pub use result::{GenerateResult, StepResult};
 pub use stop::StopCondition;
@@ -28,8 +30,8 @@ use crate::error::Error;
 ///
 /// As long as the model calls tools, the handlers of one answer run concurrently, their results go back in one request,
 /// and the model is asked again, until it is done, [`max_tool_rounds`](GenerateOptions::max_tool_rounds) are used up or
-/// the stop condition holds. A call of an unknown tool, with arguments that do not fit, or whose handler fails is answered
-/// with an error result. If a step calls a tool without a handler, the loop ends: its other calls have results, and the
+/// the stop condition holds. A call of an unknown tool, with arguments that do not fit, or whose handler fails or panics
+/// is answered with an error result. If a step calls a tool without a handler, the loop ends: its other calls have results, and the
 /// caller makes the rest. Calls of an answer that was cut off by its length are not made.
 ///
 /// Each model call is tried again on its own by the retry policy; a retry repeats no tool.
@@ -91,7 +93,8 @@ use crate::error::Error;
 /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) before anything is sent if the options contradict
 /// themselves or name no client; [`Abort`](crate::ErrorKind::Abort) and
 /// [`RequestTimeout`](crate::ErrorKind::RequestTimeout) for the abort signal and the time limits; else what the last
-/// attempt of a model call reports.
+/// attempt of a model call reports. An error has nothing of the steps before it: who wants to keep those sets
+/// [`on_step`](GenerateOptions::on_step).
 pub async fn generate(options: GenerateOptions) -> Result<GenerateResult, Error> {
     let mut work = ToolLoop::new(options)?;
     loop {

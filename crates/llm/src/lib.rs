@@ -33,8 +33,8 @@ pub use content::{
 };
 pub use error::{Error, ErrorInfo, ErrorKind, Retry};
 pub use generate::{
-    CallContext, GenerateOptions, GenerateResult, InvalidToolCall, RepairToolCall, StepResult, StopCondition,
-    StreamResult, TextStream, TimeoutConfig, Tool, ToolOutput, generate, stream,
+    CallContext, GenerateOptions, GenerateResult, InvalidToolCall, OnStep, RepairToolCall, StepResult,
+    StopCondition, StreamResult, TextStream, TimeoutConfig, Tool, ToolOutput, generate, stream,
 };
 pub use history::{Fingerprint, HistoryItem};
 pub use message::{Message, Origin, Role};

@@ -59,8 +59,8 @@ impl fmt::Debug for Reply {
 /// neither routed nor checked anew.
 ///
 /// The layers of this crate are best registered in this order: [`Logging`] sees every call; [`ResponseCache`] answers
-/// without spending; [`Budget`] counts what is really sent; [`RateLimit`] holds back; [`CircuitBreaker`], innermost,
-/// sees the provider alone.
+/// without spending; [`RateLimit`] holds back; [`Budget`] judges a call when it is really sent, not when it begins to
+/// wait; [`CircuitBreaker`], innermost, sees the provider alone.
 #[async_trait]
 pub trait Middleware: fmt::Debug + Send + Sync {
     /// Handles one call.

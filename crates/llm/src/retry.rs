@@ -8,6 +8,8 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::time::Instant;
+
 use crate::error::{Error, ErrorKind, Retry};
 
 /// How often and how long to wait before trying again: plain data, so that a caller can decide with it
@@ -184,6 +186,20 @@ where
 /// The error of the last attempt.
 pub async fn retry_with_spread<T, F, Fut>(
     policy: &RetryPolicy,
+    draw: impl FnMut() -> f64,
+    call: F,
+) -> Result<T, Error>
+where
+    F: FnMut() -> Fut,
+    Fut: Future<Output = Result<T, Error>>,
+{
+    retry_until(None, policy, draw, call).await
+}
+
+/// As [`retry_with_spread`], without waits that last until `end` or longer: nothing could follow them.
+pub(crate) async fn retry_until<T, F, Fut>(
+    end: Option<Instant>,
+    policy: &RetryPolicy,
     mut draw: impl FnMut() -> f64,
     mut call: F,
 ) -> Result<T, Error>
@@ -198,6 +214,10 @@ where
             Err(error) => error,
         };
         let Some(delay) = policy.delay(attempt, &error, draw()) else { return Err(error) };
+        let in_time = |end| Instant::now().checked_add(delay).is_some_and(|then| then < end);
+        if !end.is_none_or(in_time) {
+            return Err(error);
+        }
         tracing::debug!(attempt, ?delay, kind = ?error.kind(), "trying again");
         if let Some(listener) = &policy.on_retry {
             listener.tell(&error, attempt, delay);

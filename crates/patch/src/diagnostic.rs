@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::MatchLevel;
+use crate::excerpt::excerpt_of_path;
 
 /// Something in a patch that is not quite right and was accepted all the same.
 ///
@@ -52,6 +53,8 @@ pub enum DiagnosticKind {
     BlankLineInAdd,
     /// A blank line after the last line of an addition was ignored.
     BlankLineAfterAdd,
+    /// A blank line before or after an operation was ignored.
+    BlankLineBetween,
     /// The first hunk of a section had no `@@` line.
     MissingHunkHeader,
     /// A bare `@@` line beside another `@@` line was ignored.
@@ -137,6 +140,7 @@ impl DiagnosticKind {
                 | Self::TightPath
                 | Self::BlankLineInAdd
                 | Self::BlankLineAfterAdd
+                | Self::BlankLineBetween
                 | Self::RepeatedHunkHeader
                 | Self::GitHunkHeader
                 | Self::TightHint
@@ -148,7 +152,7 @@ impl DiagnosticKind {
 impl fmt::Display for Diagnostic {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(path) = &self.path {
-            write!(f, "{path}, ")?;
+            write!(f, "{}, ", excerpt_of_path(path))?;
         }
         if let Some(hunk) = self.hunk {
             write!(f, "hunk {hunk}, ")?;
@@ -177,6 +181,7 @@ impl fmt::Display for DiagnosticKind {
             Self::DotSegments => "`.` segments of a path were dropped",
             Self::BlankLineInAdd => "a blank line inside an addition was read as an empty line",
             Self::BlankLineAfterAdd => "a blank line after an addition was ignored",
+            Self::BlankLineBetween => "a blank line between operations was ignored",
             Self::MissingHunkHeader => "the first hunk has no `@@` line",
             Self::RepeatedHunkHeader => "a bare `@@` line beside another one was ignored",
             Self::GitHunkHeader => "the line numbers of a hunk header were ignored",

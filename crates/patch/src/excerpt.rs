@@ -1,7 +1,11 @@
-//! Short, printable pieces of lines for messages: bounded, however long the line.
+//! Short, printable pieces of lines and paths for messages: bounded, however long they are.
+
+use std::borrow::Cow;
 
 /// Characters shown of one line.
 const SHOWN: usize = 120;
+/// Bytes shown of one path.
+const SHOWN_OF_PATH: usize = 512;
 /// Characters shown before the point of interest when the start of the line is cut.
 const LEAD: usize = 30;
 
@@ -32,6 +36,18 @@ pub(crate) fn excerpt_around(line: &[u8], point: usize) -> String {
     text
 }
 
+/// A path, without its middle where it is longer than any that is meant.
+pub(crate) fn excerpt_of_path(path: &str) -> Cow<'_, str> {
+    if path.len() <= SHOWN_OF_PATH {
+        return Cow::Borrowed(path);
+    }
+    let is_boundary = |at: &usize| path.is_char_boundary(*at);
+    let head = (0..=SHOWN_OF_PATH / 2).rev().find(is_boundary).and_then(|end| path.get(..end));
+    let tail =
+        (path.len() - SHOWN_OF_PATH / 2..path.len()).find(is_boundary).and_then(|start| path.get(start..));
+    Cow::Owned(format!("{}…{}", head.unwrap_or_default(), tail.unwrap_or_default()))
+}
+
 /// The number of leading bytes that two lines share.
 pub(crate) fn common_prefix(left: &[u8], right: &[u8]) -> usize {
     left.iter().zip(right).take_while(|(left, right)| left == right).count()
@@ -53,6 +69,19 @@ mod tests {
         let shown = excerpt_around(long.as_bytes(), 501);
         assert!(shown.starts_with("…a") && shown.contains("é") && shown.ends_with("b…"));
         assert!(shown.chars().count() <= SHOWN + 2);
+    }
+
+    #[test]
+    fn a_path_keeps_both_ends() {
+        let whole = "d/".repeat(SHOWN_OF_PATH / 2);
+        assert_eq!(excerpt_of_path(&whole), whole);
+        let long = format!("src/{}/name.rs", "é".repeat(SHOWN_OF_PATH));
+        let shown = excerpt_of_path(&long);
+        assert!(
+            shown.starts_with("src/é") && shown.contains("é…é") && shown.ends_with("é/name.rs"),
+            "{shown}"
+        );
+        assert!((SHOWN_OF_PATH - 2..SHOWN_OF_PATH + 4).contains(&shown.len()), "{}", shown.len());
     }
 
     #[test]

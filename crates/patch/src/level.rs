@@ -55,8 +55,8 @@ impl Form {
         let Some(text) = self.unicode(line) else {
             return Cow::Borrowed(match level {
                 MatchLevel::Exact => line,
-                MatchLevel::TrailingBlanks => line.trim_ascii_end(),
-                MatchLevel::SurroundingBlanks | MatchLevel::Typography => line.trim_ascii(),
+                MatchLevel::TrailingBlanks => trim_end(line),
+                MatchLevel::SurroundingBlanks | MatchLevel::Typography => trim_end(trim_start(line)),
             });
         };
         match level {
@@ -100,6 +100,21 @@ impl Form {
     }
 }
 
+/// `line` without ASCII blanks at its end. As Unicode has it, the vertical tab is one of them.
+fn trim_end(line: &[u8]) -> &[u8] {
+    let kept = line.iter().rposition(|byte| !is_blank(*byte)).map_or(0, |last| last + 1);
+    line.get(..kept).unwrap_or_default()
+}
+
+fn trim_start(line: &[u8]) -> &[u8] {
+    let first = line.iter().position(|byte| !is_blank(*byte)).unwrap_or(line.len());
+    line.get(first..).unwrap_or_default()
+}
+
+fn is_blank(byte: u8) -> bool {
+    byte.is_ascii_whitespace() || byte == b'\x0B'
+}
+
 fn ascii_counterpart(character: char) -> char {
     match character {
         '\u{2010}'..='\u{2015}' | '\u{2212}' => '-',
@@ -131,6 +146,8 @@ mod tests {
             ("a\u{A0}b", "a b", Some(MatchLevel::Typography)),
             ("caf\u{E9}", "cafe\u{301}", Some(MatchLevel::Typography)),
             ("a  b", "a b", None),
+            ("a\u{B}", "a", Some(MatchLevel::TrailingBlanks)),
+            ("\u{B}a\u{A0}", "\u{B}a", Some(MatchLevel::TrailingBlanks)),
             ("x\u{B2}", "x2", None),
             ("a", "A", None),
         ];
@@ -140,6 +157,17 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn lines_that_match_at_a_level_match_at_every_looser_one(
+            left in "[\u{B}\u{C}\t a\u{A0}\u{E9}\u{2019}']{0,4}",
+            right in "[\u{B}\u{C}\t a\u{A0}\u{E9}\u{2019}']{0,4}",
+            utf8 in any::<bool>(),
+        ) {
+            let form = Form { utf8, canonical: true };
+            let equal = MatchLevel::ALL.map(|level| form.equal(level, left.as_bytes(), right.as_bytes()));
+            prop_assert!(equal.is_sorted(), "{:?}", equal);
+        }
+
         #[test]
         fn rewriting_run_by_run_is_rewriting_the_whole(
             text in "[a-c \u{E9}\u{1EA5}\u{D55C}\u{301}\u{323}\u{344}\u{F73}\u{2019}\u{2001}]{0,12}",

@@ -75,10 +75,10 @@ impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Add(add) => {
-                writeln!(f, "*** Add File: {}", add.path)?;
+                writeln!(f, "*** Add File: {}", Path(&add.path))?;
                 add.lines.iter().try_for_each(|line| writeln!(f, "+{line}"))
             }
-            Self::Delete(delete) => writeln!(f, "*** Delete File: {}", delete.path),
+            Self::Delete(delete) => writeln!(f, "*** Delete File: {}", Path(&delete.path)),
             Self::Update(update) => write!(f, "{update}"),
         }
     }
@@ -86,11 +86,32 @@ impl fmt::Display for Operation {
 
 impl fmt::Display for UpdateFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "*** Update File: {}", self.path)?;
+        writeln!(f, "*** Update File: {}", Path(&self.path))?;
         if let Some(path) = &self.move_to {
-            writeln!(f, "*** Move to: {path}")?;
+            writeln!(f, "*** Move to: {}", Path(path))?;
         }
         self.hunks.iter().try_for_each(|hunk| write!(f, "{hunk}"))
+    }
+}
+
+/// A path at the end of a marker. Blanks around it would not count there, nor would a `***` behind
+/// it: a `.` segment keeps them inside.
+struct Path<'a>(&'a str);
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(path) = self;
+        if path.starts_with(char::is_whitespace) {
+            f.write_str("./")?;
+        }
+        f.write_str(path)?;
+        let is_blank_behind = |text: &str| text.ends_with(char::is_whitespace);
+        let ends_in_stars =
+            path.strip_suffix("***").is_some_and(|before| before.is_empty() || is_blank_behind(before));
+        match is_blank_behind(path) || ends_in_stars {
+            true => f.write_str("/."),
+            false => Ok(()),
+        }
     }
 }
 

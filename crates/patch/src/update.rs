@@ -160,9 +160,8 @@ impl<'t> Writer<'t> {
             self.close();
             self.out.extend_from_slice(self.text.bytes_of(self.next..end - 1));
         }
-        self.next = end - 1;
-        self.line(last.text, last.end);
         self.next = end;
+        self.line(last.text, last.end);
     }
 
     /// Writes lines that replace others. Each new line takes the end of the line that it

@@ -13,9 +13,10 @@ use crate::error::{Error, ErrorKind};
 #[non_exhaustive]
 pub struct TimeoutConfig {
     /// For everything: all model calls, the waits between attempts and the tools. A stream's consumer uses up this time
-    /// too.
+    /// too. A wait that would outlast it is not begun: then the error is that of the attempt before, at once.
     pub total: Option<Duration>,
-    /// For each model call, each attempt of its own; waits between attempts do not count.
+    /// For each model call, each attempt of its own; waits between attempts do not count, waits inside the client's
+    /// middleware do.
     pub per_step: Option<Duration>,
 }
 
@@ -53,6 +54,11 @@ pub(super) struct Limits {
 impl Limits {
     pub(super) fn start(config: TimeoutConfig, abort: CancellationToken) -> Self {
         Self { config, end: deadline(config.total), abort }
+    }
+
+    /// When everything must be over.
+    pub(super) fn end(&self) -> Option<Instant> {
+        self.end
     }
 
     pub(super) fn abort_signal(&self) -> &CancellationToken {

@@ -6,6 +6,8 @@ use serde_json::{Map, Value};
 use tokio_util::sync::CancellationToken;
 
 use super::limits::TimeoutConfig;
+use super::on_step::OnStep;
+use super::result::StepResult;
 use super::stop::StopCondition;
 use super::tool::{RepairToolCall, Tool};
 use crate::client::{Client, default_client};
@@ -53,6 +55,8 @@ pub struct GenerateOptions {
     pub max_tool_rounds: u32,
     /// Ends the loop earlier.
     pub stop_when: Option<StopCondition>,
+    /// Is told of each step once it is over, also of those of a generation that fails later. Default: nobody.
+    pub on_step: Option<OnStep>,
     /// Is asked for other arguments when those of a call do not fit.
     pub repair_tool_call: Option<RepairToolCall>,
     /// The form of the answer; the object functions set it themselves.
@@ -99,6 +103,7 @@ impl GenerateOptions {
             tool_choice: None,
             max_tool_rounds: 1,
             stop_when: None,
+            on_step: None,
             repair_tool_call: None,
             response_format: None,
             temperature: None,
@@ -163,6 +168,13 @@ impl GenerateOptions {
     #[must_use]
     pub fn with_stop_when(mut self, condition: StopCondition) -> Self {
         self.stop_when = Some(condition);
+        self
+    }
+
+    /// With a listener that is told of each step once it is over.
+    #[must_use]
+    pub fn with_on_step(mut self, listener: impl Fn(&StepResult) + Send + Sync + 'static) -> Self {
+        self.on_step = Some(OnStep::new(listener));
         self
     }
 

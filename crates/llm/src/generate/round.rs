@@ -3,7 +3,8 @@
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
-use std::pin::Pin;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -56,15 +57,18 @@ impl Toolbox {
         self.tools.iter().any(|(tool, _)| tool.is_active())
     }
 
-    /// Makes all calls at once and gives their results in the order of the calls; those of passive tools have none.
+    /// Makes all calls at once and puts their results into `results`, in the order of the calls; those of passive tools
+    /// have none.
     ///
-    /// Dropping the future drops every handler and gives the signal that they hold.
+    /// Dropping the future drops every handler and gives the signal that they hold. The results that were there by then
+    /// stay.
     pub(super) async fn answer(
         &self,
         calls: impl Iterator<Item = &ToolCall>,
         messages: Arc<[HistoryItem]>,
         abort: &CancellationToken,
-    ) -> Vec<ToolResult> {
+        results: &mut Vec<Option<ToolResult>>,
+    ) {
         let abort_signal = abort.child_token();
         let guard = abort_signal.clone().drop_guard();
         let running = calls.map(|call| {
@@ -73,11 +77,10 @@ impl Toolbox {
                 messages: Arc::clone(&messages),
                 abort_signal: abort_signal.clone(),
             };
-            self.answer_one(context)
+            unless_it_panics(call, self.answer_one(context))
         });
-        let results = join(running).await;
+        join(running, results).await;
         guard.disarm();
-        results.into_iter().flatten().collect()
     }
 
     async fn answer_one(&self, context: CallContext) -> Option<ToolResult> {
@@ -163,31 +166,40 @@ fn no_object(text: &str) -> String {
     }
 }
 
-/// The outputs of all futures, in their order, once the last is ready.
-async fn join<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
-    enum Slot<F: Future> {
-        Running(Pin<Box<F>>),
-        Done(Option<F::Output>),
-    }
-    let mut slots: Vec<Slot<F>> = futures.map(|future| Slot::Running(Box::pin(future))).collect();
-    poll_fn(move |cx| {
-        let mut waiting = false;
-        for slot in &mut slots {
-            if let Slot::Running(future) = slot {
-                match future.as_mut().poll(cx) {
-                    Poll::Ready(output) => *slot = Slot::Done(Some(output)),
-                    Poll::Pending => waiting = true,
-                }
+/// The result of a call, which says so if the handler or the repair hook panics: one broken tool must not take down the
+/// steps before it.
+async fn unless_it_panics(
+    call: &ToolCall,
+    answer: impl Future<Output = Option<ToolResult>>,
+) -> Option<ToolResult> {
+    let mut answer = pin!(answer);
+    let outcome = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
+        Ok(poll) => poll.map(Ok),
+        Err(panic) => Poll::Ready(Err(panic)),
+    });
+    outcome.await.unwrap_or_else(|_| {
+        tracing::error!(tool = call.name, call = call.id, "the handler of a tool panicked");
+        Some(ToolResult::new(call.id.clone(), format!("tool `{}` panicked", call.name), true))
+    })
+}
+
+/// Puts what each future gives into its place as soon as it is there, until the last is ready.
+async fn join<T>(
+    futures: impl Iterator<Item = impl Future<Output = Option<T>>>,
+    outputs: &mut Vec<Option<T>>,
+) {
+    let mut running: Vec<_> = futures.map(|future| Some(Box::pin(future))).collect();
+    outputs.resize_with(running.len(), || None);
+    poll_fn(|cx| {
+        for (slot, output) in running.iter_mut().zip(outputs.iter_mut()) {
+            if let Some(future) = slot
+                && let Poll::Ready(ready) = future.as_mut().poll(cx)
+            {
+                *output = ready;
+                *slot = None;
             }
         }
-        if waiting {
-            return Poll::Pending;
-        }
-        let outputs = slots.iter_mut().filter_map(|slot| match slot {
-            Slot::Running(_) => None,
-            Slot::Done(output) => output.take(),
-        });
-        Poll::Ready(outputs.collect())
+        if running.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
     })
-    .await
+    .await;
 }

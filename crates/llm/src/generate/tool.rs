@@ -27,9 +27,10 @@ type Handler = dyn Fn(Value, CallContext) -> Boxed<Result<ToolOutput, Failure>> 
 /// An *active* tool has a handler, which the tool loop calls. The calls of a *passive* tool are returned to the caller.
 ///
 /// A handler gets arguments that fit the tool's schema. What it returns goes to the model, whole: it is the handler that
-/// keeps it short. An error goes to the model as well, as a result that says so, with all its causes. The handlers of one
-/// round run concurrently in the caller's task, so a handler that blocks delays the others. A handler is dropped when the
-/// generation is cancelled, times out or is dropped.
+/// keeps it short. An error goes to the model as well, as a result that says so, with all its causes; of a panic the model
+/// is told that there was one, and the log says so too. The handlers of one round run concurrently in the caller's task,
+/// so a handler that blocks delays the others. A handler is dropped when the generation is cancelled, times out or is
+/// dropped.
 #[derive(Clone)]
 pub struct Tool {
     /// What the model is told.

@@ -6,17 +6,19 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 use super::limits::Limits;
+use super::on_step::OnStep;
 use super::options::GenerateOptions;
 use super::result::{GenerateResult, StepResult};
 use super::round::Toolbox;
 use super::stop::StopCondition;
 use crate::client::Client;
+use crate::content::ToolResult;
 use crate::error::{Error, ErrorKind};
 use crate::history::HistoryItem;
 use crate::message::{Message, Origin};
 use crate::request::Request;
 use crate::response::{Finish, Response};
-use crate::retry::{RetryPolicy, retry};
+use crate::retry::{RetryPolicy, retry_until, spread};
 use crate::stream::{EventStream, StreamEvent};
 use crate::tool::ToolChoice;
 use crate::usage::Usage;
@@ -32,6 +34,7 @@ pub(super) struct ToolLoop {
     toolbox: Toolbox,
     rounds_left: u32,
     stop_when: Option<StopCondition>,
+    on_step: Option<OnStep>,
     retry: RetryPolicy,
     limits: Limits,
     steps: Vec<StepResult>,
@@ -65,6 +68,7 @@ impl ToolLoop {
             toolbox,
             rounds_left: options.max_tool_rounds,
             stop_when: options.stop_when,
+            on_step: options.on_step,
             retry: options.retry,
             limits: Limits::start(options.timeout, options.abort_signal),
             steps: Vec::new(),
@@ -81,7 +85,7 @@ impl ToolLoop {
     /// One model call, tried again as the policy says.
     pub(super) async fn complete(&self) -> Result<Response, Error> {
         let attempt = || self.limits.step(self.limits.step_end(), self.client.complete(self.request.clone()));
-        self.limits.whole(retry(&self.retry, attempt)).await
+        self.limits.whole(retry_until(self.limits.end(), &self.retry, spread, attempt)).await
     }
 
     /// One streamed model call, tried again as the policy says until it has something to show.
@@ -91,7 +95,7 @@ impl ToolLoop {
             let (first, rest) = self.limits.step(end, self.first_events()).await?;
             Ok(Opened { first, rest, end })
         };
-        self.limits.whole(retry(&self.retry, attempt)).await
+        self.limits.whole(retry_until(self.limits.end(), &self.retry, spread, attempt)).await
     }
 
     /// The next event of an answer, which must not end without one.
@@ -100,6 +104,10 @@ impl ToolLoop {
     }
 
     /// Takes an answer and makes its calls. `true` if the model is to be asked again, with their results.
+    ///
+    /// # Errors
+    ///
+    /// The abort signal's or the time limit's, if they end the calls. The step is kept all the same.
     pub(super) async fn finish_step(&mut self, response: Response) -> Result<bool, Error> {
         let response = Arc::new(response);
         self.total_usage += &response.usage;
@@ -109,19 +117,31 @@ impl ToolLoop {
             && response.finish_reason.reason == Finish::ToolCalls
             && self.rounds_left > 0
             && self.toolbox.has_active();
-        let results = if runs {
+        let mut results = Vec::new();
+        let round = if runs {
             let messages: Arc<[HistoryItem]> = self.request.messages.as_slice().into();
-            let answers = self.toolbox.answer(response.tool_calls(), messages, self.limits.abort_signal());
-            self.limits.whole(async { Ok(answers.await) }).await?
+            let abort = self.limits.abort_signal();
+            let answers = self.toolbox.answer(response.tool_calls(), messages, abort, &mut results);
+            let round = async {
+                answers.await;
+                Ok(())
+            };
+            self.limits.whole(round).await
         } else {
-            Vec::new()
+            Ok(())
         };
+        let results: Vec<ToolResult> = results.into_iter().flatten().collect();
         let answered = runs && results.len() == calls;
         if answered {
             self.rounds_left -= 1;
             self.request.messages.push(Message::tool_results(results.clone()).into());
         }
-        self.steps.push(StepResult::new(response, results));
+        let step = StepResult::new(response, results);
+        if let Some(listener) = &self.on_step {
+            listener.tell(&step);
+        }
+        self.steps.push(step);
+        round?;
         let enough = || self.stop_when.as_ref().is_some_and(|condition| condition.holds(&self.steps));
         Ok(answered && !enough())
     }

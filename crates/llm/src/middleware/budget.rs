@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::catalog::Catalog;
+use crate::catalog::{Catalog, ModelInfo};
 use crate::error::{Error, ErrorKind};
 use crate::middleware::follow::{End, Follower, follow};
 use crate::middleware::{Middleware, Mode, Next, Reply, estimate};
@@ -18,16 +18,18 @@ use crate::usage::Usage;
 /// Counts tokens and dollars, and refuses calls once a limit is reached.
 ///
 /// A call is refused before anything is sent, with [`ErrorKind::QuotaExceeded`] and the code
-/// [`Budget::SPENT`]. Calls that are on their way when the limit is reached run to their end, so that a budget can be
-/// exceeded by what is in flight. Without any limit it only counts.
+/// [`Budget::SPENT`]. What a call will cost is known when it ends. Calls that are on their way when the limit is reached
+/// run to their end, so that a budget can be exceeded by what is in flight: by one call, or by as many as run at once.
+/// Layers inside this one that wait count as on their way. Without any limit it only counts.
 ///
 /// Dollars follow from a [`Catalog`]. A model without a price there is refused under a cost limit, with
 /// [`ErrorKind::Configuration`] and the code [`Budget::UNPRICED`], since the limit could not hold; with
 /// [`UnknownPrice::Uncounted`] it is let through, and [`Spent::unpriced_calls`] says that the cost is a lower bound.
+/// Where only the price of cached tokens is unknown, they cost what the rest of the prompt costs.
 ///
 /// A call whose end nobody saw (a stream that broke or was dropped, a time-out) is charged by estimate: a quarter of a
-/// token per byte of the prompt and of what had come. So is an answer without a usage. A refusal, and a connection that
-/// was never made, costs nothing.
+/// token per byte of the prompt and of what had come. So is an answer without a usage. A refusal costs nothing, and
+/// neither does a connection that was never made or that broke before an answer began.
 ///
 /// Clones share what is spent. Layers outside this one that answer by themselves, such as a cache, cost nothing.
 ///
@@ -160,7 +162,8 @@ impl Budget {
 
     fn price(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
         let catalog = self.inner.catalog.as_ref().unwrap_or_else(|| Catalog::built_in());
-        catalog.cost(provider, model, usage)
+        let model = catalog.find(provider, model)?;
+        model.cost(usage).or_else(|| model.cost(&without_cache(usage, model)))
     }
 
     fn charge(&self, call: &Call, usage: &Usage, estimated: bool) {
@@ -273,6 +276,17 @@ impl Follower for Call {
             End::Failed(_) | End::Cut | End::Dropped => self.charge_estimate(),
         }
     }
+}
+
+/// The same tokens, those of the cache as plain ones.
+fn without_cache(usage: &Usage, model: &ModelInfo) -> Usage {
+    let mut plain = usage.clone();
+    let cached = [plain.cache_read_tokens.take(), plain.cache_write_tokens.take()];
+    if model.cache_counted_apart {
+        let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
+        plain.input_tokens = plain.input_tokens.saturating_add(cached);
+    }
+    plain
 }
 
 /// Whether the provider has not worked for this call: it refused, or was never reached.

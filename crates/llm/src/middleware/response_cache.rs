@@ -37,7 +37,8 @@ use crate::response::{Finish, Response};
 /// * A request that names a local file is passed on: the file may have changed.
 ///
 /// The key is a hash that tells requests apart, not a proof of identity: do not share one cache between users who must
-/// not see each other's answers. Clones share their entries. Dropping a waiting call only ends its wait.
+/// not see each other's answers, nor between clients that mean different servers by one provider's name. Clones share
+/// their entries. Dropping a waiting call only ends its wait.
 ///
 /// ```
 /// # use pintle_llm::{Client, Error, Message, Request};
@@ -255,13 +256,13 @@ fn key(provider: &str, request: &Request) -> Option<Fingerprint> {
     if request.messages.iter().flat_map(|item| &item.content).any(names_a_file) {
         return None;
     }
-    // The messages of a conversation remember their hashes, so that only the rest is hashed anew.
-    let conversation = request.prefix_chain().last()?;
+    // The messages of a conversation remember their hashes, so that only the rest is hashed anew. The request's prefix
+    // chain does not do, since it knows no place of a system or developer message: some dialects send it where it stands.
     let mut rest = request.clone();
     rest.messages.clear();
-    rest.tools.clear();
     rest.provider = Some(provider.to_owned());
-    Some(conversation.chain(Fingerprint::of(&serde_json::to_vec(&rest).ok()?)))
+    let rest = Fingerprint::of(&serde_json::to_vec(&rest).ok()?);
+    Some(request.messages.iter().fold(rest, |key, item| key.chain(item.fingerprint())))
 }
 
 fn names_a_file(part: &ContentPart) -> bool {

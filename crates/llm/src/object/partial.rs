@@ -5,6 +5,9 @@ use serde_json::{Map, Value};
 /// How deep values may nest, as with whole texts.
 const MAX_DEPTH: usize = 128;
 
+/// The longest key, in bytes. Keys lead to what grows, so that each piece costs a look at those of its containers.
+const MAX_KEY: usize = 4 * 1024;
+
 /// Reads JSON as it comes, in pieces, and has at any time the value as far as it is certain.
 ///
 /// That value is a *prefix* of the final one: a text may be cut at its end, a list and an object may lack their last
@@ -12,8 +15,8 @@ const MAX_DEPTH: usize = 128;
 /// once what follows shows that it is whole, and a member of an object once its value begins. Each byte is looked at
 /// once: the cost grows with the length of the text.
 ///
-/// It is lenient where it does no harm: whether the whole text is JSON is for a parser to say. After what cannot be JSON
-/// the value stays as it was.
+/// It is lenient where it does no harm: whether the whole text is JSON is for a parser to say. After what cannot be JSON,
+/// nests deeper than 128 levels or has a key of more than 4 KiB, the value stays as it was.
 ///
 /// ```
 /// use pintle_llm::PartialJson;
@@ -94,6 +97,10 @@ impl PartialJson {
                     let run = plain_run(rest);
                     self.key.push_str(run);
                     rest = rest.get(run.len()..).unwrap_or_default();
+                    if self.key.len() > MAX_KEY {
+                        self.state = State::Broken;
+                        return grown;
+                    }
                     self.after_run(rest, State::EscapeInKey);
                 }
                 // This one looks at the character, and the state that follows takes it.

@@ -80,8 +80,13 @@ fn strict_form(schema: &Value) -> Option<Value> {
     if !map.keys().all(|keyword| STRICT.contains(&keyword.as_str())) {
         return None;
     }
+    let refers = map.contains_key("$ref");
     let mut form = Map::new();
     for (keyword, value) in map {
+        // Beside a reference nothing is taken, and these only describe.
+        if refers && matches!(keyword.as_str(), "description" | "title") {
+            continue;
+        }
         let value = match keyword.as_str() {
             "properties" | "$defs" | "definitions" => {
                 let inner = value.as_object()?.iter();
@@ -96,6 +101,9 @@ fn strict_form(schema: &Value) -> Option<Value> {
             _ => value.clone(),
         };
         form.insert(keyword.clone(), value);
+    }
+    if refers && form.len() > 1 {
+        return None;
     }
     if describes_object(map) {
         close(&mut form)?;
@@ -171,6 +179,18 @@ mod tests {
             // A name that may be missing and may not be null would have to be made up.
             (json!({"type": "object", "properties": {"name": name}}), None),
             (json!({"type": "object", "properties": {}, "additionalProperties": true}), None),
+            // A reference stands alone.
+            (
+                json!({"type": "object", "required": ["a"], "$defs": {"name": name},
+                    "properties": {"a": {"$ref": "#/$defs/name", "description": "Whose."}}}),
+                Some(json!({"type": "object", "required": ["a"], "$defs": {"name": name},
+                    "properties": {"a": {"$ref": "#/$defs/name"}}, "additionalProperties": false})),
+            ),
+            (
+                json!({"type": "object", "required": ["a"], "$defs": {"name": name},
+                    "properties": {"a": {"$ref": "#/$defs/name", "pattern": "^A"}}}),
+                None,
+            ),
             (json!({"type": "object"}), None),
             (
                 json!({"type": "object", "properties": {"a": {"type": "string", "minLength": 1}},

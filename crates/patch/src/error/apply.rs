@@ -1,6 +1,7 @@
 use std::fmt;
 
 use crate::MatchLevel;
+use crate::excerpt::excerpt_of_path;
 
 /// A patch that does not fit the files.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -176,7 +177,7 @@ impl std::error::Error for ApplyError {}
 
 impl fmt::Display for ApplyError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.path)?;
+        f.write_str(&excerpt_of_path(&self.path))?;
         if let Some(hunk) = self.hunk {
             write!(f, ", hunk {hunk}")?;
         }
@@ -253,7 +254,7 @@ impl fmt::Display for Action {
             Self::Add => f.write_str("add"),
             Self::Delete => f.write_str("delete"),
             Self::Update => f.write_str("update"),
-            Self::MoveHere { from } => write!(f, "move {from} here"),
+            Self::MoveHere { from } => write!(f, "move {} here", excerpt_of_path(from)),
         }
     }
 }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use crate::excerpt::excerpt;
+use crate::excerpt::{excerpt, excerpt_of_path};
 use crate::parse::{MAX_HINTS, MAX_PATCH_BYTES};
 
 /// A text that is not a patch.
@@ -162,8 +162,9 @@ impl fmt::Display for ParseErrorKind {
             Self::NoHunks { path, line } => {
                 return write!(
                     f,
-                    "the update of {path} (patch line {line}) has neither a hunk nor \
-                     `*** Move to: `"
+                    "the update of {} (patch line {line}) has neither a hunk nor \
+                     `*** Move to: `",
+                    excerpt_of_path(path)
                 );
             }
             Self::EmptyHunk => "expected at least one line that starts with ` `, `-` or `+` in the hunk",

@@ -34,7 +34,7 @@ enum Section {
 impl Sections {
     /// Reads a line of the body.
     pub(super) fn line(&mut self, number: usize, line: &str) -> Result<(), ParseError> {
-        let content = line.strip_suffix('\r').unwrap_or(line);
+        let content = line.trim_end_matches('\r');
         if content.len() < line.len() {
             self.tolerated.note(DiagnosticKind::CarriageReturns, number);
         }
@@ -73,6 +73,7 @@ impl Sections {
 
     fn between(&mut self, number: usize, line: &str) -> Result<(), ParseError> {
         if line.trim().is_empty() {
+            self.tolerated.note(DiagnosticKind::BlankLineBetween, number);
             return Ok(());
         }
         let marker = MarkerLine::read(line).map(|read| read.marker);

@@ -95,6 +95,11 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
             "Here it is:\n\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch",
             &[K::TextBeforeBegin],
         ),
+        // Markers that open nothing are text like any other.
+        (
+            "*** End Patch\n*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\n*** End of File",
+            &[K::TextBeforeBegin, K::TextAfterEnd],
+        ),
         (
             "*** Begin Patch\n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch\nDone.\n",
             &[K::TextAfterEnd],
@@ -145,8 +150,12 @@ fn what_is_tolerated_is_reported_and_changes_nothing() {
         ),
         ("*** Begin Patch\n*** Update File: a.txt\n@@ fn f @@\n-x\n+y\n*** End Patch", &[K::ClosedHint]),
         (
-            "\u{FEFF}*** Begin Patch\n\n*** Update File: a.txt\n\n@@ fn f\n-x\n+y\n*** End Patch",
+            "\u{FEFF}*** Begin Patch\n*** Update File: a.txt\n\n@@ fn f\n-x\n+y\n*** End Patch",
             &[K::ByteOrderMark],
+        ),
+        (
+            "*** Begin Patch\n\n \n*** Update File: a.txt\n@@ fn f\n-x\n+y\n*** End Patch",
+            &[K::BlankLineBetween],
         ),
         ("*** Begin Patch\n*** Update File:a.txt\n@@ fn f\n-x\n+y\n*** End Patch", &[K::TightPath]),
         ("*** Begin Patch\n*** Update File: a.txt\n@@fn f\n-x\n+y\n*** End Patch", &[K::TightHint]),
@@ -226,6 +235,9 @@ fn only_a_here_document_before_the_patch_is_a_command() {
         "(cd sub; cat <<EOF)",
         "cd sub; apply_patch <<EOF --verbose",
         "bash -c 'apply_patch <<< \"",
+        "apply_patch <<EOF --verbose",
+        "apply_patch <<''",
+        "apply_patch <<",
     ];
     for line in commands {
         let error = parse(&format!("{line}\n{patch}")).unwrap_err();
@@ -257,6 +269,17 @@ fn blank_lines_are_content_only_between_lines() {
 }
 
 #[test]
+fn no_carriage_return_at_the_end_of_a_line_reaches_a_file() {
+    let text =
+        framed("*** Add File: a\n+1\r\r\n\r\r\n+2\n*** Update File: b\n@@ f\r\r\n-x\r\r\n\r\r\n+y\rz\r");
+    let patch = parsed(&text);
+    let expected = "*** Add File: a\n+1\n+\n+2\n*** Update File: b\n@@ f\n-x\n \n+y\rz";
+    assert_eq!(patch.to_string(), framed(expected));
+    let [seen, ..] = patch.diagnostics.as_slice() else { panic!("{:?}", patch.diagnostics) };
+    assert_eq!((&seen.kind, seen.line, seen.count), (&DiagnosticKind::CarriageReturns, 3, 6));
+}
+
+#[test]
 fn an_indented_marker_inside_an_update_is_context() {
     let patch = parsed(&framed(
         "*** Update File: spec.md\n@@\n *** Begin Patch\n- *** End Patch\n *** Delete File: x",
@@ -277,6 +300,8 @@ fn hints_are_read_from_every_kind_of_header() {
         ("@@ -1,2 +3,4", None),
         ("@@ - item", Some("- item")),
         ("@@ -1,x +2 @@", Some("-1,x +2")),
+        ("@@ -1, +2 @@", Some("-1, +2")),
+        ("@@ -,1 +2 @@", Some("-,1 +2")),
         ("@@ user@@host @@ @@", Some("user@@host")),
         ("@@ a@@", Some("a@@")),
     ];
@@ -298,6 +323,24 @@ fn paths_lose_dots_and_keep_the_rest() {
     for (path, expected) in cases {
         let patch = parsed(&framed(&format!("*** Delete File: {path}")));
         assert_eq!(patch.paths(), [expected]);
+    }
+}
+
+#[test]
+fn a_path_with_blanks_at_its_ends_renders_so_that_it_reads_back() {
+    let cases = [
+        ("./ a", " a"),
+        ("a /.", "a "),
+        ("/b/a /.", "/b/a "),
+        ("./ ***/.", " ***"),
+        ("a ***/.", "a ***"),
+        ("***/.", "***"),
+    ];
+    for (path, expected) in cases {
+        let body = format!("*** Add File: {path}\n*** Update File: {path}\n*** Move to: {path}");
+        let patch = parsed(&framed(&format!("{body}\n*** Delete File: {path}")));
+        assert_eq!(patch.paths(), [expected]);
+        assert_eq!(parsed(&patch.to_string()).operations, patch.operations, "{patch}");
     }
 }
 

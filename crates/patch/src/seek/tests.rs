@@ -26,9 +26,39 @@ fn what_a_search_costs_is_counted_and_limited() {
     assert!((5_000..40_000).contains(&cost), "{cost}");
     assert!(!seeker.is_exhausted());
     seeker.steps.set(MAX_STEPS);
+    assert!(!seeker.is_exhausted());
     seeker.find(MatchLevel::Exact, &run, 0, 3);
     assert!(seeker.is_exhausted());
     assert_eq!(seeker.find(MatchLevel::Exact, &run, 0, 3), [0; 0]);
+}
+
+/// The first `limit` places of `run` in `lines`, and what finding them cost.
+fn sought(lines: &[String], run: &[String], limit: usize) -> (Vec<usize>, usize) {
+    let text = lines.join("\n");
+    let text = Text::new(text.as_bytes(), false);
+    let run: Vec<&[u8]> = run.iter().map(String::as_bytes).collect();
+    let seeker = Seeker::new(&text.lines, run.clone(), Form { utf8: true, canonical: true });
+    (seeker.find(MatchLevel::Exact, &run, 0, limit), seeker.steps.get())
+}
+
+#[test]
+fn a_run_with_a_rare_line_costs_its_own_length() {
+    let lines: Vec<String> = (0..10_000).map(|line| format!("{}", line % 9_000)).collect();
+    assert_eq!(sought(&lines, &lines[8_998..9_001], 9), (vec![8_998], 4));
+    assert_eq!(sought(&lines, &lines[5..8], 9), (vec![5, 9_005], 8));
+}
+
+#[test]
+fn a_run_of_frequent_lines_costs_the_length_of_the_file() {
+    // At each of 2,500 places 2,500 lines match, and then one does not.
+    let half = |line: &str| vec![line.to_owned(); 5_000];
+    let lines = [half("a"), half("b")].concat();
+    let (found, cost) = sought(&lines, &lines[2_500..7_500], 9);
+    assert_eq!(found, [2_500]);
+    assert!((20_000..30_000).contains(&cost), "{cost}");
+    // The limit holds for all places, those that were found before the file had been read once too.
+    let lines = vec!["a".to_owned(); 100];
+    assert_eq!(sought(&lines, &lines[..60], 5).0, [0, 1, 2, 3, 4]);
 }
 
 /// Lines that are the same to some level, or to none.

@@ -1,6 +1,6 @@
 //! What a model reads when a patch is refused.
 
-use pintle_patch::{ApplyErrorKind, Elsewhere};
+use pintle_patch::{ApplyErrorKind, Elsewhere, parse};
 
 use crate::support::{edited, files, ours, planned};
 
@@ -85,11 +85,55 @@ fn old_lines_that_are_elsewhere() {
 }
 
 #[test]
+fn the_nearest_places_are_those_that_share_most() {
+    let cases: &[(&str, &str, &[usize])] = &[
+        // The more lines are there, the nearer.
+        ("a\nx\ny\na\nb\ny\n", " a\n b\n-c", &[4, 1]),
+        // One line with a word says more than braces do, a brace more than a blank line.
+        ("f();\nx\ny\nz\n}\n}\n", " f();\n }\n }\n-gone", &[1, 4, 3]),
+        ("–\nx\ny\nz\n}\n}\n", " –\n }\n }\n-gone", &[1, 4, 3]),
+        ("a\n\n}\nb\n", " }\n-gone", &[3]),
+        ("a\n\n\nb\n", " \n-gone", &[]),
+        // Three are enough, in file order where none is nearer.
+        ("a\nb\na\nb\na\nb\na\n", " a\n-c", &[1, 3, 5]),
+        // A place starts where the first line of the hunk would be.
+        ("a\nb\nc\n", " x\n c\n-y", &[2]),
+        ("c\n", " x\n c\n-y", &[]),
+        // Where no line is the same, those that share half at their ends count, by how much.
+        ("abXXXX\nabcXXX\nXXXdef\nabXXef\n", "-abcdef", &[4, 2, 3]),
+        ("abcXXXX\nabcXdef\n", "-abcdef", &[2]),
+        ("aaa\naaaac\n", "-aaaa", &[2, 1]),
+        ("abcdefghXXXXXX\nabcdefg\n", "-abcdefgh", &[2, 1]),
+        ("  abcd\n", "-abce  ", &[1]),
+        ("1\n2\nabcd\n", " }\n }\n-abce", &[1]),
+        ("abce\nXbcd\nabXX\nabcX\nabcY\nXXXX\n", "-abcd", &[1, 2, 4]),
+        // The first of the telling lines is compared.
+        ("1\nbeta2\nalpha2\n", " }\n-alpha\n-beta", &[2]),
+        ("\na\n", "-\n-", &[]),
+    ];
+    for (content, lines, expected) in cases {
+        let error = edited(content, &format!("@@\n{lines}\n+z"), &ours()).unwrap_err();
+        let ApplyErrorKind::ContextNotFound { nearest, .. } = *error.kind else { panic!("{error}") };
+        let found: Vec<usize> = nearest.iter().map(|candidate| candidate.file_line).collect();
+        assert_eq!(found, *expected, "{lines}\nin\n{content}");
+    }
+}
+
+#[test]
 fn lines_that_an_earlier_part_changed() {
-    let body = "*** Update File: f\n@@\n-a\n+b\n*** Update File: f\n@@\n-a\n+c";
-    let error = planned(&files([("f", "a\nx\n")]), body, &ours()).unwrap_err();
-    assert_eq!(error.line, 7);
-    assert!(error.to_string().contains("an earlier part of this patch changed or moved them"), "{error}");
+    let cases = [
+        ("a\nx\n", "a", true),
+        // The byte-order mark is no part of line 1, then as now.
+        ("\u{FEFF}a\nx\n", "a", true),
+        ("a\nx\n", "never", false),
+    ];
+    for (content, old, expected) in cases {
+        let body = format!("*** Update File: f\n@@\n-a\n+b\n*** Update File: f\n@@\n-{old}\n+c");
+        let error = planned(&files([("f", content)]), &body, &ours()).unwrap_err();
+        assert_eq!(error.line, 7);
+        let says_so = error.to_string().contains("an earlier part of this patch changed or moved them");
+        assert_eq!(says_so, expected, "{error}");
+    }
 }
 
 #[test]
@@ -114,6 +158,25 @@ fn long_lines_are_shown_where_they_differ() {
     let text = message(&line("é1"), &format!("@@\n-{}\n+z", line("é2")));
     assert!(text.contains("é1y") && text.contains("é2y"), "{text}");
     assert!(text.chars().count() < 800, "{text}");
+}
+
+#[test]
+fn a_message_is_bounded_for_a_long_path() {
+    let path = format!("{}/name.rs", "d".repeat(1 << 20));
+    let before = files([("a", "1\n"), (&path, "x \n")]);
+    let refused = [
+        format!("*** Delete File: {path}s"),
+        format!("*** Update File: {path}\n*** Move to: a"),
+        format!("*** Update File: {path}\n@@\n-y\n+z"),
+    ];
+    for body in refused {
+        let text = planned(&before, &body, &ours()).unwrap_err().to_string();
+        assert!(text.contains("/name.rs") && text.len() < 1500, "{} bytes", text.len());
+    }
+    let unread = parse(&format!("*** Begin Patch\n*** Update File: {path}\n*** End Patch\n")).unwrap_err();
+    assert!(unread.to_string().len() < 1500, "{} bytes", unread.to_string().len());
+    let loose = planned(&before, &format!("*** Update File: {path}\n@@\n-x\n+z"), &ours()).unwrap();
+    assert!(loose.diagnostics[0].to_string().len() < 1500, "{:?}", loose.diagnostics[0].kind);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! One test for each row of the policy table, ours beside the reference's.
 
-use pintle_patch::{ApplyErrorKind as E, DiagnosticKind as D, MatchLevel, ParseErrorKind, parse};
+use pintle_patch::{
+    ApplyErrorKind as E, ApplyOptions, DiagnosticKind as D, MatchLevel, ParseErrorKind, parse,
+};
 
 use crate::support::{applied, edited, files, ours, planned, reference, tolerated};
 
@@ -14,7 +16,7 @@ enum End {
     Refused,
 }
 
-fn end(content: &str, hunks: &str, options: &pintle_patch::ApplyOptions) -> Result<String, End> {
+fn end(content: &str, hunks: &str, options: &ApplyOptions) -> Result<String, End> {
     edited(content, hunks, options).map_err(|error| {
         if matches!(*error.kind, E::HintNotFound { .. } | E::ContextNotFound { .. }) {
             End::NotFound
@@ -150,6 +152,40 @@ fn a_loose_match_must_be_the_only_one() {
 }
 
 #[test]
+fn a_loose_hint_that_names_one_line_is_as_good_as_an_exact_one() {
+    check(&[(" f\nx\nx\n", "@@ f\n-x\n+y", End::Is(" f\ny\nx\n"), End::Is(" f\ny\nx\n"))]);
+}
+
+#[test]
+fn each_choice_of_matching_can_be_made_alone() {
+    type Choice = fn(&mut ApplyOptions);
+    let exact_above = "a\nb\nc\n a\n";
+    let hunks = "@@\n-b\n+y\n@@\n-a\n+x";
+    let cases: &[(Choice, &str, &str, End)] = &[
+        // Without the search of the whole file nothing above is looked at.
+        (|options| options.out_of_order = false, exact_above, hunks, End::Is("a\ny\nc\nx\n")),
+        (|options| options.first_loose_match = true, exact_above, hunks, End::Is("a\ny\nc\nx\n")),
+        (|options| options.out_of_order = false, " a\n\ta\n", "@@ a\n+x", End::Ambiguous),
+        (|options| options.first_loose_match = true, " a\n\ta\n", "@@ a\n+x", End::Is(" a\nx\n\ta\n")),
+        // A removed line that is there loosely is not missing.
+        (|options| options.last_line_may_miss = true, "x\n \nz\n", "@@\n-x\n-\n+y", End::Is("y\nz\n")),
+        (|options| options.last_line_may_miss = true, "x\nz\n", "@@\n-x\n-\n+y", End::Is("y\nz\n")),
+        (|options| options.last_line_may_miss = true, "x\nz\nx \n\n", "@@\n-x\n-\n+y", End::Ambiguous),
+    ];
+    for (choose, content, hunks, expected) in cases {
+        let mut options = ours();
+        choose(&mut options);
+        let found = end(content, hunks, &options);
+        match expected {
+            End::Is(text) => assert_eq!(found.as_deref(), Ok(*text), "{hunks}\n{options:?}"),
+            End::NotFound | End::Ambiguous | End::Refused => {
+                assert_eq!(found.as_ref().err(), Some(expected), "{hunks}\n{options:?}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_loose_hint_that_names_a_line_above_too_needs_one_place() {
     let methods = "class A\n  def f\n    a\n    c\nclass B\n  def f\n    c\n    d\n";
     check(&[
@@ -191,6 +227,10 @@ fn empty_lines_at_the_end_decide_between_two_places_only_for_the_reference() {
         ("x\nz\nx \n\nw\n", "@@\n-x\n+y\n", End::Ambiguous, End::Is("x\nz\ny\n\nw\n")),
         ("x\n \nz\n", "@@\n-x\n+y\n", End::Is("y\n \nz\n"), End::Is("y\n \nz\n")),
         ("f\na\n", "@@\n@@ f\n-a\n+b", End::Is("f\nb\n"), End::Refused),
+        // For the reference an empty line at the end of the new lines goes with that of the old ones.
+        ("\nb\n", "@@\n \n-", End::NotFound, End::Is("b\n")),
+        ("a\nb\n", "@@\n-a\n-\n+", End::NotFound, End::Is("b\n")),
+        ("a\nb\n", "@@\n a\n-", End::NotFound, End::Is("a\nb\n")),
     ]);
 }
 
@@ -237,6 +277,8 @@ fn the_final_newline_stays_as_it_was_unless_the_last_line_is_touched() {
         ("a\nb", "@@\n-b", End::Is("a\n"), End::Is("a\n")),
         ("a\nb\n", "@@\n-a\n+x", End::Is("x\nb\n"), End::Is("x\nb\n")),
         ("a", "@@\n-a", End::Is(""), End::Is("")),
+        ("a", "@@\n a\n+x", End::Is("a\nx\n"), End::Is("a\nx\n")),
+        ("a", "@@\n-a\n+x", End::Is("x\n"), End::Is("x\n")),
     ]);
 }
 
@@ -284,6 +326,8 @@ fn stacked_hints_narrow_step_by_step() {
             End::Refused,
         ),
         (twins, "@@ class B\n@@ class A\n-    1\n+    2", End::NotFound, End::Refused),
+        // The inner hint is below the outer one, even where they are the same.
+        ("f\na\nf\na\n", "@@ f\n@@ f\n-a\n+x", End::Is("f\na\nf\nx\n"), End::Refused),
     ]);
 }
 
@@ -344,11 +388,14 @@ fn hunks_out_of_file_order_apply_where_each_fits_once() {
         // Twice is too often, for any of the hunks.
         ("a\nb\na\nc\n", "@@\n-c\n+z\n@@\n-a\n+x", End::NotFound, End::NotFound),
         ("a\nb\nb\n", "@@\n-b\n+z\n@@\n-a\n+x", End::NotFound, End::NotFound),
+        ("a\nb\na\nc\n", "@@\n-c\n+z\n@@ a\n+x", End::NotFound, End::NotFound),
         // Shared context is fine, a line changed twice is not.
         ("a\nb\nc\n", "@@\n-a\n+x\n b\n@@\n b\n-c\n+z", End::Is("x\nb\nz\n"), End::NotFound),
         ("a\nb\n", "@@\n-a\n-b\n+x\n@@\n-b\n+y", End::NotFound, End::NotFound),
         // A loose place below does not win over an exact one above.
         ("a\nb\nc\n a\n", "@@\n-b\n+y\n@@\n-a\n+x", End::Is("x\ny\nc\n a\n"), End::Is("a\ny\nc\nx\n")),
+        // One that is as loose is no better.
+        ("  a\nb\n a\n", "@@\n-b\n+y\n@@\n-a\n+x", End::Is("  a\ny\nx\n"), End::Is("  a\ny\nx\n")),
         // Unless the hunk before has taken that one.
         ("a\nb\n a\n", "@@\n-a\n+x\n@@\n-a\n+y", End::Is("x\nb\ny\n"), End::Is("x\nb\ny\n")),
     ]);
@@ -417,7 +464,15 @@ fn what_is_already_applied_is_called_so() {
     }
     // A closing brace proves nothing, nor does a line that is in two places, nor new lines while
     // the old ones are there.
-    let unproved = [("}\n", "@@\n-foo\n+}"), ("b\nb\n", "@@\n-a\n+b"), ("b\na\nf\n", "@@ f\n-a\n+b")];
+    let unproved = [
+        ("}\n", "@@\n-foo\n+}"),
+        ("b\nb\n", "@@\n-a\n+b"),
+        ("b\na\nf\n", "@@ f\n-a\n+b"),
+        ("a\nb\nf\n", "@@ f\n-a\n+b"),
+        // Seen loosely, the old lines start where the new ones do and go on, or are below as well.
+        ("a\nc\nz\n", "@@\n- a\n-c\n+a\n*** End of File"),
+        ("b\n  b\nz\n", "@@\n- b\n+b\n*** End of File"),
+    ];
     for (content, hunks) in unproved {
         let error = edited(content, hunks, &ours()).unwrap_err();
         assert!(matches!(*error.kind, E::ContextNotFound { .. }), "{error}");
@@ -436,6 +491,7 @@ fn levels_hints_and_gaps_are_reported() {
         ("  f\nx\n", "@@ f\n-x\n+y", &[D::LooseHint { level: MatchLevel::SurroundingBlanks, file_line: 1 }]),
         ("fn f(a: u8) {\nx\n", "@@ fn f(\n-x\n+y", &[D::HintPrefix { file_line: 1 }]),
         ("x\nz\n", "@@\n-x\n+y\n\n", &[D::TrailingContext { file_line: 1 }]),
+        ("x\n \nz\n", "@@\n-x\n+y\n", &[D::TrailingContext { file_line: 1 }]),
         ("x\n\nz\n", "@@\n-x\n+y\n", &[]),
         ("x\n", "@@\n x", &[D::NoChange]),
     ];

@@ -183,6 +183,77 @@ async fn the_total_limit_holds_for_everything() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_wait_that_would_outlast_the_total_limit_is_not_begun() {
+    for (wait, expected) in [(7, None), (8, Some(ErrorKind::RateLimit))] {
+        for streamed in [false, true] {
+            let busy = Error::new(ErrorKind::RateLimit, "busy")
+                .with_retry(crate::Retry::After(Some(Duration::from_secs(wait))));
+            let (client, adapter) = client(fake().failure(busy).answer("in time"));
+            let limited = options(&client).with_timeout(Duration::from_secs(8));
+            let begun = Instant::now();
+            let outcome =
+                if streamed { stream(limited).unwrap().result().await } else { generate(limited).await };
+            match expected {
+                None => assert_eq!(outcome.unwrap().text(), "in time"),
+                Some(kind) => {
+                    let error = outcome.unwrap_err();
+                    assert_eq!((error.kind(), error.retry_after()), (kind, Some(Duration::from_secs(wait))));
+                    assert_eq!((begun.elapsed(), adapter.requests().len()), (Duration::ZERO, 1));
+                }
+            }
+        }
+    }
+}
+
+/// The texts of the results of each step.
+type Told = Arc<std::sync::Mutex<Vec<Vec<String>>>>;
+
+/// What a listener was told, and the listener.
+fn listening() -> (Told, impl Fn(&StepResult) + Send + Sync) {
+    let told = Told::default();
+    let log = Arc::clone(&told);
+    let listener = move |step: &StepResult| {
+        log.lock().unwrap().push(step.tool_results.iter().map(|result| result.text()).collect());
+    };
+    (told, listener)
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_steps_of_a_generation_that_fails_are_told() {
+    for streamed in [false, true] {
+        let denied = Error::new(ErrorKind::AccessDenied, "no more");
+        let (client, _) = client(fake().message(calling(&[("echo", r#"{"x": 5}"#)])).failure(denied));
+        let (told, listener) = listening();
+        let heard = options(&client).with_tool(echo("echo")).with_on_step(listener);
+        let outcome = if streamed { stream(heard).unwrap().result().await } else { generate(heard).await };
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::AccessDenied);
+        assert_eq!(*told.lock().unwrap(), [["5"]]);
+    }
+    // The last step is told too.
+    let (client, _) = client(fake().message(calling(&[("echo", r#"{"x": 5}"#)])).answer("five"));
+    let (told, listener) = listening();
+    generate(options(&client).with_tool(echo("echo")).with_on_step(listener)).await.unwrap();
+    assert_eq!(*told.lock().unwrap(), [vec!["5".to_owned()], vec![]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_step_that_is_cut_off_is_told_with_the_results_that_were_there() {
+    for streamed in [false, true] {
+        let made = calling(&[("endless", r#"{"x": 1}"#), ("echo", r#"{"x": 5}"#)]);
+        let (client, _) = client(fake().message(made));
+        let (tool, held, _) = endless();
+        let (told, listener) = listening();
+        let heard = options(&client).with_tool(tool).with_tool(echo("echo")).with_on_step(listener);
+        let limited = heard.with_timeout(SECOND);
+        let outcome =
+            if streamed { stream(limited).unwrap().result().await } else { generate(limited).await };
+        assert_eq!(outcome.unwrap_err().kind(), ErrorKind::RequestTimeout);
+        assert!(!held.load(Ordering::SeqCst));
+        assert_eq!(*told.lock().unwrap(), [["5"]]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn the_limit_per_step_is_one_of_model_calls() {
     let limit = TimeoutConfig::default().with_per_step(Duration::from_secs(3));
     for words in [false, true] {

@@ -106,6 +106,39 @@ async fn mistakes_are_answered_with_error_results() {
 }
 
 #[tokio::test]
+async fn a_handler_that_panics_has_failed_and_no_more() {
+    let at_once = Tool::active(definition("at_once"), |_, _| -> std::future::Ready<Result<String, Error>> {
+        panic!("no handler")
+    });
+    let later = Tool::active(definition("later"), |arguments, _| async move {
+        tokio::task::yield_now().await;
+        assert!(arguments.is_null(), "no answer");
+        Ok::<_, Error>("never")
+    });
+    let x = r#"{"x": 1}"#;
+    let made = || calling(&[("at_once", x), ("echo", x), ("later", x), ("echo", "{}")]);
+    let repair = RepairToolCall::new(|_| async { panic!("no repair") });
+    for streamed in [false, true] {
+        let (client, adapter) = client(fake().message(made()).answer("sorry"));
+        let tools = options(&client).with_tool(at_once.clone()).with_tool(later.clone());
+        let tools = tools.with_tool(echo("echo")).with_repair_tool_call(repair.clone());
+        let result = match streamed {
+            false => generate(tools).await.unwrap(),
+            true => stream(tools).unwrap().result().await.unwrap(),
+        };
+        assert_eq!(result.text(), "sorry");
+        let results = answered(&adapter.requests()[1]);
+        let expected = [
+            ("c0", "tool `at_once` panicked", true),
+            ("c1", "1", false),
+            ("c2", "tool `later` panicked", true),
+            ("c3", "tool `echo` panicked", true),
+        ];
+        assert_eq!(results, expected.map(|(id, text, failed)| (id.to_owned(), text.to_owned(), failed)));
+    }
+}
+
+#[tokio::test]
 async fn calls_of_passive_tools_are_returned() {
     let (client, adapter) = client(fake().message(calling(&[("ask", r#"{"x": 1}"#)])));
     let passive = options(&client).with_tool(Tool::passive(definition("ask"))).with_max_tool_rounds(5);

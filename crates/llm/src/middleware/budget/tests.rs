@@ -1,5 +1,7 @@
 use std::time::Duration;
 
+use serde_json::json;
+
 use super::*;
 use crate::message::Message;
 use crate::middleware::bench::{Bench, MODES, ask, failure};
@@ -76,6 +78,35 @@ async fn a_model_without_a_price_is_refused_or_stated() {
     }
 }
 
+/// Answers with this usage.
+#[derive(Debug)]
+struct Costly(Usage);
+
+#[async_trait]
+impl Middleware for Costly {
+    async fn handle(&self, request: Request, _: Mode, _: Next<'_>) -> Result<Reply, Error> {
+        let response = Response::new("openai", request.model, Message::assistant("hi"));
+        Ok(Reply::Response(Box::new(response.with_usage(self.0.clone()))))
+    }
+}
+
+#[tokio::test]
+async fn cached_tokens_without_a_price_cost_what_others_cost() {
+    for (apart, expected) in [(false, 0.0012), (true, 0.002)] {
+        let model = json!([{"id": "m", "provider": "openai", "context_window": 9, "cache_counted_apart": apart,
+            "input_cost_per_million": 100.0, "output_cost_per_million": 200.0}]);
+        let catalog = Catalog::from_json(&model.to_string()).unwrap();
+        let budget = Budget::builder().max_dollars(1.0).catalog(catalog).build().unwrap();
+        let mut usage = Usage::new(10, 1);
+        (usage.cache_read_tokens, usage.cache_write_tokens) = (Some(6), Some(2));
+        let builder = crate::client::Client::builder().provider(FakeAdapter::new("openai"));
+        let client = builder.middleware(budget.clone()).middleware(Costly(usage)).build().unwrap();
+        client.complete(ask("question")).await.unwrap();
+        assert!((budget.spent().dollars - expected).abs() < 1e-9, "{:?}", budget.spent());
+        assert_eq!(budget.spent().unpriced_calls, 0);
+    }
+}
+
 #[tokio::test]
 async fn what_ends_badly_is_charged_by_estimate_if_it_cost() {
     let refused = || failure(ErrorKind::RateLimit).with_status(429);
@@ -106,6 +137,21 @@ async fn a_stream_is_charged_once_it_ends_even_if_nobody_reads_on() {
     let bench = Bench::new(talkative(1), budget.clone());
     bench.read_and_drop(ask("hello"), 5).await;
     assert_eq!((budget.spent().usage.total_tokens, budget.spent().estimated_calls), (15, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn behind_a_rate_limit_a_call_is_judged_when_it_is_sent() {
+    let budget = Budget::builder().max_tokens(15).build().unwrap();
+    let limit =
+        crate::middleware::RateLimit::builder().requests(1).window(Duration::from_secs(9)).build().unwrap();
+    let adapter = std::sync::Arc::new(talkative(2));
+    let provider = std::sync::Arc::clone(&adapter) as std::sync::Arc<dyn crate::adapter::ProviderAdapter>;
+    let builder = crate::client::Client::builder().shared_provider(provider);
+    let client = builder.middleware(limit).middleware(budget.clone()).build().unwrap();
+    let (first, second) = tokio::join!(client.complete(ask("one")), client.complete(ask("two")));
+    first.unwrap();
+    assert_eq!(second.unwrap_err().error_code(), Some(Budget::SPENT));
+    assert_eq!((adapter.requests().len(), budget.spent().usage.total_tokens), (1, 15));
 }
 
 /// Answers after a second, and does not say what it cost.

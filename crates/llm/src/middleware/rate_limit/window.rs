@@ -13,6 +13,8 @@ pub(super) struct Window {
     tokens: Option<u64>,
     length: Duration,
     entries: VecDeque<Entry>,
+    /// The tokens of all entries.
+    used: u128,
     next: u64,
 }
 
@@ -25,7 +27,7 @@ struct Entry {
 
 impl Window {
     pub(super) fn new(requests: Option<u32>, tokens: Option<u64>, length: Duration) -> Self {
-        Self { requests, tokens, length, entries: VecDeque::new(), next: 0 }
+        Self { requests, tokens, length, entries: VecDeque::new(), used: 0, next: 0 }
     }
 
     /// Enters a call and returns its number.
@@ -34,7 +36,8 @@ impl Window {
     ///
     /// The time at which there is a place for it, if nothing changes until then.
     pub(super) fn enter(&mut self, tokens: u64, now: Instant) -> Result<u64, Instant> {
-        while self.entries.front().is_some_and(|entry| entry.at + self.length <= now) {
+        while let Some(oldest) = self.entries.front().filter(|entry| entry.at + self.length <= now) {
+            self.used -= u128::from(oldest.tokens);
             self.entries.pop_front();
         }
         if let Some(free_at) = self.place_for_request().max(self.place_for_tokens(tokens)) {
@@ -43,6 +46,7 @@ impl Window {
         let number = self.next;
         self.next += 1;
         self.entries.push_back(Entry { number, at: now, tokens });
+        self.used += u128::from(tokens);
         Ok(number)
     }
 
@@ -50,6 +54,7 @@ impl Window {
     pub(super) fn correct(&mut self, number: u64, tokens: u64) {
         let place = self.entries.partition_point(|entry| entry.number < number);
         if let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.number == number) {
+            self.used = self.used - u128::from(entry.tokens) + u128::from(tokens);
             entry.tokens = tokens;
         }
     }
@@ -71,14 +76,14 @@ impl Window {
     /// When the tokens allow so many more; `None` if they do now. More than the limit has a place if it is alone.
     fn place_for_tokens(&self, wanted: u64) -> Option<Instant> {
         let limit = self.tokens?;
-        let room = limit - wanted.min(limit);
-        let mut used = self.entries.iter().fold(0_u64, |sum, entry| sum.saturating_add(entry.tokens));
+        let room = u128::from(limit - wanted.min(limit));
+        let mut used = self.used;
         let mut free_at = None;
         for entry in &self.entries {
             if used <= room {
                 break;
             }
-            used -= entry.tokens.min(used);
+            used -= u128::from(entry.tokens);
             free_at = Some(entry.at + self.length);
         }
         free_at

@@ -60,6 +60,15 @@ fn the_key_covers_what_the_provider_gets_and_nothing_else() {
         ("p", ask("hello").with_provider_options("p", serde_json::json!({"a": 1}))),
         ("p", Request::new("m", [Message::system("hello")])),
         ("p", Request::new("m", [Message::user("hel"), Message::user("lo")])),
+        // Some dialects send a developer's message where it stands.
+        (
+            "p",
+            Request::new("m", [Message::user("hello"), Message::developer("be brief"), Message::user("so?")]),
+        ),
+        (
+            "p",
+            Request::new("m", [Message::user("hello"), Message::user("so?"), Message::developer("be brief")]),
+        ),
     ];
     let mut keys: Vec<String> =
         others.iter().map(|(provider, request)| key(provider, request).unwrap().to_string()).collect();

@@ -166,6 +166,19 @@ fn depth_is_bounded_as_that_of_whole_texts() {
 }
 
 #[test]
+fn the_length_of_a_key_is_bounded() {
+    for (length, expected) in [(MAX_KEY, json!([1, 2])), (MAX_KEY + 1, Value::Null)] {
+        let key = "k".repeat(length);
+        for escape in ["", "\\u006b"] {
+            let shown = &key[..length - usize::from(!escape.is_empty())];
+            let mut partial = PartialJson::new();
+            partial.push(&format!("{{\"{shown}{escape}\": [1, 2]}}"));
+            assert_eq!(partial.value().unwrap().get(&key).cloned().unwrap_or_default(), expected, "{escape}");
+        }
+    }
+}
+
+#[test]
 fn the_cost_grows_with_the_length_alone() {
     let text = format!(
         "{{\"text\": \"{}\", \"list\": [{}1]}}",
