@@ -53,7 +53,8 @@ pub struct Message {
     pub role: Role,
     /// The body, in order.
     pub content: Vec<ContentPart>,
-    /// For tool messages and attribution.
+    /// Who speaks, or the tool of a tool message. Chat Completions sends who speaks; the other dialects have no place
+    /// for it, and take the tool's name from the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     /// The call that a tool message answers; a message with several results has it in each part.

@@ -159,7 +159,7 @@ fn messages_of(message: &Message, origin: &Origin) -> Result<Messages, Error> {
     let one = match message.role {
         Role::System | Role::Developer => {
             check_parts(message, provider, |part| part.as_text().is_some())?;
-            Some(json!({"role": "system", "content": message.text()}))
+            Some(named(json!({"role": "system", "content": message.text()}), message))
         }
         Role::User | Role::Tool => return user_or_tool(message, provider),
         Role::Assistant => {
@@ -216,9 +216,19 @@ fn user_message(message: &Message, parts: &[Value]) -> Option<Value> {
     if let [ContentPart::Text(only)] = message.content.as_slice()
         && message.role == Role::User
     {
-        return Some(json!({"role": "user", "content": only.text}));
+        return Some(named(json!({"role": "user", "content": only.text}), message));
     }
-    (!parts.is_empty()).then(|| json!({"role": "user", "content": parts}))
+    (!parts.is_empty()).then(|| named(json!({"role": "user", "content": parts}), message))
+}
+
+/// `body` with the name of whoever speaks, in letters that servers take. The name of a tool message is the tool's,
+/// which its call has said.
+fn named(mut body: Value, message: &Message) -> Value {
+    let name = message.name.as_ref().filter(|name| message.role != Role::Tool && !name.is_empty());
+    if let (Some(fields), Some(name)) = (body.as_object_mut(), name) {
+        fields.insert("name".to_owned(), wire_name(name, LONGEST_NAME).into());
+    }
+    body
 }
 
 /// A part of a user message; none for what has no place there, or stands elsewhere.
@@ -280,7 +290,7 @@ fn assistant(message: &Message, own: bool) -> Option<Value> {
     if !calls.is_empty() {
         fields.insert("tool_calls".to_owned(), calls.into());
     }
-    Some(Value::Object(fields))
+    Some(named(Value::Object(fields), message))
 }
 
 fn refusal_of(message: &Message) -> Option<&str> {

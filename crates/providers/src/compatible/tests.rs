@@ -214,6 +214,20 @@ fn parameters_of_every_kind() {
 }
 
 #[test]
+fn who_speaks_is_named() {
+    let messages = [
+        Message::system("Be brief.").with_name("host"),
+        Message::user("Hi").with_name("Ann B."),
+        Message::new(Role::Assistant, vec![ContentPart::text("Hello")]).with_name("bot"),
+        Message::user("Bye").with_name(""),
+    ];
+    let found = body(&Request::new("llama", messages));
+    let names: Vec<_> =
+        found["messages"].as_array().unwrap().iter().map(|message| &message["name"]).collect();
+    assert_eq!(names, [&json!("host"), &json!("Ann_B_"), &json!("bot"), &Value::Null]);
+}
+
+#[test]
 fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
     let items = conversation();
     let short = text(&Request::new("llama", items[..4].to_vec()));
