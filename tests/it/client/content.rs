@@ -38,7 +38,7 @@ pub(super) fn last_content(dialect: Dialect, body: &Value) -> &Value {
 pub(super) fn png_on_the_wire(dialect: Dialect) -> Value {
     let data_uri = format!("data:image/png;base64,{PNG_BASE64}");
     match dialect {
-        Dialect::OpenAiResponses => json!({"type": "input_image", "image_url": data_uri}),
+        Dialect::OpenAiResponses => json!({"type": "input_image", "image_url": data_uri, "detail": "auto"}),
         Dialect::AnthropicMessages => {
             let source = json!({"type": "base64", "media_type": "image/png", "data": PNG_BASE64});
             json!({"type": "image", "source": source})

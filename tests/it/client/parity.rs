@@ -75,7 +75,7 @@ async fn image_url(dialect: Dialect) {
     let question = Message::user("What is in it?").with_part(ImageData::url(url).into());
     assert_eq!(bench.complete(bench.request([question])).await.text(), "A picture.");
     let expected = match dialect {
-        Dialect::OpenAiResponses => json!({"type": "input_image", "image_url": url}),
+        Dialect::OpenAiResponses => json!({"type": "input_image", "image_url": url, "detail": "auto"}),
         Dialect::AnthropicMessages => json!({"type": "image", "source": {"type": "url", "url": url}}),
         Dialect::Gemini => json!({"fileData": {"fileUri": url}}),
         Dialect::ChatCompletions => json!({"type": "image_url", "image_url": {"url": url}}),

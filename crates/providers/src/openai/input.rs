@@ -236,11 +236,9 @@ fn without_id(item: &Value) -> Value {
 
 fn input_image(image: &ImageData) -> Result<Value, Error> {
     let url = image_url(image, PROVIDER)?;
-    let mut part = json!({"type": "input_image", "image_url": url});
-    if let (Value::Object(fields), Some(detail)) = (&mut part, &image.detail) {
-        fields.insert("detail".to_owned(), detail.as_str().into());
-    }
-    Ok(part)
+    // The API takes an image without it, its own types want it.
+    let detail = image.detail.as_deref().unwrap_or("auto");
+    Ok(json!({"type": "input_image", "image_url": url, "detail": detail}))
 }
 
 /// The image's URL, or its bytes as a data URI.

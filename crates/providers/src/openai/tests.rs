@@ -86,6 +86,7 @@ fn a_conversation_as_input_items() {
               "type": "input_text"
             },
             {
+              "detail": "auto",
               "image_url": "https://example.com/a.png",
               "type": "input_image"
             }
@@ -133,6 +134,7 @@ fn a_conversation_as_input_items() {
               "type": "input_text"
             },
             {
+              "detail": "auto",
               "image_url": "data:image/png;base64,cG5n",
               "type": "input_image"
             }

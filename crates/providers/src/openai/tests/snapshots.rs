@@ -49,7 +49,7 @@ fn images_by_url_bytes_and_local_path() {
         .with_part(close.into())
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
         .with_part(ImageData::url(file.path().to_string_lossy()).into()));
-    insta::assert_snapshot!(sent_of(&dialect(), &request, &["input"]), @r#"input[] {"content":[{"text":"What is this?","type":"input_text"},{"detail":"high","image_url":"https://example.com/a.png","type":"input_image"},{"image_url":"data:image/gif;base64,Z2lm","type":"input_image"},{"image_url":"data:image/webp;base64,d2VicA==","type":"input_image"}],"role":"user","type":"message"}"#);
+    insta::assert_snapshot!(sent_of(&dialect(), &request, &["input"]), @r#"input[] {"content":[{"text":"What is this?","type":"input_text"},{"detail":"high","image_url":"https://example.com/a.png","type":"input_image"},{"detail":"auto","image_url":"data:image/gif;base64,Z2lm","type":"input_image"},{"detail":"auto","image_url":"data:image/webp;base64,d2VicA==","type":"input_image"}],"role":"user","type":"message"}"#);
     let drawn =
         json!({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "cG5n"});
     let (events, response) = came(&dialect(), &request, &items("completed", &[drawn, text_item("A cat.")]));
@@ -258,7 +258,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
     input[] {"content":[{"text":"Look.","type":"input_text"}],"role":"user","type":"message"}
     input[] {"arguments":"{\"at\": 1}","call_id":"c1","name":"look","type":"function_call"}
     input[] {"arguments":"{}","call_id":"c2","name":"look","type":"function_call"}
-    input[] {"call_id":"c1","output":[{"text":"seen","type":"input_text"},{"image_url":"data:image/png;base64,cG5n","type":"input_image"}],"type":"function_call_output"}
+    input[] {"call_id":"c1","output":[{"text":"seen","type":"input_text"},{"detail":"auto","image_url":"data:image/png;base64,cG5n","type":"input_image"}],"type":"function_call_output"}
     input[] {"call_id":"c2","output":"no such place","type":"function_call_output"}
     input[] {"content":[{"text":"Go on.","type":"input_text"}],"role":"user","type":"message"}
     "#);
@@ -379,6 +379,6 @@ fn media_beside_a_plain_result_are_not_lost() {
     input[] {"content":[{"text":"a","type":"input_text"}],"role":"user","type":"message"}
     input[] {"call_id":"c1","input":"here","name":"look","type":"custom_tool_call"}
     input[] {"call_id":"c1","output":"seen","type":"custom_tool_call_output"}
-    input[] {"content":[{"image_url":"https://example.com/a.png","type":"input_image"}],"role":"user","type":"message"}
+    input[] {"content":[{"detail":"auto","image_url":"https://example.com/a.png","type":"input_image"}],"role":"user","type":"message"}
     "#);
 }
