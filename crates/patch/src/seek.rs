@@ -44,7 +44,7 @@ pub(crate) struct Seeker<'a> {
 struct Index<'a> {
     /// The numbers of the wanted lines.
     known: Known<'a>,
-    /// The number of each line of the file, or [`UNWANTED`].
+    /// The number of each line of the file, or [`UNWANTED`]; empty if no line is wanted.
     numbers: Vec<usize>,
     /// The positions of all wanted lines, those of one number together and in order.
     positions: Vec<usize>,
@@ -198,9 +198,11 @@ impl<'a> Seeker<'a> {
             if level >= loose {
                 return self.build(level, 0..self.lines.len());
             }
-            let mut candidates = self.index(loose).positions.clone();
-            candidates.sort_unstable();
-            self.build(level, candidates)
+            let numbers = self.index(loose).numbers.iter().enumerate();
+            self.build(
+                level,
+                numbers.filter(|(_, number)| **number != UNWANTED).map(|(position, _)| position),
+            )
         })
     }
 
@@ -239,7 +241,8 @@ impl<'a> Index<'a> {
             let next = known.len();
             known.entry(key(line)).or_insert(next);
         }
-        let mut numbers = vec![UNWANTED; lines.len()];
+        // Stays empty at a level where nothing is found.
+        let mut numbers = Vec::new();
         let mut counts = vec![0_usize; known.len()];
         // Repetitive files have the same line many times in a row.
         let mut previous: (&[u8], Option<usize>) = (b"", known.get(&*key(b"")).copied());
@@ -249,6 +252,9 @@ impl<'a> Index<'a> {
                 previous = (line.text, known.get(&*key(line.text)).copied());
             }
             let Some(wanted) = previous.1 else { continue };
+            if numbers.is_empty() {
+                numbers.resize(lines.len(), UNWANTED);
+            }
             if let (Some(number), Some(count)) = (numbers.get_mut(position), counts.get_mut(wanted)) {
                 *number = wanted;
                 *count += 1;
