@@ -108,7 +108,8 @@ pub(super) fn usage(raw: &Value) -> Usage {
     usage.reasoning_tokens = number("/completion_tokens_details/reasoning_tokens");
     let cached = number("/prompt_tokens_details/cached_tokens");
     usage.cache_read_tokens = cached.or_else(|| number("/prompt_cache_hit_tokens"));
-    usage.cache_write_tokens = number("/prompt_tokens_details/cache_write_tokens");
+    let written = number("/prompt_tokens_details/cache_write_tokens");
+    usage.cache_write_tokens = written.filter(|written| *written > 0);
     usage.raw = Some(raw.clone());
     usage
 }

@@ -138,7 +138,8 @@ pub(super) fn usage(raw: &Value) -> Usage {
     }
     usage.reasoning_tokens = number("/output_tokens_details/reasoning_tokens");
     usage.cache_read_tokens = number("/input_tokens_details/cached_tokens");
-    usage.cache_write_tokens = number("/input_tokens_details/cache_write_tokens");
+    let written = number("/input_tokens_details/cache_write_tokens");
+    usage.cache_write_tokens = written.filter(|written| *written > 0);
     usage.raw = raw.is_object().then(|| raw.clone());
     usage
 }
