@@ -87,14 +87,25 @@ impl Lab {
         config: SessionConfig,
         change: impl FnOnce(SessionBuilder) -> SessionBuilder,
     ) -> Self {
+        Self::within(dialect, turns, config, |builder, _| change(builder)).await
+    }
+
+    /// As [`Lab::with`], for a change that needs the place where tools run.
+    pub(crate) async fn within(
+        dialect: Dialect,
+        turns: &str,
+        config: SessionConfig,
+        change: impl FnOnce(SessionBuilder, Arc<LocalEnvironment>) -> SessionBuilder,
+    ) -> Self {
         let script = Script::parse(&format!("name = \"lab\"\n{turns}")).expect("the script parses");
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
         let folder = tempfile::tempdir().unwrap();
-        let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap();
+        let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
         let quick =
             RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
-        let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), Arc::new(env));
-        let session = change(builder.config(config.with_retry(quick))).build().unwrap();
+        let place = Arc::clone(&env);
+        let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), env);
+        let session = change(builder.config(config.with_retry(quick)), place).build().unwrap();
         Self { dialect, server, folder, session }
     }
 

@@ -3,5 +3,6 @@
 mod errors;
 mod extension;
 mod limits;
+mod native;
 mod parity;
 mod shutdown;

@@ -9,11 +9,14 @@
     reason = "a test is a host, and fails by panicking"
 )]
 
+mod approvals;
 mod client;
 mod faults;
 mod generate;
 mod lab;
 mod looping;
+mod prompts;
 mod secrets;
 mod stability;
 mod switching;
+mod tools_bad_input;

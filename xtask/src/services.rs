@@ -81,23 +81,31 @@ fn up(root: &Path, chosen: &[&Service]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// Goes through all of them whatever happens, and fails as the first that has failed.
 fn down(root: &Path, chosen: &[&Service]) -> Result<(), Failure> {
+    let mut outcome = Ok(());
     for service in chosen {
-        let folder = root.join(service.name);
-        let was_up = (service.down)(&folder)?;
-        // A service that has no variables is one that tests do not look for.
-        match fs::remove_file(folder.join(ENV_FILE)) {
-            Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
-                return Err(cannot("remove", &folder.join(ENV_FILE)).because(cause));
-            }
-            _ => {}
+        match take_down(service, &root.join(service.name)) {
+            Ok(was_up) => eprintln!("{} {}", service.name, if was_up { "is down" } else { "was not up" }),
+            Err(failure) => outcome = outcome.and(Err(failure)),
         }
-        eprintln!("{} {}", service.name, if was_up { "is down" } else { "was not up" });
     }
     if root.exists() {
         collect_exports(root)?;
     }
-    Ok(())
+    outcome
+}
+
+fn take_down(service: &Service, folder: &Path) -> Result<bool, Failure> {
+    // Tests do not look for a service that has no variables.
+    let variables = folder.join(ENV_FILE);
+    match fs::remove_file(&variables) {
+        Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => {
+            return Err(cannot("remove", &variables).because(cause));
+        }
+        _ => {}
+    }
+    (service.down)(folder)
 }
 
 /// Puts the variables of all services that are up into one file.

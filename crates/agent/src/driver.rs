@@ -1,5 +1,6 @@
 //! The driver: performs what the turn machine wants done and tells it what came of it. It decides nothing.
 
+mod approval;
 mod context;
 mod model;
 mod output;
@@ -11,13 +12,16 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::{Client, ReasoningEffort};
+use pintle_llm::{Client, Fingerprint, ReasoningEffort};
 use pintle_tools::ToolRegistry;
+use pintle_tools::builtin::BackgroundCommands;
 use pintle_tools::pipeline::{Gate, PreparedCall};
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::approval::Asking;
+use crate::approval::{ApprovalRequest, Approver};
 use crate::config::{SessionConfig, TurnLimits};
 use crate::event::EventKind;
 use crate::event_log::EventLog;
@@ -45,7 +49,7 @@ pub(crate) enum Command {
     SetModel(String),
     SetProfile(Box<ProviderProfile>),
     SetLimits(TurnLimits),
-    Decide { call_id: String, decision: Decision },
+    Decide { call_id: String, exactly: Fingerprint, decision: Decision },
 }
 
 /// What a task tells the driver.
@@ -56,7 +60,15 @@ pub(crate) enum Report {
     /// More text of an open segment.
     Text { segment: SegmentId, delta: String },
     /// A call's preparation is over.
-    Prepared { call: CallKey, preparation: Preparation, prepared: Option<Box<PreparedCall>> },
+    Prepared {
+        call: CallKey,
+        preparation: Preparation,
+        prepared: Option<Box<PreparedCall>>,
+        /// What a person is asked, if one is to be asked.
+        request: Option<Arc<ApprovalRequest>>,
+    },
+    /// The approver has decided on this exact call.
+    Decided { call_id: String, exactly: Fingerprint, decision: Decision },
     /// What this loading of the prompt's facts came to.
     Context { load: u64, input: InputKind },
 }
@@ -74,6 +86,7 @@ pub(crate) struct Driver {
     tools: ToolRegistry,
     config: SessionConfig,
     gates: Arc<[Arc<dyn Gate>]>,
+    approver: Option<Arc<dyn Approver>>,
     clock: Arc<dyn Clock>,
     keep_environment: bool,
     log: Arc<EventLog>,
@@ -91,10 +104,17 @@ pub(crate) struct Driver {
     segments: HashMap<SegmentId, u64>,
     prepared: HashMap<CallKey, PreparedCall>,
     running: HashMap<CallKey, CancellationToken>,
-    asking: HashMap<String, CallKey>,
+    /// What is asked about calls that are prepared and not yet being asked about.
+    requests: HashMap<CallKey, Arc<ApprovalRequest>>,
+    /// Calls that wait for a decision, by the model's id.
+    asking: HashMap<String, Asking>,
+    /// Calls that may run once because somebody agreed to exactly this.
+    approved: HashMap<CallKey, Fingerprint>,
     timers: HashMap<CallKey, CancellationToken>,
     /// Calls that have begun and not ended: the number of the start event by call id.
     open_calls: HashMap<String, u64>,
+    /// Commands that outlive their calls, and not the session.
+    background: BackgroundCommands,
     _closing: CloseOnDrop,
 }
 
@@ -106,6 +126,7 @@ impl Driver {
         env: Arc<dyn ExecutionEnvironment>,
         config: SessionConfig,
         gates: Vec<Arc<dyn Gate>>,
+        approver: Option<Arc<dyn Approver>>,
         clock: Arc<dyn Clock>,
         keep_environment: bool,
         log: Arc<EventLog>,
@@ -122,6 +143,7 @@ impl Driver {
             tools: ToolRegistry::new(),
             config,
             gates: gates.into(),
+            approver,
             clock,
             keep_environment,
             _closing: CloseOnDrop(Arc::clone(&log)),
@@ -136,9 +158,12 @@ impl Driver {
             segments: HashMap::new(),
             prepared: HashMap::new(),
             running: HashMap::new(),
+            requests: HashMap::new(),
             asking: HashMap::new(),
+            approved: HashMap::new(),
             timers: HashMap::new(),
             open_calls: HashMap::new(),
+            background: BackgroundCommands::new(),
         };
         driver.open();
         driver
@@ -214,13 +239,9 @@ impl Driver {
                 self.profile = *profile;
                 InputKind::Configure { change: Change::Context }
             }
-            Command::Decide { call_id, decision } => {
-                let Some(call) = self.asking.get(&call_id).copied() else { return };
-                let (approved, reason) = match decision {
-                    Decision::Approve => (true, None),
-                    Decision::Deny { reason } => (false, reason),
-                };
-                InputKind::ApprovalDecided { call, approved, reason }
+            Command::Decide { call_id, exactly, decision } => {
+                let Some(decided) = self.decided(&call_id, exactly, decision) else { return };
+                decided
             }
         };
         self.step(kind).await;
@@ -234,11 +255,19 @@ impl Driver {
                     self.log.delta(self.clock.now(), *start, &delta);
                 }
             }
-            Report::Prepared { call, preparation, prepared } => {
+            Report::Prepared { call, preparation, prepared, request } => {
                 if let Some(prepared) = prepared {
                     self.prepared.insert(call, *prepared);
                 }
+                if let Some(request) = request {
+                    self.requests.insert(call, request);
+                }
                 self.step(InputKind::CallPrepared { call, preparation }).await;
+            }
+            Report::Decided { call_id, exactly, decision } => {
+                if let Some(decided) = self.decided(&call_id, exactly, decision) {
+                    self.step(decided).await;
+                }
             }
             Report::Context { load, input } if load == self.load => self.step(input).await,
             Report::Context { .. } => {}
@@ -283,10 +312,7 @@ impl Driver {
             }
             Action::SetTimer { timer: Timer::Approval(call), after } => self.set_timer(call, after),
             Action::PrepareCall { call, tool_call } => self.prepare_call(call, *tool_call),
-            Action::AskApproval { call, call_id } => {
-                self.asking.insert(call_id, call);
-                self.show();
-            }
+            Action::AskApproval { call, call_id } => return self.ask(call, call_id),
             Action::RunTool { call } => return Some(InputKind::ToolStarted { call }),
             Action::CancelTool { call } => {
                 if let Some(cancel) = self.running.get(&call) {
@@ -353,7 +379,7 @@ impl Driver {
             InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => self.model = None,
             InputKind::ApprovalDecided { call, .. }
             | InputKind::TimerFired { timer: Timer::Approval(call) } => {
-                self.asking.retain(|_, asking| asking != call);
+                self.asking.retain(|_, asking| asking.call != *call);
                 if let Some(timer) = self.timers.remove(call) {
                     timer.cancel();
                 }
@@ -381,7 +407,9 @@ impl Driver {
     /// Drops what is kept for calls that have not started and will not.
     fn forget_waiting_calls(&mut self) {
         self.prepared.clear();
+        self.requests.clear();
         self.asking.clear();
+        self.approved.clear();
         for (_, timer) in self.timers.drain() {
             timer.cancel();
         }
@@ -395,6 +423,7 @@ impl Driver {
         self.tasks.shutdown().await;
         self.running.clear();
         self.forget_waiting_calls();
+        self.background.close().await;
         if !self.keep_environment
             && let Err(error) = self.env.cleanup().await
         {
@@ -409,13 +438,13 @@ impl Driver {
             let changed = shared.state != state
                 || shared.history.len() != turns
                 || shared.asking.len() != self.asking.len()
-                || !shared.asking.iter().all(|call| self.asking.contains_key(call));
+                || !shared.asking.iter().all(|request| self.asking.contains_key(&request.call_id));
             if changed {
                 shared.state = state;
                 shared
                     .history
                     .extend_from_slice(self.machine.history().get(shared.history.len()..).unwrap_or(&[]));
-                shared.asking = self.asking.keys().cloned().collect();
+                shared.asking = self.asking.values().map(|asking| Arc::clone(&asking.request)).collect();
             }
             changed
         });

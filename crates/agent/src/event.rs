@@ -2,11 +2,12 @@
 
 use pintle_env::Output;
 use pintle_llm::{ErrorInfo, Fingerprint, FinishReason, Segment, Usage};
-use pintle_tools::{FileChange, ToolErrorKind};
+use pintle_tools::{ArgumentRepair, FileChange, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::id::SessionId;
+use crate::project_docs::LoadedProject;
 use crate::timestamp::Timestamp;
 use crate::turn::SessionState;
 
@@ -73,6 +74,9 @@ pub enum EventKind {
         /// The state that the session is in now.
         state: SessionState,
     },
+    /// What the prompt holds of the project: its documents, its skills, and the files that could not be taken. Emitted
+    /// before the first request that has them and when they changed; not at all for a project without any.
+    ProjectLoaded(LoadedProject),
     /// A request is about to be sent.
     RequestPrepared {
         /// The hash over everything that a provider may cache.
@@ -123,6 +127,16 @@ pub enum EventKind {
         finish_reason: FinishReason,
         /// Tokens of this call.
         usage: Usage,
+    },
+    /// Plain mistakes in a call's arguments were mended before it was judged. The other events of the call show its
+    /// arguments as the model wrote them.
+    ToolCallRepaired {
+        /// The call.
+        call_id: String,
+        /// The tool.
+        tool_name: String,
+        /// What was mended.
+        repairs: Vec<ArgumentRepair>,
     },
     /// A tool call began to run.
     ToolCallStart {

@@ -1,6 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod approval;
 mod config;
 mod driver;
 mod error;
@@ -12,17 +13,22 @@ mod project_docs;
 mod prompt;
 mod run;
 mod session;
+mod skills;
 mod timestamp;
 pub mod turn;
 
+pub use approval::{ApprovalRequest, Approver};
 pub use config::{ModelTimeout, SessionConfig, SessionRetry, TurnLimits};
 pub use error::SessionError;
 pub use event::{EventKind, SessionEvent};
 pub use id::{CallKey, ModelCallId, RunId, SegmentId, SessionId};
-pub use profile::ProviderProfile;
-pub use project_docs::{PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs};
+pub use profile::{ProviderProfile, Toolset};
+pub use project_docs::{
+    LoadedDocument, LoadedProject, PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs, SkippedFile,
+};
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
 pub use run::{Events, Run};
 pub use session::{Decision, Session, SessionBuilder, SessionHandle};
+pub use skills::Skill;
 pub use timestamp::{Clock, SystemClock, Timestamp};
 pub use turn::{Outcome, OutcomeStatus, SessionState, Turn, TurnKind};

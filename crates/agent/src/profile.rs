@@ -4,6 +4,7 @@ mod anthropic;
 mod compatible;
 mod gemini;
 mod openai;
+mod toolset;
 
 use std::sync::Arc;
 
@@ -11,8 +12,10 @@ use pintle_llm::{Capability, Catalog, ToolDefinition};
 use pintle_tools::{DefinitionError, DynTool, ToolRegistry};
 use serde_json::{Map, Value};
 
+use self::toolset::Equipment;
+pub use self::toolset::Toolset;
 use crate::project_docs::ProjectDocs;
-use crate::prompt::{self, EnvironmentContext, PromptLayer};
+use crate::prompt::{self, EnvironmentContext, PromptLayer, SystemPrompt};
 
 /// Tools, prompt, limits and request options for one model: plain data, so that a host can change any of it or bring
 /// its own (loop specification, section 3.2).
@@ -39,6 +42,9 @@ pub struct ProviderProfile {
     pub tool_registry: ToolRegistry,
     /// The project documents that the prompt holds: names relative to a directory, the later with more precedence.
     pub doc_files: Vec<String>,
+    /// Where skills stand: names relative to a directory, the later with more precedence, or absolute ones. By default
+    /// `.agents/skills` and the family's own, such as `.claude/skills`; none if the list is empty.
+    pub skill_dirs: Vec<String>,
     /// Parameters that only one provider has, keyed by the provider's name, as in [`pintle_llm::Request`].
     pub provider_options: Map<String, Value>,
     /// Whether the model reasons before it answers.
@@ -98,6 +104,7 @@ impl ProviderProfile {
             base_instructions: String::new(),
             tool_registry: ToolRegistry::new(),
             doc_files: vec!["AGENTS.md".to_owned()],
+            skill_dirs: vec![".agents/skills".to_owned()],
             provider_options: Map::new(),
             supports_reasoning: false,
             supports_streaming: true,
@@ -120,7 +127,8 @@ impl ProviderProfile {
         self.tool_registry.definitions()
     }
 
-    /// The system prompt: the text of all [layers](Self::prompt_layers), with a blank line between two.
+    /// The system prompt: the text of all [layers](Self::prompt_layers), with a blank line between two, but for git
+    /// facts, which go on in the environment's block.
     #[must_use]
     pub fn build_system_prompt(
         &self,
@@ -129,7 +137,7 @@ impl ProviderProfile {
         user_instructions: Option<&str>,
     ) -> String {
         let layers = self.prompt_layers(environment, docs, user_instructions);
-        layers.into_iter().map(|layer| layer.text).collect::<Vec<_>>().join("\n\n")
+        SystemPrompt::of(&layers).text
     }
 
     /// The layers of the system prompt that have something to say, in order; the user's instructions are the last
@@ -173,6 +181,24 @@ impl ProviderProfile {
         self
     }
 
+    /// With the tools of this toolset, and the instructions that speak of them, in the place of the profile's own.
+    ///
+    /// Changes of single tools and of the instructions come after it. A host's own profile stays as it is: the toolset
+    /// is that of a family.
+    #[must_use]
+    pub fn with_toolset(mut self, toolset: Toolset) -> Self {
+        let Equipment { tools, instructions } = match self.id.as_str() {
+            openai::ID => openai::equipment(toolset),
+            anthropic::ID => anthropic::equipment(toolset),
+            gemini::ID => gemini::equipment(toolset),
+            compatible::ID => compatible::equipment(),
+            _ => return self,
+        };
+        self.tool_registry = tools;
+        self.base_instructions = instructions;
+        self
+    }
+
     /// With requests going to the provider that the client knows by this name.
     #[must_use]
     pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
@@ -208,6 +234,13 @@ impl ProviderProfile {
     #[must_use]
     pub fn with_doc_files<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.doc_files = names.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// With other places for skills.
+    #[must_use]
+    pub fn with_skill_dirs<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
+        self.skill_dirs = names.into_iter().map(Into::into).collect();
         self
     }
 

@@ -6,6 +6,8 @@ use futures_util::{StreamExt, future, stream};
 use pintle_env::{EnvError, ExecutionEnvironment};
 use serde::{Deserialize, Serialize};
 
+use crate::skills::{self, Skill};
+
 /// How many bytes of project documents a prompt holds: 32 KiB.
 pub const PROJECT_DOC_BUDGET: usize = 32 * 1024;
 
@@ -16,15 +18,21 @@ pub(crate) const TRUNCATION_MARKER: &str = "[Project instructions truncated at 3
 const READ_LIMIT: u64 = PROJECT_DOC_BUDGET as u64 + 1;
 
 /// How many directories are read at the same time. A remote environment answers each read after a round trip.
-const READ_AHEAD: usize = 8;
+pub(crate) const READ_AHEAD: usize = 8;
 
-/// The instruction files between the root of a project and the working directory.
+/// What a project tells its agents: the instruction files between its root and the working directory, and its skills.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProjectDocs {
     /// Those of the root first; within one directory in the order of the names that were asked for.
     pub documents: Vec<ProjectDoc>,
-    /// Whether the budget cut any of them.
+    /// The skills, by name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skills: Vec<Skill>,
+    /// What was there and could not be taken.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped: Vec<SkippedFile>,
+    /// Whether the budget cut any of the documents.
     pub truncated: bool,
 }
 
@@ -41,14 +49,76 @@ pub struct ProjectDoc {
     pub truncated: bool,
 }
 
+/// A file, or a directory of skills, that was there and could not be taken.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct SkippedFile {
+    /// Where it stands: absolute. What is not UTF-8 in it is replaced.
+    pub path: String,
+    /// Why, for a person.
+    pub reason: String,
+}
+
+/// What a prompt holds of a project, without the texts.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoadedProject {
+    /// The documents, those of the root first.
+    #[serde(default)]
+    pub documents: Vec<LoadedDocument>,
+    /// The skills that the prompt lists, by name.
+    #[serde(default)]
+    pub skills: Vec<Skill>,
+    /// What was there and could not be taken.
+    #[serde(default)]
+    pub skipped: Vec<SkippedFile>,
+}
+
+/// A project document that a prompt holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct LoadedDocument {
+    /// Where it stands: absolute.
+    pub path: String,
+    /// How much of it the prompt holds, in bytes.
+    pub bytes: usize,
+    /// Whether there is more of it.
+    pub truncated: bool,
+}
+
+impl LoadedProject {
+    /// Whether nothing was there.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.documents.is_empty() && self.skills.is_empty() && self.skipped.is_empty()
+    }
+}
+
+impl From<&ProjectDocs> for LoadedProject {
+    fn from(docs: &ProjectDocs) -> Self {
+        let document = |document: &ProjectDoc| LoadedDocument {
+            path: document.path.clone(),
+            bytes: document.content.len(),
+            truncated: document.truncated,
+        };
+        Self {
+            documents: docs.documents.iter().map(document).collect(),
+            skills: docs.skills.clone(),
+            skipped: docs.skipped.clone(),
+        }
+    }
+}
+
 impl ProjectDocs {
     /// Reads the files named `file_names` in each directory from `git_root` down to the working directory; in the
     /// working directory alone if there is no root.
     ///
     /// Of all together at most [`PROJECT_DOC_BUDGET`] bytes are kept. The file nearest to the working directory, which
     /// has the highest precedence, is served first, so the root's is the first to be cut, always between two
-    /// characters. It never fails: a file that is not there, cannot be read, is binary or blank is left out, and so is
-    /// one with the same text as another in its directory, since projects link one name to the other.
+    /// characters. It never fails: a file that is not there or blank is left out, and so is one with the same text as
+    /// another in its directory, since projects link one name to the other. One that cannot be read, because it is a
+    /// directory, a link to itself or binary, is listed as skipped. However large a file is, no more than the budget
+    /// is read of it.
     ///
     /// A root that is not above the working directory by name, because a link stands between them, is looked at
     /// without the directories on the way. Dropping the future stops the reading.
@@ -62,19 +132,46 @@ impl ProjectDocs {
             nearest_first.iter().map(|directory| read_directory(env, directory, file_names)).collect();
         let mut found = stream::iter(reads).buffered(READ_AHEAD);
         let mut room = PROJECT_DOC_BUDGET;
-        let mut documents = Vec::new();
-        while let Some(of_directory) = found.next().await {
+        let (mut documents, mut skipped) = (Vec::new(), Vec::new());
+        while let Some((of_directory, of_no_use)) = found.next().await {
             documents.extend(of_directory.into_iter().rev().map(|document| document.cut_to(&mut room)));
+            skipped.extend(of_no_use.into_iter().rev());
         }
         documents.reverse();
-        Self::new(documents)
+        skipped.reverse();
+        Self { skipped, ..Self::new(documents) }
+    }
+
+    /// With the skills that stand in the directories named `skill_dirs`, in the same places as the documents.
+    ///
+    /// A skill is a directory with a `SKILL.md` that begins with front matter; of each at most 16 KiB are read. Of two
+    /// that have one name the nearer to the working directory counts, and in one place the one that stands in the
+    /// later of `skill_dirs`. An absolute name in `skill_dirs` is the farthest place of all. It never fails: what is
+    /// no skill is listed as skipped. Dropping the future stops the reading.
+    #[must_use]
+    pub async fn with_skills_of(
+        mut self,
+        env: &dyn ExecutionEnvironment,
+        git_root: Option<&Path>,
+        skill_dirs: &[String],
+    ) -> Self {
+        let found = skills::discover(env, &directories(env, git_root), skill_dirs).await;
+        self.skipped.extend(found.skipped);
+        self.with_skills(found.skills)
+    }
+
+    /// With these skills.
+    #[must_use]
+    pub fn with_skills(mut self, skills: Vec<Skill>) -> Self {
+        self.skills = skills;
+        self
     }
 
     /// These documents, those of the root first.
     #[must_use]
     pub fn new(documents: Vec<ProjectDoc>) -> Self {
         let truncated = documents.iter().any(|document| document.truncated);
-        Self { documents, truncated }
+        Self { documents, skills: Vec::new(), skipped: Vec::new(), truncated }
     }
 }
 
@@ -104,6 +201,12 @@ impl ProjectDoc {
     }
 }
 
+impl SkippedFile {
+    pub(crate) fn new(path: &Path, reason: impl Into<String>) -> Self {
+        Self { path: path.to_string_lossy().into_owned(), reason: reason.into() }
+    }
+}
+
 /// From the working directory up to the root.
 fn directories(env: &dyn ExecutionEnvironment, git_root: Option<&Path>) -> Vec<PathBuf> {
     let working = env.resolve(Path::new("."));
@@ -116,40 +219,53 @@ fn directories(env: &dyn ExecutionEnvironment, git_root: Option<&Path>) -> Vec<P
     }
 }
 
+/// The documents of one directory, and what is none.
 async fn read_directory(
     env: &dyn ExecutionEnvironment,
     directory: &Path,
     file_names: &[String],
-) -> Vec<ProjectDoc> {
+) -> (Vec<ProjectDoc>, Vec<SkippedFile>) {
     let reads = file_names.iter().map(|name| read_document(env, directory.join(name)));
-    let mut documents: Vec<ProjectDoc> = Vec::new();
-    for document in future::join_all(reads).await.into_iter().flatten() {
-        if documents.iter().any(|known| known.content == document.content) {
-            tracing::debug!(path = document.path, "the text stands in another project document beside it");
-        } else {
-            documents.push(document);
+    let (mut documents, mut skipped) = (Vec::<ProjectDoc>::new(), Vec::new());
+    for read in future::join_all(reads).await {
+        match read {
+            Ok(None) => {}
+            Ok(Some(document)) if documents.iter().any(|known| known.content == document.content) => {
+                tracing::debug!(
+                    path = document.path,
+                    "the text stands in another project document beside it"
+                );
+            }
+            Ok(Some(document)) => documents.push(document),
+            Err(of_no_use) => skipped.push(of_no_use),
         }
     }
-    documents
+    (documents, skipped)
 }
 
-async fn read_document(env: &dyn ExecutionEnvironment, path: PathBuf) -> Option<ProjectDoc> {
+/// The document at `path`, nothing if there is none or it is blank.
+async fn read_document(
+    env: &dyn ExecutionEnvironment,
+    path: PathBuf,
+) -> Result<Option<ProjectDoc>, SkippedFile> {
     let bytes = match env.read(&path, Some(0..READ_LIMIT)).await {
         Ok(bytes) => bytes,
-        Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => return None,
-        Err(error) => {
-            tracing::debug!(path = %path.display(), %error, "a project document was skipped");
-            return None;
-        }
+        Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => return Ok(None),
+        Err(error) => return Err(SkippedFile::new(&path, because(&error))),
     };
     if bytes.contains(&0) {
-        tracing::debug!(path = %path.display(), "a project document was skipped: it is binary");
-        return None;
+        return Err(SkippedFile::new(&path, "it is binary: a zero byte stands in it"));
     }
     let truncated = bytes.len() > PROJECT_DOC_BUDGET;
     let content = text_of(&bytes, truncated);
     let document = ProjectDoc::new(path.to_string_lossy(), content).with_truncated(truncated);
-    (!document.content.is_empty()).then_some(document)
+    Ok((!document.content.is_empty()).then_some(document))
+}
+
+/// An error with its causes, in one line.
+pub(crate) fn because(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
 }
 
 /// The text for people, without what frames it.

@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::{Client, ReasoningEffort};
+use pintle_llm::{Client, Fingerprint, ReasoningEffort};
 use pintle_tools::pipeline::Gate;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::approval::{ApprovalRequest, Approver};
 use crate::config::{SessionConfig, TurnLimits};
 use crate::driver::{Command, Driver};
 use crate::error::SessionError;
@@ -50,6 +51,7 @@ impl Session {
             env,
             config: SessionConfig::default(),
             gates: Vec::new(),
+            approver: None,
             id: None,
             clock: Arc::new(SystemClock),
             keep_environment: false,
@@ -128,8 +130,8 @@ pub struct SessionHandle {
 pub(crate) struct Shared {
     pub(crate) state: SessionState,
     pub(crate) history: Vec<Turn>,
-    /// The ids of calls that wait for a decision.
-    pub(crate) asking: Vec<String>,
+    /// The calls that wait for a decision.
+    pub(crate) asking: Vec<Arc<ApprovalRequest>>,
 }
 
 /// A person's word on a call.
@@ -218,16 +220,45 @@ impl SessionHandle {
         self.send(Command::SetLimits(limits))
     }
 
-    /// Decides on a call that waits for it.
+    /// The calls that wait for a decision, in no order.
+    #[must_use]
+    pub fn approvals(&self) -> Vec<Arc<ApprovalRequest>> {
+        self.shared.borrow().asking.clone()
+    }
+
+    /// Decides on a call that waits for it. The first decision counts, and it counts once.
     ///
     /// # Errors
     ///
     /// [`SessionError::NoSuchApproval`] if none of this id waits, else as for the others.
     pub fn decide(&self, call_id: &str, decision: Decision) -> Result<(), SessionError> {
-        if !self.shared.borrow().asking.iter().any(|asking| asking == call_id) {
+        let waiting = self.approvals().into_iter().find(|request| request.call_id == call_id);
+        let request = waiting.ok_or_else(|| SessionError::NoSuchApproval(call_id.to_owned()))?;
+        self.send(Command::Decide {
+            call_id: request.call_id.clone(),
+            exactly: request.fingerprint,
+            decision,
+        })
+    }
+
+    /// As [`SessionHandle::decide`], for whoever has seen the arguments elsewhere: it counts only for a call with this
+    /// very [fingerprint](ApprovalRequest::fingerprint).
+    ///
+    /// # Errors
+    ///
+    /// As for [`SessionHandle::decide`].
+    pub fn decide_exactly(
+        &self,
+        call_id: &str,
+        fingerprint: Fingerprint,
+        decision: Decision,
+    ) -> Result<(), SessionError> {
+        let is_this =
+            |request: &Arc<ApprovalRequest>| request.call_id == call_id && request.fingerprint == fingerprint;
+        if !self.approvals().iter().any(is_this) {
             return Err(SessionError::NoSuchApproval(call_id.to_owned()));
         }
-        self.send(Command::Decide { call_id: call_id.to_owned(), decision })
+        self.send(Command::Decide { call_id: call_id.to_owned(), exactly: fingerprint, decision })
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), SessionError> {
@@ -246,6 +277,7 @@ pub struct SessionBuilder {
     env: Arc<dyn ExecutionEnvironment>,
     config: SessionConfig,
     gates: Vec<Arc<dyn Gate>>,
+    approver: Option<Arc<dyn Approver>>,
     id: Option<SessionId>,
     clock: Arc<dyn Clock>,
     keep_environment: bool,
@@ -256,6 +288,14 @@ impl SessionBuilder {
     #[must_use]
     pub fn config(mut self, config: SessionConfig) -> Self {
         self.config = config;
+        self
+    }
+
+    /// With someone who decides on the calls that a gate asks about. Without one, [`SessionHandle::decide`] is the
+    /// only way to decide.
+    #[must_use]
+    pub fn approver(mut self, approver: impl Approver + 'static) -> Self {
+        self.approver = Some(Arc::new(approver));
         self
     }
 
@@ -306,6 +346,7 @@ impl SessionBuilder {
             self.env,
             self.config,
             self.gates,
+            self.approver,
             self.clock,
             self.keep_environment,
             Arc::clone(&log),

@@ -81,6 +81,9 @@ pub struct Machine {
     last_chain: Option<PrefixChain>,
     /// A call of this round found the place where tools run gone.
     environment_lost: bool,
+    /// A call of this round asks the user something.
+    #[serde(default)]
+    question: Option<String>,
     now: Timestamp,
 }
 
@@ -126,6 +129,7 @@ impl Machine {
             context_warned: false,
             last_chain: None,
             environment_lost: false,
+            question: None,
             now: Timestamp::from_millis(0),
         }
     }

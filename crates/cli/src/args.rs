@@ -7,6 +7,7 @@ use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use pintle_agent::Toolset;
 
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -108,8 +109,11 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, value_name = "ENV", default_value = "local")]
     pub(crate) env: EnvironmentName,
     /// The tools' names and parameters
-    #[arg(long, value_enum, value_name = "NAME", default_value = "spec")]
-    pub(crate) toolset: Toolset,
+    #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
+    pub(crate) toolset: ToolsetName,
+    /// What to ask about before it happens; without a terminal to ask at, what would be asked about is denied
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "never")]
+    pub(crate) approve: ApproveName,
     /// Stop after this many answers of the model; 0 sets no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_turns: u64,
@@ -162,6 +166,9 @@ pub(crate) struct ToolsArgs {
     /// Whose models they are for; by default the first whose key is in the environment, else openai
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) provider: Option<Provider>,
+    /// Which of the provider's tools
+    #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
+    pub(crate) toolset: ToolsetName,
     /// What to write to standard output
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: ListFormat,
@@ -200,6 +207,12 @@ pub(crate) struct ShowPromptArgs {
     /// Where the agent would work; by default the current directory
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
+    /// Which of the provider's tools it speaks of
+    #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
+    pub(crate) toolset: ToolsetName,
+    /// What to write to standard output
+    #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
+    pub(crate) output: PromptFormat,
 }
 
 /// `pintle patch`.
@@ -314,11 +327,35 @@ pub(crate) enum EnvironmentName {
     Local,
 }
 
+/// The values of `--approve`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ApproveName {
+    /// Nothing: what the model calls is run.
+    Never,
+    /// Tools that change files. Commands may change files, too, and are not asked about.
+    Writes,
+    /// Commands.
+    Commands,
+    /// Everything but reading: changes, commands, and what reaches other machines.
+    All,
+}
+
 /// The values of `--toolset`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Toolset {
+pub(crate) enum ToolsetName {
+    /// Those of the family's own agent, on which its models were trained.
+    Native,
     /// Those of the loop specification.
     Spec,
+}
+
+impl From<ToolsetName> for Toolset {
+    fn from(name: ToolsetName) -> Self {
+        match name {
+            ToolsetName::Native => Self::Native,
+            ToolsetName::Spec => Self::Spec,
+        }
+    }
 }
 
 /// The values of `--output` where something happens over time.
@@ -339,6 +376,17 @@ pub(crate) enum ListFormat {
     Text,
     /// One JSON array.
     Json,
+}
+
+/// The values of `--output` of `pintle prompt`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum PromptFormat {
+    /// For people: each layer under a line that names it and its size.
+    Text,
+    /// One JSON object with the layers, their sizes, and what was loaded.
+    Json,
+    /// The prompt alone, as it would be sent, and a line end.
+    Plain,
 }
 
 /// The values of `--output` where something is done once.

@@ -51,6 +51,18 @@ pub(crate) fn style(host: &Host) -> Style {
     Style { terminal, colour: terminal && !dumb && host.variable("NO_COLOR").is_none() }
 }
 
+/// Whether a person reads standard error.
+pub(crate) fn stderr_is_terminal() -> bool {
+    io::stderr().is_terminal()
+}
+
+/// Writes a question to standard error as it is, at once. It must hold nothing that could steer a terminal but colours.
+pub(crate) fn question(text: &str) {
+    let mut stderr = io::stderr().lock();
+    // If nobody can read it there is nobody who could answer.
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
 /// Tells a person something on standard error, in one line.
 pub(crate) fn notice(sentence: &str) {
     let line: String = sentence.split_whitespace().collect::<Vec<_>>().join(" ");

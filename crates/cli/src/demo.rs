@@ -121,7 +121,7 @@ async fn show(
     if args.output == OutputFormat::Text {
         console.write(&introduction(args, folder)).await?;
     }
-    let task = Task { prompt: TASK.to_owned(), model: &model, directory: folder };
+    let task = Task { prompt: TASK.to_owned(), model: &model, directory: folder, terminal: None };
     let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
     let failure = explain::outcome(&followed.outcome, &model.route);
     // An interrupted demonstration proves nothing, and must not start another test run.

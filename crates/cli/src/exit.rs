@@ -13,7 +13,7 @@ Exit codes:
   2    the command line is wrong, or a file that it names
   3    a limit was reached: turns, tool rounds, or the length of an answer
   4    no key, or a key that the provider does not accept
-  5    denied by an approval rule (there are none yet)
+  5    done, but a call was denied because it needed approval and nobody could be asked
   130  interrupted: Ctrl-C, SIGTERM, or nobody reads the output any more";
 
 /// How the command ends.
@@ -29,6 +29,8 @@ pub(crate) enum Exit {
     LimitReached,
     /// There is no key, or the provider does not accept it.
     Authentication,
+    /// Something needed approval, and nobody could be asked.
+    Denied,
     /// A signal, or a closed pipe, stopped it.
     Interrupted,
 }
@@ -42,6 +44,7 @@ impl Exit {
             Self::Usage => 2,
             Self::LimitReached => 3,
             Self::Authentication => 4,
+            Self::Denied => 5,
             Self::Interrupted => 130,
         }
     }
@@ -138,6 +141,7 @@ mod tests {
             Exit::Usage,
             Exit::LimitReached,
             Exit::Authentication,
+            Exit::Denied,
             Exit::Interrupted,
         ];
         for exit in exits {

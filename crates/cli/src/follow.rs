@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use pintle_agent::{EventKind, Events, Outcome, Session, SessionHandle, SessionId};
 use tokio_util::sync::CancellationToken;
 
+use crate::approve::Terminal;
 use crate::console::{self, Console};
 use crate::cost::Bill;
 use crate::exit::Exit;
@@ -28,6 +29,8 @@ pub(crate) struct Task<'a> {
     pub(crate) model: &'a Model,
     /// Where the tools run.
     pub(crate) directory: &'a Path,
+    /// Who is asked about calls, once the request has been shown.
+    pub(crate) terminal: Option<&'a Terminal>,
 }
 
 /// What a run came to.
@@ -70,7 +73,7 @@ pub(crate) async fn follow(
     interrupts: &Interrupts,
 ) -> Result<Followed, Failure> {
     let session_id = session.id().clone();
-    let Task { prompt, model, directory } = task;
+    let Task { prompt, model, directory, terminal } = task;
     let mut bill = Bill::of(model.priced());
     let (provider, model) = (model.route.provider.name(), model.route.model.as_str());
     let opening = Opening { session_id: &session_id, provider, model, directory };
@@ -89,7 +92,7 @@ pub(crate) async fn follow(
     let shown = async {
         tokio::select! {
             biased;
-            shown = show(events, view, console, &handle, &mut bill) => shown,
+            shown = show(events, view, console, &handle, &mut bill, terminal) => shown,
             () = out_of_patience(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
         }
     };
@@ -109,6 +112,7 @@ async fn show(
     console: &mut Console,
     handle: &SessionHandle,
     bill: &mut Bill<'_>,
+    terminal: Option<&Terminal>,
 ) -> Result<(), Failure> {
     while let Some(event) = events.next().await {
         if let EventKind::ModelResponse { usage, .. } = &event.kind {
@@ -122,6 +126,9 @@ async fn show(
             // A session that takes no command any more is at its end already.
             let _ = handle.abort();
             return Err(failure);
+        }
+        if let (Some(terminal), EventKind::ApprovalRequested { call_id, .. }) = (terminal, &event.kind) {
+            terminal.shown(call_id);
         }
     }
     Ok(())

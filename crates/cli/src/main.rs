@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod approve;
 mod args;
 mod ask;
 mod completions;

@@ -1,17 +1,22 @@
-//! `pintle prompt`: the system prompt, as it would be sent.
+//! `pintle prompt`: the system prompt in its layers, or as it would be sent.
 
-use pintle_agent::{Clock as _, EnvironmentContext, ProjectDocs, SystemClock};
-use pintle_env::ExecutionEnvironment as _;
+use pintle_agent::{
+    Clock as _, EnvironmentContext, LayerKind, LoadedProject, ProjectDocs, PromptLayer, ProviderProfile,
+    SystemClock,
+};
+use pintle_env::{ExecutionEnvironment, LocalEnvironment};
+use serde::Serialize;
 
-use crate::args::ShowPromptArgs;
+use crate::args::{PromptFormat, ShowPromptArgs};
 use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::interrupt::Interrupts;
 use crate::provider::Provider;
+use crate::render;
 
-/// Shows the prompt, with one line end after it. Needs no key.
+/// Shows the prompt. Needs no key.
 ///
 /// # Errors
 ///
@@ -22,18 +27,90 @@ pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Fa
     let model = args.model.as_deref().or_else(|| provider.default_model()).ok_or_else(|| {
         Failure::usage(format!("{} has no default model: name one with --model", provider.name()))
     })?;
-    let profile = provider.profile(model);
+    let profile = provider.profile(model).with_toolset(args.toolset.into());
     let environment = host.environment(&host.directory(args.dir.as_deref())?)?;
     let interrupts = Interrupts::listen()?;
-    let text = interrupts
-        .unless(async {
-            let context = EnvironmentContext::gather(&environment, SystemClock.now().date()).await;
-            let docs = ProjectDocs::discover(&environment, context.git_root(), &profile.doc_files).await;
-            Ok(profile.build_system_prompt(&context, &docs, None))
-        })
-        .await;
+    let prompt = interrupts.unless(async { Ok(Prompt::gather(&profile, &environment).await) }).await;
     let cleaned = environment.cleanup().await;
-    Console::new().write(&format!("{}\n", text?)).await?;
+    let prompt = prompt?;
+    let text = match args.output {
+        PromptFormat::Text => render::harmless(&prompt.in_layers()).into_owned(),
+        PromptFormat::Json => render::line(&prompt.record())?,
+        PromptFormat::Plain => format!("{}\n", prompt.text),
+    };
+    Console::new().write(&text).await?;
     cleaned.map_err(|error| Failure::failed("a command of the prompt is left running").because(&error))?;
     Ok(Exit::Done)
+}
+
+/// A system prompt, whole and in parts.
+struct Prompt {
+    text: String,
+    layers: Vec<PromptLayer>,
+    project: LoadedProject,
+}
+
+impl Prompt {
+    async fn gather(profile: &ProviderProfile, environment: &LocalEnvironment) -> Self {
+        let context = EnvironmentContext::gather(environment, SystemClock.now().date()).await;
+        let root = context.git_root();
+        let docs = ProjectDocs::discover(environment, root, &profile.doc_files).await;
+        let docs = docs.with_skills_of(environment, root, &profile.skill_dirs).await;
+        Self {
+            text: profile.build_system_prompt(&context, &docs, None),
+            layers: profile.prompt_layers(&context, &docs, None),
+            project: LoadedProject::from(&docs),
+        }
+    }
+
+    /// Each layer under a line that names it and its size, then what could not be loaded, then the size of all.
+    fn in_layers(&self) -> String {
+        let mut shown = String::new();
+        for layer in &self.layers {
+            let name = name_of(layer.kind);
+            shown.push_str(&format!("=== {name}: {} bytes ===\n{}\n\n", layer.text.len(), layer.text));
+        }
+        for file in &self.project.skipped {
+            shown.push_str(&format!("=== skipped: {}: {} ===\n", file.path, file.reason));
+        }
+        shown.push_str(&format!("=== in all: {} bytes ===\n", self.text.len()));
+        shown
+    }
+
+    fn record(&self) -> Record<'_> {
+        let layers = self.layers.iter().map(|layer| Layer {
+            kind: layer.kind,
+            bytes: layer.text.len(),
+            text: &layer.text,
+        });
+        Record { bytes: self.text.len(), layers: layers.collect(), project: &self.project }
+    }
+}
+
+/// What a script reads.
+#[derive(Serialize)]
+struct Record<'p> {
+    /// Of the prompt, with what stands between two layers.
+    bytes: usize,
+    layers: Vec<Layer<'p>>,
+    project: &'p LoadedProject,
+}
+
+#[derive(Serialize)]
+struct Layer<'p> {
+    kind: LayerKind,
+    bytes: usize,
+    text: &'p str,
+}
+
+fn name_of(kind: LayerKind) -> &'static str {
+    match kind {
+        LayerKind::BaseInstructions => "base instructions",
+        LayerKind::Environment => "environment",
+        LayerKind::Git => "git",
+        LayerKind::Tools => "tools",
+        LayerKind::ProjectDocuments => "project documents",
+        LayerKind::Skills => "skills",
+        LayerKind::UserInstructions => "user instructions",
+    }
 }

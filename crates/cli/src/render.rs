@@ -11,7 +11,7 @@ use std::time::Duration;
 use pintle_agent::{Outcome, SessionEvent, SessionId};
 
 pub(crate) use self::json::line;
-pub(crate) use self::style::{Style, harmless};
+pub(crate) use self::style::{Style, harmless, steers};
 pub(crate) use self::text::{Detail, TextView};
 use crate::args::OutputFormat;
 use crate::exit::Exit;

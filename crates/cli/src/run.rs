@@ -6,7 +6,8 @@ use pintle_agent::{Session, SessionConfig};
 use pintle_env::LocalEnvironment;
 use pintle_llm::ReasoningEffort;
 
-use crate::args::{EnvironmentName, RunArgs, Toolset};
+use crate::approve::{self, Terminal};
+use crate::args::{EnvironmentName, RunArgs};
 use crate::console::{self, Console};
 use crate::exit::Exit;
 use crate::explain;
@@ -33,21 +34,27 @@ pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
         EnvironmentName::Local => Arc::new(host.environment(&directory)?),
     };
     interrupts.guard(&environment);
-    let session = session(&args, &model, environment)?;
+    let terminal = Terminal::of_process(console::style(host));
+    let session = session(&args, &model, environment, terminal.clone())?;
     let mut view = View::new(args.output, detail(&args), console::style(host));
     let mut console = Console::new();
 
-    let task = Task { prompt, model: &model, directory: &directory };
+    let task = Task { prompt, model: &model, directory: &directory, terminal: Some(&terminal) };
     let followed = follow(session, task, &mut view, &mut console, &interrupts).await?;
-    let exit = Exit::of_outcome(&followed.outcome);
+    // What else went wrong is more than a call that was denied.
+    let failure = explain::outcome(&followed.outcome, &model.route).or_else(|| terminal.failure());
+    let exit = failure.as_ref().map_or(Exit::Done, Failure::exit);
     console.write(&view.closing(&followed.closing(exit))?).await?;
-    explain::outcome(&followed.outcome, &model.route).map_or(Ok(exit), Err)
+    failure.map_or(Ok(exit), Err)
 }
 
-fn session(args: &RunArgs, model: &Model, environment: Arc<LocalEnvironment>) -> Result<Session, Failure> {
-    let profile = match args.toolset {
-        Toolset::Spec => model.profile(),
-    };
+fn session(
+    args: &RunArgs,
+    model: &Model,
+    environment: Arc<LocalEnvironment>,
+    terminal: Terminal,
+) -> Result<Session, Failure> {
+    let profile = model.profile().with_toolset(args.toolset.into());
     let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
     let config = SessionConfig::default()
         .with_max_turns(args.max_turns)
@@ -55,6 +62,8 @@ fn session(args: &RunArgs, model: &Model, environment: Arc<LocalEnvironment>) ->
         .with_reasoning_effort(effort);
     Session::builder(model.client.clone(), profile, environment)
         .config(config)
+        .gate(approve::gate(args.approve))
+        .approver(terminal)
         .build()
         .map_err(|error| Failure::failed("the session cannot begin").because(&error))
 }

@@ -21,7 +21,8 @@ const ANY_MODEL: &str = "any";
 pub(crate) async fn tools(args: &ToolsArgs, host: &Host) -> Result<Exit, Failure> {
     let provider = args.provider.or_else(|| Provider::by_key(|name| host.variable(name)));
     let provider = provider.unwrap_or(Provider::OpenAi);
-    let tools = provider.profile(provider.default_model().unwrap_or(ANY_MODEL)).tools();
+    let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
+    let tools = profile.with_toolset(args.toolset.into()).tools();
     let text = match args.output {
         ListFormat::Json => render::line(&tools)?,
         ListFormat::Text => tools.iter().map(described).collect::<Vec<_>>().join("\n"),

@@ -183,6 +183,17 @@ impl ExecRequest {
     }
 }
 
+impl From<&ExecRequest> for Command {
+    /// The process that a request starts. The time-out, the input itself and the sink are no part of it.
+    fn from(request: &ExecRequest) -> Self {
+        let mut command = Self::shell(&request.command);
+        command.working_dir = request.working_dir.clone();
+        command.env = request.env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        command.stdin = if request.stdin.is_some() { Stdin::Piped } else { Stdin::Null };
+        command
+    }
+}
+
 impl fmt::Debug for ExecRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ExecRequest")
@@ -216,6 +227,9 @@ pub struct ExecResult {
     ///
     /// Zero after a time-out, where everything is ended anyway.
     pub ended_jobs: usize,
+    /// The id of a process that was killed and did not go, as [`EnvError::Stuck`](crate::EnvError::Stuck)
+    /// would tell it. The outputs hold what came until it was given up.
+    pub stuck: Option<u32>,
 }
 
 impl ExecResult {
@@ -230,6 +244,7 @@ impl ExecResult {
             timed_out: false,
             duration: Duration::ZERO,
             ended_jobs: 0,
+            stuck: None,
         }
     }
 
@@ -263,9 +278,16 @@ impl ExecResult {
         self
     }
 
-    /// Whether the command exited with 0 in time.
+    /// Says which process could not be ended.
+    #[must_use]
+    pub fn with_stuck(mut self, stuck: Option<u32>) -> Self {
+        self.stuck = stuck;
+        self
+    }
+
+    /// Whether the command exited with 0 in time, and nothing of it is still there.
     #[must_use]
     pub fn success(&self) -> bool {
-        self.exit_code == 0 && !self.timed_out
+        self.exit_code == 0 && !self.timed_out && self.stuck.is_none()
     }
 }

@@ -1,7 +1,23 @@
 //! What every environment must do, as functions that anybody can run on theirs.
 //!
 //! Each function takes an environment and a directory in it that does not exist yet, works below
-//! that directory, and returns the first rule that is broken.
+//! that directory, and returns the first rule that is broken. [`all`] is the whole suite; an
+//! environment that has no commands, or none that a shell runs, keeps [`files`] and [`search`].
+//!
+//! The suite needs a tokio runtime with time enabled and takes some ten seconds, most of them in
+//! commands that are left to time out. It leaves the directory behind, and nothing else.
+//!
+//! ```
+//! use pintle_env::{MemoryEnvironment, contract};
+//! use std::path::Path;
+//!
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> Result<(), contract::ContractViolation> {
+//! let environment = MemoryEnvironment::new("/project");
+//! contract::files(&environment, Path::new("/project/files")).await?;
+//! contract::search(&environment, Path::new("/project/search")).await
+//! # }
+//! ```
 
 mod commands;
 mod files;
@@ -14,6 +30,17 @@ use std::{
 
 pub use self::{commands::commands, files::files, search::search};
 use crate::{environment::ExecutionEnvironment, error::EnvError};
+
+/// The whole contract: files, search and commands.
+///
+/// # Errors
+///
+/// The first rule that is broken.
+pub async fn all(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), ContractViolation> {
+    files(env, &root.join("files")).await?;
+    search(env, &root.join("search")).await?;
+    commands(env, &root.join("commands")).await
+}
 
 /// A rule of the contract that an environment breaks.
 #[derive(Debug, thiserror::Error)]
@@ -93,3 +120,9 @@ fn is_a_directory(error: &EnvError) -> bool {
 fn is_not_a_directory(error: &EnvError) -> bool {
     matches!(error, EnvError::NotADirectory { .. })
 }
+
+// The example of the guide is held to the contract by its own test, as a reader's environment would be.
+#[cfg(test)]
+#[path = "../examples/own_environment.rs"]
+#[expect(dead_code, unreachable_pub, reason = "an example is a program")]
+mod own_environment;

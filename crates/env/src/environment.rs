@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use tokio::time::Instant;
 
 use crate::{
-    command::{Command, ExecRequest, ExecResult, Stdin},
+    command::{Command, ExecRequest, ExecResult},
     error::EnvError,
     exec,
     file::{DirEntry, Metadata},
@@ -127,6 +127,29 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// systems.
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError>;
 
+    /// The path that an operation on `path` comes to: absolute, with every symbolic link followed, also
+    /// the last one and those to nowhere. What does not exist yet is appended as it is.
+    ///
+    /// [`Confined`](crate::Confined) asks for it before each operation.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Unsupported`] unless the environment implements it; [`EnvError::NotADirectory`] if the
+    /// path goes on below a file.
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        Err(EnvError::Unsupported {
+            operation: format!("following the links in {}", path.display()),
+            environment: "the environment".to_owned(),
+        })
+    }
+
+    /// Whether file operations here are nothing but those of the host's own file system, so that a
+    /// wrapper may do them itself, by descriptor. Wrappers with rules for files say no; so does whoever
+    /// says nothing.
+    fn shares_host_files(&self) -> bool {
+        false
+    }
+
     /// Runs a shell line to its end and collects the output (loop specification, section 4.2).
     ///
     /// At the time-out the command and its descendants get the terminate signal, two seconds later
@@ -136,19 +159,11 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// Those of [`spawn`](Self::spawn), [`EnvError::EnvironmentLost`], and [`EnvError::Stuck`] if something of
-    /// the command cannot be ended. A failing command is not an error.
-    async fn exec_command(&self, mut request: ExecRequest) -> Result<ExecResult, EnvError> {
+    /// Those of [`spawn`](Self::spawn), and [`EnvError::EnvironmentLost`]. A failing command is not an error,
+    /// nor is one that cannot be ended: [`ExecResult::stuck`] tells of it.
+    async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
         let started = Instant::now();
-        let mut command = Command::shell(std::mem::take(&mut request.command));
-        command.working_dir = request.working_dir.take();
-        for (name, value) in std::mem::take(&mut request.env) {
-            command = command.with_env(name, value);
-        }
-        if request.stdin.is_some() {
-            command = command.with_stdin(Stdin::Piped);
-        }
-        let process = self.spawn(command).await?;
+        let process = self.spawn(Command::from(&request)).await?;
         exec::run(process, request, self.output_limits(), started).await
     }
 

@@ -106,7 +106,16 @@ pub enum EnvError {
         /// The id of the process.
         id: u32,
     },
-    /// The connection to the environment is gone; nothing more will work until a new one is made.
+    /// There is no way to the environment: nothing was run there.
+    #[error("cannot reach {environment}")]
+    Unreachable {
+        /// Which environment, for instance a container or a host.
+        environment: String,
+        /// Why not; for a host a [`SshError`](crate::SshError).
+        source: Option<BoxError>,
+    },
+    /// The connection to the environment is gone, and with it the call that ran. Whether a later call connects again
+    /// is told by the environment.
     ///
     /// An environment never falls back to another one instead.
     #[error("the connection to {environment} is lost")]
@@ -162,6 +171,30 @@ impl EnvError {
             }
             _ => Self::Io { action, path, source },
         }
+    }
+
+    /// The same failure with another path in it.
+    pub(crate) fn map_path(mut self, map: impl FnOnce(&Path) -> PathBuf) -> Self {
+        match &mut self {
+            Self::NotFound { path, .. }
+            | Self::PermissionDenied { path, .. }
+            | Self::IsADirectory { path }
+            | Self::NotADirectory { path }
+            | Self::NotARegularFile { path }
+            | Self::InvalidPath { path, .. }
+            | Self::NotText { path, .. }
+            | Self::TooLarge { path, .. }
+            | Self::TooManyEntries { path, .. }
+            | Self::Io { path, .. } => *path = map(path),
+            Self::InvalidPattern { .. }
+            | Self::Spawn { .. }
+            | Self::Stuck { .. }
+            | Self::Unreachable { .. }
+            | Self::EnvironmentLost { .. }
+            | Self::Unsupported { .. }
+            | Self::Refused { .. } => {}
+        }
+        self
     }
 
     /// Nothing exists at `path`, for environments that have no error of a system to pass on.

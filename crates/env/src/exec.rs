@@ -45,22 +45,39 @@ pub(crate) async fn run(
         capture: OutputCapture::new(limits),
         sink: request.on_output,
     };
+    // Dropped before the reader: what a command says on its way out is still taken from it.
+    let mut process = process;
     let input = request.stdin.zip(process.take_stdin());
     let deadline = request.timeout.saturating_sub(started.elapsed());
     let in_time = until_exit(process.as_mut(), &mut reader, input, deadline).await?;
-    let (status, timed_out, ended_jobs) = match in_time {
-        Some(status) => (status, false, settle(process.as_mut(), &mut reader).await?),
-        None => {
-            end(process.as_mut(), &mut reader).await?;
-            (process.wait().await?, true, 0)
-        }
+    let ended = match in_time {
+        Some(_) => settle(process.as_mut(), &mut reader).await?,
+        None => Ended { jobs: 0, ..end(process.as_mut(), &mut reader).await? },
+    };
+    let status = match (in_time, ended.stuck) {
+        (Some(status), _) => status,
+        (None, None) => process.wait().await?,
+        // It may never be known: the kernel holds a process that was killed.
+        (None, Some(_)) => timeout(Duration::ZERO, process.wait()).await.unwrap_or(Ok(KILLED))?,
     };
     let captured = reader.capture.finish();
     Ok(ExecResult::new(status.code())
         .with_outputs(captured.stdout, captured.stderr, captured.output)
-        .with_timed_out(timed_out)
+        .with_timed_out(in_time.is_none())
         .with_duration(started.elapsed())
-        .with_ended_jobs(ended_jobs))
+        .with_ended_jobs(ended.jobs)
+        .with_stuck(ended.stuck))
+}
+
+/// The end of a process that was killed and did not go: what it will be when the kernel lets it go.
+const KILLED: ExitStatus = ExitStatus::Signaled(9);
+
+/// What had to be ended.
+#[derive(Default)]
+struct Ended {
+    jobs: usize,
+    /// A process that could not be.
+    stuck: Option<u32>,
 }
 
 /// Reads until the process itself has exited; `None` at the time-out.
@@ -84,7 +101,7 @@ async fn until_exit(
 }
 
 /// Reads the rest after the exit and ends the jobs that do not go by themselves.
-async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<usize, EnvError> {
+async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, EnvError> {
     let deadline = Instant::now() + JOB_GRACE;
     while reader.is_open() {
         tokio::select! {
@@ -99,22 +116,27 @@ async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<usize,
         sleep(JOB_POLL).await;
     }
     reader.drain().await?;
-    Ok(0)
+    Ok(Ended::default())
 }
 
 /// Ends everything while the output is read on, so that nobody is held up saying goodbye.
-async fn end(process: &mut dyn Process, reader: &mut Reader) -> Result<usize, EnvError> {
+async fn end(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, EnvError> {
     let ended = {
         let mut ending = pin!(process.end(TERMINATE_GRACE));
         loop {
             tokio::select! {
-                ended = &mut ending => break ended?,
+                ended = &mut ending => break ended,
                 chunk = reader.next(), if reader.is_open() => reader.keep(chunk?).await?,
             }
         }
     };
     reader.drain().await?;
-    Ok(ended)
+    match ended {
+        Ok(jobs) => Ok(Ended { jobs, stuck: None }),
+        // The output collected so far is worth more than the failure alone.
+        Err(EnvError::Stuck { id }) => Ok(Ended { jobs: 0, stuck: Some(id) }),
+        Err(error) => Err(error),
+    }
 }
 
 /// Writes the input. A command need not read it all, so a closed pipe is no failure.
@@ -185,6 +207,82 @@ impl Reader {
     fn pass_on(&self, chunk: OutputChunk) {
         if let Some(sink) = &self.sink {
             sink(chunk);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+
+    use super::*;
+    use crate::{output::OutputStream, process::Signal};
+
+    /// A process that the kernel does not let go, or one that has left such a job.
+    #[derive(Debug)]
+    struct Held {
+        status: Option<ExitStatus>,
+        said: Vec<OutputChunk>,
+    }
+
+    struct Said(Vec<OutputChunk>);
+
+    #[async_trait]
+    impl Process for Held {
+        fn id(&self) -> Option<u32> {
+            Some(7)
+        }
+
+        fn take_stdin(&mut self) -> Option<Box<dyn AsyncWrite + Send + Unpin>> {
+            None
+        }
+
+        fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
+            Some(Box::new(Said(std::mem::take(&mut self.said))))
+        }
+
+        async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
+            match self.status {
+                Some(status) => Ok(status),
+                None => std::future::pending().await,
+            }
+        }
+
+        async fn signal(&mut self, _: Signal) -> Result<(), EnvError> {
+            Ok(())
+        }
+
+        async fn jobs(&mut self) -> Result<usize, EnvError> {
+            Ok(1)
+        }
+
+        async fn end(&mut self, _: Duration) -> Result<usize, EnvError> {
+            Err(EnvError::Stuck { id: 7 })
+        }
+    }
+
+    #[async_trait]
+    impl ProcessOutput for Said {
+        async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
+            match self.0.pop() {
+                Some(chunk) => Ok(Some(chunk)),
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_cannot_be_ended_costs_no_output() {
+        for (status, exit_code, timed_out) in [(None, 137, true), (Some(ExitStatus::Exited(0)), 0, false)] {
+            let said = vec![OutputChunk::new(OutputStream::Stdout, "so far")];
+            let request = ExecRequest::new("held").with_timeout(Duration::from_secs(1));
+            let running =
+                run(Box::new(Held { status, said }), request, OutputLimits::default(), Instant::now());
+            let result = running.await.unwrap();
+            assert_eq!(result.stdout.to_text_lossy().unwrap(), "so far");
+            assert_eq!((result.exit_code, result.timed_out), (exit_code, timed_out));
+            assert_eq!(result.stuck, Some(7));
+            assert!(!result.success());
         }
     }
 }

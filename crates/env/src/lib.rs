@@ -1,31 +1,50 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+// The example of the guide is tested from within the crate, where it calls the crate by its name.
+#[cfg(test)]
+extern crate self as pintle_env;
+
 mod blocking;
 mod command;
+mod confined;
 #[cfg(any(test, feature = "testing"))]
 pub mod contract;
+mod docker;
 mod environment;
 mod error;
 mod exec;
 mod file;
 mod listing;
 mod local;
+mod logging;
 #[cfg(any(test, feature = "testing"))]
 mod memory;
 mod output;
 mod path;
 mod process;
+mod read_only;
+mod remote;
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+mod sandboxed;
 mod search;
+mod ssh;
 mod text;
 
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
+pub use confined::Confined;
+pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
 pub use environment::{ExecutionEnvironment, MAX_ENTRIES, MAX_READ};
 pub use error::{BoxError, EnvError};
 pub use file::{DirEntry, FileKind, Metadata};
 pub use local::{EnvPolicy, LocalEnvironment, LocalEnvironmentBuilder};
+pub use logging::Logging;
 #[cfg(any(test, feature = "testing"))]
 pub use memory::{CommandScript, MemoryEnvironment};
 pub use output::{Captured, Output, OutputCapture, OutputChunk, OutputCollector, OutputLimits, OutputStream};
 pub use process::{ExitStatus, Process, ProcessOutput, Signal, TERMINATE_GRACE};
+pub use read_only::{CommandClassifier, ReadOnly};
+#[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+pub use sandboxed::{Protection, Sandboxed};
 pub use search::{DEFAULT_MAX_RESULTS, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest};
+pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};

@@ -1,6 +1,10 @@
 //! The machine that the host itself runs on.
 
+#[cfg(target_os = "linux")]
+pub(crate) mod beneath;
 mod files;
+mod lifeline;
+mod pipes;
 mod process;
 mod procfs;
 mod reaper;
@@ -23,8 +27,9 @@ use std::{
 
 use async_trait::async_trait;
 
-use self::reaper::Reaper;
+pub(crate) use self::process::Launcher;
 pub use self::variables::EnvPolicy;
+use self::{lifeline::Lifeline, reaper::Reaper};
 use crate::{
     blocking::{Cancelled, blocking},
     command::Command,
@@ -39,7 +44,7 @@ use crate::{
 
 /// The variable that marks every process of a command, so that it is found when it has left its
 /// process group. The marks of nested environments are joined by a slash.
-const TAG_VARIABLE: &str = "PINTLE_COMMAND_TAG";
+pub(crate) const TAG_VARIABLE: &str = "PINTLE_COMMAND_TAG";
 
 /// The shells of the design, the first that exists is taken.
 const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
@@ -53,7 +58,10 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 /// in its environment. A process that leaves the group *and* wipes its environment *and* outlives
 /// its parent is not found. Elsewhere than on Linux only the group is.
 ///
-/// Processes that run when the host itself is killed are not ended.
+/// When the host itself is gone, even by a kill signal, a small shell beside the commands ends what
+/// runs: it is started with the first command and ends with [`cleanup`](ExecutionEnvironment::cleanup)
+/// or the environment. Commands get the terminate signal within half a second of the host's end, the kill
+/// signal two seconds later, and are gone within five; those that left their group are found by their mark.
 pub struct LocalEnvironment {
     working_directory: PathBuf,
     os_version: String,
@@ -75,6 +83,7 @@ pub struct LocalEnvironmentBuilder {
     variables: BTreeMap<OsString, OsString>,
     shell: Option<PathBuf>,
     output_limits: Option<OutputLimits>,
+    has_lifeline: bool,
 }
 
 impl LocalEnvironment {
@@ -87,6 +96,7 @@ impl LocalEnvironment {
             variables: BTreeMap::new(),
             shell: None,
             output_limits: None,
+            has_lifeline: true,
         }
     }
 
@@ -110,6 +120,30 @@ impl LocalEnvironment {
     /// Blocks the thread for some tens of milliseconds, longer only if the kernel holds a process.
     pub fn kill_all(&self) {
         self.reaper.kill();
+    }
+
+    /// Starts a process in the way that `launcher` says.
+    pub(crate) async fn spawn_by(
+        &self,
+        command: Command,
+        launcher: Launcher,
+    ) -> Result<Box<dyn Process>, EnvError> {
+        let directory = match &command.working_dir {
+            Some(directory) => self.resolve(directory),
+            None => self.working_directory.clone(),
+        };
+        let checked = directory.clone();
+        blocking(move || files::check_directory(&checked)).await??;
+        self.reaper.prepare().map_err(process::lifeline_failed)?;
+        let setting = process::Setting {
+            directory,
+            shell: self.shell.clone(),
+            variables: self.variables.clone(),
+            tag: self.next_tag(),
+            reaper: Arc::clone(&self.reaper),
+            launcher,
+        };
+        Ok(Box::new(process::spawn(command, setting)?))
     }
 
     /// A mark that no other command has.
@@ -152,6 +186,13 @@ impl LocalEnvironmentBuilder {
         self
     }
 
+    /// Whether commands are ended when the host itself is gone, by a `/bin/sh` that runs beside them;
+    /// default true. Without that shell no command starts.
+    pub fn lifeline(mut self, has_lifeline: bool) -> Self {
+        self.has_lifeline = has_lifeline;
+        self
+    }
+
     /// Makes the environment. It touches nothing yet:
     /// [`initialize`](ExecutionEnvironment::initialize) looks at the directory.
     ///
@@ -176,14 +217,19 @@ impl LocalEnvironmentBuilder {
         });
         let mut variables = self.policy.choose(self.host_env);
         variables.extend(self.variables);
+        let tag = environment_tag(outer_tag.as_deref());
+        let lifeline = self.has_lifeline.then(|| {
+            let path = variables.get("PATH".as_ref() as &std::ffi::OsStr).cloned();
+            Arc::new(Lifeline::new(tag.clone(), outer_tag, path))
+        });
         Ok(LocalEnvironment {
             working_directory: normalize(&self.working_directory),
             os_version: os_version(),
             shell: self.shell.unwrap_or_else(default_shell),
             variables,
             output_limits,
-            reaper: Arc::default(),
-            tag: environment_tag(outer_tag),
+            reaper: Arc::new(Reaper::new(lifeline)),
+            tag,
             commands: AtomicU64::new(0),
         })
     }
@@ -221,20 +267,7 @@ impl ExecutionEnvironment for LocalEnvironment {
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        let directory = match &command.working_dir {
-            Some(directory) => self.resolve(directory),
-            None => self.working_directory.clone(),
-        };
-        let checked = directory.clone();
-        blocking(move || files::check_directory(&checked)).await??;
-        let setting = process::Setting {
-            directory,
-            shell: self.shell.clone(),
-            variables: self.variables.clone(),
-            tag: self.next_tag(),
-            reaper: Arc::clone(&self.reaper),
-        };
-        Ok(Box::new(process::spawn(command, setting)?))
+        self.spawn_by(command, Launcher::Plain).await
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
@@ -267,6 +300,15 @@ impl ExecutionEnvironment for LocalEnvironment {
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
         let (from, to) = (self.resolve(from), self.resolve(to));
         blocking(move || files::rename(&from, &to)).await?
+    }
+
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        let path = self.resolve(path);
+        blocking(move || files::canonicalize(&path)).await?
+    }
+
+    fn shares_host_files(&self) -> bool {
+        true
     }
 
     async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
@@ -302,7 +344,7 @@ impl fmt::Debug for LocalEnvironmentBuilder {
 
 /// Unique among all processes that can be alive at one time, and below the mark that the host itself
 /// carries if it is a command of another environment.
-fn environment_tag(outer: Option<String>) -> String {
+fn environment_tag(outer: Option<&str>) -> String {
     // The standard library seeds its hashers from the system's randomness.
     let random = RandomState::new().hash_one(());
     let own = format!("{}-{random:016x}", std::process::id());

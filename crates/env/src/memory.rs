@@ -178,6 +178,15 @@ impl ExecutionEnvironment for MemoryEnvironment {
         self.lock().tree.remove(&path)
     }
 
+    /// There are no links to follow.
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        let path = self.checked(path)?;
+        match self.lock().tree.metadata(&path) {
+            Err(error @ EnvError::NotADirectory { .. }) => Err(error),
+            Ok(_) | Err(_) => Ok(path),
+        }
+    }
+
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
         let (from, to) = (self.checked(from)?, self.checked(to)?);
         self.lock().tree.rename(&from, &to)

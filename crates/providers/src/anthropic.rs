@@ -37,7 +37,9 @@ const NAME: &str = "anthropic";
 /// # Prompt caching
 ///
 /// Up to four cache points are set by itself: the last system block, the last tool, and the last content block of
-/// the last two user messages, so that a growing conversation finds its previous turn in the cache.
+/// the last two user messages, so that a growing conversation finds its previous turn in the cache. Where the first
+/// system message has several parts, the point of the tools moves to the end of the last part but one: it covers the
+/// tools too, and other conversations find it that differ in the last part only.
 ///
 /// # Reasoning
 ///

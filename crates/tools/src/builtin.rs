@@ -5,31 +5,54 @@
 //! pipeline cuts it.
 
 mod apply_patch;
+mod ask_user;
+mod background;
 mod content_kind;
 mod diff;
 mod edit_file;
 mod glob;
 mod grep;
 mod list_dir;
+mod notebook;
 mod path;
 mod read_file;
 mod read_many_files;
 mod shell;
+mod update_plan;
+mod web;
+mod web_fetch;
+mod web_search;
 #[cfg(test)]
-mod workbench;
+pub(crate) mod workbench;
 mod write_file;
 
+pub(crate) use apply_patch::told as patch_told;
 pub use apply_patch::{
     ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, MAX_FILES_BYTES,
     ReadFilesError, apply_plan, read_files,
 };
+pub use ask_user::{AskUser, AskUserInput};
+pub use background::{
+    BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus, ShellList, ShellListInput,
+    ShellRead, ShellReadInput, ShellStart, ShellStartInput, ShellStop, ShellStopInput, ShellWrite,
+    ShellWriteInput, register_background,
+};
+pub(crate) use edit_file::edit_file;
 pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
 pub use glob::{Glob, GlobInput};
+pub(crate) use grep::cut as cut_line;
 pub use grep::{Grep, GrepInput, GrepOutputMode};
 pub use list_dir::{ListDir, ListDirInput};
+pub(crate) use path::{search_base, shown, unreadable};
 pub use read_file::{ReadFile, ReadFileInput};
 pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
 pub use shell::{Shell, ShellInput};
+pub use update_plan::{PlanStatus, PlanStep, UpdatePlan, UpdatePlanInput};
+pub use web::{
+    FetchRequest, SearchHit, SearchQuery, WebClient, WebError, WebErrorKind, WebPage, WebSearchClient,
+};
+pub use web_fetch::{WebFetch, WebFetchInput};
+pub use web_search::{WebSearch, WebSearchInput};
 pub use write_file::{WriteFile, WriteFileInput};
 
 use crate::error::DefinitionError;

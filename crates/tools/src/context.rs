@@ -6,6 +6,8 @@ use std::time::Duration;
 use pintle_env::{ExecutionEnvironment, OutputSink};
 use tokio_util::sync::CancellationToken;
 
+use crate::builtin::BackgroundCommands;
+
 /// What a call is given besides its arguments.
 #[derive(Clone)]
 #[non_exhaustive]
@@ -20,6 +22,8 @@ pub struct ToolContext {
     pub timeouts: CommandTimeouts,
     /// Takes output as it comes, for people who watch.
     pub on_output: Option<OutputSink>,
+    /// The session's background commands. Those of a context of its own end when it is dropped.
+    pub background: BackgroundCommands,
 }
 
 impl ToolContext {
@@ -32,6 +36,7 @@ impl ToolContext {
             cancel: CancellationToken::new(),
             timeouts: CommandTimeouts::default(),
             on_output: None,
+            background: BackgroundCommands::new(),
         }
     }
 
@@ -53,6 +58,13 @@ impl ToolContext {
     #[must_use]
     pub fn with_on_output(mut self, sink: OutputSink) -> Self {
         self.on_output = Some(sink);
+        self
+    }
+
+    /// With the background commands that the calls of a session share.
+    #[must_use]
+    pub fn with_background(mut self, background: BackgroundCommands) -> Self {
+        self.background = background;
         self
     }
 }

@@ -95,7 +95,7 @@ impl From<EnvError> for ToolError {
             EnvError::NotFound { .. } => ToolErrorKind::NotFound,
             EnvError::PermissionDenied { .. } | EnvError::Refused { .. } => ToolErrorKind::PermissionDenied,
             EnvError::InvalidPattern { .. } | EnvError::InvalidPath { .. } => ToolErrorKind::InvalidArguments,
-            EnvError::EnvironmentLost { .. } => ToolErrorKind::EnvironmentLost,
+            EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. } => ToolErrorKind::EnvironmentLost,
             _ => ToolErrorKind::Failed,
         };
         let mut message = error.to_string();

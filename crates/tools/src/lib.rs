@@ -4,8 +4,11 @@
 pub mod builtin;
 mod context;
 mod error;
+pub mod gate;
+pub mod native;
 pub mod pipeline;
 mod registry;
+mod repair;
 mod schema;
 mod tool;
 mod truncate;
@@ -13,5 +16,8 @@ mod truncate;
 pub use context::{CommandTimeouts, ToolContext};
 pub use error::{DefinitionError, ToolError, ToolErrorKind};
 pub use registry::{RegisteredTool, ToolRegistry};
-pub use tool::{ChangeKind, DynTool, Effect, FileChange, Tool, ToolOutput};
-pub use truncate::{TruncationLimits, TruncationMode, truncate};
+pub use repair::{ArgumentRepair, RepairKind};
+pub use tool::{ChangeKind, DynTool, Effect, FileChange, Tool, ToolKind, ToolOutput};
+pub use truncate::{
+    TruncationLimits, TruncationMarker, TruncationMode, TruncationRule, truncate, truncate_to,
+};

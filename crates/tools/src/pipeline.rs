@@ -3,6 +3,8 @@
 //! [`prepare`] looks up, validates and gates; [`execute`] runs and truncates. Whoever drives the loop stands
 //! between them, so that one call can run while another waits for approval.
 
+mod arguments;
+
 use std::any::Any;
 use std::future::{Future, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -10,56 +12,34 @@ use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::Poll;
+use std::time::Duration;
 
-use async_trait::async_trait;
-use pintle_env::{ExecutionEnvironment, Output};
-use pintle_llm::{ToolCall, ToolCallKind, ToolResult};
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use pintle_env::{ExecutionEnvironment, Output, OutputCollector, OutputLimits};
+use pintle_llm::{Fingerprint, ToolCall, ToolResult};
+use serde_json::Value;
+use tokio::task::spawn_blocking;
+use tokio::time::timeout;
 
+use self::arguments::Arguments;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::gate;
+pub use crate::gate::{Gate, Verdict};
 use crate::registry::{RegisteredTool, ToolRegistry};
+use crate::repair::ArgumentRepair;
 use crate::schema;
-use crate::tool::{Effect, FileChange, ToolOutput};
-use crate::truncate::{self, TruncationLimits};
+use crate::tool::{DynTool, Effect, FileChange, ToolOutput};
+use crate::truncate::{self, TruncationLimits, TruncationRule};
 
 /// A call that may run.
 #[derive(Clone, Debug)]
 pub struct PreparedCall {
     call_id: String,
     arguments: Value,
+    repairs: Vec<ArgumentRepair>,
+    reads: Vec<PathBuf>,
     writes: Vec<PathBuf>,
     tool: Arc<RegisteredTool>,
-}
-
-/// Decides whether a call may run, before it does.
-///
-/// Implemented by hosts for their own rules. It must not run the call and should answer soon; the turn waits for it.
-#[async_trait]
-pub trait Gate: std::fmt::Debug + Send + Sync {
-    /// The verdict on one call.
-    async fn check(&self, call: &PreparedCall) -> Verdict;
-}
-
-const _: fn(&dyn Gate) = |_| {};
-
-/// What a gate says.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// It may run, unless a later gate objects.
-    Allow,
-    /// It may not.
-    Deny {
-        /// Goes to the model.
-        reason: String,
-    },
-    /// A person decides.
-    Ask {
-        /// Goes to that person.
-        reason: String,
-    },
 }
 
 /// What became of a call's preparation.
@@ -78,7 +58,7 @@ pub enum Preparation {
     Refused(ToolError),
 }
 
-/// Looks up the tool, validates the arguments, and asks the gates in order until one does not allow.
+/// Looks up the tool, validates the arguments, and has the gates judge the call.
 pub async fn prepare(
     registry: &ToolRegistry,
     gates: &[Arc<dyn Gate>],
@@ -89,28 +69,22 @@ pub async fn prepare(
         Ok(prepared) => prepared,
         Err(error) => return Preparation::Refused(error),
     };
-    for gate in gates {
-        match gate.check(&prepared).await {
-            Verdict::Allow => {}
-            Verdict::Deny { reason } => {
-                return Preparation::Refused(ToolError::new(
-                    ToolErrorKind::Denied,
-                    format!("The call of {} was denied: {reason}", call.name),
-                ));
-            }
-            Verdict::Ask { reason } => return Preparation::Ask { call: prepared, reason },
-        }
+    match gate::judge(gates, &prepared).await {
+        Verdict::Allow => Preparation::Ready(prepared),
+        Verdict::Deny { reason } => Preparation::Refused(gate::denied(&call.name, &reason)),
+        Verdict::Ask { reason } => Preparation::Ask { call: prepared, reason },
     }
-    Preparation::Ready(prepared)
 }
 
 /// Runs a prepared call and cuts its output for the model. Dropping the future stops the call.
 ///
-/// Whatever the tool does, there is a result: a failure is told as `Tool error (NAME): …`, and a panic of the tool is
-/// a failure of the call. Needs a tokio runtime, because a spooled output is read on a thread that may block.
+/// Whatever the tool does, there is a result: a failure is told as `Tool error (NAME): …`, a panic of the tool is a
+/// failure of the call, and so is a call that takes a minute longer than the longest command may, unless it
+/// [waits](crate::Tool::waits). A tool that blocks its thread cannot be stopped. Nothing at all is told as
+/// `(no output)`, and an output that is too large for memory goes to a spool file. Needs a tokio runtime with time,
+/// and threads that may block.
 pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationLimits) -> Execution {
-    let outcome = caught(call.tool.tool().call_json(call.arguments.clone(), cx)).await;
-    let (output, error) = match outcome {
+    let (mut output, error) = match answer(call, cx).await {
         Ok(output) => {
             let error = output.is_error.then_some(ToolErrorKind::Failed);
             (output, error)
@@ -120,10 +94,12 @@ pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationL
             (ToolOutput::new(text).with_error(true), Some(error.kind()))
         }
     };
-    let shown = cut(&output.text, call, limits).await;
+    output.text = spooled(output.text, cx.env.output_limits()).await;
+    let shown = shown(&output, call, limits).await;
     let mut result = ToolResult::new(call.call_id.clone(), shown, output.is_error);
     result.images = output.images;
-    Execution { result, output: output.text, error, changes: output.changes }
+    let ToolOutput { text, changes, question, .. } = output;
+    Execution { result, output: text, error, changes, question }
 }
 
 /// A call that has run.
@@ -138,6 +114,8 @@ pub struct Execution {
     pub error: Option<ToolErrorKind>,
     /// The files that changed.
     pub changes: Vec<FileChange>,
+    /// A question to the user, which ends the turn until it is answered.
+    pub question: Option<String>,
 }
 
 impl PreparedCall {
@@ -147,14 +125,12 @@ impl PreparedCall {
         call: &ToolCall,
     ) -> Result<Self, ToolError> {
         let tool = registry.get(&call.name).ok_or_else(|| unknown_tool(registry, &call.name))?;
-        let arguments = arguments_of(tool, call)?;
-        let mistakes = schema::mistakes(tool.validator(), &arguments);
-        if !mistakes.is_empty() {
-            let list: Vec<String> = mistakes.iter().map(|mistake| format!("- {mistake}")).collect();
-            return Err(invalid(&call.name, &list.join("\n")));
-        }
-        let writes = tool.tool().written_paths(&arguments).iter().map(|path| env.resolve(path)).collect();
-        Ok(Self { call_id: call.id.clone(), arguments, writes, tool: Arc::clone(tool) })
+        let Arguments { value: arguments, repairs } =
+            arguments::fit(tool, call, registry.repairs_arguments())?;
+        let resolved = |paths: Vec<PathBuf>| paths.iter().map(|path| env.resolve(path)).collect();
+        let reads = resolved(tool.tool().read_paths(&arguments));
+        let writes = resolved(tool.tool().written_paths(&arguments));
+        Ok(Self { call_id: call.id.clone(), arguments, repairs, reads, writes, tool: Arc::clone(tool) })
     }
 
     /// The tool's name.
@@ -175,10 +151,42 @@ impl PreparedCall {
         &self.arguments
     }
 
+    /// What was mended in the arguments, in the order in which it was done. Empty if they came as the schema wants
+    /// them.
+    #[must_use]
+    pub fn repairs(&self) -> &[ArgumentRepair] {
+        &self.repairs
+    }
+
     /// The files that it may change, absolute.
     #[must_use]
     pub fn writes(&self) -> &[PathBuf] {
         &self.writes
+    }
+
+    /// The files and directories that it says it looks at, absolute.
+    #[must_use]
+    pub fn reads(&self) -> &[PathBuf] {
+        &self.reads
+    }
+
+    /// The tool's canonical kind, such as `shell` for one that is called `Bash`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.tool.kind()
+    }
+
+    /// What tells this call from every other: the id, the tool and these very arguments.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let parts = [self.call_id.clone(), self.name().to_owned(), self.arguments.to_string()];
+        let whole = |whole: Fingerprint, part: &String| whole.chain(Fingerprint::of(part.as_bytes()));
+        parts.iter().fold(Fingerprint::of(b"call"), whole)
+    }
+
+    /// The tool itself.
+    pub(crate) fn tool(&self) -> &dyn DynTool {
+        self.tool.tool()
     }
 
     /// What it does to the world.
@@ -192,6 +200,23 @@ impl PreparedCall {
     pub fn is_repeatable(&self) -> bool {
         self.tool.is_repeatable()
     }
+}
+
+/// What the tool answers, in the time that it has.
+async fn answer(call: &PreparedCall, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    /// What a tool may need besides its commands.
+    const MARGIN: Duration = Duration::from_secs(60);
+    let tool = call.tool.tool();
+    let answer = caught(async { tool.call_json(call.arguments.clone(), cx).await });
+    if tool.waits() {
+        return answer.await;
+    }
+    let limit = cx.timeouts.max.saturating_add(MARGIN);
+    timeout(limit, answer).await.unwrap_or_else(|_| {
+        tracing::error!(tool = call.name(), seconds = limit.as_secs(), "a tool hangs");
+        let message = format!("no answer within {} s, so the call was stopped", limit.as_secs());
+        Err(ToolError::new(ToolErrorKind::Failed, message))
+    })
 }
 
 /// Lets a tool's panic end its own call and nothing else.
@@ -208,64 +233,60 @@ async fn caught(call: impl Future<Output = Result<ToolOutput, ToolError>>) -> Re
 fn panicked(payload: &(dyn Any + Send)) -> ToolError {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message");
+    let text = schema::shortened(text.to_owned(), 500);
     tracing::error!(message = text, "a tool panicked");
     ToolError::new(ToolErrorKind::Failed, format!("the tool itself is broken: it panicked ({text})"))
 }
 
-/// What the model sees of an output. A spooled one is read from disk, which must not hold up other tasks.
-async fn cut(output: &Output, call: &PreparedCall, limits: &TruncationLimits) -> String {
-    let tool = Arc::clone(&call.tool);
-    if !output.is_spooled() {
-        return truncate::truncate(output, tool.name(), tool.kind(), limits);
+/// An output that a tool holds in memory although it is too large for that. It stays there if the disk is full.
+async fn spooled(output: Output, limits: OutputLimits) -> Output {
+    /// The bytes of one write.
+    const BLOCK: usize = 1 << 20;
+    if output.is_spooled() || output.len() <= limits.inline as u64 {
+        return output;
     }
-    let (output, limits) = (output.clone(), limits.clone());
-    let cut = move || truncate::truncate(&output, tool.name(), tool.kind(), &limits);
-    match tokio::task::spawn_blocking(cut).await {
+    let held = output.clone();
+    let copied = spawn_blocking(move || {
+        let mut copy = OutputCollector::new(limits);
+        let mut offset = 0;
+        while offset < held.len() {
+            let block = held.read_at(offset, BLOCK).ok()?;
+            offset += block.len() as u64;
+            copy.push(&block);
+        }
+        let copy = copy.finish();
+        (copy.dropped() == 0).then_some(copy)
+    });
+    copied.await.ok().flatten().unwrap_or(output)
+}
+
+/// What the model reads.
+async fn shown(output: &ToolOutput, call: &PreparedCall, limits: &TruncationLimits) -> String {
+    const PREFACE: usize = 2_000;
+    let tool = &call.tool;
+    let mut rule = limits.rule(tool.name(), tool.kind(), tool.truncation());
+    rule.chars = rule.chars.min(output.max_chars.unwrap_or(usize::MAX));
+    let text = cut(&output.text, rule).await;
+    if output.preface.is_empty() && output.text.is_empty() && output.images.is_empty() {
+        return "(no output)".into();
+    }
+    format!("{}{text}", schema::shortened(output.preface.clone(), PREFACE))
+}
+
+/// An output cut by a rule. A spooled one is read from disk, which must not hold up other tasks.
+async fn cut(output: &Output, rule: TruncationRule) -> String {
+    if !output.is_spooled() {
+        return truncate::truncate_to(output, rule);
+    }
+    let output = output.clone();
+    match spawn_blocking(move || truncate::truncate_to(&output, rule)).await {
         Ok(text) => text,
         Err(error) => format!("[ERROR: The output cannot be read back: {error}]"),
     }
 }
 
-/// The arguments as an object: free text goes into the only required field.
-fn arguments_of(tool: &RegisteredTool, call: &ToolCall) -> Result<Value, ToolError> {
-    match (&call.arguments, call.kind) {
-        (Value::String(text), ToolCallKind::Custom) => {
-            let parameters = &tool.definition().parameters;
-            let required = parameters.get("required").and_then(Value::as_array).map(Vec::as_slice);
-            match required {
-                Some([Value::String(only)]) => {
-                    Ok(Value::Object(Map::from_iter([(only.clone(), Value::String(text.clone()))])))
-                }
-                _ => Err(invalid(&call.name, "- expected a JSON object with named arguments, got free text")),
-            }
-        }
-        (Value::String(raw), ToolCallKind::Function) => {
-            let reason = match serde_json::from_str::<Value>(raw) {
-                Ok(value) => format!("- expected a JSON object, got {}", json_kind(&value)),
-                Err(error) => format!("- not valid JSON: {error}"),
-            };
-            Err(invalid(&call.name, &reason))
-        }
-        (arguments, _) => Ok(arguments.clone()),
-    }
-}
-
-fn json_kind(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
-}
-
-fn invalid(name: &str, reasons: &str) -> ToolError {
-    ToolError::new(ToolErrorKind::InvalidArguments, format!("Invalid arguments for tool: {name}\n{reasons}"))
-}
-
 fn unknown_tool(registry: &ToolRegistry, name: &str) -> ToolError {
+    const LONGEST: usize = 128;
     let nearest = registry.nearest(name);
     let all: Vec<&str> = registry.names().collect();
     let hint = match (nearest.as_slice(), all.as_slice()) {
@@ -273,6 +294,7 @@ fn unknown_tool(registry: &ToolRegistry, name: &str) -> ToolError {
         ([], all) => format!("Available tools: {}.", all.join(", ")),
         (nearest, _) => format!("Did you mean {}?", nearest.join(", ")),
     };
+    let name = schema::shortened(name.to_owned(), LONGEST);
     ToolError::new(ToolErrorKind::UnknownTool, format!("Unknown tool: {name}. {hint}"))
 }
 

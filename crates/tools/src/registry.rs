@@ -9,6 +9,7 @@ use pintle_llm::ToolDefinition;
 use crate::error::DefinitionError;
 use crate::schema;
 use crate::tool::{DynTool, Effect};
+use crate::truncate::TruncationRule;
 
 /// An ordered set of tools. Cheap to clone; a clone is independent.
 ///
@@ -17,12 +18,16 @@ use crate::tool::{DynTool, Effect};
 #[derive(Clone, Debug, Default)]
 pub struct ToolRegistry {
     tools: Vec<Arc<RegisteredTool>>,
+    /// Whether arguments are taken as they come; by default, plain mistakes are mended.
+    exact_arguments: bool,
 }
 
 /// A tool with its schema compiled.
 pub struct RegisteredTool {
     definition: ToolDefinition,
     kind: String,
+    truncation: TruncationRule,
+    aliases: Vec<(String, String)>,
     validator: Validator,
     tool: Arc<dyn DynTool>,
 }
@@ -53,7 +58,9 @@ impl ToolRegistry {
         let validator = schema::compile(&definition.parameters)
             .map_err(|source| DefinitionError::refused(definition.name.clone(), source))?;
         let kind = tool.canonical_kind().unwrap_or_else(|| definition.name.clone());
-        let entry = Arc::new(RegisteredTool { definition, kind, validator, tool });
+        let truncation = tool.truncation().unwrap_or_else(|| TruncationRule::of_kind(&kind));
+        let aliases = tool.aliases();
+        let entry = Arc::new(RegisteredTool { definition, kind, truncation, aliases, validator, tool });
         match self.tools.iter_mut().find(|known| known.name() == entry.name()) {
             Some(known) => *known = entry,
             None => self.tools.push(entry),
@@ -66,6 +73,19 @@ impl ToolRegistry {
         let before = self.tools.len();
         self.tools.retain(|tool| tool.name() != name);
         self.tools.len() != before
+    }
+
+    /// Whether plain mistakes in arguments are mended before a call is refused, as they are by default: a number in
+    /// a text, `5.0` for an integer, `null` for what is optional, another agent's name for a parameter, an object in
+    /// a text. Each repair is an [`ArgumentRepair`](crate::ArgumentRepair) of the prepared call.
+    pub fn set_argument_repair(&mut self, repair: bool) {
+        self.exact_arguments = !repair;
+    }
+
+    /// As [`ToolRegistry::set_argument_repair`] set it.
+    #[must_use]
+    pub fn repairs_arguments(&self) -> bool {
+        !self.exact_arguments
     }
 
     /// The tool of this name.
@@ -85,10 +105,15 @@ impl ToolRegistry {
         self.tools.iter().map(|tool| tool.name())
     }
 
-    /// The known names that are like this one, the nearest first; at most three.
+    /// The known names that are like this one, the nearest first; at most three, and none for what is longer than
+    /// any name.
     #[must_use]
     pub fn nearest(&self, name: &str) -> Vec<&str> {
         const LIKE: f64 = 0.6;
+        const LONGEST: usize = 128;
+        if name.len() > LONGEST {
+            return Vec::new();
+        }
         let wanted = name.to_ascii_lowercase();
         let mut scored: Vec<(f64, &str)> = self
             .names()
@@ -119,6 +144,12 @@ impl RegisteredTool {
         &self.kind
     }
 
+    /// How much of its output the model reads, where the host sets nothing else.
+    #[must_use]
+    pub fn truncation(&self) -> TruncationRule {
+        self.truncation
+    }
+
     /// What a call does to the world.
     #[must_use]
     pub fn effect(&self) -> Effect {
@@ -129,6 +160,16 @@ impl RegisteredTool {
     #[must_use]
     pub fn is_repeatable(&self) -> bool {
         self.tool.is_repeatable()
+    }
+
+    /// Whether a call may take as long as it likes.
+    #[must_use]
+    pub fn waits(&self) -> bool {
+        self.tool.waits()
+    }
+
+    pub(crate) fn aliases(&self) -> &[(String, String)] {
+        &self.aliases
     }
 
     pub(crate) fn validator(&self) -> &Validator {

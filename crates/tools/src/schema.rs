@@ -149,7 +149,7 @@ fn shown(value: &Value) -> String {
 }
 
 /// A text of at most `limit` characters and, if it was longer, an ellipsis.
-fn shortened(mut text: String, limit: usize) -> String {
+pub(crate) fn shortened(mut text: String, limit: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(limit) {
         text.truncate(end);
         text.push('…');

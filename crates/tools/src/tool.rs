@@ -1,5 +1,7 @@
 //! What a tool is: typed for those who write one, erased for those who call one.
 
+mod kind;
+
 use std::future::Future;
 use std::path::PathBuf;
 
@@ -11,9 +13,11 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+pub use self::kind::ToolKind;
 use crate::context::ToolContext;
 use crate::error::{DefinitionError, ToolError, ToolErrorKind};
 use crate::schema;
+use crate::truncate::TruncationRule;
 
 /// What a call does to the world. Parallelism, approval and recovery after a crash follow from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -52,9 +56,27 @@ pub trait Tool: Send + Sync + 'static {
     }
 
     /// The canonical name that output limits are keyed by, if it is not [`Tool::name`]: a tool that runs shell
-    /// commands under another name says `shell`.
+    /// commands under another name says [`ToolKind::Shell`].
     fn kind(&self) -> &str {
         self.name()
+    }
+
+    /// How much of its output the model reads, where the host sets nothing else, and how it is told of the rest. By
+    /// default as for others of its kind.
+    fn truncation(&self) -> TruncationRule {
+        TruncationRule::of_kind(self.kind())
+    }
+
+    /// Other names of parameters that models use, each with the parameter that is meant. A call that uses one is
+    /// repaired; the usual ones (`path` for `file_path`, `cmd` for `command`) are known without being named here.
+    fn aliases(&self) -> &[(&'static str, &'static str)] {
+        &[]
+    }
+
+    /// Whether a call may take as long as it likes, because it waits for a person or for another agent. Any other is
+    /// stopped a minute after the longest command would have been.
+    fn waits(&self) -> bool {
+        false
     }
 
     /// The grammar of a free-text input. The input type then has exactly one required text field, which gets it.
@@ -66,6 +88,18 @@ pub trait Tool: Send + Sync + 'static {
     fn writes(&self, input: &Self::Input) -> Vec<PathBuf> {
         let _ = input;
         Vec::new()
+    }
+
+    /// The files and directories that this call looks at, as it names them, for gates to judge.
+    fn reads(&self, input: &Self::Input) -> Vec<PathBuf> {
+        let _ = input;
+        Vec::new()
+    }
+
+    /// Whether the call may be made against an environment that keeps nothing, to show a person beforehand what it
+    /// would change. Say yes only if all that it does goes through [`ToolContext::env`].
+    fn rehearsable(&self) -> bool {
+        false
     }
 
     /// Makes the call.
@@ -103,10 +137,36 @@ pub trait DynTool: Send + Sync + 'static {
         None
     }
 
+    /// As [`Tool::truncation`]; `None` if it is that of its kind.
+    fn truncation(&self) -> Option<TruncationRule> {
+        None
+    }
+
+    /// As [`Tool::aliases`].
+    fn aliases(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+
+    /// As [`Tool::waits`].
+    fn waits(&self) -> bool {
+        false
+    }
+
     /// As [`Tool::writes`], from arguments that fit the schema.
     fn written_paths(&self, arguments: &Value) -> Vec<PathBuf> {
         let _ = arguments;
         Vec::new()
+    }
+
+    /// As [`Tool::reads`], from arguments that fit the schema.
+    fn read_paths(&self, arguments: &Value) -> Vec<PathBuf> {
+        let _ = arguments;
+        Vec::new()
+    }
+
+    /// As [`Tool::rehearsable`].
+    fn is_rehearsable(&self) -> bool {
+        false
     }
 
     /// As [`Tool::call`], with arguments that fit the schema.
@@ -139,8 +199,29 @@ impl<T: Tool> DynTool for T {
         Some(self.kind().to_owned())
     }
 
+    fn truncation(&self) -> Option<TruncationRule> {
+        Some(Tool::truncation(self))
+    }
+
+    fn aliases(&self) -> Vec<(String, String)> {
+        let named = |(alias, parameter): &(&str, &str)| ((*alias).to_owned(), (*parameter).to_owned());
+        Tool::aliases(self).iter().map(named).collect()
+    }
+
+    fn waits(&self) -> bool {
+        Tool::waits(self)
+    }
+
     fn written_paths(&self, arguments: &Value) -> Vec<PathBuf> {
         serde_json::from_value(arguments.clone()).map(|input| self.writes(&input)).unwrap_or_default()
+    }
+
+    fn read_paths(&self, arguments: &Value) -> Vec<PathBuf> {
+        serde_json::from_value(arguments.clone()).map(|input| self.reads(&input)).unwrap_or_default()
+    }
+
+    fn is_rehearsable(&self) -> bool {
+        self.rehearsable()
     }
 
     async fn call_json(&self, arguments: Value, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -158,12 +239,19 @@ impl<T: Tool> DynTool for T {
 pub struct ToolOutput {
     /// The text, whole.
     pub text: Output,
+    /// What the model reads before the text, such as an exit code: a few lines, which the limits on the text leave
+    /// alone. Not part of what the host gets. More than 2,000 characters are cut.
+    pub preface: String,
+    /// The most characters of the text that this call asked for, if it asked; the limits hold besides.
+    pub max_chars: Option<usize>,
     /// Images for the model.
     pub images: Vec<ImageData>,
     /// Whether the model should take it as a failure, such as a command that exits with one.
     pub is_error: bool,
     /// The files that changed, for people and hosts.
     pub changes: Vec<FileChange>,
+    /// A question to the user: the session rests after this round, and what is submitted next is the answer.
+    pub question: Option<String>,
 }
 
 impl ToolOutput {
@@ -171,6 +259,20 @@ impl ToolOutput {
     #[must_use]
     pub fn new(text: impl Into<Output>) -> Self {
         Self { text: text.into(), ..Self::default() }
+    }
+
+    /// With lines that the model reads before the text.
+    #[must_use]
+    pub fn with_preface(mut self, preface: impl Into<String>) -> Self {
+        self.preface = preface.into();
+        self
+    }
+
+    /// With the most characters that the call asked for.
+    #[must_use]
+    pub fn with_max_chars(mut self, max_chars: Option<usize>) -> Self {
+        self.max_chars = max_chars;
+        self
     }
 
     /// With an image.
@@ -184,6 +286,13 @@ impl ToolOutput {
     #[must_use]
     pub fn with_error(mut self, is_error: bool) -> Self {
         self.is_error = is_error;
+        self
+    }
+
+    /// With a question to the user, which gives the turn back to them.
+    #[must_use]
+    pub fn with_question(mut self, question: impl Into<String>) -> Self {
+        self.question = Some(question.into());
         self
     }
 

@@ -12,21 +12,27 @@ use std::io;
 
 use pintle_env::Output;
 
-use self::limits::Rule;
-pub use self::limits::{TruncationLimits, TruncationMode};
+pub use self::limits::{TruncationLimits, TruncationMarker, TruncationMode, TruncationRule};
 
-/// The text of an output, cut to the limits of the tool that is called `name` and is of the canonical `kind`.
+/// The text of an output, cut to the default limits of a canonical kind, or what the host set for the tool that is
+/// called `name` or for its `kind`. See [`truncate_to`].
+#[must_use]
+pub fn truncate(output: &Output, name: &str, kind: &str, limits: &TruncationLimits) -> String {
+    truncate_to(output, limits.rule(name, kind, TruncationRule::of_kind(kind)))
+}
+
+/// The text of an output, cut by a rule.
 ///
 /// An output within its limits comes back whole. Above them the parts that are kept are held in memory and nothing
 /// else, however long the output is; a spooled one is read from disk, once for counting and once at its two ends,
 /// which blocks. If it cannot be read, the text says so.
 #[must_use]
-pub fn truncate(output: &Output, name: &str, kind: &str, limits: &TruncationLimits) -> String {
-    cut(output, limits.rule(name, kind))
+pub fn truncate_to(output: &Output, rule: TruncationRule) -> String {
+    cut(output, rule)
         .unwrap_or_else(|error| format!("[ERROR: The output cannot be read back from disk: {error}]"))
 }
 
-fn cut(output: &Output, rule: Rule) -> io::Result<String> {
+fn cut(output: &Output, rule: TruncationRule) -> io::Result<String> {
     let extent = text::measure(output)?;
     let Some(removed) = extent.chars.checked_sub(rule.chars as u64).filter(|removed| *removed > 0) else {
         let whole = output.to_text_lossy()?;
@@ -37,11 +43,13 @@ fn cut(output: &Output, rule: Rule) -> io::Result<String> {
     };
     let head_chars = match rule.mode {
         TruncationMode::HeadTail => rule.chars / 2,
+        TruncationMode::LongTail => rule.chars / 5,
         TruncationMode::Tail => 0,
     };
     let head = text::head(output, head_chars)?;
     let tail = text::tail(output, rule.chars - head_chars)?;
-    let kept = Kept { head: &head, tail: &tail, removed, lines: extent.lines };
+    let removed_bytes = output.len().saturating_sub((head.len() + tail.len()) as u64);
+    let kept = Kept { head: &head, tail: &tail, removed, removed_bytes, lines: extent.lines };
     Ok(kept.render(rule))
 }
 
@@ -58,6 +66,8 @@ struct Kept<'a> {
     tail: &'a str,
     /// How many characters stood between the two.
     removed: u64,
+    /// The same in bytes; less by what replacement characters are longer than what they stand for.
+    removed_bytes: u64,
     /// How many lines the original has.
     lines: u64,
 }
@@ -65,7 +75,7 @@ struct Kept<'a> {
 impl Kept<'_> {
     /// Puts the marker between the two parts, after the line pass has shortened each of them at the gap: there is
     /// one gap only, and what the markers count is missing there.
-    fn render(&self, rule: Rule) -> String {
+    fn render(&self, rule: TruncationRule) -> String {
         let (mut head, mut tail, mut lines) = (self.head, self.tail, String::new());
         if let Some(limit) = rule.lines.filter(|limit| self.lines > *limit as u64) {
             let (head_lines, tail_lines) = (text::count_lines(head), text::count_lines(tail));
@@ -77,14 +87,34 @@ impl Kept<'_> {
                 lines = lines_marker(self.lines - (from_head + from_tail) as u64);
             }
         }
-        let marker = chars_marker(rule.mode, self.removed);
-        format!("{head}{marker}{lines}{tail}")
+        let marked = self.marked(rule, head);
+        match rule.marker {
+            TruncationMarker::Warning | TruncationMarker::Tokens => format!("{marked}{lines}{tail}"),
+            TruncationMarker::Characters => {
+                format!("{marked}{lines}{tail}\n[The full output is available in the event stream.]")
+            }
+        }
+    }
+
+    /// What comes before the tail.
+    fn marked(&self, rule: TruncationRule, head: &str) -> String {
+        let removed = self.removed;
+        match rule.marker {
+            TruncationMarker::Warning => format!("{head}{}", warning(rule.mode, removed)),
+            TruncationMarker::Tokens => {
+                // As codex counts lines: nothing stands behind the last line feed.
+                let lines = self.lines - u64::from(self.tail.ends_with('\n'));
+                let tokens = self.removed_bytes.div_ceil(4).max(1);
+                format!("Total output lines: {lines}\n\n{head}…{tokens} tokens truncated…")
+            }
+            TruncationMarker::Characters => format!("{head}\n\n... [{removed} characters omitted] ...\n\n"),
+        }
     }
 }
 
-fn chars_marker(mode: TruncationMode, removed: u64) -> String {
+fn warning(mode: TruncationMode, removed: u64) -> String {
     match mode {
-        TruncationMode::HeadTail => format!(
+        TruncationMode::HeadTail | TruncationMode::LongTail => format!(
             "\n\n[WARNING: Tool output was truncated. {removed} characters were removed from the middle. \
              The full output is available in the event stream. \
              If you need to see specific parts, re-run the tool with more targeted parameters.]\n\n"

@@ -373,7 +373,7 @@ async fn error_recovery(dialect: Dialect) {
         arguments = { file_path = "there.txt" }
         [[turn.call]]
         tool = "read_file"
-        arguments = { path = "there.txt" }
+        arguments = { name = "there.txt" }
         [[turn.call]]
         tool = "read_file"
         BROKEN

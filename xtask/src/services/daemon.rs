@@ -5,7 +5,7 @@ use std::{
     io::{Read, Seek, SeekFrom},
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
-    process::{Child, Command, Stdio},
+    process::{Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -37,12 +37,12 @@ impl Daemon {
         line.windows(mark.len()).any(|part| part == mark).then_some(id)
     }
 
-    /// Ends it; says whether it was there.
+    /// Ends it with its group; says whether it was there.
     pub(super) fn end(&self) -> Result<bool, Failure> {
         let Some(id) = self.id() else { return Ok(false) };
         for signal in ["TERM", "KILL"] {
             // It may have gone by itself, which is what is wanted.
-            let _ = Command::new("kill").arg(format!("-{signal}")).arg(id.to_string()).status();
+            let _ = Command::new("kill").args([&format!("-{signal}"), "--", &format!("-{id}")]).status();
             if wait_until(|| self.id() != Some(id)) {
                 return Ok(true);
             }
@@ -51,8 +51,8 @@ impl Daemon {
     }
 }
 
-/// Starts `command` in a group of its own, its words in `log`, and waits until `is_ready`.
-pub(super) fn start(command: &mut Command, log: &Path, is_ready: impl Fn() -> bool) -> Result<(), Failure> {
+/// Starts `command` in a group of its own, its words in `log`, waits until `is_ready`, and says its id.
+pub(super) fn start(command: &mut Command, log: &Path, is_ready: impl Fn() -> bool) -> Result<u32, Failure> {
     let file = File::create(log).map_err(|cause| cannot("write", log).because(cause))?;
     let errors = file.try_clone().map_err(|cause| cannot("write", log).because(cause))?;
     command.process_group(0).stdin(Stdio::null()).stdout(file).stderr(errors);
@@ -63,20 +63,15 @@ pub(super) fn start(command: &mut Command, log: &Path, is_ready: impl Fn() -> bo
     let mut is_up = false;
     wait_until(|| {
         is_up = is_ready();
-        // A daemon that goes to the background ends with success before it is ready.
-        is_up || has_failed(&mut child)
+        is_up || matches!(child.try_wait(), Ok(Some(_)))
     });
     if is_up {
-        return Ok(());
+        return Ok(child.id());
     }
     // It is ours and nobody knows it yet.
     let _ = child.kill();
     let _ = child.wait();
     Err(Failure::new(format!("{program} is not ready; it says:\n{}", tail(log))))
-}
-
-fn has_failed(child: &mut Child) -> bool {
-    matches!(child.try_wait(), Ok(Some(status)) if !status.success())
 }
 
 fn wait_until(mut holds: impl FnMut() -> bool) -> bool {

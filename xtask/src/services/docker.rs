@@ -46,9 +46,21 @@ pub(super) fn down(folder: &Path) -> Result<bool, Failure> {
     }
     let was_up = engine.daemon().end()?;
     for state in ["data", "exec", "image"] {
-        remove_folder(&folder.join(state))?;
+        let state = folder.join(state);
+        unmount_below(&state);
+        remove_folder(&state)?;
     }
     Ok(was_up)
+}
+
+/// An engine that was killed leaves its mounts; one that was not has left none.
+fn unmount_below(folder: &Path) {
+    let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let places: Vec<_> = mounts.lines().filter_map(|line| line.split(' ').nth(1)).collect();
+    // The later ones may stand on the earlier ones.
+    for place in places.iter().rev().filter(|place| Path::new(place).starts_with(folder)) {
+        let _ = Command::new("umount").arg(place).stdin(Stdio::null()).status();
+    }
 }
 
 struct Engine {
@@ -100,7 +112,7 @@ impl Engine {
             option("pidfile", "docker.pid"),
         ]);
         command.args(["--iptables=false", "--bridge=none", "--ip-forward=false", "--ip-masq=false"]);
-        daemon::start(&mut command, &self.folder.join("dockerd.log"), || self.answers())
+        daemon::start(&mut command, &self.folder.join("dockerd.log"), || self.answers()).map(drop)
     }
 
     fn docker(&self, arguments: &[&str]) -> Result<Command, Failure> {

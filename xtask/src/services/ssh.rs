@@ -1,5 +1,7 @@
 //! Two ssh servers on loopback: one that allows many sessions on a connection, and one with its own default.
 //!
+//! Each sees and can end its own processes only, whoever logs in, and all of them end with it.
+//!
 //! `ssh_config` names three hosts: `root` and `tester` on the first server, `limits` (as `tester`) on the second.
 
 use std::{
@@ -72,21 +74,24 @@ fn start(folder: &Path, sshd: &Path, name: &str, limits: &str) -> Result<u16, Fa
         return Ok(port);
     }
     let port = free_port()?;
-    write(&config, &server_config(folder, name, port, limits))?;
-    let mut command = Command::new(sshd);
+    write(&config, &server_config(folder, port, limits))?;
+    let mut command = Command::new(need("unshare", &["util-linux"])?);
+    command.args(["--pid", "--fork", "--kill-child", "--mount-proc"]).arg(sshd);
     // In the foreground: then it is our child until it is ready, and its end is seen.
     command.arg("-D").arg("-e").arg("-f").arg(&config);
-    daemon::start(&mut command, &folder.join(format!("{name}.log")), || greets(port))?;
+    let id = daemon::start(&mut command, &folder.join(format!("{name}.log")), || greets(port))?;
+    write(&daemon(folder, name).pid_file, &id.to_string())?;
     Ok(port)
 }
 
-/// The keys are printed by a program that runs as root, since the users may not be able to enter our folder.
-fn server_config(folder: &Path, name: &str, port: u16, limits: &str) -> String {
+/// The keys are printed by a program that runs as root, since the users may not be able to enter our folder. The level
+/// keeps a bash from reading what the root of this machine has in its start-up file.
+fn server_config(folder: &Path, port: u16, limits: &str) -> String {
     let path = |file: &str| config_word(&folder.join(file));
     format!(
         "ListenAddress 127.0.0.1:{port}\n\
          HostKey {}\n\
-         PidFile {}\n\
+         PidFile none\n\
          AuthorizedKeysFile none\n\
          AuthorizedKeysCommand /bin/cat {}\n\
          AuthorizedKeysCommandUser root\n\
@@ -94,9 +99,9 @@ fn server_config(folder: &Path, name: &str, port: u16, limits: &str) -> String {
          KbdInteractiveAuthentication no\n\
          UsePAM no\n\
          PermitRootLogin prohibit-password\n\
+         SetEnv SHLVL=1\n\
          {limits}",
         path("host_key"),
-        path(&format!("{name}.pid")),
         path("id.pub"),
     )
 }
@@ -184,7 +189,7 @@ mod tests {
 
     #[test]
     fn the_port_is_read_back_from_the_configuration() {
-        let config = server_config(Path::new("/a b"), "many", 1234, "MaxSessions 64\n");
+        let config = server_config(Path::new("/a b"), 1234, "MaxSessions 64\n");
         assert_eq!(port_of(&config), Some(1234));
         assert!(config.contains("HostKey \"/a b/host_key\"\n"), "{config}");
         assert!(config.ends_with("MaxSessions 64\n"), "{config}");

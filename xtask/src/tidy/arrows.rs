@@ -24,6 +24,7 @@ const ARROWS: &[Arrows] = &[
         to_in_tests: &["pintle-testkit"],
     },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
+    Arrows { from: "pintle-web", to: &["pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-benches", to: LIBRARIES, to_in_tests: &[] },
@@ -38,6 +39,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-providers",
     "pintle-testkit",
     "pintle-tools",
+    "pintle-web",
 ];
 
 /// A dependency from outside that only some packages may have, because a layer is defined by not
@@ -48,9 +50,9 @@ struct Fence {
 }
 
 const FENCES: &[Fence] = &[
-    Fence { dependency: "reqwest", owners: &["pintle-providers"] },
+    Fence { dependency: "reqwest", owners: &["pintle-providers", "pintle-web"] },
     Fence { dependency: "hyper", owners: &[] },
-    Fence { dependency: "rustls", owners: &["pintle-providers"] },
+    Fence { dependency: "rustls", owners: &["pintle-providers", "pintle-web"] },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },
     Fence { dependency: "nix", owners: &["pintle-env", "pintle", "pintle-tests"] },

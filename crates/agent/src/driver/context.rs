@@ -10,8 +10,8 @@ use tokio::sync::OnceCell;
 
 use super::{Driver, Report};
 use crate::profile::ProviderProfile;
-use crate::project_docs::ProjectDocs;
-use crate::prompt::EnvironmentContext;
+use crate::project_docs::{LoadedProject, ProjectDocs};
+use crate::prompt::{EnvironmentContext, SystemPrompt};
 use crate::turn::{InputKind, TurnContext};
 
 impl Driver {
@@ -58,15 +58,19 @@ impl Load {
     async fn run(self) -> Result<TurnContext, Error> {
         let environment = self.environment.get_or_try_init(|| self.look_around()).await?;
         let root = environment.git_root();
-        let docs = ProjectDocs::discover(self.env.as_ref(), root, &self.profile.doc_files).await;
-        let prompt = self.profile.build_system_prompt(environment, &docs, self.user_instructions.as_deref());
         let profile = &self.profile;
+        let docs = ProjectDocs::discover(self.env.as_ref(), root, &profile.doc_files).await;
+        let docs = docs.with_skills_of(self.env.as_ref(), root, &profile.skill_dirs).await;
+        let layers = profile.prompt_layers(environment, &docs, self.user_instructions.as_deref());
+        let prompt = SystemPrompt::of(&layers);
         let mut context = TurnContext::new(
             profile.provider.clone(),
             profile.model.clone(),
-            prompt,
+            prompt.text,
             profile.context_window_size,
         );
+        context.stable_prompt = prompt.stable;
+        context.project = LoadedProject::from(&docs);
         context.tools = profile.tools();
         context.provider_options.clone_from(&profile.provider_options);
         context.max_tokens = profile.max_output_tokens;

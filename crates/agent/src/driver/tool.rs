@@ -8,10 +8,10 @@ use futures_util::FutureExt as _;
 use pintle_env::Output;
 use pintle_llm::{ToolCall, ToolResult};
 use pintle_tools::pipeline::{self, Execution, PreparedCall};
-use pintle_tools::{ToolContext, ToolErrorKind};
+use pintle_tools::{ToolContext, ToolErrorKind, gate};
 use tokio_util::sync::CancellationToken;
 
-use super::{Driver, Report, output};
+use super::{Driver, Report, approval, output};
 use crate::id::CallKey;
 use crate::turn::{CallPlan, FinishedCall, InputKind, Preparation};
 
@@ -27,11 +27,13 @@ impl Driver {
         let reports = self.reports.clone();
         self.tasks.spawn(async move {
             let preparing = pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call);
+            let mut request = None;
             let (preparation, prepared) = match AssertUnwindSafe(preparing).catch_unwind().await {
                 Ok(pipeline::Preparation::Ready(call)) => {
                     (Preparation::Ready(plan(&call)), Some(Box::new(call)))
                 }
                 Ok(pipeline::Preparation::Ask { call, reason }) => {
+                    request = Some(approval::request(&call, &reason, Arc::clone(&env)).await);
                     (Preparation::Ask { plan: plan(&call), reason }, Some(Box::new(call)))
                 }
                 Ok(pipeline::Preparation::Refused(error)) => {
@@ -48,7 +50,7 @@ impl Driver {
                 }
             };
             // Without a driver nobody waits for the call.
-            let _ = reports.send(Report::Prepared { call, preparation, prepared }).await;
+            let _ = reports.send(Report::Prepared { call, preparation, prepared, request }).await;
         });
     }
 
@@ -65,16 +67,31 @@ impl Driver {
         let cancel = CancellationToken::new();
         let mut cx = ToolContext::new(Arc::clone(&self.env), prepared.call_id())
             .with_cancel(cancel.clone())
-            .with_timeouts(self.config.command_timeouts);
+            .with_timeouts(self.config.command_timeouts)
+            .with_background(self.background.clone());
         if let Some(start) = self.open_calls.get(prepared.call_id()) {
             cx = cx.with_on_output(output::sink(Arc::clone(&self.log), Arc::clone(&self.clock), *start));
         }
         let limits = self.config.tool_output.clone();
+        let gates = Arc::clone(&self.gates);
+        let approved = self.approved.remove(&key);
         self.running.insert(key, cancel.clone());
         self.tasks.spawn(async move {
-            let running = AssertUnwindSafe(pipeline::execute(&prepared, &cx, &limits)).catch_unwind();
+            let running = async {
+                if let Some(approved) = approved
+                    && let Some(reason) = approval::objection(&gates, &prepared, approved).await
+                {
+                    return denied(key, &prepared, &reason);
+                }
+                let running = AssertUnwindSafe(pipeline::execute(&prepared, &cx, &limits)).catch_unwind();
+                let execution = running.await.ok();
+                if let Some(execution) = &execution {
+                    approval::tell(&gates, &prepared, execution).await;
+                }
+                ended(key, &prepared, execution, cancel.is_cancelled())
+            };
             let kind = tokio::select! {
-                execution = running => ended(key, &prepared, execution.ok(), cancel.is_cancelled()),
+                kind = running => kind,
                 // Dropping the call is what stops it; the environment ends its processes.
                 () = stopped(&cancel) => InputKind::ToolLost { call: key },
             };
@@ -102,14 +119,33 @@ fn ended(key: CallKey, call: &PreparedCall, execution: Option<Execution>, stoppe
             output: execution.output,
             error: execution.error,
             changes: execution.changes,
+            question: execution.question,
         },
         None => panicked(call),
     };
     InputKind::ToolFinished { call: key, finished: Box::new(finished) }
 }
 
+/// What became of a call that a gate refused after all.
+fn denied(key: CallKey, call: &PreparedCall, reason: &str) -> InputKind {
+    let error = gate::denied(call.name(), reason);
+    let finished = FinishedCall {
+        result: ToolResult::new(call.call_id(), error.for_model(), true),
+        output: Output::from(error.for_model().to_owned()),
+        error: Some(error.kind()),
+        changes: Vec::new(),
+        question: None,
+    };
+    InputKind::ToolFinished { call: key, finished: Box::new(finished) }
+}
+
 fn plan(call: &PreparedCall) -> CallPlan {
-    CallPlan { effect: call.effect(), repeatable: call.is_repeatable(), writes: call.writes().to_vec() }
+    CallPlan {
+        effect: call.effect(),
+        repeatable: call.is_repeatable(),
+        writes: call.writes().to_vec(),
+        repairs: call.repairs().to_vec(),
+    }
 }
 
 /// The pipeline catches what a tool's call does; this is for whatever else of a tool may panic.
@@ -121,5 +157,6 @@ fn panicked(call: &PreparedCall) -> FinishedCall {
         output: Output::from(text),
         error: Some(ToolErrorKind::Failed),
         changes: Vec::new(),
+        question: None,
     }
 }

@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 
+use super::toolset::Equipment;
 use super::{ProviderProfile, UnknownModel, registry_of};
+use crate::prompt::base::COMPATIBLE;
 
 pub(super) const ID: &str = "openai-compatible";
 
@@ -13,16 +15,23 @@ pub(super) const UNKNOWN_MODEL: UnknownModel =
     UnknownModel { context_window_size: 32_768, supports_reasoning: false };
 
 pub(super) fn profile(model: String) -> ProviderProfile {
+    let Equipment { tools, instructions } = equipment();
     ProviderProfile {
-        base_instructions: include_str!("compatible.md").to_owned(),
-        tool_registry: registry_of([
-            Arc::new(ReadFile::new()),
-            Arc::new(WriteFile::new()),
-            Arc::new(EditFile::new()),
-            Arc::new(Shell::new()),
-            Arc::new(Grep::new()),
-            Arc::new(Glob::new()),
-        ]),
+        base_instructions: instructions,
+        tool_registry: tools,
         ..ProviderProfile::new(ID, model)
     }
+}
+
+/// The same in both toolsets: these models were trained on no agent's tools in particular.
+pub(super) fn equipment() -> Equipment {
+    let tools = registry_of([
+        Arc::new(ReadFile::new()),
+        Arc::new(WriteFile::new()),
+        Arc::new(EditFile::new()),
+        Arc::new(Shell::new()),
+        Arc::new(Grep::new()),
+        Arc::new(Glob::new()),
+    ]);
+    Equipment { instructions: COMPATIBLE.text(&tools), tools }
 }

@@ -57,16 +57,85 @@ fn each_family_has_its_tools_and_documents() {
     }
 }
 
+fn native() -> [ProviderProfile; 4] {
+    all().map(|profile| profile.with_toolset(Toolset::Native))
+}
+
+fn names(profile: &ProviderProfile) -> Vec<String> {
+    profile.tools().into_iter().map(|tool| tool.name).collect()
+}
+
+#[test]
+fn each_family_has_the_tools_of_its_own_agent_too() {
+    let rows: [&[&str]; 4] = [
+        &["exec_command", "write_stdin", "update_plan", "apply_patch", "view_image"],
+        &["Bash", "Glob", "Grep", "Read", "Edit", "Write", "TodoWrite"],
+        &[
+            "list_directory",
+            "read_file",
+            "read_many_files",
+            "search_file_content",
+            "glob",
+            "replace",
+            "write_file",
+            "run_shell_command",
+        ],
+        // There is no agent that the models behind Chat Completions were trained with.
+        &["read_file", "write_file", "edit_file", "shell", "grep", "glob"],
+    ];
+    for ((profile, spec), tools) in native().into_iter().zip(all()).zip(rows) {
+        assert_eq!(names(&profile), tools, "{}", profile.id);
+        let back = profile.with_toolset(Toolset::Spec);
+        assert_eq!((names(&back), &back.base_instructions), (names(&spec), &spec.base_instructions));
+    }
+    let own = ProviderProfile::new("house", "m").with_base_instructions("Be careful.").with_tool(OwnShell);
+    let own = own.unwrap().with_toolset(Toolset::Native);
+    assert_eq!(
+        (names(&own).as_slice(), own.base_instructions.as_str()),
+        (["shell".into()].as_slice(), "Be careful.")
+    );
+}
+
+/// Limits that a host sets for a kind hold whatever the tool is called.
+#[tokio::test]
+async fn native_names_have_the_limits_of_their_kind() {
+    let directory = tempfile::tempdir().unwrap();
+    let rows = [
+        ("exec_command", "cmd"),
+        ("Bash", "command"),
+        ("run_shell_command", "command"),
+        ("shell", "command"),
+    ];
+    for (profile, (name, parameter)) in native().into_iter().zip(rows) {
+        assert_eq!(profile.tool_registry.get(name).unwrap().kind(), "shell");
+        let env = local(directory.path());
+        let mut arguments = Map::new();
+        arguments.insert(parameter.to_owned(), "seq 1 1000".into());
+        let call = ToolCall::new("c1", name, arguments);
+        let prepared = prepare(&profile.tool_registry, &[], env.as_ref(), &call).await;
+        let Preparation::Ready(call) = prepared else { panic!("{prepared:?}") };
+        let limits = TruncationLimits::default().with_chars("shell", 100);
+        let execution = execute(&call, &ToolContext::new(env, "c1"), &limits).await;
+        assert!(execution.result.text().len() < 500, "{name}: {}", execution.result.text());
+        assert!(execution.output.len() > 3_000, "{name}");
+    }
+}
+
 #[test]
 fn each_prompt_speaks_of_the_tools_that_are_there() {
-    let mut every: Vec<String> = all().iter().flat_map(|p| p.tools()).map(|tool| tool.name).collect();
+    let everyone = || all().into_iter().chain(native());
+    let mut every: Vec<String> = everyone().flat_map(|p| p.tools()).map(|tool| tool.name).collect();
     every.sort();
     every.dedup();
-    for profile in all() {
+    for profile in everyone() {
         let text = &profile.base_instructions;
         // Tools of one family's own must not appear in another's text, where a model would call them.
         for name in &every {
-            let named = text.contains(&format!("`{name}`")) || text.contains(&format!("## {name}"));
+            let is_command = name == "grep" && profile.tool_registry.get("shell").is_none();
+            if is_command && profile.tool_registry.get(name).is_none() {
+                continue;
+            }
+            let named = text.contains(&format!("`{name}`")) || text.contains(&format!("## {name}\n"));
             let named = named || (name == "glob" || name == "grep") && text.contains("## grep and glob");
             assert_eq!(named, profile.tool_registry.get(name).is_some(), "{name} in {}", profile.id);
         }
@@ -82,7 +151,7 @@ fn each_prompt_speaks_of_the_tools_that_are_there() {
 #[test]
 fn every_prompt_lists_its_tools_after_the_environment() {
     let environment = EnvironmentContext::new("/p", "linux", "Linux 6.18.0", "2026-11-21");
-    for profile in all() {
+    for profile in all().into_iter().chain(native()) {
         let layers = profile.prompt_layers(&environment, &ProjectDocs::default(), None);
         let kinds: Vec<LayerKind> = layers.iter().map(|layer| layer.kind).collect();
         assert_eq!(kinds, [LayerKind::BaseInstructions, LayerKind::Environment, LayerKind::Tools]);
@@ -225,6 +294,11 @@ async fn a_command_has_the_time_that_the_family_expects() {
 #[tokio::test]
 async fn the_patch_that_the_prompt_shows_applies() {
     let profile = ProviderProfile::openai("m");
+    patch_applies(&profile, "patch").await;
+    patch_applies(&profile.with_toolset(Toolset::Native), "input").await;
+}
+
+async fn patch_applies(profile: &ProviderProfile, parameter: &str) {
     let text = &profile.base_instructions;
     let start = text.find("*** Begin Patch\n").unwrap();
     let patch = &text[start..start + text[start..].find("\n```").unwrap()];
@@ -239,7 +313,7 @@ async fn the_patch_that_the_prompt_shows_applies() {
     ] {
         env.write_file(Path::new(name), content).await.unwrap();
     }
-    call(&profile, env.clone(), "apply_patch", json!({"patch": patch}), false).await;
+    call(profile, env.clone(), "apply_patch", json!({ parameter: patch }), false).await;
     let read = async |name: &str| env.read_file(Path::new(name), None, None).await.ok();
     assert!(read("src/server.rs").await.unwrap().contains("Ok(self.queue.len())"));
     assert_eq!(read("src/new_name.rs").await.as_deref(), Some("//! The new name.\n"));

@@ -35,6 +35,12 @@ impl Project {
         docs.documents.iter().map(show).collect()
     }
 
+    /// What was skipped, a line each.
+    fn skipped(&self, docs: &ProjectDocs) -> String {
+        let lines = docs.skipped.iter().map(|file| format!("{}: {}", file.path, file.reason));
+        lines.collect::<Vec<_>>().join("\n").replace(&self.root.path().display().to_string(), "ROOT")
+    }
+
     async fn contents(&self, names: &[&str]) -> Vec<String> {
         self.discover(names).await.documents.into_iter().map(|doc| doc.content).collect()
     }
@@ -90,20 +96,24 @@ async fn a_root_of_another_name_is_read_before_the_working_directory() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_left_out() {
+async fn what_is_no_document_is_left_out_and_said() {
     let project = Project::with(&[
         ("AGENTS.md/inside.txt", b"AGENTS.md is a directory here"),
         ("CLAUDE.md", b"text\0binary"),
         ("GEMINI.md", b" \n\n\t"),
+        (".codex", b"a file, so that nothing stands below it"),
         ("src/AGENTS.md", b"\xef\xbb\xbf\r\n  indented\r\nlast  \n\n"),
         ("src/CLAUDE.md", b"caf\xe9"),
         ("src/deep/AGENTS.md", b"twice"),
         ("src/deep/CLAUDE.md", b"twice\n"),
     ])
     .await;
-    let link = project.root.path().join("LOOP.md");
-    std::os::unix::fs::symlink(&link, &link).unwrap();
-    let docs = project.discover(&["AGENTS.md", "CLAUDE.md", "GEMINI.md", "LOOP.md"]).await;
+    let at = |name: &str| project.root.path().join(name);
+    std::os::unix::fs::symlink(at("LOOP.md"), at("LOOP.md")).unwrap();
+    std::os::unix::fs::symlink(at("nowhere"), at("src/LOOP.md")).unwrap();
+    std::os::unix::net::UnixListener::bind(at("src/deep/LOOP.md")).unwrap();
+    let docs =
+        project.discover(&["AGENTS.md", "CLAUDE.md", "GEMINI.md", ".codex/instructions.md", "LOOP.md"]).await;
     assert_eq!(
         project.shown(&docs),
         [
@@ -112,6 +122,29 @@ async fn what_is_no_document_is_left_out() {
             ("src/deep/AGENTS.md".into(), "twice".into(), false),
         ]
     );
+    assert!(!docs.truncated);
+    insta::assert_snapshot!(project.skipped(&docs), @r"
+    ROOT/AGENTS.md: ROOT/AGENTS.md is a directory, expected a file
+    ROOT/CLAUDE.md: it is binary: a zero byte stands in it
+    ROOT/LOOP.md: cannot read ROOT/LOOP.md: Too many levels of symbolic links (os error 40)
+    ROOT/src/deep/LOOP.md: cannot read ROOT/src/deep/LOOP.md: No such device or address (os error 6)
+    ");
+}
+
+#[tokio::test]
+async fn of_a_huge_document_only_the_start_is_read() {
+    let project = Project::with(&[("AGENTS.md", &b"x".repeat(40 * 1024))]).await;
+    let path = project.root.path().join("AGENTS.md");
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
+    let docs = project.discover(&["AGENTS.md"]).await;
+    let [document] = docs.documents.as_slice() else { panic!("{:?}", docs.skipped) };
+    assert_eq!((document.content.len(), document.truncated), (PROJECT_DOC_BUDGET, true));
+    // A gigabyte of zeros is no text, however it is called.
+    project.env.write(&path, b"\0").await.unwrap();
+    std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
+    let docs = project.discover(&["AGENTS.md"]).await;
+    assert!(docs.documents.is_empty());
+    assert_eq!(project.skipped(&docs), "ROOT/AGENTS.md: it is binary: a zero byte stands in it");
 }
 
 #[tokio::test]
@@ -159,7 +192,8 @@ fn documents_survive_a_recording() {
     let docs = ProjectDocs::new(vec![
         ProjectDoc::new("/p/AGENTS.md", "root").with_truncated(true),
         ProjectDoc::new("/p/a/AGENTS.md", "near"),
-    ]);
+    ])
+    .with_skills(vec![Skill::new("x", "d", "/p/.agents/skills/x/SKILL.md")]);
     assert!(docs.truncated);
     let recorded = serde_json::to_string(&docs).unwrap();
     assert_eq!(serde_json::from_str::<ProjectDocs>(&recorded).unwrap(), docs);

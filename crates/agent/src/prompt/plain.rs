@@ -3,7 +3,7 @@
 /// `text` as one line of at most `limit` characters, without control characters and without those that nobody sees.
 ///
 /// What was cut is marked by `…`, which comes on top.
-pub(super) fn single_line(text: &str, limit: usize) -> String {
+pub(crate) fn single_line(text: &str, limit: usize) -> String {
     let visible = |c: &char| c.is_whitespace() || !(c.is_control() || is_invisible(*c));
     let mut rest = text.trim().chars().filter(visible).map(|c| if c.is_whitespace() { ' ' } else { c });
     let mut line: String = rest.by_ref().take(limit).collect();

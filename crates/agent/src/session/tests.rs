@@ -1,6 +1,7 @@
 //! The driver with a fake model and a fake place for tools.
 #![expect(clippy::wildcard_enum_match_arm, reason = "tests look at few kinds of events")]
 
+mod background;
 mod disorder;
 
 use std::sync::Arc;

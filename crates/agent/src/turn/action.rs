@@ -81,7 +81,7 @@ impl Action {
 pub struct Outcome {
     /// In which way.
     pub status: OutcomeStatus,
-    /// The text of the model's last answer; empty if there was none.
+    /// The text of the model's last answer, or the question that it asked with a tool; empty if there was none.
     pub text: String,
     /// Tokens of all calls of the run.
     pub usage: Usage,

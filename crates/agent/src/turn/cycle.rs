@@ -103,7 +103,11 @@ impl Machine {
         }
         // An unchanged prompt keeps its item, and with it what adapters made of it.
         if self.system.as_ref().is_none_or(|item| item.text() != context.system_prompt) {
-            self.system = Some(Message::system(context.system_prompt.clone()).into());
+            self.system = Some(system_message(&context).into());
+        }
+        let before = self.context.as_ref().map(|context| &context.project);
+        if before.map_or(!context.project.is_empty(), |before| *before != context.project) {
+            out.push(Action::emit(EventKind::ProjectLoaded(context.project.clone())));
         }
         self.context = Some(context);
         self.context_is_current = true;
@@ -295,6 +299,14 @@ impl Machine {
         self.finish_input(status, out);
     }
 
+    /// A tool has put a question to the user: the next input answers it.
+    pub(super) fn asked(&mut self, question: String, out: &mut Vec<Action>) {
+        if let Some(progress) = &mut self.progress {
+            progress.text = question;
+        }
+        self.finish_input(OutcomeStatus::AwaitingInput, out);
+    }
+
     fn begin_round(&mut self, model_call: ModelCallId, calls: Vec<ToolCall>, out: &mut Vec<Action>) {
         let parallel = self.context.as_ref().is_some_and(|context| context.parallel_tool_calls);
         let at_once = if parallel { self.limits.max_parallel_tools.max(1) } else { 1 };
@@ -365,5 +377,16 @@ impl Machine {
         } else {
             self.rest(OutcomeStatus::Failed, Some(error), out);
         }
+    }
+}
+
+/// The prompt in one part, or in two with the point between them where a provider's cache may end.
+fn system_message(context: &TurnContext) -> Message {
+    let prompt = context.system_prompt.as_str();
+    match context.stable_prompt.and_then(|end| prompt.split_at_checked(end)) {
+        Some((stable, rest)) if !stable.is_empty() && !rest.is_empty() => {
+            Message::system(stable).with_part(ContentPart::text(rest))
+        }
+        Some(_) | None => Message::system(prompt),
     }
 }

@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use pintle_env::Output;
 use pintle_llm::{ErrorInfo, ReasoningEffort, Response, ToolDefinition, ToolResult};
-use pintle_tools::{Effect, FileChange, ToolErrorKind};
+use pintle_tools::{ArgumentRepair, Effect, FileChange, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::TurnLimits;
 use crate::id::{CallKey, ModelCallId, RunId, SegmentId};
+use crate::project_docs::LoadedProject;
 use crate::timestamp::Timestamp;
 
 /// One thing that happened, with the time at which the driver learnt of it.
@@ -198,6 +199,13 @@ pub struct TurnContext {
     pub model: String,
     /// The whole system prompt.
     pub system_prompt: String,
+    /// Up to where it stays the same while the tree changes, in bytes: a point at which a provider's cache may end.
+    /// `None` if there is no such point.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable_prompt: Option<usize>,
+    /// What the prompt holds of the project.
+    #[serde(default, skip_serializing_if = "LoadedProject::is_empty")]
+    pub project: LoadedProject,
     /// The tools, in order.
     pub tools: Vec<ToolDefinition>,
     /// Parameters that only one provider has.
@@ -223,6 +231,8 @@ impl TurnContext {
             provider: provider.into(),
             model: model.into(),
             system_prompt: system_prompt.into(),
+            stable_prompt: None,
+            project: LoadedProject::default(),
             tools: Vec::new(),
             provider_options: Map::new(),
             max_tokens: None,
@@ -281,6 +291,9 @@ pub struct CallPlan {
     pub repeatable: bool,
     /// The files that it may change, absolute.
     pub writes: Vec<PathBuf>,
+    /// What was mended in its arguments.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub repairs: Vec<ArgumentRepair>,
 }
 
 /// What a call gave.
@@ -296,4 +309,7 @@ pub struct FinishedCall {
     /// The files that it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,
+    /// A question to the user: the run ends with this round, and the next input answers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub question: Option<String>,
 }

@@ -173,8 +173,12 @@ impl Machine {
             return;
         }
         match preparation {
-            Preparation::Ready(plan) => state.stage = Stage::Ready(plan),
+            Preparation::Ready(plan) => {
+                tell_repairs(&state.call, &plan, out);
+                state.stage = Stage::Ready(plan);
+            }
             Preparation::Ask { plan, reason } => {
+                tell_repairs(&state.call, &plan, out);
                 state.stage = Stage::Asking(plan);
                 let call_id = state.call.id.clone();
                 if let Some(after) = self.limits.approval_timeout {
@@ -240,6 +244,11 @@ impl Machine {
         if finished.error == Some(ToolErrorKind::EnvironmentLost) {
             self.environment_lost = true;
         }
+        if let Some(question) = finished.question {
+            // Two questions of one round are asked together.
+            let asked = self.question.take().map(|asked| asked + "\n\n").unwrap_or_default();
+            self.question = Some(asked + &question);
+        }
         // The result answers this call, whatever the tool made of the id.
         result.tool_call_id.clone_from(&state.call.id);
         state.stage = Stage::Done(result);
@@ -286,13 +295,17 @@ impl Machine {
         let results = round.results();
         self.record(Turn::tool_results(results, self.now));
         let lost = std::mem::take(&mut self.environment_lost);
+        let question = self.question.take();
         if self.ending.is_some() {
             self.conclude(out);
         } else if lost {
             let error =
                 Error::new(ErrorKind::Network, "the place where tools run is lost").with_retry(Retry::Never);
             self.fail(error.info().clone(), out);
+        } else if let Some(question) = question.filter(|_| self.steering.is_empty()) {
+            self.asked(question, out);
         } else {
+            // Who steers has said something new, which may be the answer.
             self.next_round(out);
         }
     }
@@ -310,6 +323,16 @@ impl Machine {
             results.push(ToolResult::new(call.id, message, true));
         }
         self.record(Turn::tool_results(results, self.now));
+    }
+}
+
+fn tell_repairs(call: &ToolCall, plan: &CallPlan, out: &mut Vec<Action>) {
+    if !plan.repairs.is_empty() {
+        out.push(Action::emit(EventKind::ToolCallRepaired {
+            call_id: call.id.clone(),
+            tool_name: call.name.clone(),
+            repairs: plan.repairs.clone(),
+        }));
     }
 }
 

@@ -130,12 +130,14 @@ impl Bench {
             effect,
             repeatable: effect == Effect::Read,
             writes: writes.iter().map(PathBuf::from).collect(),
+            repairs: Vec::new(),
         };
         self.tell(InputKind::CallPrepared { call: self.key(index), preparation: Preparation::Ready(plan) });
     }
 
     fn asks(&mut self, index: usize) {
-        let plan = CallPlan { effect: Effect::Execute, repeatable: false, writes: Vec::new() };
+        let plan =
+            CallPlan { effect: Effect::Execute, repeatable: false, writes: Vec::new(), repairs: Vec::new() };
         let preparation = Preparation::Ask { plan, reason: "it runs a command".into() };
         self.tell(InputKind::CallPrepared { call: self.key(index), preparation });
     }
@@ -152,8 +154,23 @@ impl Bench {
             output: Output::from(text),
             error,
             changes: Vec::new(),
+            question: None,
         };
         self.tell(InputKind::ToolFinished { call: self.key(index), finished: Box::new(finished) });
+    }
+
+    /// A call that ends with a question to the user.
+    fn ask(&mut self, index: usize, question: &str) {
+        let call = self.key(index);
+        self.tell(InputKind::ToolStarted { call });
+        let finished = FinishedCall {
+            result: ToolResult::new("whatever", "asked", false),
+            output: Output::from("asked"),
+            error: None,
+            changes: Vec::new(),
+            question: Some(question.into()),
+        };
+        self.tell(InputKind::ToolFinished { call, finished: Box::new(finished) });
     }
 
     /// One round of one reading call.
@@ -408,6 +425,40 @@ fn a_question_awaits_its_answer() {
     assert_eq!(bench.machine.state(), SessionState::Processing);
     bench.say("ok");
     assert_eq!(bench.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle));
+}
+
+#[test]
+fn a_question_asked_with_a_tool_awaits_its_answer_with_the_round_in_the_history() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["ask_user", "look"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.prepared(1, Effect::Read, &[]);
+    bench.ask(0, "Which port?");
+    assert!(bench.outcomes.is_empty(), "the other call still runs");
+    bench.finish(1, "seen");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::AwaitingInput, SessionState::AwaitingInput));
+    assert_eq!(bench.outcomes[0].text, "Which port?");
+    assert_eq!(bench.requests.len(), 1);
+    bench.submit("8080");
+    assert_eq!(
+        bench.sent(),
+        ["user go", "calls a0=ask_user b0=look", "results a0:asked b0:seen", "user 8080"]
+    );
+    bench.say("ok");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle));
+}
+
+#[test]
+fn a_question_is_not_waited_on_once_someone_has_steered() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["ask_user"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.tell(InputKind::Steer { text: "take 8080".into() });
+    bench.ask(0, "Which port?");
+    assert!(bench.outcomes.is_empty());
+    assert_eq!(bench.requests.len(), 2);
 }
 
 #[test]
@@ -893,4 +944,31 @@ fn a_failed_context_fails_the_run() {
     bench.tell(InputKind::ContextFailed { error });
     bench.tell(InputKind::CleanedUp);
     assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Closed));
+}
+
+#[test]
+fn what_was_mended_in_a_call_is_told_before_it_starts() {
+    use pintle_tools::{ArgumentRepair, RepairKind};
+
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["read", "read"]);
+    let repairs = vec![ArgumentRepair::new("limit", RepairKind::NumberFromText)];
+    let plan =
+        CallPlan { effect: Effect::Read, repeatable: true, writes: Vec::new(), repairs: repairs.clone() };
+    bench.tell(InputKind::CallPrepared { call: bench.key(0), preparation: Preparation::Ready(plan) });
+    bench.prepared(1, Effect::Read, &[]);
+    bench.finish(0, "text");
+    let told: Vec<&EventKind> = bench
+        .events
+        .iter()
+        .filter(|event| matches!(event, EventKind::ToolCallRepaired { .. } | EventKind::ToolCallStart { .. }))
+        .collect();
+    assert!(
+        matches!(told.as_slice(), [
+        EventKind::ToolCallRepaired { tool_name, repairs: found, .. },
+        EventKind::ToolCallStart { .. },
+    ] if tool_name == "read" && *found == repairs),
+        "{told:?}"
+    );
 }

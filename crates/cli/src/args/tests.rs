@@ -15,7 +15,7 @@ fn a_run_has_defaults() {
     assert_eq!(run.prompt.prompt.as_deref(), Some("-"));
     assert_eq!(
         (run.env, run.toolset, run.output),
-        (EnvironmentName::Local, Toolset::Spec, OutputFormat::Text)
+        (EnvironmentName::Local, ToolsetName::Native, OutputFormat::Text)
     );
     assert_eq!((run.max_turns, run.max_tool_rounds, run.quiet, run.verbose), (0, 0, false, false));
     assert!(run.model.provider.is_none() && run.dir.is_none());
@@ -58,8 +58,8 @@ fn what_is_wrong_is_said_in_one_line() {
             "invalid value 'docker:box' for '--env <ENV>' [possible values: local]; see `pintle --help`",
         ),
         (
-            "run --toolset native x",
-            "invalid value 'native' for '--toolset <NAME>' [possible values: spec]; see `pintle --help`",
+            "run --toolset foreign x",
+            "invalid value 'foreign' for '--toolset <NAME>' [possible values: native, spec]; see `pintle --help`",
         ),
         (
             "run --max-turns many x",

@@ -48,7 +48,7 @@ impl Style {
     }
 
     /// A unified diff, a line each, in its colours.
-    pub(super) fn diff_line(self, line: &str) -> String {
+    pub(crate) fn diff_line(self, line: &str) -> String {
         let line = &*harmless(line);
         let ink = if line.starts_with("+++ ") || line.starts_with("--- ") {
             Ink::Strong
@@ -76,7 +76,7 @@ pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
 }
 
 /// Control characters but for line ends and tabs, and those that turn the direction of text around.
-pub(super) fn steers(character: char) -> bool {
+pub(crate) fn steers(character: char) -> bool {
     match character {
         '\n' | '\t' => false,
         '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => true,

@@ -10,7 +10,7 @@ use super::style;
 const LONGEST: usize = 80;
 
 /// The arguments that say most, in the order in which they are shown.
-const TELLING: [&str; 7] = ["command", "pattern", "file_path", "paths", "path", "patch", "input"];
+const TELLING: [&str; 8] = ["command", "cmd", "pattern", "file_path", "paths", "path", "patch", "input"];
 
 /// What a call is about, in one line.
 pub(super) fn of_arguments(arguments: &Value) -> String {

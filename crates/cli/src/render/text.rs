@@ -13,6 +13,9 @@ use pintle_tools::{FileChange, ToolErrorKind};
 use super::style::{Ink, Style};
 use super::{Closing, Opening, style, summary};
 
+/// What the tools that run commands are called, in both toolsets.
+const SHELLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
+
 /// Lines of a command's output that are shown, the last ones.
 const COMMAND_LINES: usize = 6;
 
@@ -112,6 +115,7 @@ impl TextView {
             | EventKind::SessionEnd { .. }
             | EventKind::UserInput { .. }
             | EventKind::ProcessingEnd { .. }
+            | EventKind::ProjectLoaded(_)
             | EventKind::RequestPrepared { .. }
             | EventKind::AssistantTextStart {}
             | EventKind::ReasoningStart {}
@@ -213,7 +217,7 @@ impl TextView {
     /// The end of what a command wrote, or the beginning of another tool's failure.
     fn output_lines(&self, tool_name: &str, output: &Output, failed: bool) -> String {
         // An output that cannot be read back is not worth stopping the transcript for.
-        let lines = if tool_name == "shell" {
+        let lines = if SHELLS.contains(&tool_name) {
             let text = output.tail_text_lossy(END_OF_OUTPUT).unwrap_or_default();
             let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
             let shown = lines.get(lines.len().saturating_sub(COMMAND_LINES)..).unwrap_or_default();

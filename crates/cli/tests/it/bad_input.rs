@@ -40,7 +40,7 @@ fn flags_with_wrong_values_name_the_right_ones() {
         (&["run", "--provider", "gork", "x"], &["gork", "openai", "anthropic", "gemini"]),
         (&["run", "--output", "yaml", "x"], &["yaml", "text", "stream-json"]),
         (&["run", "--max-turns", "many", "x"], &["many"]),
-        (&["run", "--toolset", "native", "x"], &["native", "spec"]),
+        (&["run", "--toolset", "foreign", "x"], &["foreign", "native", "spec"]),
         (&["run", "--env", "docker:x", "x"], &["docker:x", "local"]),
         (&["run", "--provider", "scripted", "x"], &["--script"]),
         (&["run", "--dir", "/no/such/place", "--provider", "openai", "x"], &["/no/such/place"]),

@@ -75,7 +75,8 @@ impl Model {
         Self { server, dialect, folder: tempfile::tempdir().unwrap(), _runtime: runtime }
     }
 
-    /// `pintle SUBCOMMAND` with provider, base URL and key of this model, working in its folder.
+    /// `pintle SUBCOMMAND` with provider, base URL and key of this model, working in its folder, with the tools of the
+    /// specification unless the arguments name a toolset.
     pub(crate) fn command(&self, subcommand: &str, arguments: &[&str]) -> Command {
         let mut command = pintle(&[subcommand, "--provider", self.dialect.name()]);
         command.args(["--base-url", &self.server.base_url(self.dialect)]);
@@ -90,6 +91,10 @@ impl Model {
         }
         if subcommand == "run" {
             command.arg("--dir").arg(self.folder.path());
+            // One script for all dialects needs the names that they share.
+            if !arguments.contains(&"--toolset") {
+                command.args(["--toolset", "spec"]);
+            }
         }
         command.args(arguments);
         command

@@ -7,12 +7,14 @@
     reason = "a test is a host, and fails by panicking"
 )]
 
+mod approvals;
 mod bad_input;
 mod demo;
 mod lab;
 mod models;
 mod output;
 mod patch;
+mod prompt;
 mod serving;
 mod stopping;
 mod wire;

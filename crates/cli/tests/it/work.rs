@@ -83,8 +83,8 @@ fn a_scripted_provider_needs_nothing_else() {
     .unwrap();
     for dialect in ["openai", "anthropic", "gemini", "openai-compatible"] {
         let mut command =
-            crate::lab::pintle(&["run", "--provider", "scripted", "--dialect", dialect, "--quiet"]);
-        command.arg("--script").arg(&script).arg("--dir").arg(folder.path()).arg("Compute");
+            crate::lab::pintle(&["run", "--provider", "scripted", "--dialect", dialect, "--toolset", "spec"]);
+        command.arg("--quiet").arg("--script").arg(&script).arg("--dir").arg(folder.path()).arg("Compute");
         let said = say(&mut command);
         assert_eq!((said.code, said.out.trim()), (Some(0), "42"), "{dialect}: {said:?}");
     }
@@ -100,7 +100,7 @@ fn tools_and_prompt_show_what_the_model_is_told() {
     let mut command = crate::lab::pintle(&["prompt", "--provider", "anthropic", "--dir"]);
     let said = say(command.arg(folder.path()));
     assert_eq!(said.code, Some(0), "{said:?}");
-    for part in ["<environment>", "Always test.", "edit_file"] {
+    for part in ["<environment>", "Always test.", "TodoWrite"] {
         assert!(said.out.contains(part), "{part} in {}", said.out);
     }
 }
@@ -115,4 +115,42 @@ fn an_alias_reaches_the_provider_as_the_models_own_name() {
             model.server.requests().iter().map(|request| request.body["model"].clone()).collect();
         assert_eq!(named, ["claude-opus-5-5"], "{subcommand}");
     }
+}
+
+#[test]
+fn tools_are_the_familys_own_unless_those_of_the_specification_are_asked_for() {
+    let rows: [(&[&str], &str); 5] = [
+        (&["--provider", "openai"], "exec_command write_stdin update_plan apply_patch view_image"),
+        (&["--provider", "anthropic", "--toolset", "native"], "Bash Glob Grep Read Edit Write TodoWrite"),
+        (
+            &["--provider", "gemini"],
+            "list_directory read_file read_many_files search_file_content glob replace write_file run_shell_command",
+        ),
+        (&["--provider", "openai-compatible"], "read_file write_file edit_file shell grep glob"),
+        (&["--provider", "anthropic", "--toolset", "spec"], "read_file write_file edit_file shell grep glob"),
+    ];
+    for (flags, expected) in rows {
+        let said = say(&mut crate::lab::pintle(&[&["tools", "--output", "json"], flags].concat()));
+        let tools: Vec<serde_json::Value> = serde_json::from_str(&said.out).unwrap();
+        let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+        assert_eq!(names.join(" "), expected, "{flags:?}");
+        let has_grammar = tools.iter().any(|tool| tool["grammar"]["syntax"] == "lark");
+        assert_eq!(has_grammar, expected.starts_with("exec_command"), "{flags:?}");
+    }
+}
+
+#[test]
+fn a_run_has_the_familys_own_tools() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = folder.path().join("script.toml");
+    let turns = "name = \"s\"\n[[turn]]\n[[turn.call]]\ntool = \"Bash\"\narguments = { command = \"echo 6*7=$((6 * 7)) # echo six times seven\" }\n[[turn]]\ntext = \"Done.\"\n[[turn.expect]]\ncall = 0\nis_error = false\ncontains = \"42\"\n";
+    std::fs::write(&script, turns).unwrap();
+    let mut command = crate::lab::pintle(&["run", "--provider", "scripted", "--dialect", "anthropic"]);
+    let said = say(command.arg("--script").arg(&script).arg("--dir").arg(folder.path()).arg("Compute"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(said.out.contains("Bash") && said.out.contains("echo six times seven"), "{said:?}");
+    assert!(
+        said.out.lines().any(|line| line.trim_start_matches(['|', ' ']) == "6*7=42"),
+        "what the command wrote: {said:?}"
+    );
 }

@@ -23,7 +23,11 @@ const LONG: Duration = Duration::from_secs(30);
 const JOBS: [(&str, &str); 4] = [
     ("a job that holds the pipe", "sleep 1000 & echo $! >id"),
     ("a job that holds nothing", "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >id"),
-    ("a job behind a nohup", "nohup sleep 1000 >/dev/null 2>&1 & echo $! >id"),
+    (
+        "a job behind a nohup",
+        "if command -v nohup >/dev/null; then nohup sleep 1000 >/dev/null 2>&1 & \
+         else (trap '' HUP; exec sleep 1000) >/dev/null 2>&1 & fi; echo $! >id",
+    ),
     (
         "a job that was forked twice and left the group",
         "if command -v setsid >/dev/null; then (setsid sh -c 'sleep 1000 & echo $! >id' &); \

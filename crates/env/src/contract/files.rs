@@ -32,7 +32,29 @@ pub async fn files(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), su
     names(subject).await?;
     listings(subject).await?;
     changes(subject).await?;
-    errors(subject).await
+    errors(subject).await?;
+    canonical_paths(subject).await
+}
+
+/// Only for environments that follow links; others say so and are not confined.
+async fn canonical_paths(subject: Subject<'_>) -> Checked {
+    let env = subject.env;
+    subject.write("canonical/file", "x").await?;
+    let canonical = match env.canonicalize(&subject.at("canonical/file")).await {
+        Err(EnvError::Unsupported { .. }) => return Ok(()),
+        canonical => succeeds("a path is made canonical", canonical)?,
+    };
+    holds("a canonical path is absolute", canonical.is_absolute(), &canonical)?;
+    let read = succeeds("a canonical path leads to the same file", env.read(&canonical, None).await)?;
+    equals("a canonical path leads to the same file", read.as_slice(), b"x".as_slice())?;
+    let again = succeeds("a canonical path is its own", env.canonicalize(&canonical).await)?;
+    equals("a canonical path is its own", &again, &canonical)?;
+    let missing = env.canonicalize(&subject.at("canonical/new/../newer/file")).await;
+    let missing = succeeds("what is missing is appended", missing)?;
+    let expected = canonical.with_file_name("newer").join("file");
+    equals("what is missing is appended", missing, expected)?;
+    let below = env.canonicalize(&subject.at("canonical/file/below")).await;
+    fails("nothing is below a file", below, is_not_a_directory)
 }
 
 async fn bytes(subject: Subject<'_>) -> Checked {

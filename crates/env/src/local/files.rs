@@ -2,11 +2,12 @@
 #![expect(clippy::disallowed_methods, reason = "this module is where files belong to")]
 
 use std::{
+    ffi::OsString,
     fs::{self, File, OpenOptions, Permissions},
     io::{self, Read, Seek, SeekFrom, Write},
     ops::Range,
     os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt},
-    path::{Path, PathBuf},
+    path::{Component, Path, PathBuf},
 };
 
 use nix::{
@@ -23,7 +24,7 @@ use crate::{
 };
 
 /// How many links are followed to the place where a file is written.
-const MAX_LINKS: usize = 40;
+pub(super) const MAX_LINKS: usize = 40;
 
 /// The permission bits of a new file, before the process's mask.
 const NEW_FILE_MODE: u32 = 0o666;
@@ -72,16 +73,22 @@ pub(super) fn open(path: &Path) -> Result<File, EnvError> {
 /// Writes a whole file. A write that is cancelled before the new file is in place leaves the old one.
 pub(super) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let target = follow_links(path)?;
-    let failed = |source| EnvError::from_io("write", path, source);
-    let existing = match fs::metadata(&target) {
+    let as_asked = |found: &Path| if found == target { path } else { found }.to_path_buf();
+    replace(&target, bytes, cancelled).map_err(|error| error.map_path(as_asked))
+}
+
+/// Writes a whole file without following a link at its name.
+pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+    let failed = |source| EnvError::from_io("write", target, source);
+    let existing = match fs::symlink_metadata(target) {
         Ok(metadata) => Some(metadata),
         Err(error) if error.kind() == io::ErrorKind::NotFound => None,
         Err(error) => return Err(failed(error)),
     };
     if let Some(metadata) = &existing {
-        expect_regular(path, metadata)?;
+        expect_regular(target, metadata)?;
     }
-    let directory = create_parent(&target)?;
+    let directory = create_parent(target)?;
     let mut file = temporary(directory, existing.is_some()).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     if let Some(metadata) = &existing {
@@ -91,8 +98,49 @@ pub(super) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<
     if cancelled.get() {
         return Err(failed(io::Error::other("the write was cancelled")));
     }
-    file.persist(&target).map_err(|error| failed(error.error))?;
+    file.persist(target).map_err(|error| failed(error.error))?;
     sync_directory(directory).map_err(failed)
+}
+
+/// The path with every link followed; what does not exist is appended as it is.
+pub(super) fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {
+    let failed = |source| EnvError::from_io("look at", path, source);
+    let mut resolved = PathBuf::from("/");
+    let mut pending = reversed_components(path);
+    let mut links = 0;
+    while let Some(component) = pending.pop() {
+        if component == ".." {
+            resolved.pop();
+            continue;
+        }
+        let next = resolved.join(&component);
+        match fs::symlink_metadata(&next) {
+            Ok(metadata) if metadata.is_symlink() => {
+                links += 1;
+                if links > MAX_LINKS {
+                    return Err(failed(too_many_links()));
+                }
+                let target = fs::read_link(&next).map_err(failed)?;
+                if target.is_absolute() {
+                    resolved = PathBuf::from("/");
+                }
+                pending.extend(reversed_components(&target));
+            }
+            Ok(_) => resolved = next,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => resolved = next,
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Ok(resolved)
+}
+
+/// Names and `..`, the last one first.
+pub(super) fn reversed_components(path: &Path) -> Vec<OsString> {
+    let names = path.components().filter_map(|component| match component {
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+        Component::ParentDir | Component::Normal(_) => Some(component.as_os_str().to_owned()),
+    });
+    names.rev().collect()
 }
 
 pub(super) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
@@ -186,11 +234,11 @@ fn follow_links(path: &Path) -> Result<PathBuf, EnvError> {
         // Any `..` is left to the system: a name before it may itself be a link.
         target = target.parent().unwrap_or(Path::new("/")).join(next);
     }
-    Err(EnvError::Io {
-        action: "write",
-        path: path.to_path_buf(),
-        source: io::Error::other(format!("more than {MAX_LINKS} symbolic links")),
-    })
+    Err(EnvError::Io { action: "write", path: path.to_path_buf(), source: too_many_links() })
+}
+
+pub(super) fn too_many_links() -> io::Error {
+    io::Error::other(format!("more than {MAX_LINKS} symbolic links"))
 }
 
 /// A new file beside the one that it will become or replace. While it is written, what replaces a file is readable

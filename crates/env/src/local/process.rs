@@ -9,13 +9,14 @@ use std::{
 use async_trait::async_trait;
 use nix::sys::signal::Signal as SystemSignal;
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite},
-    process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    io::AsyncWrite,
+    process::{Child, ChildStdin},
     time::{Instant, sleep, timeout},
 };
 
 use super::{
     TAG_VARIABLE,
+    pipes::Pipes,
     reaper::{Reaper, Registration},
     scope::{Members, Scope},
 };
@@ -23,12 +24,8 @@ use crate::{
     blocking::blocking,
     command::{Command, Program, Stdin},
     error::EnvError,
-    output::{OutputChunk, OutputStream},
     process::{ExitStatus, Process, ProcessOutput, Signal},
 };
-
-/// The most bytes of one piece of output: what a pipe holds.
-const CHUNK: usize = 64 << 10;
 
 /// How often it is looked whether processes have gone.
 const POLL: Duration = Duration::from_millis(20);
@@ -44,6 +41,17 @@ pub(super) struct Setting {
     pub(super) variables: BTreeMap<OsString, OsString>,
     pub(super) tag: String,
     pub(super) reaper: Arc<Reaper>,
+    pub(super) launcher: Launcher,
+}
+
+/// How a prepared process is started.
+#[derive(Clone)]
+pub(crate) enum Launcher {
+    /// As it is.
+    Plain,
+    /// By a function that starts it in its own way.
+    #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+    With(Arc<dyn Fn(tokio::process::Command) -> io::Result<Child> + Send + Sync>),
 }
 
 /// Starts a process in a group of its own.
@@ -77,21 +85,34 @@ pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, 
         .process_group(0);
     let program = system.as_std().get_program().to_string_lossy().into_owned();
     let failed = |source| EnvError::Spawn { program: program.clone(), source };
-    let mut child = system.spawn().map_err(failed)?;
+    let child = match &setting.launcher {
+        Launcher::Plain => system.spawn(),
+        #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+        Launcher::With(launch) => launch(system),
+    };
+    let mut child = child.map_err(failed)?;
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let id = id.ok_or_else(|| failed(io::Error::other("the process has no id")))?;
     tracing::debug!(id, tag = setting.tag, "process started");
     let scope = Scope::new(id, setting.tag);
-    Ok(LocalProcess {
+    let process = LocalProcess {
         stdin: child.stdin.take(),
-        output: Some(LocalOutput::new(child.stdout.take(), child.stderr.take())),
+        pipes: Pipes::new(child.stdout.take(), child.stderr.take()),
         registration: setting.reaper.register(scope.clone()),
         reaper: setting.reaper,
         child: Some(child),
         scope,
         status: None,
         is_settled: false,
-    })
+    };
+    // What cannot be watched is ended at once, by the drop.
+    process.reaper.watch(&process.scope).map_err(lifeline_failed)?;
+    Ok(process)
+}
+
+/// The supervisor that ends commands with the host could not be had.
+pub(super) fn lifeline_failed(source: io::Error) -> EnvError {
+    EnvError::Spawn { program: "the lifeline, /bin/sh".to_owned(), source }
 }
 
 /// A process of this machine.
@@ -99,7 +120,7 @@ pub(super) struct LocalProcess {
     /// Taken when the process is dropped, and not before.
     child: Option<Child>,
     stdin: Option<ChildStdin>,
-    output: Option<LocalOutput>,
+    pipes: Pipes,
     status: Option<ExitStatus>,
     scope: Scope,
     reaper: Arc<Reaper>,
@@ -167,7 +188,7 @@ impl Process for LocalProcess {
     }
 
     fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
-        let output = self.output.take()?;
+        let output = self.pipes.reader()?;
         Some(Box::new(output))
     }
 
@@ -232,76 +253,7 @@ impl Drop for LocalProcess {
     fn drop(&mut self) {
         if !self.is_settled {
             let (scope, child) = (self.scope.clone(), self.child.take());
-            self.reaper.abandon(self.registration, scope, child);
-        }
-    }
-}
-
-/// The reading ends of the two pipes.
-struct LocalOutput {
-    stdout: Pipe<ChildStdout>,
-    stderr: Pipe<ChildStderr>,
-}
-
-impl LocalOutput {
-    fn new(stdout: Option<ChildStdout>, stderr: Option<ChildStderr>) -> Self {
-        Self {
-            stdout: Pipe::new(stdout, OutputStream::Stdout),
-            stderr: Pipe::new(stderr, OutputStream::Stderr),
-        }
-    }
-}
-
-#[async_trait]
-impl ProcessOutput for LocalOutput {
-    async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
-        loop {
-            let Self { stdout, stderr } = self;
-            let chunk = tokio::select! {
-                chunk = stdout.next(), if stdout.is_open() => chunk,
-                chunk = stderr.next(), if stderr.is_open() => chunk,
-                else => return Ok(None),
-            };
-            if let Some(chunk) = chunk {
-                return Ok(Some(chunk));
-            }
-        }
-    }
-}
-
-struct Pipe<R> {
-    /// `None` at the end of the stream.
-    end: Option<R>,
-    stream: OutputStream,
-    buffer: Vec<u8>,
-}
-
-impl<R: AsyncRead + Unpin> Pipe<R> {
-    fn new(end: Option<R>, stream: OutputStream) -> Self {
-        Self { end, stream, buffer: Vec::new() }
-    }
-
-    fn is_open(&self) -> bool {
-        self.end.is_some()
-    }
-
-    /// The next piece, or `None` at the end. Cancel safe, as one read is.
-    async fn next(&mut self) -> Option<OutputChunk> {
-        let pipe = self.end.as_mut()?;
-        self.buffer.resize(CHUNK, 0);
-        let read = match pipe.read(&mut self.buffer).await {
-            Ok(read) => read,
-            Err(error) => {
-                tracing::warn!(%error, "the output of a process ends early");
-                0
-            }
-        };
-        match self.buffer.get(..read) {
-            Some(bytes) if !bytes.is_empty() => Some(OutputChunk::new(self.stream, bytes)),
-            Some(_) | None => {
-                self.end = None;
-                None
-            }
+            self.reaper.abandon(self.registration, scope, child, self.pipes.abandon());
         }
     }
 }

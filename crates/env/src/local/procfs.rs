@@ -2,7 +2,15 @@
 //! where `/proc` is not mounted, there is no table and only process groups are known.
 #![expect(clippy::disallowed_methods, reason = "the kernel's process table is not a file of the environment")]
 
-use std::{fs, path::Path, thread, time::Duration};
+use std::{
+    collections::HashMap,
+    fs,
+    os::unix::fs::DirEntryExt,
+    path::Path,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+    time::Duration,
+};
 
 use super::TAG_VARIABLE;
 
@@ -16,6 +24,13 @@ const STARTING_WAIT: Duration = Duration::from_millis(1);
 
 /// The process that starts the threads of the kernel.
 const KERNEL_THREADS: i32 = 2;
+
+/// When the processes started that were there the last time, so that old ones are not read again: they are most of
+/// the table, and reading them would take longer than many a command. The number of its directory entry tells a
+/// process from a later one of the same id.
+static KNOWN: Mutex<Option<Arc<StartTimes>>> = Mutex::new(None);
+
+type StartTimes = HashMap<(i32, u64), u64>;
 
 /// One process.
 #[derive(Clone, Debug)]
@@ -36,8 +51,8 @@ pub(super) fn start_time(id: i32) -> Option<u64> {
     read_row(id).map(|row| row.started)
 }
 
-/// All processes; the marks only of those that started at `since` or later. `None` if there is no
-/// table to read.
+/// The processes that started at `since` or later, with their marks. `None` if there is no table to
+/// read.
 pub(super) fn read_table(since: u64) -> Option<Vec<ProcessRow>> {
     let mut table = Vec::new();
     for _ in 0..MAX_READINGS {
@@ -53,22 +68,39 @@ pub(super) fn read_table(since: u64) -> Option<Vec<ProcessRow>> {
 /// that was not listed.
 fn read_once(since: u64, table: &mut Vec<ProcessRow>) -> Option<bool> {
     table.clear();
+    let known = self::known().clone().unwrap_or_default();
+    let mut seen = StartTimes::with_capacity(known.len());
     let mut is_complete = true;
     for entry in fs::read_dir("/proc").ok()? {
-        let name = entry.ok()?.file_name();
-        let Some(id) = name.to_str().and_then(|name| name.parse().ok()) else {
+        let entry = entry.ok()?;
+        let Some(id) = entry.file_name().to_str().and_then(|name| name.parse().ok()) else {
             continue;
         };
+        let key = (id, entry.ino());
+        if let Some(started) = known.get(&key).filter(|started| **started < since) {
+            seen.insert(key, *started);
+            continue;
+        }
         let Some(mut row) = read_row(id) else {
             is_complete = false;
             continue;
         };
-        if row.started >= since && !row.is_zombie && row.parent != KERNEL_THREADS {
+        seen.insert(key, row.started);
+        if row.started < since {
+            continue;
+        }
+        if !row.is_zombie && row.parent != KERNEL_THREADS {
             row.tag = read_tag(id);
         }
         table.push(row);
     }
-    (!table.is_empty()).then_some(is_complete)
+    let is_there = !seen.is_empty();
+    *self::known() = Some(Arc::new(seen));
+    is_there.then_some(is_complete)
+}
+
+fn known() -> MutexGuard<'static, Option<Arc<StartTimes>>> {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 fn read_row(id: i32) -> Option<ProcessRow> {
@@ -120,6 +152,21 @@ mod tests {
         assert!(!row.is_zombie);
         assert!(parse_stat(7, stat.replace(" S ", " Z ").as_str()).unwrap().is_zombie);
         assert!(parse_stat(7, "7 (short) S 5").is_none());
+    }
+
+    #[test]
+    fn old_processes_are_left_out_and_new_ones_are_not() {
+        let own = std::process::id().cast_signed();
+        let started = start_time(own).unwrap();
+        for _ in 0..3 {
+            let table = read_table(started).unwrap();
+            assert!(table.iter().all(|row| row.started >= started));
+            assert!(table.iter().any(|row| row.id == own));
+            assert!(read_table(started + 1).unwrap().iter().all(|row| row.id != own));
+            // The number of an entry stays, or nothing would be known again.
+            let known = known().clone().unwrap();
+            assert!(known.iter().any(|((id, _), start)| *id == own && *start == started));
+        }
     }
 
     #[test]

@@ -16,6 +16,8 @@ use nix::sys::signal::Signal;
 use tokio::process::Child;
 
 use super::{
+    lifeline::Lifeline,
+    pipes::Discard,
     procfs::{self, ProcessRow},
     scope::Scope,
 };
@@ -30,9 +32,11 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 /// Knows what runs in an environment and ends what nobody holds any more.
 ///
 /// Its thread starts with the first process that is dropped while it runs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Reaper {
     state: Mutex<State>,
+    /// Does the same when this process is gone; `None` if the host wants none.
+    lifeline: Option<Arc<Lifeline>>,
     /// Held by who waits for a thread, so that the next one to wait waits for that thread, too.
     waiting: Mutex<()>,
     /// Whether there is no time for the terminate signal.
@@ -62,11 +66,27 @@ struct Abandoned {
     scope: Scope,
     /// Its first process, unless that is reaped already or by somebody else.
     child: Option<Child>,
+    /// Its output, for as long as it may say something.
+    output: Option<Discard>,
     /// `None` until it got the terminate signal.
     terminated: Option<Instant>,
 }
 
 impl Reaper {
+    pub(super) fn new(lifeline: Option<Arc<Lifeline>>) -> Self {
+        Self { state: Mutex::default(), lifeline, waiting: Mutex::default(), hurry: Arc::default() }
+    }
+
+    /// Starts what is needed to watch a process, before there is one.
+    pub(super) fn prepare(&self) -> io::Result<()> {
+        self.lifeline.as_ref().map_or(Ok(()), |lifeline| lifeline.start())
+    }
+
+    /// Has a registered process ended with the host.
+    pub(super) fn watch(&self, scope: &Scope) -> io::Result<()> {
+        self.lifeline.as_ref().map_or(Ok(()), |lifeline| lifeline.watch(scope))
+    }
+
     /// Takes note of a process that was started.
     pub(super) fn register(&self, scope: Scope) -> Registration {
         let mut state = self.lock();
@@ -78,31 +98,42 @@ impl Reaper {
 
     /// Takes note that nothing of it is left.
     pub(super) fn settled(&self, registration: Registration) {
-        self.lock().running.remove(&registration);
+        let scope = self.lock().running.remove(&registration);
+        if let (Some(scope), Some(lifeline)) = (scope, &self.lifeline) {
+            lifeline.forget(&scope);
+        }
     }
 
     /// Ends it: terminate, grace, kill. Does not wait.
-    pub(super) fn abandon(&self, registration: Registration, scope: Scope, child: Option<Child>) {
-        let mut state = self.lock();
-        state.running.remove(&registration);
-        state.hand_over(Abandoned { scope, child, terminated: None }, &self.hurry);
+    pub(super) fn abandon(
+        &self,
+        registration: Registration,
+        scope: Scope,
+        child: Option<Child>,
+        output: Discard,
+    ) {
+        self.lock().running.remove(&registration);
+        self.hand_over(Abandoned { scope, child, output: Some(output), terminated: None });
     }
 
     /// Ends everything that runs and waits until it is gone, with what was on its way out already; blocks.
     pub(super) fn finish(&self) {
         let _alone = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let worker = {
-            let mut state = self.lock();
-            for (_, scope) in std::mem::take(&mut state.running) {
-                state.hand_over(Abandoned { scope, child: None, terminated: None }, &self.hurry);
+            let running = std::mem::take(&mut self.lock().running);
+            for scope in running.into_values() {
+                self.hand_over(Abandoned { scope, child: None, output: None, terminated: None });
             }
-            state.worker.take()
+            self.lock().worker.take()
         };
         if let Some(Worker { sender, thread }) = worker {
             drop(sender);
             if thread.join().is_err() {
                 tracing::error!("the thread that ends processes has panicked");
             }
+        }
+        if let Some(lifeline) = &self.lifeline {
+            lifeline.finish();
         }
     }
 
@@ -113,14 +144,9 @@ impl Reaper {
         self.hurry.store(false, Ordering::Relaxed);
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn hand_over(&mut self, abandoned: Abandoned, hurry: &Arc<AtomicBool>) {
-        let worker = match self.worker.take().map_or_else(|| start(hurry), Ok) {
+    fn hand_over(&self, abandoned: Abandoned) {
+        let mut state = self.lock();
+        let worker = match state.worker.take().map_or_else(|| self.start(), Ok) {
             Ok(worker) => worker,
             Err(error) => {
                 tracing::error!(%error, "no thread to end a process gently: it is killed");
@@ -131,27 +157,38 @@ impl State {
         if worker.sender.send(abandoned).is_err() {
             tracing::error!("the thread that ends processes is gone");
         }
-        self.worker = Some(worker);
+        state.worker = Some(worker);
+    }
+
+    fn start(&self) -> io::Result<Worker> {
+        let (sender, receiver) = mpsc::channel();
+        let (hurry, lifeline) = (Arc::clone(&self.hurry), self.lifeline.clone());
+        let thread = thread::Builder::new()
+            .name("pintle-reaper".to_owned())
+            .spawn(move || work(&receiver, &hurry, lifeline.as_deref()))?;
+        Ok(Worker { sender, thread })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-fn start(hurry: &Arc<AtomicBool>) -> io::Result<Worker> {
-    let (sender, receiver) = mpsc::channel();
-    let hurry = Arc::clone(hurry);
-    let thread =
-        thread::Builder::new().name("pintle-reaper".to_owned()).spawn(move || work(&receiver, &hurry))?;
-    Ok(Worker { sender, thread })
-}
-
 /// Runs until no more can come and none is left.
-fn work(receiver: &Receiver<Abandoned>, hurry: &AtomicBool) {
+fn work(receiver: &Receiver<Abandoned>, hurry: &AtomicBool, lifeline: Option<&Lifeline>) {
     let mut abandoned = Vec::new();
     while receive(receiver, &mut abandoned) || !abandoned.is_empty() {
         // One look at the table serves all.
         let since = abandoned.iter().filter_map(|one| one.scope.since()).min();
         let table = since.and_then(procfs::read_table);
         let grace = if hurry.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
-        abandoned.retain_mut(|one| one.is_left(table.as_deref(), grace));
+        abandoned.retain_mut(|one| {
+            let is_left = one.is_left(table.as_deref(), grace);
+            if !is_left && let Some(lifeline) = lifeline {
+                lifeline.forget(&one.scope);
+            }
+            is_left
+        });
     }
 }
 
@@ -182,6 +219,9 @@ fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bo
 impl Abandoned {
     /// Sends what is due and says whether anything is left.
     fn is_left(&mut self, table: Option<&[ProcessRow]>, grace: Duration) -> bool {
+        if let Some(output) = &mut self.output {
+            output.discard();
+        }
         // An error means that somebody else has waited for it.
         if let Some(child) = &mut self.child
             && !matches!(child.try_wait(), Ok(None))

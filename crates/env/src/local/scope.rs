@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
@@ -35,6 +35,9 @@ struct Group {
     leader_is_reaped: AtomicBool,
     /// It was seen empty after that: the number can belong to somebody else by now.
     is_gone: AtomicBool,
+    /// Who ran the last time, with the start: one that is just ending shows its mark no more, and one that wipes it
+    /// stays ours.
+    seen: Mutex<BTreeSet<(i32, u64)>>,
 }
 
 /// The processes of a command that were running when somebody looked.
@@ -109,6 +112,9 @@ impl Scope {
 
     fn members(&self, since: u64, table: &[ProcessRow]) -> Members {
         let mut ours = BTreeSet::from([self.leader]);
+        let mut seen = self.group.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = table.iter().filter(|row| seen.contains(&(row.id, row.started)));
+        ours.extend(known.map(|row| row.id));
         let alive = |row: &&ProcessRow| row.started >= since && !row.is_zombie;
         // A child may stand before its parent in the table: look until nobody is new.
         loop {
@@ -120,7 +126,9 @@ impl Scope {
             ours.extend(new.iter().map(|row| row.id));
         }
         let mut members = Members::default();
+        seen.clear();
         for row in table.iter().filter(|row| ours.contains(&row.id) && !row.is_zombie) {
+            seen.insert((row.id, row.started));
             if row.id == self.leader {
                 members.has_leader = row.started == since;
                 continue;
@@ -217,6 +225,17 @@ mod tests {
         let members = scope.look_in(Some(&reused));
         assert_eq!(members.jobs, 0);
         assert!(members.outsiders.is_empty());
+    }
+
+    #[test]
+    fn who_was_ours_once_stays_ours_without_a_mark() {
+        let scope = scope();
+        scope.leader_was_reaped();
+        assert_eq!(scope.look_in(Some(&[row(12, 1, 12, Some("t.1"))])).jobs, 1);
+        assert_eq!(scope.look_in(Some(&[row(12, 1, 12, None)])).outsiders, [12]);
+        let reused = ProcessRow { started: 60, ..row(12, 1, 12, None) };
+        assert!(scope.look_in(Some(&[reused])).is_empty());
+        assert!(scope.look_in(Some(&[row(12, 1, 12, None)])).is_empty());
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn text(output: &crate::Output) -> String {
 
 /// A process that has ended and is not yet waited for by its new parent is gone, too.
 fn is_running(id: i32) -> bool {
-    procfs::read_table(u64::MAX).unwrap().iter().any(|row| row.id == id && !row.is_zombie)
+    procfs::read_table(0).unwrap().iter().any(|row| row.id == id && !row.is_zombie)
 }
 
 /// The process id that a command wrote to a file.
@@ -286,6 +286,31 @@ async fn dropping_the_future_ends_the_command() {
 }
 
 #[tokio::test]
+async fn a_host_may_want_no_lifeline() {
+    let (directory, _) = environment();
+    let build = || LocalEnvironment::builder(directory.path()).variable("PATH", "/usr/bin:/bin");
+    for has_lifeline in [true, false] {
+        let environment = build().lifeline(has_lifeline).build().unwrap();
+        assert_eq!(lifelines(&environment), 0);
+        run(&environment, "true").await;
+        assert_eq!(lifelines(&environment), usize::from(has_lifeline));
+        environment.cleanup().await.unwrap();
+        assert_eq!(lifelines(&environment), 0);
+    }
+}
+
+/// How many supervisors watch the commands of an environment.
+fn lifelines(environment: &LocalEnvironment) -> usize {
+    let mark = format!("{TAG_VARIABLE}={}.", environment.tag);
+    let ids = procfs::read_table(0).unwrap().into_iter().filter(|row| !row.is_zombie).map(|row| row.id);
+    let watches = |id: &i32| {
+        let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+    };
+    ids.filter(watches).count()
+}
+
+#[tokio::test]
 async fn many_dropped_commands_are_ended_at_once() {
     let (_directory, environment) = environment();
     let mut ids = Vec::new();
@@ -380,6 +405,8 @@ async fn a_process_is_driven_by_hand() {
     process.signal(Signal::Interrupt).await.unwrap();
     assert_eq!(process.wait().await.unwrap(), ExitStatus::Signaled(2));
     assert_eq!(output.next_chunk().await.unwrap(), None);
+    drop(output);
+    assert!(process.take_output().is_none());
     assert_eq!(process.jobs().await.unwrap(), 0);
     assert_eq!(process.end(Duration::ZERO).await.unwrap(), 0);
 }

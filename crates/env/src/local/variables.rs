@@ -69,7 +69,7 @@ const CORE: [&str; 39] = [
 
 impl EnvPolicy {
     /// The variables that the policy lets through.
-    pub(super) fn choose(self, mut variables: BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
+    pub(crate) fn choose(self, mut variables: BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
         variables.retain(|name, _| match self {
             Self::InheritAll => true,
             Self::InheritFiltered => is_core(name) || !is_secret(name),

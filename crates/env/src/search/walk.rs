@@ -101,8 +101,11 @@ async fn find_repository<E: ExecutionEnvironment + ?Sized>(
     path: &Path,
 ) -> Result<Option<PathBuf>, EnvError> {
     for directory in path.ancestors() {
-        if env.file_exists(&directory.join(REPOSITORY)).await? {
-            return Ok(Some(directory.to_path_buf()));
+        match env.file_exists(&directory.join(REPOSITORY)).await {
+            Ok(true) => return Ok(Some(directory.to_path_buf())),
+            // What a wrapper keeps out of sight has no rules for what is in sight.
+            Ok(false) | Err(EnvError::Refused { .. }) => {}
+            Err(error) => return Err(error),
         }
     }
     Ok(None)

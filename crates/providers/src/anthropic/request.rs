@@ -114,10 +114,22 @@ fn system(fields: &mut Map<String, Value>, request: &Request, cache: bool) {
     }
     if cache {
         blocks.last_mut().into_iter().for_each(mark);
+        // Blocks begin with those of the first message, without the blank parts.
+        if let Some(place) = stable_parts(request).and_then(|stable| stable.checked_sub(1)) {
+            blocks.get_mut(place).into_iter().for_each(mark);
+        }
     }
     if !blocks.is_empty() {
         fields.insert("system".into(), blocks.into());
     }
+}
+
+/// How many blocks of a first system message of several parts stand before its last: who splits it says where a cache
+/// may end.
+fn stable_parts(request: &Request) -> Option<usize> {
+    let first = request.messages.iter().find(|item| matches!(item.role, Role::System | Role::Developer))?;
+    let said = first.content.iter().filter_map(ContentPart::as_text).filter(|text| !text.trim().is_empty());
+    said.count().checked_sub(1).filter(|stable| *stable > 0)
 }
 
 /// The API has no response format of its own for all models; the specification (section 4.5) lets the prompt ask.
@@ -153,7 +165,8 @@ fn tools(
     if tools.is_empty() {
         return Ok(());
     }
-    if cache {
+    // Tools come first, so that the point within the system prompt covers them; and four points are all there are.
+    if cache && stable_parts(request).is_none() {
         tools.last_mut().into_iter().for_each(mark);
     }
     fields.insert("tools".into(), tools.into());

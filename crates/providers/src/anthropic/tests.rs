@@ -194,6 +194,34 @@ fn a_response_format_becomes_an_instruction() {
 }
 
 #[test]
+fn a_system_prompt_in_parts_has_a_cache_point_between_them() {
+    let marks = |request: &Request| {
+        let body = body(request);
+        let marked = |name: &str| -> Vec<bool> {
+            let list = body[name].as_array().into_iter().flatten();
+            list.map(|element| element.get("cache_control").is_some()).collect()
+        };
+        (marked("tools"), marked("system"))
+    };
+    let in_parts = |texts: &[&str]| {
+        let parts = texts.iter().map(|text| ContentPart::text(*text)).collect();
+        let mut request = request();
+        request.messages = vec![Message::new(Role::System, parts).into(), Message::user("x").into()];
+        request
+    };
+    assert_eq!(marks(&in_parts(&["stays"])), (vec![true], vec![true]));
+    assert_eq!(marks(&in_parts(&["stays", "changes"])), (vec![false], vec![true, true]));
+    assert_eq!(marks(&in_parts(&["a", "b", "changes"])), (vec![false], vec![false, true, true]));
+    assert_eq!(marks(&in_parts(&["stays", " \n"])), (vec![true], vec![true]), "a blank part is none");
+    let mut off = in_parts(&["stays", "changes"]);
+    off.provider_options.insert("anthropic".into(), json!({"auto_cache": false}));
+    assert_eq!(marks(&off), (vec![false], vec![false, false]));
+    let mut formatted = in_parts(&["stays", "changes"]);
+    formatted.response_format = Some(ResponseFormat::Json);
+    assert_eq!(marks(&formatted), (vec![false], vec![true, false, true]));
+}
+
+#[test]
 fn roles_alternate_and_results_stand_first() {
     let request = Request::new(
         MODEL,

@@ -80,9 +80,21 @@ impl Tool for ApplyPatch {
             .unwrap_or_default()
     }
 
+    fn rehearsable(&self) -> bool {
+        true
+    }
+
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let plan = self.apply(&input.patch, cx).await?;
+        Ok(told(report(&plan), &plan))
+    }
+}
+
+impl ApplyPatch {
+    /// Applies a patch, and says what came of it.
+    pub(crate) async fn apply(&self, patch: &str, cx: &ToolContext) -> Result<Plan, ToolError> {
         let env = cx.env.as_ref();
-        let patch = parse(&input.patch)
+        let patch = parse(patch)
             .map_err(|error| {
                 ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
             })?
@@ -92,9 +104,13 @@ impl Tool for ApplyPatch {
             ToolError::new(ToolErrorKind::EditConflict, error.to_string()).with_source(error)
         })?;
         apply_plan(env, &plan).await?;
-        let output = ToolOutput::new(report(&plan));
-        Ok(plan.changes.iter().map(file_change).fold(output, ToolOutput::with_change))
+        Ok(plan)
     }
+}
+
+/// A report to the model, with the changes of a plan for people and hosts.
+pub(crate) fn told(report: String, plan: &Plan) -> ToolOutput {
+    plan.changes.iter().map(file_change).fold(ToolOutput::new(report), ToolOutput::with_change)
 }
 
 /// One name for each file, however a patch spells it: relative to the working directory where it is inside.

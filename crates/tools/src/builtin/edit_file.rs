@@ -15,7 +15,7 @@ use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{Effect, FileChange, Tool, ToolOutput};
 
 /// Replaces an exact text in a file (loop specification, section 3.3).
 ///
@@ -120,18 +120,58 @@ impl<I: EditRequest> Tool for EditFile<I> {
         vec![PathBuf::from(input.file_path())]
     }
 
+    fn rehearsable(&self) -> bool {
+        true
+    }
+
     async fn call(&self, input: I, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let (file_path, edit) = (input.file_path(), input.edit());
-        check(&edit)?;
-        let path = Path::new(file_path);
-        let old = match cx.env.read(path, None).await {
-            Ok(bytes) => bytes,
-            Err(error) => return Err(unreadable(cx.env.as_ref(), path, error).await),
-        };
-        let replaced = replace(file_path, &old, &edit)?;
-        cx.env.write(path, &replaced.content).await?;
-        let change = file_change(file_path, Some(&old), &replaced.content);
-        Ok(ToolOutput::new(report(file_path, &replaced)).with_change(change))
+        let file_path = input.file_path();
+        let edited = edit_file(file_path, &input.edit(), cx).await?;
+        Ok(ToolOutput::new(edited.report(file_path)).with_change(edited.change))
+    }
+}
+
+/// What an edit did.
+pub(crate) struct Edited {
+    /// The line, from 1, at which each replaced text began.
+    pub(crate) lines: Vec<usize>,
+    /// What the model should know of how the place was found.
+    pub(crate) notes: Vec<String>,
+    pub(crate) change: FileChange,
+}
+
+/// Makes an edit. Tools that call it what they like share it.
+pub(crate) async fn edit_file(
+    file_path: &str,
+    edit: &Edit<'_>,
+    cx: &ToolContext,
+) -> Result<Edited, ToolError> {
+    check(edit)?;
+    let path = Path::new(file_path);
+    let old = match cx.env.read(path, None).await {
+        Ok(bytes) => bytes,
+        Err(error) => return Err(unreadable(cx.env.as_ref(), path, error).await),
+    };
+    let Replaced { content, lines, notes } = replace(file_path, &old, edit)?;
+    cx.env.write(path, &content).await?;
+    Ok(Edited { lines, notes, change: file_change(file_path, Some(&old), &content) })
+}
+
+impl Edited {
+    fn report(&self, path: &str) -> String {
+        let count = self.lines.len();
+        let noun = if count == 1 { "occurrence" } else { "occurrences" };
+        let mut report = format!("Replaced {count} {noun} in {path} (at {})", list_lines(&self.lines));
+        self.append_notes(&mut report);
+        report
+    }
+
+    /// Adds a line for each note.
+    pub(crate) fn append_notes(&self, report: &mut String) {
+        for note in &self.notes {
+            report.push_str("\nNote: ");
+            report.push_str(note);
+        }
     }
 }
 
@@ -187,17 +227,6 @@ fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
         return Ok(());
     };
     Err(ToolError::new(ToolErrorKind::InvalidArguments, message))
-}
-
-fn report(path: &str, replaced: &Replaced) -> String {
-    let count = replaced.lines.len();
-    let noun = if count == 1 { "occurrence" } else { "occurrences" };
-    let mut report = format!("Replaced {count} {noun} in {path} (at {})", list_lines(&replaced.lines));
-    for note in &replaced.notes {
-        report.push_str("\nNote: ");
-        report.push_str(note);
-    }
-    report
 }
 
 #[cfg(test)]

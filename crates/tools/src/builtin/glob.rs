@@ -1,11 +1,11 @@
 //! `glob`: files by name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::shown;
+use super::path::{search_base, shown};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
@@ -47,6 +47,10 @@ impl Tool for Glob {
 
     fn effect(&self) -> Effect {
         Effect::Read
+    }
+
+    fn reads(&self, input: &GlobInput) -> Vec<PathBuf> {
+        vec![search_base(input.path.as_deref(), &input.pattern)]
     }
 
     async fn call(&self, input: GlobInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use std::path::PathBuf;
+
 use pintle_env::{ExecutionEnvironment, GrepMode, GrepOutput, GrepRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -78,6 +80,10 @@ impl Tool for Grep {
         Effect::Read
     }
 
+    fn reads(&self, input: &GrepInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(input.path.as_deref().unwrap_or("."))]
+    }
+
     async fn call(&self, input: GrepInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let request = request(input);
         let found = cx.env.grep(&request).await?;
@@ -141,7 +147,8 @@ fn notes(request: &GrepRequest, found: &GrepOutput) -> Vec<String> {
     notes
 }
 
-fn cut(line: &str) -> String {
+/// A line as it is shown.
+pub(crate) fn cut(line: &str) -> String {
     match line.char_indices().nth(LINE_LIMIT) {
         None => line.to_owned(),
         Some((end, _)) => {

@@ -1,6 +1,6 @@
 //! `list_dir`: a directory as a tree.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pintle_env::DirEntry;
 use schemars::JsonSchema;
@@ -47,6 +47,10 @@ impl Tool for ListDir {
 
     fn effect(&self) -> Effect {
         Effect::Read
+    }
+
+    fn reads(&self, input: &ListDirInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(input.path.as_deref().unwrap_or("."))]
     }
 
     async fn call(&self, input: ListDirInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {

@@ -1,7 +1,7 @@
 //! `read_file`: lines with their numbers, or an image.
 
 use std::fmt::Write as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment, Metadata};
 use pintle_llm::ImageData;
@@ -9,6 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::content_kind::{ContentKind, SAMPLE};
+use super::notebook::{self, MAX_NOTEBOOK};
 use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
@@ -17,6 +18,9 @@ use crate::tool::{Effect, Tool, ToolOutput};
 /// The lines that are read if the call does not say (loop specification, section 3.3).
 const DEFAULT_LIMIT: usize = 2000;
 
+/// The most characters of a line that is read with others. A line that is read alone comes whole.
+const MAX_LINE: usize = 2000;
+
 /// The largest image, in bytes: in base64 it is 5 MB, the most that every provider takes.
 const MAX_IMAGE: u64 = 3_750_000;
 
@@ -24,8 +28,9 @@ const MAX_IMAGE: u64 = 3_750_000;
 ///
 /// A line comes as `12 | text`, its number right-aligned to the width of the last one shown, without its line end and
 /// without a byte-order mark; bytes that are not UTF-8 are shown as U+FFFD. When the file goes on, the last line says
-/// at which `offset`. PNG, JPEG, GIF and WebP come as images up to 3.75 MB. Other binary files are refused by kind
-/// and size.
+/// at which `offset`. Where several lines are read, those of more than 2,000 characters are cut, and the result says how
+/// to read one of them whole. PNG, JPEG, GIF and WebP come as images up to 3.75 MB. A notebook (`.ipynb`) comes as its
+/// cells and their outputs, in lines of its own. Other binary files are refused by kind and size.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadFile(());
 
@@ -65,6 +70,10 @@ impl Tool for ReadFile {
         Effect::Read
     }
 
+    fn reads(&self, input: &ReadFileInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(&input.file_path)]
+    }
+
     async fn call(&self, input: ReadFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
         view(cx.env.as_ref(), &input.file_path, input.offset.unwrap_or(1), limit).await
@@ -98,13 +107,45 @@ async fn view(
     match ContentKind::of(&env.read(place, Some(0..SAMPLE)).await?) {
         ContentKind::Image(media_type) => image(env, path, media_type, &metadata).await,
         ContentKind::Binary(kind) => Err(binary(path, kind, &metadata)),
-        ContentKind::Text => match env.read_file(place, Some(offset), Some(limit.saturating_add(1))).await {
-            Ok(text) if text.is_empty() => past_the_end(env, path, offset).await,
-            Ok(text) => Ok(ToolOutput::new(numbered(&text, offset.max(1), limit))),
-            Err(EnvError::NotText { .. }) => Err(binary(path, "binary data", &metadata)),
-            Err(error) => Err(error.into()),
-        },
+        ContentKind::Text if notebook::is_notebook(path) && metadata.len <= MAX_NOTEBOOK => {
+            match notebook::render(&env.read(place, None).await?) {
+                Some(text) => cells(path, &text, offset, limit),
+                None => lines(env, path, offset, limit, &metadata).await,
+            }
+        }
+        ContentKind::Text => lines(env, path, offset, limit, &metadata).await,
     }
+}
+
+/// Lines of a text file as they are.
+async fn lines(
+    env: &dyn ExecutionEnvironment,
+    path: &str,
+    offset: usize,
+    limit: usize,
+    metadata: &Metadata,
+) -> Result<ToolOutput, ToolError> {
+    match env.read_file(Path::new(path), Some(offset), Some(limit.saturating_add(1))).await {
+        Ok(text) if text.is_empty() => past_the_end(env, path, offset).await,
+        Ok(text) => Ok(ToolOutput::new(numbered(&text, offset.max(1), limit))),
+        Err(EnvError::NotText { .. }) => Err(binary(path, "binary data", metadata)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Lines of what a notebook shows.
+fn cells(path: &str, text: &str, offset: usize, limit: usize) -> Result<ToolOutput, ToolError> {
+    let first = offset.max(1);
+    let lines = text.lines().count();
+    if lines == 0 {
+        return Ok(ToolOutput::new(format!("[{path} is a notebook without cells]")));
+    }
+    if first > lines {
+        return Err(beyond(path, first, lines));
+    }
+    let wanted: Vec<&str> = text.lines().skip(first - 1).take(limit.saturating_add(1)).collect();
+    let note = "[A notebook, shown as text. Its file is JSON, so these lines are not what an edit would find there.]";
+    Ok(ToolOutput::new(format!("{note}\n{}", numbered(&wanted.join("\n"), first, limit))))
 }
 
 async fn image(
@@ -145,20 +186,37 @@ async fn past_the_end(
     if lines == 0 {
         return Ok(ToolOutput::new(format!("[{path} is empty]")));
     }
-    let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
-    Err(ToolError::new(ToolErrorKind::InvalidArguments, message))
+    Err(beyond(path, offset, lines))
 }
 
-/// The first `limit` lines of `text` with their numbers from `first` on, and a note if there are more.
+fn beyond(path: &str, offset: usize, lines: usize) -> ToolError {
+    let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
+    ToolError::new(ToolErrorKind::InvalidArguments, message)
+}
+
+/// The first `limit` lines of `text` with their numbers from `first` on, and notes if there are more or some are cut.
 fn numbered(text: &str, first: usize, limit: usize) -> String {
     let text = if first == 1 { text.strip_prefix('\u{FEFF}').unwrap_or(text) } else { text };
     let available = text.lines().count().max(1);
     let last = first.saturating_add(available.min(limit)).saturating_sub(1);
     let width = last.to_string().len();
     let mut shown = String::with_capacity(text.len() + available * (width + 3));
+    let most = if last == first { usize::MAX } else { MAX_LINE };
+    let mut first_cut = None;
     for (number, line) in (first..=last).zip(text.lines()) {
         let separator = if number == first { "" } else { "\n" };
-        let _infallible = write!(shown, "{separator}{number:width$} | {line}");
+        let (kept, rest) = cut(line, most);
+        let _infallible = write!(shown, "{separator}{number:width$} | {kept}");
+        if !rest.is_empty() {
+            first_cut = first_cut.or(Some(number));
+            let _infallible = write!(shown, " [... {} more characters]", rest.chars().count());
+        }
+    }
+    if let Some(number) = first_cut {
+        let _infallible = write!(
+            shown,
+            "\n\n[To read a long line whole, read it alone, such as with offset {number} and limit 1.]"
+        );
     }
     if available > limit {
         let next = last.saturating_add(1);
@@ -167,10 +225,75 @@ fn numbered(text: &str, first: usize, limit: usize) -> String {
     shown
 }
 
+/// The first `most` characters of a line, and the rest.
+fn cut(line: &str, most: usize) -> (&str, &str) {
+    if line.len() <= most {
+        return (line, "");
+    }
+    line.split_at(line.char_indices().nth(most).map_or(line.len(), |(at, _)| at))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::builtin::workbench::Workbench;
+
+    #[test]
+    fn a_long_line_is_cut_beside_others_and_whole_alone() {
+        let long = "é".repeat(MAX_LINE + 7);
+        let kept = "é".repeat(MAX_LINE);
+        assert_eq!(
+            numbered(&format!("a\n{long}\nb\n{long}\n"), 3, 3),
+            format!(
+                "3 | a\n4 | {kept} [... 7 more characters]\n5 | b\n\n\
+                 [To read a long line whole, read it alone, such as with offset 4 and limit 1.]\n\n\
+                 [More lines follow. To go on, read with offset 6.]"
+            )
+        );
+        assert_eq!(numbered(&format!("{long}\n"), 1, 2000), format!("1 | {long}"));
+        assert_eq!(
+            numbered(&format!("{long}\nb\n"), 4, 1),
+            format!("4 | {long}\n\n[More lines follow. To go on, read with offset 5.]")
+        );
+        assert_eq!(numbered(&format!("{kept}\nb\n"), 1, 2), format!("1 | {kept}\n2 | b"));
+    }
+
+    #[tokio::test]
+    async fn a_notebook_comes_as_its_cells() {
+        let bench = Workbench::new();
+        let cells = r##"{"nbformat": 4, "cells": [
+            {"cell_type": "markdown", "source": "# T"},
+            {"cell_type": "code", "source": "x = 1"}
+        ]}"##;
+        bench.write("a.ipynb", cells);
+        bench.write("empty.ipynb", r#"{"nbformat": 4, "cells": []}"#);
+        bench.write("broken.ipynb", "{\"cells\": [\n");
+        let read = |arguments| bench.call(ReadFile::new(), arguments);
+        insta::assert_snapshot!(read(r#"{"file_path": "a.ipynb"}"#).await, @"
+        ok: [A notebook, shown as text. Its file is JSON, so these lines are not what an edit would find there.]
+        1 | %% cell 1 (markdown)
+        2 | # T
+        3 | %% cell 2 (code)
+        4 | x = 1
+        ");
+        insta::assert_snapshot!(read(r#"{"file_path": "a.ipynb", "offset": 2, "limit": 1}"#).await, @"
+        ok: [A notebook, shown as text. Its file is JSON, so these lines are not what an edit would find there.]
+        2 | # T
+
+        [More lines follow. To go on, read with offset 3.]
+        ");
+        let rows = [
+            (
+                r#"{"file_path": "a.ipynb", "offset": 5}"#,
+                "error: Tool error (read_file): offset 5 is past the end of a.ipynb, which has 4 lines",
+            ),
+            (r#"{"file_path": "empty.ipynb"}"#, "ok: [empty.ipynb is a notebook without cells]"),
+            (r#"{"file_path": "broken.ipynb"}"#, "ok: 1 | {\"cells\": ["),
+        ];
+        for (arguments, expected) in rows {
+            assert_eq!(read(arguments).await, expected, "{arguments}");
+        }
+    }
 
     #[test]
     fn numbers_are_aligned_and_the_rest_is_announced() {

@@ -1,14 +1,14 @@
 //! `read_many_files`: several files in one call.
 
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::{ImageData, MediaSource};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::shown;
+use super::path::{search_base, shown};
 use super::read_file::view_from_start;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
@@ -62,6 +62,10 @@ impl Tool for ReadManyFiles {
 
     fn kind(&self) -> &str {
         "read_file"
+    }
+
+    fn reads(&self, input: &ReadManyFilesInput) -> Vec<PathBuf> {
+        input.paths.iter().map(|pattern| search_base(None, pattern)).collect()
     }
 
     async fn call(&self, input: ReadManyFilesInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -139,13 +143,17 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
         Ok(false) => {}
         // A name may hold brackets: only what is no file is read as a pattern.
         Ok(true) => return file(),
-        Err(error @ EnvError::EnvironmentLost { .. }) => return Err(error.into()),
+        Err(error @ (EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. })) => {
+            return Err(error.into());
+        }
         // Reading it will fail in the same way, in its own section.
         Err(_unreadable) => return file(),
     }
     let found = match env.glob(path, Path::new(".")).await {
         Ok(found) => found,
-        Err(error @ EnvError::EnvironmentLost { .. }) => return Err(error.into()),
+        Err(error @ (EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. })) => {
+            return Err(error.into());
+        }
         // The entry's own section says that nothing matches; the others are read.
         Err(_invalid) => Vec::new(),
     };

@@ -131,6 +131,9 @@ fn report(result: &ExecResult, timeout: &Timeout) -> String {
             result.ended_jobs
         ));
     }
+    if let Some(process) = result.stuck {
+        lines.push(format!("[Process {process} of this command cannot be ended and may still run.]"));
+    }
     lines.push(format!("Exit code: {}", result.exit_code));
     lines.push(format!("Duration: {} ms", result.duration.as_millis()));
     lines.join("\n")

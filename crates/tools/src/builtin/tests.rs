@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use serde_json::json;
 
 use super::*;
@@ -43,6 +45,68 @@ fn names_and_parameters_are_those_of_the_specification() {
     list_dir(depth: integer, path: string)
     read_many_files(paths*: array)
     ");
+}
+
+#[derive(Debug)]
+struct NoWeb;
+
+#[async_trait::async_trait]
+impl WebClient for NoWeb {
+    async fn fetch(&self, _: FetchRequest) -> Result<WebPage, WebError> {
+        Err(WebError::new(WebErrorKind::Failed, "there is no web here"))
+    }
+}
+
+#[async_trait::async_trait]
+impl WebSearchClient for NoWeb {
+    async fn search(&self, _: SearchQuery) -> Result<Vec<SearchHit>, WebError> {
+        Err(WebError::new(WebErrorKind::Failed, "there is no web here"))
+    }
+}
+
+#[test]
+fn the_other_tools_are_as_plain() {
+    let web = Arc::new(NoWeb);
+    let (fetch, search) = (WebFetch::new(web.clone()), WebSearch::new(web));
+    let tools: [&dyn DynTool; 9] = [
+        &ShellStart::new(),
+        &ShellRead::new(),
+        &ShellWrite::new(),
+        &ShellStop::new(),
+        &ShellList::new(),
+        &AskUser::new(),
+        &UpdatePlan::new(),
+        &fetch,
+        &search,
+    ];
+    let effect = |tool: &dyn DynTool| {
+        format!("{:?}{}", tool.effect(), if tool.is_repeatable() { ", repeatable" } else { "" })
+    };
+    let listed: Vec<String> =
+        tools.iter().map(|tool| format!("{}: {}", parameters(*tool), effect(*tool))).collect();
+    insta::assert_snapshot!(listed.join("\n"), @"
+    shell_start(command*: string, description: string): Execute
+    shell_read(id*: integer, wait_ms: integer): Read
+    shell_write(close: boolean, id*: integer, text*: string): Execute
+    shell_stop(id*: integer): Execute, repeatable
+    shell_list(): Read, repeatable
+    ask_user(options: array, question*: string): Read
+    update_plan(explanation: string, plan*: array): Read, repeatable
+    web_fetch(url*: string): Network, repeatable
+    web_search(max_results: integer, query*: string): Network, repeatable
+    ");
+    for tool in tools {
+        let definition = tool.definition().unwrap();
+        assert!((100..2000).contains(&definition.description.len()), "{}", definition.name);
+    }
+}
+
+#[test]
+fn the_background_set_is_registered_in_order() {
+    let mut registry = ToolRegistry::new();
+    register_background(&mut registry).unwrap();
+    let names: Vec<&str> = registry.names().collect();
+    assert_eq!(names, ["shell_start", "shell_read", "shell_write", "shell_stop", "shell_list"]);
 }
 
 #[test]

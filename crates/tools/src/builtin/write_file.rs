@@ -59,6 +59,10 @@ impl Tool for WriteFile {
         vec![PathBuf::from(&input.file_path)]
     }
 
+    fn rehearsable(&self) -> bool {
+        true
+    }
+
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteFileInput { file_path, content } = input;
         let path = Path::new(&file_path);

@@ -1,12 +1,16 @@
+mod bad_input;
+
 use std::sync::Mutex;
 
+use async_trait::async_trait;
 use pintle_env::LocalEnvironment;
 use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 use super::*;
 use crate::error::DefinitionError;
-use crate::tool::{DynTool, Tool};
+use crate::tool::Tool;
 
 /// Repeats its text; the text also says how to fail.
 #[derive(Clone)]
@@ -209,7 +213,7 @@ async fn free_text_goes_into_the_only_required_field() {
 }
 
 #[tokio::test]
-async fn gates_are_asked_in_order_until_one_does_not_allow() {
+async fn gates_are_heard_in_order_until_one_denies() {
     let deny = Verdict::Deny { reason: "not on a Sunday".into() };
     let ask = Verdict::Ask { reason: "it writes".into() };
     let rows = [
@@ -219,7 +223,8 @@ async fn gates_are_asked_in_order_until_one_does_not_allow() {
             vec![Verdict::Allow, deny.clone(), ask.clone()],
             "Denied: The call of echo was denied: not on a Sunday",
         ),
-        (vec![ask.clone(), deny.clone()], "ask: it writes"),
+        (vec![ask.clone(), deny.clone()], "Denied: The call of echo was denied: not on a Sunday"),
+        (vec![ask.clone(), Verdict::Allow], "ask: it writes"),
     ];
     for (verdicts, expected) in rows {
         let fixed: Vec<Arc<Fixed>> = verdicts.iter().cloned().map(Fixed::new).collect();
@@ -231,8 +236,7 @@ async fn gates_are_asked_in_order_until_one_does_not_allow() {
             Preparation::Refused(error) => format!("{:?}: {}", error.kind(), error.for_model()),
         };
         assert_eq!(outcome, expected);
-        let decided =
-            verdicts.iter().position(|verdict| *verdict != Verdict::Allow).unwrap_or(verdicts.len());
+        let decided = verdicts.iter().position(|verdict| *verdict == deny).unwrap_or(verdicts.len());
         for (index, gate) in fixed.iter().enumerate() {
             let expected: &[&str] = if index <= decided { &["echo {\"text\":\"a\"} Write"] } else { &[] };
             assert_eq!(*gate.asked.lock().unwrap(), expected, "gate {index} of {verdicts:?}");
@@ -303,7 +307,16 @@ fn a_definition_that_no_provider_would_take_is_refused() {
     use std::error::Error as _;
 
     let mut registry = registry();
-    for schema in [json!({"type": "array"}), json!({"type": "object", "properties": 5})] {
+    let with = |property: Value| json!({"type": "object", "properties": {"a": property}});
+    let schemas = [
+        json!({"type": "array"}),
+        json!({"type": "object", "properties": 5}),
+        with(json!({"type": "strin"})),
+        with(json!({"pattern": "("})),
+        with(json!({"$ref": "#/definitions/nowhere"})),
+        with(json!({"$ref": "http://127.0.0.1:9/schema.json"})),
+    ];
+    for schema in schemas {
         let error = registry.register(Dynamic(schema.clone())).unwrap_err();
         assert_eq!(error.to_string(), "tool `dynamic` cannot be registered");
         assert!(error.source().is_some(), "{schema}");

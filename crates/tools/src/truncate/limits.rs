@@ -4,32 +4,57 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::tool::ToolKind;
+
 /// Which part of an output is kept when it has too many characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TruncationMode {
     /// Half of the limit from the beginning, half from the end.
     HeadTail,
+    /// A fifth of the limit from the beginning, the rest from the end.
+    LongTail,
     /// The end.
     Tail,
+}
+
+/// How the model is told that characters are missing.
+///
+/// A model knows the marker of the agent that it was trained with, and acts on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TruncationMarker {
+    /// The warning of the loop specification, section 5.1.
+    Warning,
+    /// `…N tokens truncated…` in the gap, four bytes to a token, below a first line that counts all lines, as in
+    /// codex.
+    Tokens,
+    /// `... [N characters omitted] ...` on a line of its own, and a last line that says where the whole is, as in
+    /// gemini-cli.
+    Characters,
+}
+
+/// How much of one tool's output a model reads, where the host sets nothing else.
+///
+/// A limit of `usize::MAX` is none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct TruncationRule {
+    /// The most characters that are kept.
+    pub chars: usize,
+    /// The most lines that are kept.
+    pub lines: Option<usize>,
+    /// Which characters are kept.
+    pub mode: TruncationMode,
+    /// How the model is told.
+    pub marker: TruncationMarker,
 }
 
 /// What a host sets in place of the default limits (loop specification, sections 5.2 and 5.3).
 ///
 /// Keys are names of tools. A tool's own name is looked up first, then its canonical kind, so that a limit for
-/// `shell` holds for a shell that is called `Bash`. What is not set here has the default of the specification:
-///
-/// | kind | characters | mode | lines |
-/// |---|---|---|---|
-/// | `read_file` | 50,000 | head and tail | no limit |
-/// | `shell` | 30,000 | head and tail | 256 |
-/// | `grep` | 20,000 | tail | 200 |
-/// | `glob` | 20,000 | tail | 500 |
-/// | `edit_file` | 10,000 | tail | no limit |
-/// | `apply_patch` | 10,000 | tail | no limit |
-/// | `write_file` | 1,000 | tail | no limit |
-/// | `spawn_agent` | 20,000 | head and tail | no limit |
-/// | any other | 30,000 | head and tail | no limit |
+/// `shell` holds for a shell that is called `Bash`. What is not set here is as the tool's own [`TruncationRule`] says,
+/// which is by default that of its kind ([`TruncationRule::of_kind`]).
 ///
 /// A limit of `usize::MAX` switches a default off.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -42,30 +67,58 @@ pub struct TruncationLimits {
     pub lines: BTreeMap<String, usize>,
 }
 
-/// The limits that hold for one output.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Rule {
-    pub(super) chars: usize,
-    pub(super) lines: Option<usize>,
-    pub(super) mode: TruncationMode,
+impl TruncationRule {
+    /// A rule without a limit on lines, told as the specification tells it.
+    #[must_use]
+    pub const fn new(chars: usize, mode: TruncationMode) -> Self {
+        Self { chars, lines: None, mode, marker: TruncationMarker::Warning }
+    }
+
+    /// The defaults of the specification:
+    ///
+    /// | kind | characters | mode | lines |
+    /// |---|---|---|---|
+    /// | `read_file` | 50,000 | head and tail | no limit |
+    /// | `shell` | 30,000 | head and tail | 256 |
+    /// | `grep` | 20,000 | tail | 200 |
+    /// | `glob` | 20,000 | tail | 500 |
+    /// | `edit_file` | 10,000 | tail | no limit |
+    /// | `apply_patch` | 10,000 | tail | no limit |
+    /// | `write_file` | 1,000 | tail | no limit |
+    /// | `spawn_agent` | 20,000 | head and tail | no limit |
+    /// | any other | 30,000 | head and tail | no limit |
+    #[must_use]
+    pub fn of_kind(kind: &str) -> Self {
+        use TruncationMode::{HeadTail, Tail};
+        match ToolKind::from_name(kind) {
+            Some(ToolKind::ReadFile) => Self::new(50_000, HeadTail),
+            Some(ToolKind::Shell) => Self::new(30_000, HeadTail).with_lines(Some(256)),
+            Some(ToolKind::Grep) => Self::new(20_000, Tail).with_lines(Some(200)),
+            Some(ToolKind::Glob) => Self::new(20_000, Tail).with_lines(Some(500)),
+            Some(ToolKind::EditFile | ToolKind::ApplyPatch) => Self::new(10_000, Tail),
+            Some(ToolKind::WriteFile) => Self::new(1_000, Tail),
+            Some(ToolKind::SpawnAgent) => Self::new(20_000, HeadTail),
+            Some(ToolKind::ReadManyFiles | ToolKind::ListDir) | None => Self::new(30_000, HeadTail),
+        }
+    }
+
+    /// With another limit of lines.
+    #[must_use]
+    pub const fn with_lines(mut self, lines: Option<usize>) -> Self {
+        self.lines = lines;
+        self
+    }
+
+    /// With another marker.
+    #[must_use]
+    pub const fn with_marker(mut self, marker: TruncationMarker) -> Self {
+        self.marker = marker;
+        self
+    }
 }
 
-const DEFAULTS: [(&str, Rule); 8] = [
-    ("read_file", Rule { chars: 50_000, lines: None, mode: TruncationMode::HeadTail }),
-    ("shell", Rule { chars: 30_000, lines: Some(256), mode: TruncationMode::HeadTail }),
-    ("grep", Rule { chars: 20_000, lines: Some(200), mode: TruncationMode::Tail }),
-    ("glob", Rule { chars: 20_000, lines: Some(500), mode: TruncationMode::Tail }),
-    ("edit_file", Rule { chars: 10_000, lines: None, mode: TruncationMode::Tail }),
-    ("apply_patch", Rule { chars: 10_000, lines: None, mode: TruncationMode::Tail }),
-    ("write_file", Rule { chars: 1_000, lines: None, mode: TruncationMode::Tail }),
-    ("spawn_agent", Rule { chars: 20_000, lines: None, mode: TruncationMode::HeadTail }),
-];
-
-/// For tools that the specification does not know.
-const OTHERS: Rule = Rule { chars: 30_000, lines: None, mode: TruncationMode::HeadTail };
-
 impl TruncationLimits {
-    /// The defaults of the specification.
+    /// Nothing set: the defaults hold.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -85,19 +138,17 @@ impl TruncationLimits {
         self
     }
 
-    pub(super) fn rule(&self, name: &str, kind: &str) -> Rule {
-        let default = default_rule(name).or_else(|| default_rule(kind)).unwrap_or(OTHERS);
+    /// The rule that holds for the tool that is called `name` and is of this canonical `kind`: its own, with what is
+    /// set here.
+    #[must_use]
+    pub fn rule(&self, name: &str, kind: &str, own: TruncationRule) -> TruncationRule {
         let set = |limits: &BTreeMap<String, usize>| limits.get(name).or_else(|| limits.get(kind)).copied();
-        Rule {
-            chars: set(&self.chars).unwrap_or(default.chars),
-            lines: set(&self.lines).or(default.lines),
-            mode: default.mode,
+        TruncationRule {
+            chars: set(&self.chars).unwrap_or(own.chars),
+            lines: set(&self.lines).or(own.lines),
+            ..own
         }
     }
-}
-
-fn default_rule(tool: &str) -> Option<Rule> {
-    DEFAULTS.iter().find(|(known, _)| *known == tool).map(|(_, rule)| *rule)
 }
 
 #[cfg(test)]
@@ -118,13 +169,15 @@ mod tests {
             ("anything", 30_000, None, TruncationMode::HeadTail),
         ];
         for (tool, chars, lines, mode) in rows {
-            assert_eq!(TruncationLimits::new().rule(tool, tool), Rule { chars, lines, mode }, "{tool}");
+            let expected = TruncationRule { chars, lines, mode, marker: TruncationMarker::Warning };
+            assert_eq!(TruncationRule::of_kind(tool), expected, "{tool}");
         }
     }
 
     #[test]
     fn the_name_comes_before_the_kind_and_a_setting_before_the_default() {
-        let shell = |limits: &TruncationLimits| limits.rule("Bash", "shell");
+        let own = TruncationRule::of_kind("shell");
+        let shell = |limits: &TruncationLimits| limits.rule("Bash", "shell", own);
         assert_eq!(
             (shell(&TruncationLimits::new()).chars, shell(&TruncationLimits::new()).lines),
             (30_000, Some(256))

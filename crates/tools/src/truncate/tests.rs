@@ -126,13 +126,14 @@ fn bytes() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-fn rule() -> impl Strategy<Value = Rule> {
-    let mode = prop_oneof![Just(TruncationMode::HeadTail), Just(TruncationMode::Tail)];
-    (0_usize..80, prop::option::of(0_usize..30), mode).prop_map(|(chars, lines, mode)| Rule {
-        chars,
-        lines,
-        mode,
-    })
+fn rule() -> impl Strategy<Value = TruncationRule> {
+    let mode = prop_oneof![
+        Just(TruncationMode::HeadTail),
+        Just(TruncationMode::LongTail),
+        Just(TruncationMode::Tail),
+    ];
+    (0_usize..80, prop::option::of(0_usize..30), mode)
+        .prop_map(|(chars, lines, mode)| TruncationRule::new(chars, mode).with_lines(lines))
 }
 
 /// The text around the gap, and what the markers say is missing there.
@@ -200,5 +201,82 @@ proptest! {
     fn a_spooled_output_is_cut_as_one_in_memory(bytes in bytes(), rule in rule()) {
         let inline = cut(&Output::from(bytes.clone()), rule).unwrap();
         prop_assert_eq!(cut(&spooled(&bytes), rule).unwrap(), inline);
+    }
+}
+
+#[test]
+fn each_marker_is_as_its_agent_writes_it() {
+    let rule = |mode, marker| TruncationRule::new(10, mode).with_marker(marker);
+    let text = Output::from("0123456789\nabcdefghij!\n");
+    let rows = [
+        (TruncationMode::HeadTail, TruncationMarker::Tokens),
+        (TruncationMode::LongTail, TruncationMarker::Characters),
+    ];
+    let shown: Vec<String> =
+        rows.iter().map(|(mode, marker)| truncate_to(&text, rule(*mode, *marker))).collect();
+    insta::assert_snapshot!(shown.join("\n=====\n"), @r"
+    Total output lines: 2
+
+    01234…4 tokens truncated…hij!
+
+    =====
+    01
+
+    ... [13 characters omitted] ...
+
+    efghij!
+
+    [The full output is available in the event stream.]
+    ");
+}
+
+#[test]
+fn a_rule_of_a_native_tool_gives_way_to_what_the_host_sets() {
+    let own = TruncationRule::new(40_000, TruncationMode::LongTail).with_marker(TruncationMarker::Characters);
+    let limits = TruncationLimits::new().with_chars("shell", 5).with_lines("run_shell_command", 2);
+    let rule = limits.rule("run_shell_command", "shell", own);
+    assert_eq!((rule.chars, rule.lines, rule.mode), (5, Some(2), TruncationMode::LongTail));
+    assert_eq!(limits.rule("other", "other", own), own);
+}
+
+/// Long enough that anything but a linear pass would take minutes.
+#[test]
+fn a_hundred_megabytes_are_cut_in_linear_time() {
+    const PART: usize = 25_000_000;
+    let mut bytes = b"a line of some length, and nothing else in it\n".repeat(PART / 46);
+    bytes.extend(vec![b'x'; PART]);
+    bytes.extend(vec![0x80; PART]);
+    bytes.extend(vec![b'\n'; PART]);
+    for (output, kind) in [(spooled(&bytes), "shell"), (Output::from(bytes), "grep")] {
+        let start = std::time::Instant::now();
+        let shown = truncate(&output, kind, kind, &TruncationLimits::new());
+        assert!(shown.chars().count() < 31_000, "{kind}");
+        assert!(shown.contains(" lines omitted"), "{kind}");
+        assert!(start.elapsed().as_secs() < 60, "{kind}: {:?}", start.elapsed());
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_marker_keeps_the_same_characters(bytes in bytes(), rule in rule()) {
+        let original = String::from_utf8_lossy(&bytes).into_owned();
+        let output = Output::from(bytes);
+        let removed = (original.chars().count() as u64).saturating_sub(rule.chars as u64);
+        let rule = rule.with_lines(None);
+        let warned = cut(&output, rule).unwrap();
+        let in_tokens = cut(&output, rule.with_marker(TruncationMarker::Tokens)).unwrap();
+        let in_chars = cut(&output, rule.with_marker(TruncationMarker::Characters)).unwrap();
+        if removed == 0 {
+            prop_assert_eq!([&warned, &in_tokens, &in_chars], [&original; 3]);
+            return Ok(());
+        }
+        let kept = take_apart(&warned);
+        let (head, tail) = in_tokens.split_once(" tokens truncated…").unwrap();
+        let (head, _) = head.rsplit_once('…').unwrap();
+        let (_, head) = head.split_once("\n\n").unwrap();
+        prop_assert_eq!((head, tail), (kept.head, kept.tail));
+        let (head, tail) = in_chars.split_once(&format!("\n\n... [{removed} characters omitted] ...\n\n")).unwrap();
+        let tail = tail.strip_suffix("\n[The full output is available in the event stream.]").unwrap();
+        prop_assert_eq!((head, tail), (kept.head, kept.tail));
     }
 }

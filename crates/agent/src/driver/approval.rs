@@ -1,0 +1,126 @@
+//! Between the preparation of a call and its run: who decides, and that the decision is about this call.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use pintle_env::ExecutionEnvironment;
+use pintle_llm::Fingerprint;
+use pintle_tools::gate::{self, Rehearsal};
+use pintle_tools::pipeline::{Execution, Gate, PreparedCall, Verdict};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use super::{Driver, Report};
+use crate::approval::ApprovalRequest;
+use crate::id::CallKey;
+use crate::session::Decision;
+use crate::turn::InputKind;
+
+/// How long it may take to find out what a call would change.
+const REHEARSAL: Duration = Duration::from_secs(5);
+
+/// A call that waits for a decision.
+#[derive(Debug)]
+pub(super) struct Asking {
+    pub(super) call: CallKey,
+    pub(super) request: Arc<ApprovalRequest>,
+    /// Ends the approver's deliberation when the decision is not wanted any more.
+    _asked: DropGuard,
+}
+
+impl Driver {
+    /// Has the approver decide, if there is one, and lets the host see what is asked.
+    pub(super) fn ask(&mut self, call: CallKey, call_id: String) -> Option<InputKind> {
+        let Some(request) = self.requests.remove(&call) else {
+            // The machine asks about calls that were prepared so; should it ever ask about another, it does not run.
+            let reason = Some("it cannot be asked about".to_owned());
+            return Some(InputKind::ApprovalDecided { call, approved: false, reason });
+        };
+        let asked = CancellationToken::new();
+        if let Some(approver) = self.approver.clone() {
+            let (asked, request) = (asked.clone(), Arc::clone(&request));
+            let reports = self.reports.clone();
+            self.tasks.spawn(async move {
+                let deciding = AssertUnwindSafe(approver.decide(&request)).catch_unwind();
+                let decision = tokio::select! {
+                    biased;
+                    () = asked.cancelled() => return,
+                    decision = deciding => decision.unwrap_or_else(|_panic| broken(&request)),
+                };
+                let call_id = request.call_id.clone();
+                // Without a driver nobody waits for the decision.
+                let _ =
+                    reports.send(Report::Decided { call_id, exactly: request.fingerprint, decision }).await;
+            });
+        }
+        self.asking.insert(call_id, Asking { call, request, _asked: asked.drop_guard() });
+        self.show();
+        None
+    }
+
+    /// What a decision means for the machine; nothing if no such call waits for one.
+    pub(super) fn decided(
+        &mut self,
+        call_id: &str,
+        exactly: Fingerprint,
+        decision: Decision,
+    ) -> Option<InputKind> {
+        let asking = self.asking.get(call_id).filter(|asking| asking.request.fingerprint == exactly)?;
+        let call = asking.call;
+        let (approved, reason) = match decision {
+            Decision::Approve => (true, None),
+            Decision::Deny { reason } => (false, reason),
+        };
+        if approved {
+            self.approved.insert(call, exactly);
+        }
+        Some(InputKind::ApprovalDecided { call, approved, reason })
+    }
+}
+
+fn broken(request: &ApprovalRequest) -> Decision {
+    tracing::error!(tool = request.tool_name, "the approver panicked");
+    Decision::Deny { reason: Some("the approver is broken".to_owned()) }
+}
+
+/// What is asked about a call.
+pub(super) async fn request(
+    call: &PreparedCall,
+    reason: &str,
+    env: Arc<dyn ExecutionEnvironment>,
+) -> Arc<ApprovalRequest> {
+    let rehearsal = rehearsal(call, env).await;
+    Arc::new(ApprovalRequest::of(call).with_reason(reason).with_rehearsal(rehearsal))
+}
+
+async fn rehearsal(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<Rehearsal> {
+    let rehearsing = AssertUnwindSafe(gate::rehearse(call, env)).catch_unwind();
+    // What cannot be shown in time is asked about without it.
+    tokio::time::timeout(REHEARSAL, rehearsing).await.ok()?.ok()?
+}
+
+/// Why an approved call must not run after all: it is another one, or the world has changed and a gate denies it now.
+pub(super) async fn objection(
+    gates: &[Arc<dyn Gate>],
+    call: &PreparedCall,
+    approved: Fingerprint,
+) -> Option<String> {
+    if call.fingerprint() != approved {
+        return Some("another call was approved".to_owned());
+    }
+    match AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await {
+        Ok(Verdict::Allow | Verdict::Ask { .. }) => None,
+        Ok(Verdict::Deny { reason }) => Some(reason),
+        Err(_panic) => Some("a gate before it is broken".to_owned()),
+    }
+}
+
+/// Tells the gates what became of a call.
+pub(super) async fn tell(gates: &[Arc<dyn Gate>], call: &PreparedCall, execution: &Execution) {
+    for gate in gates {
+        if AssertUnwindSafe(gate.ran(call, execution)).catch_unwind().await.is_err() {
+            tracing::error!(?gate, "a gate panicked");
+        }
+    }
+}

@@ -1,0 +1,136 @@
+use async_trait::async_trait;
+use pintle_llm::{Fingerprint, ToolDefinition};
+use pintle_tools::{DefinitionError, DynTool, Effect, ToolContext, ToolError, ToolOutput};
+use serde_json::{Value, json};
+
+use super::*;
+
+const ALL: [(&str, BasePrompt); 7] = [
+    ("openai, spec", OPENAI_SPEC),
+    ("openai, native", OPENAI_NATIVE),
+    ("anthropic, spec", ANTHROPIC_SPEC),
+    ("anthropic, native", ANTHROPIC_NATIVE),
+    ("gemini, spec", GEMINI_SPEC),
+    ("gemini, native", GEMINI_NATIVE),
+    ("openai-compatible", COMPATIBLE),
+];
+
+/// A tool of which only the name matters.
+#[derive(Debug)]
+struct Named(String);
+
+#[async_trait]
+impl DynTool for Named {
+    fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
+        ToolDefinition::new(&self.0, "Does it.", json!({"type": "object"}))
+            .map_err(|source| DefinitionError::refused(&self.0, source))
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call_json(&self, _arguments: Value, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        Ok(ToolOutput::new("done"))
+    }
+}
+
+fn registry<'n>(names: impl IntoIterator<Item = &'n str>) -> ToolRegistry {
+    let mut registry = ToolRegistry::new();
+    for name in names {
+        registry.register(Named(name.to_owned())).unwrap();
+    }
+    registry
+}
+
+/// The tools that a prompt speaks of only if they are there.
+fn optional(prompt: BasePrompt) -> Vec<&'static str> {
+    prompt.tools.lines().filter_map(condition).collect()
+}
+
+/// The whole text, with everything that may be left out.
+fn whole(prompt: BasePrompt) -> String {
+    prompt.text(&registry(optional(prompt)))
+}
+
+/// The texts themselves are the files under `prompts/`. A change of any shows here, with its size.
+#[test]
+fn the_prompts_are_those_that_were_reviewed() {
+    let shown: Vec<String> = ALL
+        .into_iter()
+        .map(|(name, prompt)| {
+            let text = whole(prompt);
+            let headings = text.lines().filter_map(|line| line.strip_prefix("# "));
+            let headings = headings.collect::<Vec<_>>().join(" / ");
+            format!("{name}: {} bytes, {}\n  {headings}", text.len(), Fingerprint::of(text.as_bytes()))
+        })
+        .collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    openai, spec: 6633 bytes, a7266853e8ea3f27e7d1175f2c18a7c4
+      Autonomy / Exploring / Editing with apply_patch / Commands / Code / Git / Validation / Project instructions / Final message
+    openai, native: 7264 bytes, a22c421937e792fb5249106d06571581
+      Autonomy / Exploring / Editing with apply_patch / Commands / Planning / Code / Git / Validation / Project instructions / Final message
+    anthropic, spec: 7062 bytes, bdc5a5c0d0891dcc753e7d22e270bc50
+      Judgement / Choosing a tool / Editing files / Running commands / Writing code / Working through a task / Git / Project instructions / Answering
+    anthropic, native: 7699 bytes, 7bcd9a9bdadab14510f3e6536ce6ad4d
+      Judgement / Choosing a tool / Keeping track / Editing files / Running commands / Writing code / Working through a task / Git / Project instructions / Answering
+    gemini, spec: 7591 bytes, 75a37569e19b464a139053161c206d7b
+      Core mandates / Workflow for software tasks / New applications / Tools / Security / Git / Project instructions / Tone
+    gemini, native: 7842 bytes, 08383b9e94727cdab7242f93f955d224
+      Core mandates / Workflow for software tasks / New applications / Tools / Security / Git / Project instructions / Tone
+    openai-compatible: 5255 bytes, 877ebf48276cf236e63c881ba3bcaac1
+      How a turn works / Steps for a task / The tools / Rules for code / Rules for git / Instructions from others / The final answer
+    ");
+}
+
+#[test]
+fn a_passage_stands_only_beside_its_tool() {
+    for (name, prompt) in ALL {
+        let without = prompt.text(&ToolRegistry::new());
+        for tool in optional(prompt) {
+            let named = format!("`{tool}`");
+            assert!(!without.contains(&named), "{tool} in {name}");
+            assert!(prompt.text(&registry([tool])).contains(&named), "{tool} is missing in {name}");
+        }
+    }
+}
+
+#[test]
+fn a_finished_prompt_is_clean_markdown() {
+    for (name, prompt) in ALL {
+        for text in [whole(prompt), prompt.text(&ToolRegistry::new())] {
+            assert!(text.starts_with("You are a coding agent run by Pintle"), "{name}");
+            assert!(!text.contains("{{") && !text.contains("}}"), "a placeholder is left in {name}");
+            assert!(!text.contains("\n\n\n"), "two blank lines in {name}");
+            assert!(text.len() < MAX_BYTES, "{name} has {} bytes", text.len());
+            assert_eq!(text.matches("\n```").count() % 2, 0, "an open code block in {name}");
+            let lines: Vec<&str> = text.lines().collect();
+            for (before, heading) in lines.iter().zip(lines.iter().skip(1)) {
+                let is_heading = heading.starts_with("# ") || heading.starts_with("## ");
+                assert!(!is_heading || before.is_empty(), "no blank line before {heading:?} in {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn placeholders_are_counted_where_they_work() {
+    let count = |text: &str| {
+        let found = Placeholders::of(text);
+        (found.all, found.tools, found.ifs, found.ends, found.paired)
+    };
+    for (text, expected) in [
+        ("plain { text }\n", (0, 0, 0, 0, true)),
+        ("a\n{{tools}}\nb\n", (1, 1, 0, 0, true)),
+        ("a {{tools}}\n", (1, 0, 0, 0, true)),
+        ("{{tool}}\n", (1, 0, 0, 0, true)),
+        ("{{if a_B}}\nx\n{{end}}\n", (2, 0, 1, 1, true)),
+        ("{{if a}} x\n{{end}}\n", (2, 0, 0, 1, false)),
+        ("{{if }}\n", (1, 0, 0, 0, true)),
+        ("{{end}}\n{{if a}}\n", (2, 0, 1, 1, false)),
+        ("{{if a}}\n{{if b}}\n{{end}}\n{{end}}\n", (4, 0, 2, 2, false)),
+        ("{{end}}", (1, 0, 0, 0, true)),
+    ] {
+        assert_eq!(count(text), expected, "{text:?}");
+    }
+}

@@ -1,0 +1,210 @@
+//! `--approve`: what is asked before it runs, and the person at the terminal who answers.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_agent::{ApprovalRequest, Approver, Decision};
+use pintle_tools::Effect;
+use pintle_tools::gate::{EffectGate, Ruling};
+use serde_json::Value;
+use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
+use tokio::sync::{Mutex, watch};
+
+use crate::args::ApproveName;
+use crate::console;
+use crate::exit::Exit;
+use crate::failure::Failure;
+use crate::host;
+use crate::render::{Style, steers};
+
+/// How long a line may take that was typed before it was asked for.
+const TYPED_AHEAD: Duration = Duration::from_millis(20);
+
+/// The gate that asks about what `--approve` names.
+pub(crate) fn gate(approve: ApproveName) -> EffectGate {
+    let ask = |gate: EffectGate, effect: &Effect| gate.with(*effect, Ruling::Ask);
+    let effects: &[Effect] = match approve {
+        ApproveName::Never => &[],
+        ApproveName::Writes => &[Effect::Write],
+        ApproveName::Commands => &[Effect::Execute],
+        ApproveName::All => &[Effect::Write, Effect::Execute, Effect::Network],
+    };
+    effects.iter().fold(EffectGate::new(), ask)
+}
+
+/// Asks one question after the other and reads the answers, a line each. Without a terminal every question is
+/// answered with no. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Terminal {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    /// `None` if nobody can be asked.
+    person: Option<Person>,
+    /// The calls whose request has been shown: what came before it stands on the screen.
+    shown: watch::Sender<Vec<String>>,
+    /// Calls that were denied because nobody could be asked.
+    unasked: AtomicU64,
+}
+
+struct Person {
+    answers: Mutex<Lines<Box<dyn AsyncBufRead + Send + Unpin>>>,
+    say: Box<dyn Fn(&str) + Send + Sync>,
+    style: Style,
+}
+
+impl Terminal {
+    /// That of this process: questions go to standard error, answers come from standard input.
+    pub(crate) fn of_process(style: Style) -> Self {
+        if !host::stdin_is_terminal() || !console::stderr_is_terminal() {
+            return Self::with(None);
+        }
+        Self::of(BufReader::new(tokio::io::stdin()), console::question, style)
+    }
+
+    fn of(
+        answers: impl AsyncBufRead + Send + Unpin + 'static,
+        say: impl Fn(&str) + Send + Sync + 'static,
+        style: Style,
+    ) -> Self {
+        let answers: Box<dyn AsyncBufRead + Send + Unpin> = Box::new(answers);
+        Self::with(Some(Person { answers: Mutex::new(answers.lines()), say: Box::new(say), style }))
+    }
+
+    fn with(person: Option<Person>) -> Self {
+        let shared = Shared { person, shown: watch::Sender::default(), unasked: AtomicU64::new(0) };
+        Self { shared: Arc::new(shared) }
+    }
+
+    /// Says that the request about this call stands on the screen, so that the question may follow it.
+    pub(crate) fn shown(&self, call_id: &str) {
+        self.shared.shown.send_modify(|shown| shown.push(call_id.to_owned()));
+    }
+
+    /// The failure that a run is whose calls needed an answer that nobody could give.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        let sentence = match self.shared.unasked.load(Ordering::Relaxed) {
+            0 => return None,
+            1 => "a call was denied: it needed approval, and there is no terminal to ask at".to_owned(),
+            calls => {
+                format!("{calls} calls were denied: they needed approval, and there is no terminal to ask at")
+            }
+        };
+        Some(Failure::new(Exit::Denied, sentence).advise("--approve says what needs approval"))
+    }
+}
+
+#[async_trait]
+impl Approver for Terminal {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        let Some(person) = &self.shared.person else {
+            self.shared.unasked.fetch_add(1, Ordering::Relaxed);
+            return deny("it needs approval, and nobody can be asked");
+        };
+        let mut shown = self.shared.shown.subscribe();
+        // The sender lives as long as this does.
+        let _ = shown.wait_for(|shown| shown.contains(&request.call_id)).await;
+        person.answer(request).await
+    }
+}
+
+impl Person {
+    async fn answer(&self, request: &ApprovalRequest) -> Decision {
+        let mut answers = self.answers.lock().await;
+        // What was typed before the question is no answer to it.
+        while let Ok(Ok(Some(_))) = tokio::time::timeout(TYPED_AHEAD, answers.next_line()).await {}
+        (self.say)(&question(request, self.style));
+        match answers.next_line().await.ok().flatten() {
+            Some(answer) => decision(&answer),
+            None => {
+                (self.say)("\n");
+                deny("the person who was asked is gone")
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Terminal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Terminal").field("asks", &self.shared.person.is_some()).finish_non_exhaustive()
+    }
+}
+
+fn deny(reason: &str) -> Decision {
+    Decision::Deny { reason: Some(reason.to_owned()) }
+}
+
+/// What a line means: only a plain yes is one, and any other sentence is for the model.
+fn decision(answer: &str) -> Decision {
+    match answer.trim().to_ascii_lowercase().as_str() {
+        "y" | "yes" => Decision::Approve,
+        "" | "n" | "no" => deny("the user said no"),
+        _ => Decision::Deny { reason: Some(format!("the user says: {}", answer.trim())) },
+    }
+}
+
+/// What would happen, whole, and the question.
+fn question(request: &ApprovalRequest, style: Style) -> String {
+    let mut text = format!("\n{} ({}):\n", visible(&request.tool_name), visible(&request.reason));
+    for line in details(request, style) {
+        text.push_str("    ");
+        text.push_str(&line);
+        text.push('\n');
+    }
+    text.push_str("Run it? [y]es, [n]o, or what to do instead: ");
+    text
+}
+
+/// The diff, the command, or else the arguments.
+fn details(request: &ApprovalRequest, style: Style) -> Vec<String> {
+    if let Some(rehearsal) = &request.rehearsal
+        && let Some(lines) = rehearsed(rehearsal.changes.iter().map(|change| change.diff.as_str()), style)
+    {
+        return lines;
+    }
+    if let Some(failure) = request.rehearsal.as_ref().and_then(|rehearsal| rehearsal.failure.as_ref()) {
+        return std::iter::once("as things are, it would fail:".to_owned())
+            .chain(lines_of(failure))
+            .collect();
+    }
+    match request.arguments.get("command").or_else(|| request.arguments.get("cmd")) {
+        Some(Value::String(command)) if request.effect == Effect::Execute => lines_of(command),
+        Some(_) | None => lines_of(&serde_json::to_string_pretty(&request.arguments).unwrap_or_default()),
+    }
+}
+
+/// The lines of all diffs; nothing unless each change has one, since a person must see all of it.
+fn rehearsed<'a>(diffs: impl Iterator<Item = &'a str>, style: Style) -> Option<Vec<String>> {
+    let mut lines = Vec::new();
+    for diff in diffs {
+        if diff.is_empty() {
+            return None;
+        }
+        lines.extend(diff.lines().map(|line| style.diff_line(&visible(line))));
+    }
+    (!lines.is_empty()).then_some(lines)
+}
+
+fn lines_of(text: &str) -> Vec<String> {
+    text.split('\n').map(visible).collect()
+}
+
+/// A line in which nothing is hidden: what could steer a terminal is written out.
+fn visible(line: &str) -> String {
+    let mut shown = String::with_capacity(line.len());
+    for character in line.chars() {
+        if steers(character) || character == '\n' {
+            shown.extend(character.escape_default());
+        } else {
+            shown.push(character);
+        }
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests;

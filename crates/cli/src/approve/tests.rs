@@ -1,0 +1,162 @@
+use std::sync::Mutex as Screen;
+
+use pintle_llm::Fingerprint;
+use pintle_tools::gate::Rehearsal;
+use pintle_tools::{ChangeKind, FileChange};
+use serde_json::json;
+use tokio::io::{AsyncWriteExt as _, DuplexStream};
+
+use super::*;
+
+const PLAIN: Style = Style { terminal: false, colour: false };
+
+/// A terminal at which a test types.
+struct Bench {
+    terminal: Terminal,
+    keyboard: DuplexStream,
+    screen: Arc<Screen<String>>,
+}
+
+impl Bench {
+    fn new(style: Style) -> Self {
+        let (keyboard, answers) = tokio::io::duplex(1024);
+        let screen = Arc::new(Screen::new(String::new()));
+        let said = Arc::clone(&screen);
+        let say = move |text: &str| said.lock().unwrap().push_str(text);
+        Self { terminal: Terminal::of(BufReader::new(answers), say, style), keyboard, screen }
+    }
+
+    fn screen(&self) -> String {
+        self.screen.lock().unwrap().clone()
+    }
+
+    /// Types the lines as soon as a question stands there.
+    async fn decide(&mut self, request: &ApprovalRequest, answer: &str) -> Decision {
+        let before = self.screen().len();
+        let terminal = self.terminal.clone();
+        let typing = async {
+            while self.screen.lock().unwrap().len() == before {
+                tokio::task::yield_now().await;
+            }
+            self.keyboard.write_all(answer.as_bytes()).await.unwrap();
+        };
+        tokio::join!(terminal.decide(request), typing).0
+    }
+}
+
+fn request(tool: &str, effect: Effect, arguments: Value) -> ApprovalRequest {
+    let request = ApprovalRequest::new("call_1", tool, effect, arguments, Fingerprint::of(b"call"));
+    request.with_reason("because")
+}
+
+fn command() -> ApprovalRequest {
+    request("shell", Effect::Execute, json!({"command": "make\n\x1b[2Jrm -rf x"}))
+}
+
+#[test]
+fn only_a_plain_yes_is_one() {
+    let said_no = deny("the user said no");
+    let rows = [
+        ("y", Decision::Approve),
+        (" YES ", Decision::Approve),
+        ("n", said_no.clone()),
+        ("No", said_no.clone()),
+        ("", said_no),
+        ("yes, but use make", deny("the user says: yes, but use make")),
+    ];
+    for (answer, expected) in rows {
+        assert_eq!(decision(answer), expected, "{answer:?}");
+    }
+}
+
+#[test]
+fn what_would_happen_is_shown_whole() {
+    let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+t\rwo\n";
+    let change = |diff: &str| FileChange::new("a.txt", ChangeKind::Modified, diff);
+    let edit = || request("edit_file", Effect::Write, json!({"file_path": "a.txt"}));
+    insta::assert_snapshot!(question(&edit().with_rehearsal(Some(Rehearsal::new(vec![change(diff)]))), PLAIN), @r"
+
+    edit_file (because):
+        --- a/a.txt
+        +++ b/a.txt
+        @@ -1 +1 @@
+        -one
+        +t\rwo
+    Run it? [y]es, [n]o, or what to do instead: 
+    ");
+    insta::assert_snapshot!(question(&command(), PLAIN), @r"
+
+    shell (because):
+        make
+        \u{1b}[2Jrm -rf x
+    Run it? [y]es, [n]o, or what to do instead: 
+    ");
+    let failing = Rehearsal::default().with_failure(Some("Tool error (edit_file): no".to_owned()));
+    insta::assert_snapshot!(question(&edit().with_rehearsal(Some(failing)), PLAIN), @r"
+
+    edit_file (because):
+        as things are, it would fail:
+        Tool error (edit_file): no
+    Run it? [y]es, [n]o, or what to do instead: 
+    ");
+    // A change that has no diff must not hide behind one that has.
+    let hidden = Rehearsal::new(vec![change(diff), change("")]);
+    insta::assert_snapshot!(question(&edit().with_rehearsal(Some(hidden)), PLAIN), @r#"
+
+    edit_file (because):
+        {
+          "file_path": "a.txt"
+        }
+    Run it? [y]es, [n]o, or what to do instead: 
+    "#);
+    let coloured = Style { terminal: true, colour: true };
+    let shown = question(&edit().with_rehearsal(Some(Rehearsal::new(vec![change(diff)]))), coloured);
+    assert!(shown.contains("\x1b[31m-one\x1b[0m"), "{shown:?}");
+}
+
+#[tokio::test]
+async fn an_answer_is_read_after_the_question() {
+    let mut bench = Bench::new(PLAIN);
+    bench.terminal.shown("call_1");
+    bench.keyboard.write_all(b"y\ny\n").await.unwrap();
+    assert_eq!(bench.decide(&command(), "n\n").await, deny("the user said no"), "not what was typed ahead");
+    assert!(bench.screen().ends_with("what to do instead: "), "{}", bench.screen());
+    assert_eq!(bench.decide(&command(), "y\n").await, Decision::Approve);
+    assert!(bench.terminal.failure().is_none(), "somebody was asked");
+}
+
+#[tokio::test]
+async fn a_question_waits_for_what_comes_before_it() {
+    let mut bench = Bench::new(PLAIN);
+    let terminal = bench.terminal.clone();
+    let early = tokio::time::timeout(Duration::from_millis(50), terminal.decide(&command())).await;
+    assert!(early.is_err() && bench.screen().is_empty());
+    bench.terminal.shown("call_1");
+    assert_eq!(bench.decide(&command(), "y\n").await, Decision::Approve);
+}
+
+#[tokio::test]
+async fn who_goes_away_says_no() {
+    let bench = Bench::new(PLAIN);
+    bench.terminal.shown("call_1");
+    drop(bench.keyboard);
+    assert_eq!(bench.terminal.decide(&command()).await, deny("the person who was asked is gone"));
+}
+
+#[tokio::test]
+async fn without_a_terminal_a_question_is_a_denial_and_exit_code_5() {
+    let terminal = Terminal::with(None);
+    assert!(terminal.failure().is_none());
+    let denied = deny("it needs approval, and nobody can be asked");
+    assert_eq!(terminal.decide(&command()).await, denied);
+    let failure = terminal.failure().unwrap();
+    assert_eq!(
+        (failure.exit().code(), failure.sentence()),
+        (
+            5,
+            "a call was denied: it needed approval, and there is no terminal to ask at; --approve says what needs approval"
+        )
+    );
+    assert_eq!(terminal.decide(&command()).await, denied);
+    assert!(terminal.failure().unwrap().sentence().starts_with("2 calls were denied"));
+}

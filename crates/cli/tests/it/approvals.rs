@@ -1,0 +1,52 @@
+//! `--approve` where nobody can be asked: a question is a denial, the run goes on, the exit code is 5.
+
+use pintle_testkit::Dialect;
+
+use crate::lab::{Model, say};
+
+const TURNS: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "write_file"
+    arguments = { file_path = "a.txt", content = "hello\n" }
+    [[turn.call]]
+    tool = "shell"
+    arguments = { command = "touch b.txt" }
+    [[turn]]
+    text = "So be it."
+    "#;
+
+#[test]
+fn what_needs_approval_is_denied_without_a_terminal() {
+    let both = "2 calls were denied: they needed approval, and there is no terminal to ask at";
+    let one = "a call was denied: it needed approval, and there is no terminal to ask at";
+    let rows = [
+        ("never", 0, true, true, ""),
+        ("writes", 5, false, true, one),
+        ("commands", 5, true, false, one),
+        ("all", 5, false, false, both),
+    ];
+    for (approve, code, wrote, ran, told) in rows {
+        let model = Model::new(Dialect::AnthropicMessages, TURNS);
+        let said = say(&mut model.command("run", &["--approve", approve, "--output", "json", "Go"]));
+        assert_eq!(said.code, Some(code), "{approve}: {said:?}");
+        assert_eq!((model.path("a.txt").exists(), model.path("b.txt").exists()), (wrote, ran), "{approve}");
+        let outcome: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+        assert_eq!(
+            (&outcome["exit_code"], &outcome["text"]),
+            (&code.into(), &"So be it.".into()),
+            "{approve}"
+        );
+        assert!(said.err.contains(told), "{approve}: {said:?}");
+    }
+}
+
+#[test]
+fn another_failure_is_more_than_a_denial() {
+    let model = Model::new(Dialect::AnthropicMessages, TURNS);
+    let said = say(&mut model.command("run", &["--approve", "all", "--max-tool-rounds", "1", "Go"]));
+    assert_eq!(said.code, Some(3), "{said:?}");
+    let said = say(&mut model.command("run", &["--approve", "sometimes", "Go"]));
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(said.err.contains("[possible values: never, writes, commands, all]"), "{said:?}");
+}

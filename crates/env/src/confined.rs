@@ -1,0 +1,270 @@
+//! A wrapper whose files stay within some roots.
+
+use std::{
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+
+#[cfg(target_os = "linux")]
+use crate::{
+    blocking::{Cancelled, blocking},
+    environment::MAX_ENTRIES,
+    local::beneath::{self, Beneath},
+};
+use crate::{
+    command::Command,
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    file::{DirEntry, Metadata},
+    output::OutputLimits,
+    path::normalize,
+    process::Process,
+    search::{GrepOutput, GrepRequest, pattern::GlobPattern},
+};
+
+/// Refuses every path outside of its roots, with [`EnvError::Refused`], wherever links lead.
+///
+/// A path is compared name by name, and links are resolved at the last moment. Over an environment of
+/// the host's own files (see [`shares_host_files`](ExecutionEnvironment::shares_host_files)) on Linux,
+/// what was resolved is held open while it is used: the kernel resolves it with `openat2` where it can,
+/// and nobody can put a link in between. Anywhere else the path is made canonical by
+/// [`canonicalize`](ExecutionEnvironment::canonicalize) and the operation goes to the canonical path; a
+/// process that changes directories into links in that very moment can lead it astray.
+///
+/// A link may lead from one root into another. The roots themselves cannot be removed or renamed, and
+/// a root that is a link stands for its target. Files above the roots have no say: a `.gitignore` there
+/// does not count.
+///
+/// Commands start within the roots and are not confined: what they may do is up to the environment
+/// inside, or to `Sandboxed`.
+///
+/// ```
+/// use pintle_env::{Confined, EnvError, ExecutionEnvironment, LocalEnvironment};
+/// use std::{path::Path, sync::Arc};
+///
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let directory = tempfile::tempdir()?;
+/// let local = LocalEnvironment::with_host_env(directory.path(), std::env::vars_os())?;
+/// let environment = Confined::new(Arc::new(local), [directory.path()]);
+/// environment.write_file(Path::new("notes/today.txt"), "buy milk\n").await?;
+/// let outside = environment.read(Path::new("../../../etc/passwd"), None).await;
+/// assert!(matches!(outside, Err(EnvError::Refused { .. })));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct Confined {
+    inner: Arc<dyn ExecutionEnvironment>,
+    roots: Vec<PathBuf>,
+    /// Where files are the host's own.
+    #[cfg(target_os = "linux")]
+    beneath: Option<Arc<Beneath>>,
+}
+
+/// Whether a link at the last name is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Followed,
+    Kept,
+}
+
+impl Confined {
+    /// Keeps `inner` within `roots`: directories, relative ones in its working directory. Without a root
+    /// everything is refused.
+    #[must_use]
+    pub fn new(
+        inner: Arc<dyn ExecutionEnvironment>,
+        roots: impl IntoIterator<Item = impl Into<PathBuf>>,
+    ) -> Self {
+        let roots: Vec<_> = roots.into_iter().map(|root| inner.resolve(&root.into())).collect();
+        Self {
+            #[cfg(target_os = "linux")]
+            beneath: (inner.shares_host_files() && beneath::is_available())
+                .then(|| Arc::new(Beneath::new(roots.clone()))),
+            inner,
+            roots,
+        }
+    }
+
+    /// Does it by descriptor, if the files are the host's own.
+    #[cfg(target_os = "linux")]
+    async fn by_descriptor<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Beneath) -> Result<T, EnvError> + Send + 'static,
+    ) -> Option<Result<T, EnvError>> {
+        let beneath = Arc::clone(self.beneath.as_ref()?);
+        Some(blocking(move || work(&beneath)).await.flatten())
+    }
+
+    /// The canonical path, refused if it is outside of the roots.
+    async fn admit(&self, action: &str, path: &Path, last: Last) -> Result<PathBuf, EnvError> {
+        let path = self.resolve(path);
+        let canonical = match (last, path.parent(), path.file_name()) {
+            (Last::Kept, Some(parent), Some(name)) => self.inner.canonicalize(parent).await?.join(name),
+            (Last::Kept | Last::Followed, _, _) => self.inner.canonicalize(&path).await?,
+        };
+        for root in &self.roots {
+            let root = self.inner.canonicalize(root).await?;
+            if canonical.starts_with(&root) && (last == Last::Followed || canonical != root) {
+                return Ok(canonical);
+            }
+        }
+        Err(EnvError::Refused {
+            operation: format!("{action} {}", path.display()),
+            reason: "it is outside of the allowed roots".to_owned(),
+        })
+    }
+}
+
+#[async_trait]
+impl ExecutionEnvironment for Confined {
+    fn working_directory(&self) -> &Path {
+        self.inner.working_directory()
+    }
+
+    fn platform(&self) -> &str {
+        self.inner.platform()
+    }
+
+    fn os_version(&self) -> &str {
+        self.inner.os_version()
+    }
+
+    async fn initialize(&self) -> Result<(), EnvError> {
+        self.inner.initialize().await?;
+        for root in &self.roots {
+            if !self.metadata(root).await?.is_dir() {
+                return Err(EnvError::NotADirectory { path: root.clone() });
+            }
+        }
+        Ok(())
+    }
+
+    async fn cleanup(&self) -> Result<(), EnvError> {
+        self.inner.cleanup().await
+    }
+
+    fn output_limits(&self) -> OutputLimits {
+        self.inner.output_limits()
+    }
+
+    async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
+        let directory = command.working_dir.as_deref().unwrap_or(Path::new(""));
+        command.working_dir = Some(self.admit("running a command in", directory, Last::Followed).await?);
+        self.inner.spawn(command).await
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        #[cfg(target_os = "linux")]
+        {
+            let (path, range) = (self.resolve(path), range.clone());
+            if let Some(read) = self.by_descriptor(move |beneath| beneath.read(&path, range)).await {
+                return read;
+            }
+        }
+        let path = self.admit("reading", path, Last::Followed).await?;
+        self.inner.read(&path, range).await
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        #[cfg(target_os = "linux")]
+        if self.beneath.is_some() {
+            let (path, bytes) = (self.resolve(path), bytes.to_vec());
+            let cancelled = Cancelled::default();
+            let _guard = cancelled.on_drop();
+            let work = move |beneath: &Beneath| beneath.write(&path, &bytes, &cancelled);
+            if let Some(written) = self.by_descriptor(work).await {
+                return written;
+            }
+        }
+        let path = self.admit("writing", path, Last::Followed).await?;
+        self.inner.write(&path, bytes).await
+    }
+
+    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        #[cfg(target_os = "linux")]
+        {
+            let path = self.resolve(path);
+            if let Some(found) = self.by_descriptor(move |beneath| beneath.metadata(&path)).await {
+                return found;
+            }
+        }
+        let path = self.admit("looking at", path, Last::Followed).await?;
+        self.inner.metadata(&path).await
+    }
+
+    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        #[cfg(target_os = "linux")]
+        {
+            let path = self.resolve(path);
+            let work = move |beneath: &Beneath| beneath.list(&path, MAX_ENTRIES);
+            if let Some(listed) = self.by_descriptor(work).await {
+                return listed;
+            }
+        }
+        let path = self.admit("listing", path, Last::Followed).await?;
+        self.inner.list(&path).await
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        #[cfg(target_os = "linux")]
+        {
+            let path = self.resolve(path);
+            if let Some(removed) = self.by_descriptor(move |beneath| beneath.remove(&path)).await {
+                return removed;
+            }
+        }
+        let path = self.admit("removing", path, Last::Kept).await?;
+        self.inner.remove(&path).await
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        #[cfg(target_os = "linux")]
+        {
+            let (from, to) = (self.resolve(from), self.resolve(to));
+            if let Some(renamed) = self.by_descriptor(move |beneath| beneath.rename(&from, &to)).await {
+                return renamed;
+            }
+        }
+        let from = self.admit("renaming", from, Last::Kept).await?;
+        let to = self.admit("renaming to", to, Last::Kept).await?;
+        self.inner.rename(&from, &to).await
+    }
+
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        self.admit("looking at", path, Last::Followed).await
+    }
+
+    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
+        #[cfg(target_os = "linux")]
+        if self.beneath.is_some() {
+            // Through the primitives above: a walker of its own would go by names.
+            return crate::search::glob(self, pattern, path).await;
+        }
+        let parsed = GlobPattern::parse(pattern, &self.resolve(path))?;
+        self.admit("searching", path, Last::Followed).await?;
+        self.admit("searching", &parsed.base, Last::Followed).await?;
+        self.inner.glob(pattern, path).await
+    }
+
+    async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
+        #[cfg(target_os = "linux")]
+        if self.beneath.is_some() {
+            return crate::search::grep(self, request).await;
+        }
+        let path = request.path.as_deref().unwrap_or(Path::new(""));
+        self.admit("searching", path, Last::Followed).await?;
+        self.inner.grep(request).await
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        normalize(&self.working_directory().join(path))
+    }
+}
+
+#[cfg(test)]
+mod tests;

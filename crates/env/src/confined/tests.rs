@@ -1,0 +1,317 @@
+#![expect(clippy::disallowed_methods, reason = "the tests prepare what is to be escaped from")]
+
+use std::{
+    fs,
+    os::unix::fs::symlink,
+    sync::atomic::{AtomicBool, Ordering},
+};
+
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use tempfile::TempDir;
+
+use super::*;
+use crate::{ExecRequest, LocalEnvironment, MemoryEnvironment, contract};
+
+/// The two ways to confine.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    ByDescriptor,
+    ByCanonicalPath,
+}
+
+const WAYS: [Way; 2] = [Way::ByDescriptor, Way::ByCanonicalPath];
+
+/// A root beside a directory with a secret.
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        for name in ["root/inner", "root-evil", "other", "outside"] {
+            fs::create_dir_all(directory.path().join(name)).unwrap();
+        }
+        for name in ["root-evil/secret", "outside/secret", "root/file", "other/file"] {
+            fs::write(directory.path().join(name), name).unwrap();
+        }
+        Self { directory }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+
+    fn confined(&self, way: Way, roots: &[&str]) -> Confined {
+        let local =
+            LocalEnvironment::builder(self.at("root")).variable("PATH", "/usr/bin:/bin").build().unwrap();
+        let mut confined = Confined::new(Arc::new(local), roots.iter().map(|root| self.at(root)));
+        match way {
+            Way::ByDescriptor => assert!(confined.beneath.is_some()),
+            Way::ByCanonicalPath => confined.beneath = None,
+        }
+        confined
+    }
+
+    /// That nothing but what was prepared is outside, as it was.
+    fn outside_is_untouched(&self) -> bool {
+        ["root-evil", "outside"].iter().all(|name| {
+            let names = fs::read_dir(self.at(name)).unwrap().count();
+            let secret = format!("{name}/secret");
+            names == 1 && fs::read_to_string(self.at(&secret)).unwrap() == secret
+        })
+    }
+}
+
+fn is_refused<T: std::fmt::Debug>(result: Result<T, EnvError>) -> bool {
+    result.is_err_and(|error| matches!(error, EnvError::Refused { .. }))
+}
+
+#[tokio::test]
+async fn no_path_leads_outside() {
+    for way in WAYS {
+        let place = Place::new();
+        symlink("../outside", place.at("root/relative")).unwrap();
+        symlink(place.at("outside"), place.at("root/absolute")).unwrap();
+        symlink("relative", place.at("root/chained")).unwrap();
+        symlink("inner/../../outside", place.at("root/winding")).unwrap();
+        symlink("../outside/secret", place.at("root/to-a-file")).unwrap();
+        symlink("../outside/new", place.at("root/to-nothing")).unwrap();
+        symlink("/proc/self/cwd", place.at("root/magic")).unwrap();
+        let environment = place.confined(way, &["root"]);
+        for name in [
+            "../outside/secret",
+            "../root-evil/secret",
+            "/etc/passwd",
+            "relative/secret",
+            "absolute/secret",
+            "chained/secret",
+            "winding/secret",
+            "to-a-file",
+            "magic/Cargo.toml",
+        ] {
+            let path = Path::new(name);
+            assert!(is_refused(environment.read(path, None).await), "{way:?} {name}");
+            assert!(is_refused(environment.read_file(path, None, None).await), "{way:?} {name}");
+            assert!(is_refused(environment.metadata(path).await), "{way:?} {name}");
+            assert!(is_refused(environment.write(path, b"x").await), "{way:?} {name}");
+        }
+        for name in ["relative", "absolute", "chained", "winding", "..", "/", "magic"] {
+            let path = Path::new(name);
+            assert!(is_refused(environment.list(path).await), "{way:?} {name}");
+            assert!(is_refused(environment.glob("*", path).await), "{way:?} {name}");
+            let grep = GrepRequest::new("secret").with_path(path);
+            assert!(is_refused(environment.grep(&grep).await), "{way:?} {name}");
+            let run = ExecRequest::new("pwd").with_working_dir(path);
+            assert!(is_refused(environment.exec_command(run).await), "{way:?} {name}");
+        }
+        for name in ["relative/new", "absolute/new/below", "to-nothing", "../outside/new", "../root-evil/new"]
+        {
+            let path = Path::new(name);
+            assert!(is_refused(environment.write(path, b"x").await), "{way:?} {name}");
+        }
+        for name in ["relative/secret", "absolute/secret", "../outside/secret", "../root-evil"] {
+            let path = Path::new(name);
+            assert!(is_refused(environment.remove(path).await), "{way:?} {name}");
+            assert!(is_refused(environment.rename(path, Path::new("mine")).await), "{way:?} {name}");
+            assert!(is_refused(environment.rename(Path::new("file"), path).await), "{way:?} {name}");
+        }
+        let pattern = place.at("outside/*");
+        assert!(is_refused(environment.glob(pattern.to_str().unwrap(), Path::new("")).await));
+        assert!(place.outside_is_untouched(), "{way:?}");
+        environment.cleanup().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn what_stays_within_works_as_ever() {
+    for way in WAYS {
+        let place = Place::new();
+        symlink("inner", place.at("root/relative")).unwrap();
+        symlink(place.at("root/inner"), place.at("root/absolute")).unwrap();
+        symlink("inner/../file", place.at("root/winding")).unwrap();
+        symlink("inner/made/later", place.at("root/to-nothing")).unwrap();
+        symlink(place.at("other"), place.at("root/to-the-other")).unwrap();
+        symlink("../other/file", place.at("root/file-of-the-other")).unwrap();
+        symlink("root", place.at("alias")).unwrap();
+        let environment = place.confined(way, &["root", "other"]);
+        environment.initialize().await.unwrap();
+        for (name, real) in [
+            ("relative/a", "root/inner/a"),
+            ("absolute/b/c", "root/inner/b/c"),
+            ("to-nothing", "root/inner/made/later"),
+            ("to-the-other/new/d", "other/new/d"),
+            ("file-of-the-other", "other/file"),
+            ("winding", "root/file"),
+        ] {
+            environment.write(Path::new(name), name.as_bytes()).await.unwrap();
+            assert_eq!(fs::read_to_string(place.at(real)).unwrap(), name, "{way:?}");
+            assert_eq!(environment.read(Path::new(name), None).await.unwrap(), name.as_bytes());
+        }
+        assert!(place.at("root/winding").is_symlink());
+        // A link is removed and renamed itself, wherever it leads.
+        symlink("../outside", place.at("root/away")).unwrap();
+        environment.rename(Path::new("away"), Path::new("moved/away")).await.unwrap();
+        environment.remove(Path::new("moved/away")).await.unwrap();
+        assert!(!place.at("root/moved/away").is_symlink());
+        let result = environment.exec_command(ExecRequest::new("pwd").with_working_dir("relative")).await;
+        let pwd = result.unwrap().stdout.to_text_lossy().unwrap();
+        assert_eq!(Path::new(pwd.trim_end()), place.at("root/inner"));
+        // A root may be named through a link and used by its own name, and the other way round.
+        for (root, file) in [("alias", "root/file"), ("root", "root/file"), ("alias", "alias/file")] {
+            let environment = place.confined(way, &[root]);
+            assert_eq!(environment.read(&place.at(file), None).await.unwrap(), b"winding", "{way:?} {root}");
+        }
+        environment.cleanup().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn the_roots_themselves_stay() {
+    for way in WAYS {
+        let place = Place::new();
+        let environment = place.confined(way, &["root/inner"]);
+        let root = place.at("root/inner");
+        environment.write(&root.join("file"), b"x").await.unwrap();
+        assert!(is_refused(environment.remove(&root).await));
+        assert!(is_refused(environment.rename(&root, &root.join("below")).await));
+        assert!(environment.rename(&root.join("file"), &root).await.is_err());
+        assert!(environment.write(&root, b"x").await.is_err());
+        assert_eq!(environment.list(&root).await.unwrap().len(), 1);
+        // Relative paths begin above the root.
+        assert!(is_refused(environment.read(Path::new("file"), None).await));
+        assert!(is_refused(environment.exec_command(ExecRequest::new("true")).await));
+        let nowhere = place.confined(way, &[]);
+        assert!(is_refused(nowhere.read(&root.join("file"), None).await));
+    }
+}
+
+/// Exchanges names for as long as it lives.
+struct Exchange {
+    is_done: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Exchange {
+    fn start(pairs: [[PathBuf; 2]; 2]) -> Self {
+        let is_done = Arc::new(AtomicBool::new(false));
+        let done = Arc::clone(&is_done);
+        let thread = std::thread::spawn(move || {
+            while !done.load(Ordering::Relaxed) {
+                for [one, other] in &pairs {
+                    renameat2(AT_FDCWD, one, AT_FDCWD, other, RenameFlags::RENAME_EXCHANGE).unwrap();
+                }
+            }
+        });
+        Self { is_done, thread: Some(thread) }
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        self.is_done.store(true, Ordering::Relaxed);
+        self.thread.take().unwrap().join().unwrap();
+    }
+}
+
+#[tokio::test]
+async fn nobody_can_put_a_link_in_between() {
+    let place = Place::new();
+    let environment = place.confined(Way::ByDescriptor, &["root"]);
+    fs::create_dir(place.at("root/door")).unwrap();
+    symlink("../outside", place.at("root/wall")).unwrap();
+    fs::write(place.at("root/key"), "mine").unwrap();
+    symlink("../outside/secret", place.at("root/lock")).unwrap();
+    let exchange = Exchange::start(
+        [["root/door", "root/wall"], ["root/key", "root/lock"]].map(|pair| pair.map(|name| place.at(name))),
+    );
+    let (mut passed, mut refused) = (0, 0);
+    for round in 0..500 {
+        match environment.write(Path::new("door/new/file"), b"x").await {
+            Ok(()) => passed += 1,
+            Err(_) => refused += 1,
+        }
+        for secret in ["door/secret", "key"] {
+            let read = environment.read(Path::new(secret), None).await;
+            assert!(!matches!(read, Ok(bytes) if bytes.starts_with(b"outside")), "{round} {secret}");
+        }
+        let listed = environment.list(Path::new("door")).await;
+        assert!(
+            !matches!(listed, Ok(entries) if entries.iter().any(|entry| entry.name == Path::new("secret")))
+        );
+        assert!(environment.remove(Path::new("door/secret")).await.is_err(), "{round}");
+    }
+    drop(exchange);
+    assert!(passed > 0 && refused > 0, "{passed} {refused}");
+    assert!(place.outside_is_untouched());
+}
+
+#[tokio::test]
+async fn keeps_the_contract() {
+    for way in WAYS {
+        let place = Place::new();
+        let environment = place.confined(way, &["root"]);
+        contract::files(&environment, &place.at("root/files")).await.unwrap();
+        contract::search(&environment, &place.at("root/search")).await.unwrap();
+        contract::commands(&environment, &place.at("root/commands")).await.unwrap();
+        environment.cleanup().await.unwrap();
+    }
+    let memory = Confined::new(Arc::new(MemoryEnvironment::new("/project")), ["contract"]);
+    contract::files(&memory, Path::new("/project/contract/files")).await.unwrap();
+    contract::search(&memory, Path::new("/project/contract/search")).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_environment_that_cannot_follow_links_is_refused_whole() {
+    let memory = MemoryEnvironment::new("/project").with_file("a", "x");
+    let confined = Confined::new(Arc::new(Blind(memory)), ["/project"]);
+    let error = confined.read(Path::new("a"), None).await.unwrap_err();
+    assert!(matches!(error, EnvError::Unsupported { .. }), "{error:?}");
+}
+
+/// Implements the primitives and nothing else.
+#[derive(Debug)]
+struct Blind(MemoryEnvironment);
+
+#[async_trait]
+impl ExecutionEnvironment for Blind {
+    fn working_directory(&self) -> &Path {
+        self.0.working_directory()
+    }
+
+    fn platform(&self) -> &str {
+        self.0.platform()
+    }
+
+    fn os_version(&self) -> &str {
+        self.0.os_version()
+    }
+
+    async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
+        self.0.spawn(command).await
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        self.0.read(path, range).await
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        self.0.write(path, bytes).await
+    }
+
+    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        self.0.metadata(path).await
+    }
+
+    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        self.0.list(path).await
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        self.0.remove(path).await
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        self.0.rename(from, to).await
+    }
+}

@@ -1,0 +1,82 @@
+//! A host that is killed leaves nothing.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::image;
+use crate::{DockerEnvironment, ExecRequest, ExecutionEnvironment, remote::tests::matrix::until};
+
+/// Tells the second process that it is the host, and of which container.
+const HOST_OF: &str = "PINTLE_TEST_HOST_OF";
+
+/// Within what time everything is gone: the supervisor notices at once, then come terminate, two seconds, kill.
+const GONE: Duration = Duration::from_secs(10);
+
+/// What the host runs: one that goes when it is asked to, and two that do not.
+const COMMAND: &str = "trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep 4322 & wait; wait' &); sleep 4323 & echo begun; wait; wait";
+
+fn docker(words: &[&str]) -> std::process::Output {
+    Command::new("docker").args(words).output().unwrap()
+}
+
+/// Runs this test again as the host in a process of its own, waits until its command runs, and kills it.
+fn kill_a_host(test: &str, container: &str) -> String {
+    let mut host = Command::new(std::env::current_exe().unwrap())
+        .args([test, "--exact", "--nocapture"])
+        .env(HOST_OF, container)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
+    let begun = lines.find_map(|line| line.unwrap().strip_prefix("begun in ").map(str::to_owned));
+    host.kill().unwrap();
+    host.wait().unwrap();
+    begun.expect("the host says in which container its command runs")
+}
+
+/// The part of the host: it never comes back.
+async fn be_the_host(environment: DockerEnvironment) {
+    environment.initialize().await.unwrap();
+    let container = environment.container().unwrap();
+    let request = ExecRequest::new(COMMAND).with_timeout(Duration::from_secs(100));
+    let request = request.with_on_output(std::sync::Arc::new(move |_| println!("begun in {container}")));
+    environment.exec_command(request).await.unwrap();
+}
+
+#[tokio::test]
+async fn commands_do_not_survive_their_host() {
+    let Some(image) = image() else {
+        return;
+    };
+    if let Ok(container) = std::env::var(HOST_OF) {
+        return be_the_host(DockerEnvironment::attach(container).build().unwrap()).await;
+    }
+    let first = "while :; do sleep 1000 & wait $!; done";
+    let started = docker(&["run", "--detach", "--rm", "--network", "none", &image.name, "sh", "-c", first]);
+    let container = String::from_utf8(started.stdout).unwrap().trim().to_owned();
+    kill_a_host("docker::tests::host::commands_do_not_survive_their_host", &container);
+    let since = Instant::now();
+    let running = || String::from_utf8(docker(&["top", &container]).stdout).unwrap();
+    until("commands are ended", || !running().contains("sleep 432") && running().lines().count() <= 3).await;
+    assert!(since.elapsed() < GONE, "they went after {:?}", since.elapsed());
+    docker(&["kill", &container]);
+}
+
+#[tokio::test]
+async fn a_container_does_not_survive_the_host_that_started_it() {
+    let Some(image) = image() else {
+        return;
+    };
+    if std::env::var(HOST_OF).is_ok() {
+        return be_the_host(DockerEnvironment::start(image).build().unwrap()).await;
+    }
+    let test = "docker::tests::host::a_container_does_not_survive_the_host_that_started_it";
+    let container = kill_a_host(test, "");
+    let since = Instant::now();
+    until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
+    assert!(since.elapsed() < GONE, "it went after {:?}", since.elapsed());
+}

@@ -1,0 +1,120 @@
+//! What happens when a container goes away, and what refuses to begin.
+
+use std::time::{Duration, Instant};
+
+use super::{image, in_a_container};
+use crate::{
+    ContainerImage, DockerEnvironment, EnvError, ExecRequest, ExecutionEnvironment,
+    remote::tests::matrix::{LONG, until},
+};
+
+/// What a lost container may take to be noticed: 10 seconds of silence, looked at every 3.
+const NOTICED: Duration = Duration::from_secs(20);
+
+/// Asks the engine itself.
+fn docker(words: &[&str]) -> String {
+    let output = std::process::Command::new("docker").args(words).output().unwrap();
+    assert!(output.status.success(), "{words:?} {output:?}");
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
+/// Runs a command that does not end by itself, harms the container meanwhile, and returns the error.
+async fn lost_by(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
+    let request = ExecRequest::new("echo begun; sleep 4321").with_timeout(LONG);
+    let container = environment.container().unwrap();
+    let (harmed, harm) =
+        (std::sync::Mutex::new(None), harm.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+    let harmed = std::sync::Arc::new(harmed);
+    let at = std::sync::Arc::clone(&harmed);
+    let request = request.with_on_output(std::sync::Arc::new(move |_| {
+        let words: Vec<_> = harm.iter().map(String::as_str).chain([container.as_str()]).collect();
+        docker(&words);
+        *at.lock().unwrap() = Some(Instant::now());
+    }));
+    let error = environment.exec_command(request).await.unwrap_err();
+    let harmed = harmed.lock().unwrap().expect("the command has begun");
+    assert!(harmed.elapsed() < NOTICED, "noticed after {:?}", harmed.elapsed());
+    error
+}
+
+#[tokio::test]
+async fn a_container_that_dies_is_lost() {
+    in_a_container(None, async |environment| {
+        let error = lost_by(environment, &["kill"]).await;
+        assert!(matches!(&error, EnvError::EnvironmentLost { environment, .. } if environment.starts_with("docker:")), "{error:?}");
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_container_that_is_paused_is_lost_and_can_come_back() {
+    let Some(image) = image() else {
+        return;
+    };
+    let container = docker(&[
+        "run",
+        "--detach",
+        "--rm",
+        "--network",
+        "none",
+        &image.name,
+        "sh",
+        "-c",
+        "while :; do sleep 1000 & wait $!; done",
+    ]);
+    let environment = DockerEnvironment::attach(container.as_str()).build().unwrap();
+    environment.initialize().await.unwrap();
+    let error = lost_by(&environment, &["pause"]).await;
+    assert!(matches!(error, EnvError::EnvironmentLost { .. }), "{error:?}");
+    let started = Instant::now();
+    let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
+    assert!(matches!(error, EnvError::Unreachable { .. }), "{error:?}");
+    assert!(started.elapsed() < NOTICED);
+    docker(&["unpause", &container]);
+    assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
+    // What ran when it was paused is ended by the supervisor that has lost its host.
+    until("the command is ended", || !docker(&["top", &container]).contains("sleep 4321")).await;
+    environment.cleanup().await.unwrap();
+    // One that was attached to goes on.
+    assert_eq!(docker(&["inspect", "--format", "{{.State.Running}}", &container]), "true");
+    docker(&["kill", &container]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_reached_says_why() {
+    let Some(image) = image() else {
+        return;
+    };
+    for environment in [
+        DockerEnvironment::attach("pintle-no-such-container"),
+        DockerEnvironment::start(ContainerImage::new("pintle/no-such-image:0")),
+        DockerEnvironment::start(image.with_network("no-such-network")),
+        DockerEnvironment::attach("any").program("pintle-no-such-program"),
+    ] {
+        let environment = environment.build().unwrap();
+        let started = Instant::now();
+        let error = environment.initialize().await.unwrap_err();
+        assert!(matches!(error, EnvError::Unreachable { .. }), "{error:?}");
+        assert!(std::error::Error::source(&error).is_some());
+        assert!(started.elapsed() < LONG);
+    }
+    for name in ["", "-it"] {
+        let error = DockerEnvironment::attach(name).build().unwrap_err();
+        assert!(matches!(error, EnvError::Unreachable { .. }), "{error:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_working_directory_that_is_missing_is_told() {
+    let Some(image) = image() else {
+        return;
+    };
+    let environment = DockerEnvironment::start(image).working_directory("/no/such").build().unwrap();
+    let error = environment.initialize().await.unwrap_err();
+    assert!(matches!(error, EnvError::NotFound { .. }), "{error:?}");
+    let container = environment.container().unwrap();
+    environment.cleanup().await.unwrap();
+    assert_eq!(environment.container(), None);
+    let gone = std::process::Command::new("docker").args(["inspect", &container]).output().unwrap();
+    assert!(!gone.status.success());
+}

@@ -1,0 +1,290 @@
+//! Files below some roots, resolved so that no link leads out of them. Linux only; every function blocks.
+//!
+//! The kernel resolves a path in one step where it can, with `openat2` and `RESOLVE_BENEATH`. Where it
+//! cannot (an absolute link, a file that is to be created, a kernel before 5.6), the names are followed
+//! one by one from descriptor to descriptor, and each link is read and not followed. What was resolved
+//! is held open while it is used, so that nobody can put a link in its place in between.
+
+use std::{
+    ffi::OsString,
+    ops::Range,
+    os::fd::{AsRawFd, OwnedFd},
+    path::{Path, PathBuf},
+};
+
+use nix::{
+    errno::Errno,
+    fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2, readlinkat},
+    sys::stat::{Mode, SFlag, fstat, mkdirat},
+};
+
+use super::files;
+use crate::{
+    blocking::Cancelled,
+    error::EnvError,
+    file::{DirEntry, Metadata},
+};
+
+/// Opens a thing by its place alone, neither for reading nor for writing.
+const PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
+const DIRECTORY: OFlag = PLACE.union(OFlag::O_DIRECTORY);
+
+/// The permission bits of a new directory, before the process's mask.
+const NEW_DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o777);
+
+/// Whether a link at the last name is followed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Last {
+    Followed,
+    Kept,
+}
+
+/// What becomes of directories that are missing on the way.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Missing {
+    Refused,
+    Created,
+}
+
+/// The roots, absolute.
+#[derive(Clone, Debug)]
+pub(crate) struct Beneath {
+    roots: Vec<PathBuf>,
+}
+
+/// A name in an open directory; `None` is the directory itself.
+struct Place {
+    directory: OwnedFd,
+    name: Option<OsString>,
+}
+
+impl Beneath {
+    pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
+        Self { roots }
+    }
+
+    pub(crate) fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        let file = self.open("reading", path)?;
+        files::read(&name_of(&file), range).map_err(|error| error.map_path(|_| path.to_path_buf()))
+    }
+
+    pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        let file = self.open("looking at", path)?;
+        files::metadata(&name_of(&file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
+    }
+
+    pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
+        let directory = self.open("listing", path)?;
+        files::list(&name_of(&directory), limit).map_err(|error| error.map_path(|_| path.to_path_buf()))
+    }
+
+    pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
+        let place = self.place("writing", path, Last::Followed, Missing::Created)?;
+        let target = place.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
+        files::replace(&target, bytes, cancelled).map_err(|error| error.map_path(|_| path.to_path_buf()))
+    }
+
+    pub(crate) fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        let place = self.place("removing", path, Last::Kept, Missing::Refused)?;
+        let target = place.path().ok_or_else(|| refused("removing the root", path))?;
+        files::remove(&target).map_err(|error| error.map_path(|_| path.to_path_buf()))
+    }
+
+    pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        let old = self.place("renaming", from, Last::Kept, Missing::Refused)?;
+        let source = old.path().ok_or_else(|| refused("renaming the root", from))?;
+        // A missing source must not leave new directories behind.
+        openat(
+            &old.directory,
+            old.name.as_deref().unwrap_or_default(),
+            PLACE | OFlag::O_NOFOLLOW,
+            Mode::empty(),
+        )
+        .map_err(|errno| EnvError::from_io("rename", from, errno.into()))?;
+        let new = self.place("renaming to", to, Last::Kept, Missing::Created)?;
+        let target = new.path().ok_or_else(|| EnvError::IsADirectory { path: to.to_path_buf() })?;
+        let as_asked = |found: &Path| if found == source { from } else { to }.to_path_buf();
+        files::rename(&source, &target).map_err(|error| error.map_path(as_asked))
+    }
+
+    /// What a path leads to, opened by its place.
+    fn open(&self, action: &str, path: &Path) -> Result<OwnedFd, EnvError> {
+        if let Some(file) = self.open_at_once(path) {
+            return Ok(file);
+        }
+        let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
+        let Place { directory, name } = self.place(action, path, Last::Followed, Missing::Refused)?;
+        let Some(name) = name else {
+            return Ok(directory);
+        };
+        let file =
+            openat(&directory, name.as_os_str(), PLACE | OFlag::O_NOFOLLOW, Mode::empty()).map_err(failed)?;
+        let kind = SFlag::from_bits_truncate(fstat(&file).map_err(failed)?.st_mode);
+        if kind & SFlag::S_IFMT == SFlag::S_IFLNK {
+            // Somebody put a link there after it was looked at.
+            return Err(refused(action, path));
+        }
+        Ok(file)
+    }
+
+    /// By the kernel alone; whatever it has to say against it is said by the longer way, too.
+    fn open_at_once(&self, path: &Path) -> Option<OwnedFd> {
+        let (root, relative) = self.locate(path)?;
+        let root = open(&root, DIRECTORY, Mode::empty()).ok()?;
+        let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { &relative };
+        let how = OpenHow::new()
+            .flags(PLACE)
+            .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
+        openat2(&root, relative, how).ok()
+    }
+
+    /// Follows a path name by name.
+    fn place(&self, action: &str, path: &Path, last: Last, missing: Missing) -> Result<Place, EnvError> {
+        let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
+        let mut walk = Walk { beneath: self, action, path, steps: Steps::default(), links: 0 };
+        walk.start(path)?;
+        while let Some(name) = walk.steps.pending.pop() {
+            if name == ".." {
+                walk.up()?;
+                continue;
+            }
+            let is_last = walk.steps.pending.is_empty();
+            match readlinkat(walk.here()?, name.as_os_str()) {
+                Ok(_) if is_last && last == Last::Kept => return walk.arrive(Some(name)),
+                Ok(target) => walk.follow(target.as_ref())?,
+                // Not a link, or nothing.
+                Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.arrive(Some(name)),
+                Err(Errno::EINVAL) => walk.enter(&name)?,
+                Err(Errno::ENOENT) if missing == Missing::Created => {
+                    match mkdirat(walk.here()?, name.as_os_str(), NEW_DIRECTORY_MODE) {
+                        Ok(()) | Err(Errno::EEXIST) => walk.enter(&name)?,
+                        Err(errno) => return Err(EnvError::from_io("create", path, errno.into())),
+                    }
+                }
+                Err(errno) => return Err(failed(errno)),
+            }
+        }
+        walk.arrive(None)
+    }
+
+    /// The widest root that holds a path, as it was given or as it is, and the way from there.
+    fn locate(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
+        let canonical = self.roots.iter().filter_map(|root| files::canonicalize(root).ok());
+        let roots = self.roots.iter().cloned().chain(canonical);
+        let below = roots.filter_map(|root| {
+            let relative = path.strip_prefix(&root).ok()?.to_path_buf();
+            Some((root, relative))
+        });
+        below.max_by_key(|(_, relative)| relative.components().count())
+    }
+}
+
+impl Place {
+    /// A path to it that stays what it is, whatever becomes of the names above; `None` is the directory itself.
+    fn path(&self) -> Option<PathBuf> {
+        Some(name_of(&self.directory).join(self.name.as_ref()?))
+    }
+}
+
+/// A path that is being followed.
+struct Walk<'a> {
+    beneath: &'a Beneath,
+    action: &'a str,
+    path: &'a Path,
+    steps: Steps,
+    links: usize,
+}
+
+#[derive(Default)]
+struct Steps {
+    root: PathBuf,
+    /// The directories from the root to here.
+    directories: Vec<OwnedFd>,
+    /// The names still to go, the next one last.
+    pending: Vec<OsString>,
+}
+
+impl Walk<'_> {
+    /// Begins at the root that holds `path`, with what was still to go behind it.
+    fn start(&mut self, path: &Path) -> Result<(), EnvError> {
+        let (root, relative) = self.beneath.locate(path).ok_or_else(|| self.refused())?;
+        let directory = open(&root, DIRECTORY, Mode::empty())
+            .map_err(|errno| EnvError::from_io("look at", &root, errno.into()))?;
+        self.steps.pending.extend(files::reversed_components(&relative));
+        self.steps.directories = vec![directory];
+        self.steps.root = root;
+        Ok(())
+    }
+
+    fn here(&self) -> Result<&OwnedFd, EnvError> {
+        self.steps.directories.last().ok_or_else(|| self.refused())
+    }
+
+    fn enter(&mut self, name: &OsString) -> Result<(), EnvError> {
+        let entered = openat(self.here()?, name.as_os_str(), DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty());
+        let entered = entered.map_err(|errno| EnvError::from_io("look at", self.path, errno.into()))?;
+        self.steps.directories.push(entered);
+        Ok(())
+    }
+
+    fn up(&mut self) -> Result<(), EnvError> {
+        self.steps.directories.pop();
+        if !self.steps.directories.is_empty() {
+            return Ok(());
+        }
+        // Above a root may stand another one.
+        let root = files::canonicalize(&self.steps.root)?;
+        let above = root.parent().ok_or_else(|| self.refused())?;
+        let rest: PathBuf =
+            above.components().map(|name| name.as_os_str().to_owned()).chain(self.rest()).collect();
+        self.start(&rest)
+    }
+
+    fn follow(&mut self, target: &Path) -> Result<(), EnvError> {
+        self.links += 1;
+        if self.links > files::MAX_LINKS {
+            return Err(EnvError::Io {
+                action: "look at",
+                path: self.path.to_path_buf(),
+                source: files::too_many_links(),
+            });
+        }
+        if target.is_absolute() {
+            return self.start(target);
+        }
+        self.steps.pending.extend(files::reversed_components(target));
+        Ok(())
+    }
+
+    /// Takes the names that are still to go, in their order.
+    fn rest(&mut self) -> impl Iterator<Item = OsString> + use<> {
+        std::mem::take(&mut self.steps.pending).into_iter().rev()
+    }
+
+    fn arrive(mut self, name: Option<OsString>) -> Result<Place, EnvError> {
+        let directory = self.steps.directories.pop().ok_or_else(|| self.refused())?;
+        Ok(Place { directory, name })
+    }
+
+    fn refused(&self) -> EnvError {
+        refused(self.action, self.path)
+    }
+}
+
+/// The name that the kernel gives an open file.
+fn name_of(file: &OwnedFd) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}
+
+/// The refusal of a path that leads out of the roots.
+fn refused(action: &str, path: &Path) -> EnvError {
+    EnvError::Refused {
+        operation: format!("{action} {}", path.display()),
+        reason: "it is outside of the allowed roots".to_owned(),
+    }
+}
+
+/// Whether open files have names here: without a mounted `/proc` they have none.
+pub(crate) fn is_available() -> bool {
+    std::fs::exists("/proc/self/fd").unwrap_or(false)
+}

@@ -1,0 +1,228 @@
+//! The reading ends of a process's two output pipes.
+
+use std::{
+    fmt,
+    io::{self, Read},
+    os::fd::OwnedFd,
+    pin::Pin,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    task::{Context, Poll},
+};
+
+use async_trait::async_trait;
+use nix::fcntl::{FcntlArg, OFlag, fcntl};
+use tokio::{
+    io::{AsyncRead, ReadBuf},
+    process::{ChildStderr, ChildStdout},
+};
+
+use crate::{
+    error::EnvError,
+    output::{OutputChunk, OutputStream},
+    process::ProcessOutput,
+};
+
+/// The most bytes of one piece of output: what a pipe holds.
+const CHUNK: usize = 64 << 10;
+
+/// The most that is thrown away of one pipe at a time.
+const DISCARD_LIMIT: usize = 16 * CHUNK;
+
+/// The pipes, shared by the process and whoever reads its output.
+///
+/// A process that is dropped is still to be ended, and one that says goodbye to a pipe without a reader is killed by
+/// that: the pipes stay open, and are emptied, until it is gone.
+#[derive(Clone, Debug)]
+pub(super) struct Pipes(Arc<Mutex<Shared>>);
+
+#[derive(Debug)]
+struct Shared {
+    /// `None` when the reader has no use for them.
+    ends: Option<Ends>,
+    has_reader: bool,
+    /// It had one, which is all that it gets.
+    is_taken: bool,
+    /// The process was dropped.
+    is_abandoned: bool,
+}
+
+#[derive(Debug)]
+struct Ends {
+    stdout: Pipe<ChildStdout>,
+    stderr: Pipe<ChildStderr>,
+    /// Which of the two is asked first the next time, so that neither waits for the other.
+    stderr_is_first: bool,
+}
+
+impl Pipes {
+    pub(super) fn new(stdout: Option<ChildStdout>, stderr: Option<ChildStderr>) -> Self {
+        let ends = Ends {
+            stdout: Pipe::new(stdout, OutputStream::Stdout),
+            stderr: Pipe::new(stderr, OutputStream::Stderr),
+            stderr_is_first: false,
+        };
+        Self(Arc::new(Mutex::new(Shared {
+            ends: Some(ends),
+            has_reader: false,
+            is_taken: false,
+            is_abandoned: false,
+        })))
+    }
+
+    /// The output, once.
+    pub(super) fn reader(&self) -> Option<LocalOutput> {
+        let mut shared = self.lock();
+        if std::mem::replace(&mut shared.is_taken, true) {
+            return None;
+        }
+        shared.has_reader = true;
+        Some(LocalOutput(self.clone()))
+    }
+
+    /// Keeps the pipes open for a process that is still to be ended, until the answer is dropped.
+    pub(super) fn abandon(&self) -> Discard {
+        self.lock().is_abandoned = true;
+        Discard { pipes: self.clone(), ends: Vec::new() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shared> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The output of a process of this machine.
+pub(super) struct LocalOutput(Pipes);
+
+#[async_trait]
+impl ProcessOutput for LocalOutput {
+    async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
+        let chunk = std::future::poll_fn(|context| match &mut self.0.lock().ends {
+            Some(ends) => ends.poll_next(context),
+            None => Poll::Ready(None),
+        });
+        Ok(chunk.await)
+    }
+}
+
+impl Drop for LocalOutput {
+    fn drop(&mut self) {
+        let mut shared = self.0.lock();
+        shared.has_reader = false;
+        if !shared.is_abandoned {
+            shared.ends = None;
+        }
+    }
+}
+
+/// Empties the pipes of a dropped process while it is being ended, once nobody reads them.
+#[derive(Debug)]
+pub(super) struct Discard {
+    pipes: Pipes,
+    ends: Vec<std::fs::File>,
+}
+
+impl Discard {
+    /// Throws away what is there; does not wait for more.
+    pub(super) fn discard(&mut self) {
+        let mut shared = self.pipes.lock();
+        if !shared.has_reader
+            && let Some(ends) = shared.ends.take()
+        {
+            let stdout = ends.stdout.end.map(ChildStdout::into_owned_fd);
+            let stderr = ends.stderr.end.map(ChildStderr::into_owned_fd);
+            let open = [stdout, stderr].into_iter().flatten();
+            self.ends.extend(open.filter_map(|end| end.and_then(without_waiting).ok()));
+        }
+        drop(shared);
+        let mut buffer = vec![0; if self.ends.is_empty() { 0 } else { CHUNK }];
+        self.ends.retain_mut(|end| throw_away(end, &mut buffer));
+    }
+}
+
+/// Whether more can come.
+fn throw_away(end: &mut std::fs::File, buffer: &mut [u8]) -> bool {
+    let mut thrown = 0;
+    while thrown < DISCARD_LIMIT {
+        match end.read(buffer) {
+            Ok(0) => return false,
+            Ok(read) => thrown += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
+        }
+    }
+    true
+}
+
+fn without_waiting(end: OwnedFd) -> io::Result<std::fs::File> {
+    let flags = OFlag::from_bits_retain(fcntl(&end, FcntlArg::F_GETFL)?);
+    fcntl(&end, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
+    Ok(end.into())
+}
+
+impl Ends {
+    /// The next piece of either stream, or `None` when both have ended.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<OutputChunk>> {
+        self.stderr_is_first = !self.stderr_is_first;
+        let Self { stdout, stderr, stderr_is_first } = self;
+        let (first, second): (&mut dyn PollNext, &mut dyn PollNext) =
+            if *stderr_is_first { (stderr, stdout) } else { (stdout, stderr) };
+        match (first.poll_next(context), second) {
+            (Poll::Ready(Some(chunk)), _) => Poll::Ready(Some(chunk)),
+            (Poll::Ready(None), second) => second.poll_next(context),
+            (Poll::Pending, second) => match second.poll_next(context) {
+                Poll::Ready(Some(chunk)) => Poll::Ready(Some(chunk)),
+                Poll::Ready(None) | Poll::Pending => Poll::Pending,
+            },
+        }
+    }
+}
+
+trait PollNext {
+    /// The next piece, or `None` at the end.
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<OutputChunk>>;
+}
+
+struct Pipe<R> {
+    /// `None` at the end of the stream.
+    end: Option<R>,
+    stream: OutputStream,
+    buffer: Vec<u8>,
+}
+
+impl<R> Pipe<R> {
+    fn new(end: Option<R>, stream: OutputStream) -> Self {
+        Self { end, stream, buffer: Vec::new() }
+    }
+}
+
+impl<R: AsyncRead + Unpin> PollNext for Pipe<R> {
+    fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<OutputChunk>> {
+        let Some(end) = &mut self.end else {
+            return Poll::Ready(None);
+        };
+        self.buffer.resize(CHUNK, 0);
+        let mut buffer = ReadBuf::new(&mut self.buffer);
+        match Pin::new(end).poll_read(context, &mut buffer) {
+            Poll::Pending => return Poll::Pending,
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(error)) => {
+                tracing::warn!(%error, "the output of a process ends early");
+                buffer.clear();
+            }
+        }
+        if buffer.filled().is_empty() {
+            self.end = None;
+            return Poll::Ready(None);
+        }
+        Poll::Ready(Some(OutputChunk::new(self.stream, buffer.filled())))
+    }
+}
+
+impl<R> fmt::Debug for Pipe<R> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipe")
+            .field("stream", &self.stream)
+            .field("is_open", &self.end.is_some())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,267 @@
+//! A wrapper in which nothing is written.
+
+use std::{
+    fmt,
+    ops::Range,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use async_trait::async_trait;
+
+use crate::{
+    command::{Command, ExecRequest, ExecResult},
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    file::{DirEntry, Metadata},
+    output::OutputLimits,
+    process::Process,
+    search::{GrepOutput, GrepRequest},
+};
+
+/// A host's judgement of one command: `Err` refuses it, with the reason.
+pub type CommandClassifier = Arc<dyn Fn(&Command) -> Result<(), String> + Send + Sync>;
+
+/// Refuses every write, with [`EnvError::Refused`]: files are read, listed and searched, and not
+/// changed.
+///
+/// What a command will write cannot be seen in advance, so commands are refused too unless the host
+/// says otherwise. A host that allows them trusts them: where the kernel must hold them, use
+/// `Sandboxed`.
+///
+/// ```
+/// use pintle_env::{ExecutionEnvironment, LocalEnvironment, Program, ReadOnly};
+/// use std::sync::Arc;
+///
+/// # fn main() -> Result<(), pintle_env::EnvError> {
+/// let local = Arc::new(LocalEnvironment::with_host_env("/", std::env::vars_os())?);
+/// let reviewer = ReadOnly::new(local).classify_commands(|command| match &command.program {
+///     Program::Argv { program, .. } if program == "git" => Ok(()),
+///     Program::Argv { .. } | Program::Shell(_) => Err("only git runs in a review".to_owned()),
+/// });
+/// # assert_eq!(reviewer.working_directory(), std::path::Path::new("/"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct ReadOnly {
+    inner: Arc<dyn ExecutionEnvironment>,
+    commands: Commands,
+}
+
+#[derive(Clone)]
+enum Commands {
+    Refused,
+    Allowed,
+    Classified(CommandClassifier),
+}
+
+impl ReadOnly {
+    /// Reads in `inner`; commands are refused.
+    #[must_use]
+    pub fn new(inner: Arc<dyn ExecutionEnvironment>) -> Self {
+        Self { inner, commands: Commands::Refused }
+    }
+
+    /// Lets every command run.
+    #[must_use]
+    pub fn allow_commands(mut self) -> Self {
+        self.commands = Commands::Allowed;
+        self
+    }
+
+    /// Lets those commands run that `classify` accepts. It sees the whole command: program, place and
+    /// variables.
+    #[must_use]
+    pub fn classify_commands(
+        mut self,
+        classify: impl Fn(&Command) -> Result<(), String> + Send + Sync + 'static,
+    ) -> Self {
+        self.commands = Commands::Classified(Arc::new(classify));
+        self
+    }
+
+    fn judge(&self, command: &Command) -> Result<(), EnvError> {
+        let judged = match &self.commands {
+            Commands::Allowed => Ok(()),
+            Commands::Refused => Err("the environment is read-only and runs no commands".to_owned()),
+            Commands::Classified(classify) => classify(command),
+        };
+        judged.map_err(|reason| EnvError::Refused { operation: "running the command".to_owned(), reason })
+    }
+
+    fn refuse(&self, action: &str, path: &Path) -> EnvError {
+        EnvError::Refused {
+            operation: format!("{action} {}", self.resolve(path).display()),
+            reason: "the environment is read-only".to_owned(),
+        }
+    }
+}
+
+#[async_trait]
+impl ExecutionEnvironment for ReadOnly {
+    fn working_directory(&self) -> &Path {
+        self.inner.working_directory()
+    }
+
+    fn platform(&self) -> &str {
+        self.inner.platform()
+    }
+
+    fn os_version(&self) -> &str {
+        self.inner.os_version()
+    }
+
+    async fn initialize(&self) -> Result<(), EnvError> {
+        self.inner.initialize().await
+    }
+
+    async fn cleanup(&self) -> Result<(), EnvError> {
+        self.inner.cleanup().await
+    }
+
+    fn output_limits(&self) -> OutputLimits {
+        self.inner.output_limits()
+    }
+
+    async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
+        self.judge(&command)?;
+        self.inner.spawn(command).await
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        self.inner.read(path, range).await
+    }
+
+    async fn write(&self, path: &Path, _bytes: &[u8]) -> Result<(), EnvError> {
+        Err(self.refuse("writing", path))
+    }
+
+    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        self.inner.metadata(path).await
+    }
+
+    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        self.inner.list(path).await
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        Err(self.refuse("removing", path))
+    }
+
+    async fn rename(&self, from: &Path, _to: &Path) -> Result<(), EnvError> {
+        Err(self.refuse("renaming", from))
+    }
+
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        self.inner.canonicalize(path).await
+    }
+
+    async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
+        self.judge(&Command::from(&request))?;
+        self.inner.exec_command(request).await
+    }
+
+    async fn read_file(
+        &self,
+        path: &Path,
+        offset: Option<usize>,
+        limit: Option<usize>,
+    ) -> Result<String, EnvError> {
+        self.inner.read_file(path, offset, limit).await
+    }
+
+    async fn file_exists(&self, path: &Path) -> Result<bool, EnvError> {
+        self.inner.file_exists(path).await
+    }
+
+    async fn list_directory(&self, path: &Path, depth: usize) -> Result<Vec<DirEntry>, EnvError> {
+        self.inner.list_directory(path, depth).await
+    }
+
+    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
+        self.inner.glob(pattern, path).await
+    }
+
+    async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
+        self.inner.grep(request).await
+    }
+
+    fn resolve(&self, path: &Path) -> PathBuf {
+        self.inner.resolve(path)
+    }
+}
+
+impl fmt::Debug for ReadOnly {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let commands = match self.commands {
+            Commands::Refused => "refused",
+            Commands::Allowed => "allowed",
+            Commands::Classified(_) => "classified",
+        };
+        f.debug_struct("ReadOnly").field("inner", &self.inner).field("commands", &commands).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{CommandScript, MemoryEnvironment, Program};
+
+    fn memory() -> MemoryEnvironment {
+        MemoryEnvironment::new("/project")
+            .with_file("a/b.txt", "needle\n")
+            .with_commands(|_| CommandScript::exit(0))
+    }
+
+    fn is_refused<T: fmt::Debug>(result: Result<T, EnvError>) -> bool {
+        matches!(result.unwrap_err(), EnvError::Refused { .. })
+    }
+
+    #[tokio::test]
+    async fn everything_is_read_and_nothing_changed() {
+        let memory = memory();
+        let environment = ReadOnly::new(Arc::new(memory.clone())).allow_commands();
+        let path = Path::new("a/b.txt");
+        assert_eq!(environment.read(path, None).await.unwrap(), b"needle\n");
+        assert_eq!(environment.read_file(path, None, None).await.unwrap(), "needle\n");
+        assert_eq!(environment.metadata(path).await.unwrap().len, 7);
+        assert_eq!(environment.list_directory(Path::new(""), 2).await.unwrap().len(), 2);
+        assert_eq!(environment.glob("**/*.txt", Path::new("")).await.unwrap().len(), 1);
+        assert_eq!(environment.grep(&GrepRequest::new("needle")).await.unwrap().files.len(), 1);
+        let before = memory.files();
+        for path in ["a/b.txt", "a", "new/c.txt", "gone"].map(Path::new) {
+            assert!(is_refused(environment.write(path, b"x").await));
+            assert!(is_refused(environment.write_file(path, "x").await));
+            assert!(is_refused(environment.remove(path).await));
+            assert!(is_refused(environment.rename(path, Path::new("to")).await));
+            assert!(is_refused(environment.rename(Path::new("a/b.txt"), path).await));
+        }
+        assert_eq!(memory.files(), before);
+        assert!(!environment.shares_host_files());
+    }
+
+    #[tokio::test]
+    async fn commands_are_refused_allowed_or_classified() {
+        let inner: Arc<dyn ExecutionEnvironment> = Arc::new(memory());
+        let refusing = ReadOnly::new(Arc::clone(&inner));
+        assert!(is_refused(refusing.exec_command(ExecRequest::new("ls")).await));
+        assert!(is_refused(refusing.spawn(Command::shell("ls")).await));
+        let allowing = refusing.clone().allow_commands();
+        assert!(allowing.exec_command(ExecRequest::new("ls")).await.unwrap().success());
+        let judging = refusing.classify_commands(|command| match &command.program {
+            Program::Shell(line)
+                if line == "ls" && command.env.contains_key("OK".as_ref() as &std::ffi::OsStr) =>
+            {
+                Ok(())
+            }
+            Program::Shell(_) | Program::Argv { .. } => Err("only ls".to_owned()),
+        });
+        let request = ExecRequest::new("ls");
+        assert!(judging.exec_command(request.clone().with_env("OK", "1")).await.unwrap().success());
+        assert!(judging.spawn(Command::shell("ls").with_env("OK", "1")).await.is_ok());
+        let error = judging.exec_command(request).await.unwrap_err();
+        assert_eq!(error.to_string(), "running the command is refused: only ls");
+        assert!(is_refused(judging.spawn(Command::argv("ls", ["-l"])).await));
+    }
+}

@@ -1,0 +1,356 @@
+//! The thread behind a channel. A thread of its own, with a runtime of its own, since the heartbeat goes on and
+//! dropped commands are ended whether or not anybody awaits anything.
+
+use std::{collections::HashMap, error::Error, io, sync::Arc, time::Duration};
+
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
+    process::{Child, ChildStderr, ChildStdin, ChildStdout},
+    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
+    time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
+};
+
+use super::{ENDING_LIMIT, Message, Released, lost_error};
+use crate::{
+    error::EnvError,
+    remote::{
+        client::{Client, Tail},
+        nonce::nonce,
+        quote::quote,
+        records::Mark,
+        transport::Transport,
+    },
+};
+
+const SUPERVISOR: &str = include_str!("../scripts/supervisor.sh");
+
+/// How often the supervisor gets, and gives, a sign of life.
+const BEAT: Duration = Duration::from_secs(3);
+
+/// Without a sign of life for so long the environment is lost.
+const SILENCE: Duration = Duration::from_secs(10);
+
+/// The far side's own limit, in seconds: it is looked at this often, so the host counts as gone after twice as long
+/// at most.
+const FAR_SILENCE: u32 = 15;
+
+/// How long the supervisor may take to start.
+const OPENING_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long a request may take to be handed to the client.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether killed clients have gone.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Drives one channel to its end.
+pub(super) struct Driver<T> {
+    transport: Arc<T>,
+    tag: String,
+    messages: mpsc::UnboundedReceiver<Message>,
+    lost: watch::Sender<Option<String>>,
+}
+
+/// The streams of a supervisor that has answered.
+struct Link {
+    child: Child,
+    stdin: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+    stderr: Option<ChildStderr>,
+    tail: Tail,
+}
+
+/// What waits for an answer.
+enum Pending {
+    Reply(oneshot::Sender<String>),
+    /// The far side says when nothing is left; then the command's place is free.
+    Ended {
+        _permit: Option<OwnedSemaphorePermit>,
+    },
+    Beat,
+}
+
+/// A channel at work.
+struct Work {
+    link: Link,
+    ids: u64,
+    pending: HashMap<u64, Pending>,
+    /// Killed, and not yet waited for.
+    clients: Vec<(Child, Option<OwnedSemaphorePermit>)>,
+    heard: Instant,
+}
+
+impl<T: Transport> Driver<T> {
+    pub(super) fn new(
+        transport: Arc<T>,
+        tag: String,
+        messages: mpsc::UnboundedReceiver<Message>,
+        lost: watch::Sender<Option<String>>,
+    ) -> Self {
+        Self { transport, tag, messages, lost }
+    }
+
+    /// Blocks the thread until the channel is finished or lost.
+    pub(super) fn run(mut self, opened: oneshot::Sender<Result<(), EnvError>>) {
+        let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let _ = opened.send(Err(lost_error(self.transport.name(), error)));
+                return;
+            }
+        };
+        runtime.block_on(async {
+            let link = match self.open().await {
+                Ok(link) => link,
+                Err(error) => {
+                    let _ = opened.send(Err(error));
+                    return;
+                }
+            };
+            let mut work = Work::new(link);
+            if opened.send(Ok(())).is_ok()
+                && let Err(reason) = work.serve(&mut self.messages).await
+            {
+                let reason = self.explain(&mut work, reason).await;
+                tracing::warn!(environment = self.transport.name(), reason, "lost");
+                self.lost.send_replace(Some(reason));
+            } else {
+                work.quit().await;
+            }
+            self.messages.close();
+            while let Ok(message) = self.messages.try_recv() {
+                if let Message::Release(Released { client, permit, .. }) = message {
+                    work.kill(client, permit);
+                }
+            }
+            work.reap().await;
+        });
+    }
+
+    async fn open(&self) -> Result<Link, EnvError> {
+        let Client { child, mut stdin, stdout, stderr } = Client::start(&*self.transport)?;
+        let mark = Mark::new(&nonce());
+        let mut link = Link {
+            child,
+            lines: BufReader::new(stdout).lines(),
+            stderr: Some(stderr),
+            tail: Tail::default(),
+            stdin: {
+                // A client that is gone already says why below.
+                let _ = stdin.write_all(&self.script(&mark)).await;
+                stdin
+            },
+        };
+        match timeout(OPENING_LIMIT, link.hello(&mark)).await {
+            Ok(true) => Ok(link),
+            Ok(false) => {
+                let status =
+                    link.child.wait().await.map_err(|error| lost_error(self.transport.name(), error))?;
+                Err(self.transport.lost(status, &link.tail.text()))
+            }
+            Err(elapsed) => Err(lost_error(self.transport.name(), elapsed)),
+        }
+    }
+
+    fn script(&self, mark: &Mark) -> Vec<u8> {
+        let mut line = Vec::new();
+        for (name, value) in [
+            ("pintle_k", mark.as_bytes()),
+            ("pintle_tag", self.tag.as_bytes()),
+            ("pintle_wait", FAR_SILENCE.to_string().as_bytes()),
+            ("pintle_last", self.transport.last_words().as_bytes()),
+        ] {
+            line.extend_from_slice(name.as_bytes());
+            line.push(b'=');
+            quote(&mut line, value);
+            line.push(b';');
+        }
+        line.extend_from_slice(b"eval ");
+        quote(&mut line, SUPERVISOR.as_bytes());
+        line.push(b'\n');
+        line
+    }
+
+    /// Puts a loss into words; the client may know more than we do.
+    async fn explain(&self, work: &mut Work, reason: Option<String>) -> String {
+        let link = &mut work.link;
+        if let Some(reason) = reason {
+            link.child.start_kill().ok();
+            return reason;
+        }
+        link.drain_stderr().await;
+        match timeout(WRITE_LIMIT, link.child.wait()).await {
+            Ok(Ok(status)) => {
+                let error = self.transport.lost(status, &link.tail.text());
+                error.source().map_or_else(|| error.to_string(), ToString::to_string)
+            }
+            Ok(Err(error)) => error.to_string(),
+            Err(_elapsed) => "the supervisor has ended".to_owned(),
+        }
+    }
+}
+
+impl Link {
+    /// Whether the supervisor says that it is there; login shells may have said something before.
+    async fn hello(&mut self, mark: &Mark) -> bool {
+        loop {
+            tokio::select! {
+                line = self.lines.next_line() => match line {
+                    Ok(Some(line)) if line.as_bytes() == mark.as_bytes() => return true,
+                    Ok(Some(_)) => {}
+                    Ok(None) | Err(_) => {
+                        self.drain_stderr().await;
+                        return false;
+                    }
+                },
+                () = read_tail(&mut self.stderr, &mut self.tail) => {}
+            }
+        }
+    }
+
+    async fn drain_stderr(&mut self) {
+        let drained = async {
+            while self.stderr.is_some() {
+                read_tail(&mut self.stderr, &mut self.tail).await;
+            }
+        };
+        // Somebody else may hold the stream.
+        let _ = timeout(Duration::from_secs(1), drained).await;
+    }
+}
+
+/// Takes in a piece of what a client says; pending for ever when it has said everything. Cancel safe.
+async fn read_tail(stderr: &mut Option<ChildStderr>, tail: &mut Tail) {
+    let Some(pipe) = stderr else {
+        return std::future::pending().await;
+    };
+    let mut buffer = [0; 1024];
+    match pipe.read(&mut buffer).await.ok().and_then(|read| buffer.get(..read)) {
+        Some(bytes) if !bytes.is_empty() => tail.push(bytes),
+        Some(_) | None => *stderr = None,
+    }
+}
+
+impl Work {
+    fn new(link: Link) -> Self {
+        Self { link, ids: 0, pending: HashMap::new(), clients: Vec::new(), heard: Instant::now() }
+    }
+
+    /// Serves until it is told to finish. The error is the reason of a loss, if it is known already.
+    async fn serve(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Result<(), Option<String>> {
+        let (mut beats, mut polls) = (ticks(BEAT), ticks(POLL));
+        loop {
+            let Link { lines, stderr, tail, .. } = &mut self.link;
+            tokio::select! {
+                line = lines.next_line() => match line {
+                    Ok(Some(line)) => self.answer(&line),
+                    Ok(None) | Err(_) => return Err(None),
+                },
+                () = read_tail(stderr, tail) => {}
+                message = messages.recv() => match message {
+                    None | Some(Message::Finish) => return Ok(()),
+                    Some(message) => self.take(message).await.map_err(|error| Some(error.to_string()))?,
+                },
+                _ = beats.tick() => {
+                    if self.heard.elapsed() > SILENCE {
+                        return Err(Some(format!("no sign of life for {} s", SILENCE.as_secs())));
+                    }
+                    let sent = self.request("beat", Pending::Beat).await;
+                    sent.map_err(|error| Some(error.to_string()))?;
+                }
+                _ = polls.tick(), if !self.clients.is_empty() => self.look_after_clients(),
+            }
+        }
+    }
+
+    async fn take(&mut self, message: Message) -> io::Result<()> {
+        match message {
+            Message::Ask { request, reply } => self.request(&request, Pending::Reply(reply)).await,
+            Message::Tell(request) => self.write(0, &request).await,
+            Message::Release(Released { client, permit, request: Some(request) }) => {
+                self.kill(client, None);
+                self.request(&request, Pending::Ended { _permit: permit }).await
+            }
+            Message::Release(Released { client, permit, request: None }) => {
+                self.kill(client, permit);
+                Ok(())
+            }
+            Message::Finish => Ok(()),
+        }
+    }
+
+    async fn request(&mut self, request: &str, pending: Pending) -> io::Result<()> {
+        self.ids += 1;
+        self.pending.insert(self.ids, pending);
+        self.write(self.ids, request).await
+    }
+
+    async fn write(&mut self, id: u64, request: &str) -> io::Result<()> {
+        let line = format!("{id} {request}\n");
+        match timeout(WRITE_LIMIT, self.link.stdin.write_all(line.as_bytes())).await {
+            // One that is gone says more by its end than by a closed pipe.
+            Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+            Ok(written) => written,
+            Err(elapsed) => Err(elapsed.into()),
+        }
+    }
+
+    fn answer(&mut self, line: &str) {
+        self.heard = Instant::now();
+        let (id, answer) = line.split_once(' ').unwrap_or((line, ""));
+        let pending = id.parse().ok().and_then(|id| self.pending.remove(&id));
+        if let Some(Pending::Reply(reply)) = pending {
+            // Nobody may wait for it any more.
+            let _ = reply.send(answer.to_owned());
+        }
+    }
+
+    /// Kills a client; its place is free when it is gone.
+    fn kill(&mut self, client: Option<Child>, permit: Option<OwnedSemaphorePermit>) {
+        let Some(mut client) = client else {
+            return;
+        };
+        if let Err(error) = client.start_kill() {
+            tracing::debug!(%error, "a client has ended already");
+        }
+        self.clients.push((client, permit));
+        self.look_after_clients();
+    }
+
+    fn look_after_clients(&mut self) {
+        // An error means that somebody else has waited for it.
+        self.clients.retain_mut(|(client, _)| matches!(client.try_wait(), Ok(None)));
+    }
+
+    /// Tells the supervisor to end everything and waits until it has.
+    async fn quit(&mut self) {
+        let quit = async {
+            self.write(0, "quit").await?;
+            while self.link.lines.next_line().await?.is_some() {}
+            self.link.child.wait().await
+        };
+        match timeout(ENDING_LIMIT, quit).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) => tracing::warn!(%error, "the supervisor has not said goodbye"),
+            Err(_elapsed) => tracing::warn!("the supervisor does not end"),
+        }
+    }
+
+    /// Waits for the local clients; they have been killed.
+    async fn reap(&mut self) {
+        self.pending.clear();
+        let _ = self.link.child.start_kill();
+        let _ = timeout(WRITE_LIMIT, self.link.child.wait()).await;
+        let deadline = Instant::now() + WRITE_LIMIT;
+        while !self.clients.is_empty() && Instant::now() < deadline {
+            self.look_after_clients();
+            tokio::time::sleep(POLL).await;
+        }
+    }
+}
+
+fn ticks(period: Duration) -> Interval {
+    let mut ticks = interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    ticks
+}

@@ -1,0 +1,314 @@
+//! Files of the far side, through scripts.
+
+use std::{
+    ffi::{OsStr, OsString},
+    io,
+    ops::Range,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::{Path, PathBuf},
+    time::{Duration, SystemTime},
+};
+
+use super::{
+    Remote,
+    nonce::nonce,
+    tool::{Answer, Tool},
+    transport::Transport,
+};
+use crate::{
+    environment::{MAX_ENTRIES, MAX_READ},
+    error::EnvError,
+    file::{DirEntry, FileKind, Metadata},
+    process::ExitStatus,
+};
+
+const READ: &str = include_str!("scripts/read.sh");
+const WRITE: &str = include_str!("scripts/write.sh");
+const METADATA: &str = include_str!("scripts/metadata.sh");
+const LIST: &str = include_str!("scripts/list.sh");
+const REMOVE: &str = include_str!("scripts/remove.sh");
+const CANONICALIZE: &str = include_str!("scripts/canonicalize.sh");
+const RENAME: &str = include_str!("scripts/rename.sh");
+
+/// The longest name that any of the usual systems takes, in bytes.
+const MAX_NAME: usize = 255;
+
+/// The format bits of a mode, and those of the kinds that we tell apart.
+const FORMAT: u32 = 0o170_000;
+const REGULAR: u32 = 0o100_000;
+const DIRECTORY: u32 = 0o040_000;
+const LINK: u32 = 0o120_000;
+
+/// What `stat` tells of one path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stat {
+    mode: u32,
+    pub(super) len: u64,
+    pub(super) modified: Option<SystemTime>,
+}
+
+/// One entry of a directory or of a tree, relative to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) path: PathBuf,
+    pub(super) stat: Stat,
+}
+
+impl<T: Transport> Remote<T> {
+    pub(super) async fn read_bytes(
+        &self,
+        path: &Path,
+        range: Option<Range<u64>>,
+    ) -> Result<Vec<u8>, EnvError> {
+        let range = range.unwrap_or(0..u64::MAX);
+        // One byte more than allowed shows that there is more.
+        let wanted = range.end.saturating_sub(range.start).min(MAX_READ + 1);
+        let (start, wanted) =
+            (range.start.min(i64::MAX as u64 - MAX_READ * 2).to_string(), wanted.to_string());
+        let arguments = [bytes_of(path), start.as_bytes(), wanted.as_bytes()];
+        let bytes = self.file_tool("read", path, Tool::new(READ, &arguments)).await?;
+        if bytes.len() as u64 > MAX_READ {
+            return Err(EnvError::TooLarge { path: path.to_path_buf(), limit: MAX_READ });
+        }
+        Ok(bytes)
+    }
+
+    pub(super) async fn write_bytes(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        let (size, name) = (bytes.len().to_string(), format!(".pintle-{}", nonce()));
+        let arguments = [bytes_of(path), size.as_bytes(), name.as_bytes()];
+        let tool = Tool { input: Some(bytes), ..Tool::new(WRITE, &arguments) };
+        self.file_tool("write", path, tool).await.map(drop)
+    }
+
+    pub(super) async fn stat(&self, path: &Path) -> Result<Metadata, EnvError> {
+        let facts = self.file_tool("look at", path, Tool::new(METADATA, &[bytes_of(path)])).await?;
+        let stat = Stat::parse(&String::from_utf8_lossy(&facts));
+        let stat = stat.ok_or_else(|| unexpected("look at", path, &facts))?;
+        Ok(Metadata::new(stat.kind(), stat.len).with_modified(stat.modified).with_mode(stat.mode & 0o7777))
+    }
+
+    pub(super) async fn list_entries(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        let listed = self.file_tool("list", path, Tool::new(LIST, &[bytes_of(path)])).await?;
+        let entries = parse_entries(&listed, MAX_ENTRIES + 1);
+        let entries = entries.ok_or_else(|| unexpected("list", path, &listed))?;
+        if entries.len() > MAX_ENTRIES {
+            return Err(EnvError::TooManyEntries { path: path.to_path_buf(), limit: MAX_ENTRIES });
+        }
+        let mut entries: Vec<_> = entries.into_iter().map(Entry::into_dir_entry).collect();
+        entries.sort_by(|left, right| left.name.cmp(&right.name));
+        Ok(entries)
+    }
+
+    pub(super) async fn remove_path(&self, path: &Path) -> Result<(), EnvError> {
+        self.file_tool("remove", path, Tool::new(REMOVE, &[bytes_of(path)])).await.map(drop)
+    }
+
+    pub(super) async fn rename_path(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        check_path(to)?;
+        let renamed =
+            self.file_tool("rename", from, Tool::new(RENAME, &[bytes_of(from), bytes_of(to)])).await;
+        match renamed {
+            // Only the new place is refused for that.
+            Err(EnvError::IsADirectory { .. }) => Err(EnvError::IsADirectory { path: to.to_path_buf() }),
+            renamed => renamed.map(drop),
+        }
+    }
+
+    pub(super) async fn real_path(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        let found =
+            self.file_tool("follow the links in", path, Tool::new(CANONICALIZE, &[bytes_of(path)])).await?;
+        Ok(PathBuf::from(OsString::from_vec(found)))
+    }
+
+    /// Runs a script that works on `path` and puts its failure into words.
+    pub(super) async fn file_tool(
+        &self,
+        action: &'static str,
+        path: &Path,
+        tool: Tool<'_>,
+    ) -> Result<Vec<u8>, EnvError> {
+        check_path(path)?;
+        let words = self.facts().await?.stat;
+        let answer = self.run_tool(tool, words).await?;
+        match answer.status {
+            ExitStatus::Exited(0) => Ok(answer.stdout),
+            ExitStatus::Exited(_) | ExitStatus::Signaled(_) => Err(failure(action, path, &answer)),
+        }
+    }
+}
+
+impl Stat {
+    /// Reads "MODE SIZE SECONDS", the mode in hexadecimal; the seconds may have a fraction.
+    pub(super) fn parse(facts: &str) -> Option<Self> {
+        let mut words = facts.split_ascii_whitespace();
+        let mode = u32::from_str_radix(words.next()?, 16).ok()?;
+        Some(Self { mode, len: words.next()?.parse().ok()?, modified: words.next().and_then(parse_time) })
+    }
+
+    pub(super) fn is_link(self) -> bool {
+        self.mode & FORMAT == LINK
+    }
+
+    pub(super) fn kind(self) -> FileKind {
+        match self.mode & FORMAT {
+            REGULAR => FileKind::File,
+            DIRECTORY => FileKind::Directory,
+            _ => FileKind::Other,
+        }
+    }
+}
+
+impl Entry {
+    fn into_dir_entry(self) -> DirEntry {
+        match self.stat.kind() {
+            FileKind::Directory => DirEntry::directory(self.path),
+            FileKind::File => DirEntry::file(self.path, self.stat.len),
+            FileKind::Other if self.stat.is_link() => DirEntry::symlink(self.path),
+            FileKind::Other => DirEntry::other(self.path),
+        }
+    }
+}
+
+/// Reads records of "MODE SIZE SECONDS ./PATH//" and a line end, `limit` of them at most. No path holds two slashes in
+/// a row, so that any name comes back as it is.
+pub(super) fn parse_entries(mut listed: &[u8], limit: usize) -> Option<Vec<Entry>> {
+    let mut entries = Vec::new();
+    while !listed.is_empty() && entries.len() < limit {
+        let name = find(listed, b" ./")?;
+        let (facts, rest) = (listed.get(..name)?, listed.get(name + 3..)?);
+        let end = find(rest, b"//\n")?;
+        let path = PathBuf::from(OsStr::from_bytes(rest.get(..end)?));
+        entries.push(Entry { path, stat: Stat::parse(&String::from_utf8_lossy(facts))? });
+        listed = rest.get(end + 3..)?;
+    }
+    Some(entries)
+}
+
+/// Refuses what no system takes before it goes over the line.
+pub(super) fn check_path(path: &Path) -> Result<(), EnvError> {
+    let invalid = |source| EnvError::InvalidPath { path: path.to_path_buf(), source };
+    if bytes_of(path).contains(&0) {
+        return Err(invalid(io::Error::new(io::ErrorKind::InvalidInput, "a zero byte in a path")));
+    }
+    if path.iter().any(|name| name.len() > MAX_NAME) {
+        let text = format!("a name of more than {MAX_NAME} bytes");
+        return Err(invalid(io::Error::new(io::ErrorKind::InvalidFilename, text)));
+    }
+    Ok(())
+}
+
+pub(super) fn bytes_of(path: &Path) -> &[u8] {
+    path.as_os_str().as_bytes()
+}
+
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(bytes, needle)
+}
+
+/// Reads seconds since the epoch with or without a fraction; before the epoch there is a sign.
+fn parse_time(seconds: &str) -> Option<SystemTime> {
+    let (whole, fraction) = seconds.split_once(['.', ',']).unwrap_or((seconds, ""));
+    let nanos = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
+    let distance = Duration::from_secs(whole.trim_start_matches('-').parse().ok()?);
+    let whole = if whole.starts_with('-') {
+        SystemTime::UNIX_EPOCH.checked_sub(distance)?
+    } else {
+        SystemTime::UNIX_EPOCH.checked_add(distance)?
+    };
+    whole.checked_add(Duration::from_nanos(nanos))
+}
+
+/// The exit codes of the scripts are those of `prelude.sh`.
+fn failure(action: &'static str, path: &Path, answer: &Answer) -> EnvError {
+    let said = |kind: io::ErrorKind| match answer.complaint.as_str() {
+        "" => io::Error::from(kind),
+        complaint => io::Error::new(kind, complaint),
+    };
+    let at = path.to_path_buf();
+    match answer.status {
+        ExitStatus::Exited(71) => EnvError::NotFound { path: at, source: said(io::ErrorKind::NotFound) },
+        ExitStatus::Exited(72) => EnvError::NotADirectory { path: at },
+        ExitStatus::Exited(73) => EnvError::IsADirectory { path: at },
+        ExitStatus::Exited(74) => EnvError::NotARegularFile { path: at },
+        ExitStatus::Exited(75) => {
+            EnvError::PermissionDenied { path: at, source: said(io::ErrorKind::PermissionDenied) }
+        }
+        ExitStatus::Exited(76) => {
+            EnvError::Io { action, path: at, source: io::Error::other("too many symbolic links") }
+        }
+        ExitStatus::Exited(77) => {
+            EnvError::Io { action, path: at, source: io::ErrorKind::CrossesDevices.into() }
+        }
+        ExitStatus::Exited(_) | ExitStatus::Signaled(_) if !answer.complaint.is_empty() => {
+            EnvError::Io { action, path: at, source: io::Error::other(answer.complaint.clone()) }
+        }
+        ExitStatus::Exited(_) | ExitStatus::Signaled(_) => EnvError::Io {
+            action,
+            path: at,
+            source: io::Error::other(format!("the script exited with {}", answer.status.code())),
+        },
+    }
+}
+
+fn unexpected(action: &'static str, path: &Path, answer: &[u8]) -> EnvError {
+    let start = String::from_utf8_lossy(answer.get(..80).unwrap_or(answer)).into_owned();
+    EnvError::Io {
+        action,
+        path: path.to_path_buf(),
+        source: io::Error::new(
+            io::ErrorKind::InvalidData,
+            format!("found {start:?}, expected what stat prints"),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn facts_are_read() {
+        let stat = Stat::parse("81a4 12 1700000000.250000000\n").unwrap();
+        assert_eq!((stat.kind(), stat.len, stat.mode & 0o7777), (FileKind::File, 12, 0o644));
+        assert_eq!(stat.modified, Some(SystemTime::UNIX_EPOCH + Duration::new(1_700_000_000, 250_000_000)));
+        assert_eq!(Stat::parse("41ed 0 1700000000").unwrap().kind(), FileKind::Directory);
+        assert_eq!(Stat::parse("a1ff 0 ?").unwrap().modified, None);
+        assert!(Stat::parse("a1ff 0 ?").unwrap().is_link());
+        assert_eq!(Stat::parse("-rw-r--r-- 1"), None);
+    }
+
+    #[test]
+    fn times_may_lie_before_the_epoch() {
+        assert_eq!(parse_time("-2"), Some(SystemTime::UNIX_EPOCH - Duration::from_secs(2)));
+        assert_eq!(parse_time("-2.5"), Some(SystemTime::UNIX_EPOCH - Duration::from_millis(1500)));
+        assert_eq!(parse_time("x"), None);
+    }
+
+    #[test]
+    fn paths_that_no_system_takes_are_refused() {
+        for path in ["/a\0b".to_owned(), format!("/{}", "x".repeat(256))] {
+            assert!(matches!(check_path(Path::new(&path)), Err(EnvError::InvalidPath { .. })), "{path:?}");
+        }
+        check_path(Path::new(&format!("/{}", "x".repeat(255)))).unwrap();
+    }
+
+    proptest! {
+        #[test]
+        fn any_names_are_read(names in prop::collection::vec("[a \n./']{1,6}", 0..6)) {
+            // What find prints: no empty names, and no dots alone.
+            let names: Vec<_> = names.iter()
+                .map(|name| name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/"))
+                .filter(|name| !name.is_empty())
+                .collect();
+            let mut printed = Vec::new();
+            for name in &names {
+                printed.extend_from_slice(format!("81a4 1 7 ./{name}//\n").as_bytes());
+            }
+            let parsed: Vec<_> = parse_entries(&printed, 9).unwrap().into_iter().map(|entry| entry.path).collect();
+            let expected: Vec<_> = names.iter().map(PathBuf::from).collect();
+            prop_assert_eq!(parsed, expected);
+        }
+    }
+}

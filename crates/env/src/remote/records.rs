@@ -1,0 +1,154 @@
+//! What the far side says about a command, in the stream that the command writes to as well.
+
+use memchr::memmem::Finder;
+
+/// Opens a mark. A text that does not hold this byte is never held back.
+const OPENING: char = '\u{1e}';
+
+/// The longest record; what goes on for longer is none of ours.
+const MAX_RECORD: usize = 16 << 10;
+
+/// A mark that stands before each record: the one who writes to the stream does not know it.
+#[derive(Clone, Debug)]
+pub(super) struct Mark(String);
+
+impl Mark {
+    /// A mark from a nonce.
+    pub(super) fn new(nonce: &str) -> Self {
+        Self(format!("{OPENING}pintle:{nonce}"))
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        self.0.as_bytes()
+    }
+}
+
+/// A piece of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    /// What stands between records; never empty.
+    Text(Vec<u8>),
+    /// A line behind a mark, without the mark, the space and the line end.
+    Record(String),
+}
+
+/// Takes records out of a stream, however it is cut.
+#[derive(Debug)]
+pub(super) struct Scanner {
+    mark: Finder<'static>,
+    /// What may be the beginning of a record.
+    held: Vec<u8>,
+}
+
+impl Scanner {
+    pub(super) fn new(mark: &Mark) -> Self {
+        Self { mark: Finder::new(mark.as_bytes()).into_owned(), held: Vec::new() }
+    }
+
+    /// Takes in the next bytes and hands on what is certain.
+    pub(super) fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Piece)) {
+        self.held.extend_from_slice(bytes);
+        let mut rest = std::mem::take(&mut self.held);
+        while let Some(at) = self.mark.find(&rest) {
+            let end = rest.iter().skip(at).position(|byte| *byte == b'\n').map(|length| at + length);
+            let record =
+                rest.get(at + self.mark.needle().len()..end.unwrap_or(rest.len())).unwrap_or_default();
+            let record = String::from_utf8_lossy(record).trim().to_owned();
+            let behind = end.map(|end| rest.split_off(end + 1));
+            if let Some(behind) = behind {
+                rest.truncate(at);
+                text(rest, &mut take);
+                take(Piece::Record(record));
+                rest = behind;
+            } else if rest.len() - at > MAX_RECORD {
+                return text(rest, &mut take);
+            } else {
+                self.held = rest.split_off(at);
+                return text(rest, &mut take);
+            }
+        }
+        self.held = rest.split_off(rest.len() - self.beginning(&rest));
+        text(rest, &mut take);
+    }
+
+    /// What was held back at the end of the stream.
+    pub(super) fn finish(&mut self) -> Vec<u8> {
+        std::mem::take(&mut self.held)
+    }
+
+    /// How many bytes at the end of `bytes` may begin a mark.
+    fn beginning(&self, bytes: &[u8]) -> usize {
+        let needle = self.mark.needle();
+        let from = bytes.len().saturating_sub(needle.len() - 1);
+        let tail = bytes.get(from..).unwrap_or_default();
+        let begins = |at: &usize| tail.get(*at..).is_some_and(|end| needle.starts_with(end));
+        (0..tail.len()).find(begins).map_or(0, |at| tail.len() - at)
+    }
+}
+
+fn text(bytes: Vec<u8>, take: &mut impl FnMut(Piece)) {
+    if !bytes.is_empty() {
+        take(Piece::Text(bytes));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Text in one, records in the other.
+    fn scanned<'a>(blocks: impl Iterator<Item = &'a [u8]>) -> (Vec<u8>, Vec<String>) {
+        let mut scanner = Scanner::new(&Mark::new("0123"));
+        let (mut bytes, mut records) = (Vec::new(), Vec::new());
+        for block in blocks {
+            scanner.feed(block, |piece| match piece {
+                Piece::Text(text) => bytes.extend(text),
+                Piece::Record(record) => records.push(record),
+            });
+        }
+        bytes.extend(scanner.finish());
+        (bytes, records)
+    }
+
+    #[test]
+    fn records_are_taken_out() {
+        let stream: &[u8] =
+            b"before\x1epintle:0123 start 7\nbetween\n\x1epintle:9999 no\n\x1epintle:0123 exit 0\n\x1epint";
+        let (text, records) = scanned([stream].into_iter());
+        assert_eq!(text, b"beforebetween\n\x1epintle:9999 no\n\x1epint");
+        assert_eq!(records, ["start 7", "exit 0"]);
+    }
+
+    #[test]
+    fn a_record_without_an_end_is_not_held_for_ever() {
+        let mut scanner = Scanner::new(&Mark::new("0123"));
+        let mut passed = 0;
+        for block in [b"\x1epintle:0123 ".as_slice(), &[b'x'; MAX_RECORD], &[b'x'; 100]] {
+            scanner.feed(block, |piece| passed += usize::from(matches!(piece, Piece::Text(_))));
+        }
+        assert_eq!((passed, scanner.finish().len()), (2, 0));
+    }
+
+    #[test]
+    fn text_without_the_opening_is_passed_on_at_once() {
+        let mut scanner = Scanner::new(&Mark::new("0123"));
+        let mut pieces = Vec::new();
+        scanner.feed(b"pintle:0123 ", |piece| pieces.push(piece));
+        assert_eq!(pieces, [Piece::Text(b"pintle:0123 ".to_vec())]);
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_do_not_matter(
+            parts in prop::collection::vec(prop::sample::select(vec![
+                "a", "\n", "\u{1e}", "pintle", "\u{1e}pintle:0123", " exit 1\n", "\u{1e}pintle:0123 start\n", "\u{1e}pintle:01",
+            ]), 0..12),
+            size in 1_usize..20,
+        ) {
+            let stream = parts.concat().into_bytes();
+            prop_assert_eq!(scanned(stream.chunks(size)), scanned([stream.as_slice()].into_iter()));
+        }
+    }
+}

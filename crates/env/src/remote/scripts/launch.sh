@@ -1,0 +1,52 @@
+# Runs one command. Given: pintle_k the nonce, pintle_d the directory, pintle_z the program that makes a session, and
+# the program with its arguments as the positional parameters. The command's variables are set, but for those that
+# pintle_e puts before the program.
+# Answers are records on the standard error, each a line behind the nonce; descriptor 9 is that stream.
+exec 2>/dev/null
+pintle_say() { echo "$pintle_k $*" >&9; }
+if ! cd "$pintle_d"; then
+    while ! [ -e "$pintle_d" ] && [ "$pintle_d" != / ]; do
+        pintle_m=missing
+        pintle_d=${pintle_d%/*}
+        pintle_d=${pintle_d:-/}
+    done
+    if ! [ -d "$pintle_d" ]; then pintle_say place file
+    elif ! [ -x "$pintle_d" ]; then pintle_say place denied
+    else pintle_say place "${pintle_m:-denied}"
+    fi
+    exit
+fi
+export PWD
+unset OLDPWD
+# The program is looked for now: once it is started, 127 is an exit code as good as any.
+pintle_found() { [ -f "$1" ] && { pintle_m=denied; [ -x "$1" ]; }; }
+pintle_find() {
+    pintle_m=missing
+    case $1 in */*) pintle_found "$1"; return ;; esac
+    pintle_p=${PATH-}:
+    while [ -n "$pintle_p" ]; do
+        pintle_q=${pintle_p%%:*}
+        pintle_p=${pintle_p#*:}
+        pintle_found "${pintle_q:-.}/$1" && return
+    done
+    return 1
+}
+if ! pintle_find "$1"; then
+    pintle_say program "$pintle_m"
+    exit
+fi
+# Variables that no shell passes on are given by another program.
+eval "${pintle_e-}"
+# The first process tells its number, and when it started, before it becomes the program. It alone has the standard
+# error: shells say there how a program was killed.
+pintle_i='IFS= read -r pintle_s </proc/$$/stat
+echo "$0 start $$ ${pintle_s-}" >&9
+unset pintle_s
+exec 2>&9 9>&- "$@"'
+if [ -n "$pintle_z" ]; then
+    "$pintle_z" /bin/sh -c "$pintle_i" "$pintle_k" "$@"
+else
+    set -m
+    /bin/sh -c "$pintle_i" "$pintle_k" "$@"
+fi
+pintle_say exit $?

@@ -1,0 +1,364 @@
+//! Search on a far side: its `find` lists, its `rg` or `grep` narrows, and the rules and the engine of all
+//! environments decide on our side, so that the results are those of every other environment.
+
+mod listing;
+mod literal;
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ffi::OsStr,
+    os::unix::ffi::OsStrExt,
+    path::{Path, PathBuf},
+};
+
+use self::{listing::Listing, literal::literal_of};
+use super::{
+    Remote,
+    files::{Entry, Stat, bytes_of, parse_entries},
+    nonce::nonce,
+    records::{Mark, Piece, Scanner},
+    tool::Tool,
+    transport::Transport,
+};
+use crate::{
+    blocking::{Cancelled, blocking},
+    environment::{ExecutionEnvironment, MAX_READ},
+    error::EnvError,
+    file::FileKind,
+    search::{
+        GrepOutput, GrepRequest, newest_first,
+        pattern::GlobPattern,
+        query::{FileOutcome, Query},
+        results::Results,
+    },
+};
+
+const TREE: &str = include_str!("scripts/tree.sh");
+const CONTENTS: &str = include_str!("scripts/contents.sh");
+const TARGETS: &str = include_str!("scripts/targets.sh");
+const NARROW: &str = include_str!("scripts/narrow.sh");
+
+/// The most entries of a tree that is searched, ignored ones included.
+const MAX_TREE: usize = 1_000_000;
+
+/// How many bytes of paths one script is given; a system takes at least 128 KiB of arguments in one call.
+const MAX_ARGUMENTS: usize = 96 << 10;
+
+/// How many bytes of files are fetched at a time, unless one file alone is larger.
+const MAX_BATCH: u64 = 8 << 20;
+
+/// What the far side said about a file and, if it is a file that can be read, what is in it.
+#[derive(Debug, PartialEq, Eq)]
+enum Content {
+    File(Vec<u8>),
+    Directory,
+    Missing,
+    Closed,
+}
+
+/// Which of the candidates of a content search need not be fetched.
+#[derive(Debug, Default)]
+struct Narrowed {
+    /// What they are if they are not among those that can match.
+    known: BTreeMap<PathBuf, Known>,
+}
+
+/// What is known of a file without its content.
+#[derive(Clone, Copy, Debug)]
+enum Known {
+    NoMatch,
+    Binary,
+    Unreadable,
+}
+
+impl<T: Transport> Remote<T> {
+    pub(super) async fn find_files(&self, pattern: &str, root: &Path) -> Result<Vec<PathBuf>, EnvError> {
+        self.stat(root).await?;
+        let pattern = GlobPattern::parse(pattern, root)?;
+        let listing = self.listing(&pattern.base, pattern.max_depth).await?;
+        let (mut found, mut links) = (Vec::new(), Vec::new());
+        for entry in listing.files().filter(|entry| pattern.matches(&entry.path)) {
+            if entry.stat.is_link() {
+                links.push(entry.path.clone());
+            } else {
+                found.push((entry.stat.modified, entry.path.clone()));
+            }
+            pattern.check_count(found.len() + links.len())?;
+        }
+        for (path, target) in self.targets(links).await? {
+            if let Some(stat) = target.filter(|stat| stat.kind() != FileKind::Directory) {
+                found.push((stat.modified, path));
+            }
+        }
+        Ok(newest_first(found))
+    }
+
+    pub(super) async fn search_files(
+        &self,
+        request: &GrepRequest,
+        root: &Path,
+    ) -> Result<GrepOutput, EnvError> {
+        let query = Query::compile(request)?;
+        let mut results = Results::new(request);
+        if self.stat(root).await?.is_file() {
+            let bytes = self.read_bytes(root, None).await?;
+            results.add(root.to_path_buf(), search_bytes(&query, root.to_path_buf(), bytes).await?);
+            return Ok(results.finish());
+        }
+        let listing = self.listing(root, None).await?;
+        let mut candidates: Vec<Entry> = listing
+            .files()
+            .filter(|entry| !entry.stat.is_link() && query.admits(root, &entry.path))
+            .cloned()
+            .collect();
+        candidates.sort_by(|left, right| left.path.cmp(&right.path));
+        let narrowed = self.narrow(request, &candidates).await?;
+        let mut wanted = Vec::new();
+        for candidate in candidates {
+            match narrowed.known.get(&candidate.path) {
+                None => wanted.push(candidate),
+                Some(Known::NoMatch) => {}
+                Some(Known::Binary) => results.add(candidate.path, FileOutcome::Binary),
+                Some(Known::Unreadable) => results.add(candidate.path, FileOutcome::Unreadable),
+            }
+        }
+        self.search_wanted(&query, &wanted, &mut results).await?;
+        Ok(results.finish())
+    }
+
+    /// Fetches files in the order of their paths and searches them, as long as they can be among the first results.
+    async fn search_wanted(
+        &self,
+        query: &Query,
+        wanted: &[Entry],
+        results: &mut Results,
+    ) -> Result<(), EnvError> {
+        let mut rest = wanted;
+        while let Some(first) = rest.first().filter(|first| results.wants(&first.path)) {
+            let mut budget = MAX_BATCH.saturating_sub(first.stat.len);
+            let more = rest.iter().skip(1).take_while(|entry| {
+                let fits = entry.stat.len <= budget;
+                budget = budget.saturating_sub(entry.stat.len);
+                fits
+            });
+            let count = 1 + more.count();
+            let (batch, behind) = rest.split_at_checked(count).unwrap_or((rest, &[]));
+            rest = behind;
+            let paths: Vec<_> = batch.iter().map(|entry| entry.path.clone()).collect();
+            for (path, content) in self.contents(paths).await? {
+                let outcome = match content {
+                    Content::File(bytes) if bytes.len() as u64 <= MAX_READ => {
+                        search_bytes(query, path.clone(), bytes).await?
+                    }
+                    Content::File(_) | Content::Directory | Content::Missing | Content::Closed => {
+                        FileOutcome::Unreadable
+                    }
+                };
+                results.add(path, outcome);
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks the far side which files the pattern can match in. Where it cannot know, it is not asked.
+    async fn narrow(&self, request: &GrepRequest, candidates: &[Entry]) -> Result<Narrowed, EnvError> {
+        let mut narrowed = Narrowed::default();
+        let literal = literal_of(&request.pattern).filter(|_| !request.case_insensitive);
+        let (tool, pattern) = match literal {
+            _ if self.facts().await?.has_ripgrep => ("rg", request.pattern.clone()),
+            Some(literal) => ("grep", literal),
+            None => return Ok(narrowed),
+        };
+        let flag = if request.case_insensitive { "--ignore-case" } else { "--case-sensitive" };
+        // The answer has a name on each line.
+        let askable =
+            candidates.iter().map(|entry| &entry.path).filter(|path| !bytes_of(path).contains(&b'\n'));
+        for batch in batches(askable.cloned().collect()) {
+            let fixed = [tool.as_bytes(), flag.as_bytes(), pattern.as_bytes()];
+            let arguments: Vec<_> =
+                fixed.into_iter().chain(batch.iter().map(|path| bytes_of(path))).collect();
+            let answer = self.file_tool("search", Path::new("/"), Tool::new(NARROW, &arguments)).await?;
+            narrowed.take(&batch, &answer);
+        }
+        Ok(narrowed)
+    }
+
+    /// What stands at each path, in the order of the paths.
+    async fn contents(&self, paths: Vec<PathBuf>) -> Result<Vec<(PathBuf, Content)>, EnvError> {
+        let mut contents = Vec::new();
+        let limit = (MAX_READ + 1).to_string();
+        for batch in batches(paths) {
+            let mark = Mark::new(&nonce());
+            let fixed = [mark.as_bytes(), limit.as_bytes()];
+            let arguments: Vec<_> =
+                fixed.into_iter().chain(batch.iter().map(|path| bytes_of(path))).collect();
+            let answer = self.file_tool("read", Path::new("/"), Tool::new(CONTENTS, &arguments)).await?;
+            contents.extend(batch.into_iter().zip(parse_contents(&mark, &answer)));
+        }
+        Ok(contents)
+    }
+
+    /// What each path leads to, if it leads to anything.
+    async fn targets(&self, paths: Vec<PathBuf>) -> Result<Vec<(PathBuf, Option<Stat>)>, EnvError> {
+        let mut targets = Vec::new();
+        for batch in batches(paths) {
+            let arguments: Vec<_> = batch.iter().map(|path| bytes_of(path)).collect();
+            let answer = self.file_tool("look at", Path::new("/"), Tool::new(TARGETS, &arguments)).await?;
+            let answer = String::from_utf8_lossy(&answer).into_owned();
+            targets.extend(batch.into_iter().zip(answer.lines().map(Stat::parse)));
+        }
+        Ok(targets)
+    }
+
+    /// The files below a directory that the ignore rules leave; nothing if it is no directory.
+    async fn listing(&self, root: &Path, max_depth: Option<usize>) -> Result<Listing, EnvError> {
+        let depth = max_depth.map(|depth| depth.to_string());
+        let arguments: Vec<_> =
+            std::iter::once(bytes_of(root)).chain(depth.as_ref().map(|depth| depth.as_bytes())).collect();
+        let listed = match self.file_tool("list", root, Tool::new(TREE, &arguments)).await {
+            Ok(listed) => listed,
+            Err(
+                EnvError::NotFound { .. }
+                | EnvError::NotADirectory { .. }
+                | EnvError::PermissionDenied { .. },
+            ) => {
+                return Ok(Listing::default());
+            }
+            Err(error) => return Err(error),
+        };
+        let entries = parse_entries(&listed, MAX_TREE + 1).unwrap_or_default();
+        if entries.len() > MAX_TREE {
+            return Err(EnvError::TooManyEntries { path: root.to_path_buf(), limit: MAX_TREE });
+        }
+        let mut listing = Listing::new(root, entries);
+        let above = self.contents(Listing::above(root)).await?;
+        listing.set_above(self.working_directory(), &above.into_iter().map(Content::into_rule).collect());
+        let rules = self.contents(listing.rule_files()).await?;
+        listing.apply(&rules.into_iter().map(Content::into_rule).collect());
+        Ok(listing)
+    }
+}
+
+impl Content {
+    /// What an ignore file says, or for a directory that it is there. One that cannot be read has no rules.
+    fn into_rule((path, content): (PathBuf, Self)) -> (PathBuf, Option<Vec<u8>>) {
+        let rule = match content {
+            Self::File(bytes) => Some(bytes),
+            Self::Directory | Self::Closed => Some(Vec::new()),
+            Self::Missing => None,
+        };
+        (path, rule)
+    }
+}
+
+impl Narrowed {
+    /// Reads what `narrow.sh` says about a batch.
+    fn take(&mut self, batch: &[PathBuf], answer: &[u8]) {
+        let mut lines = answer.split(|byte| *byte == b'\n');
+        let path = |line: &[u8]| PathBuf::from(OsStr::from_bytes(line));
+        let list = |lines: &mut dyn Iterator<Item = &[u8]>| -> BTreeSet<PathBuf> {
+            lines.take_while(|line| !line.is_empty()).map(path).collect()
+        };
+        let unreadable = list(&mut lines);
+        let mut can_match = list(&mut lines);
+        let mut binary = BTreeSet::new();
+        for line in lines {
+            match line.split_at_checked(2) {
+                Some((b"z ", name)) => {
+                    binary.insert(path(name));
+                }
+                Some((b"w ", name)) => {
+                    can_match.insert(path(name));
+                }
+                Some(_) | None => {}
+            }
+        }
+        for path in batch.iter().filter(|path| !can_match.contains(*path)) {
+            let known = if unreadable.contains(path) {
+                Known::Unreadable
+            } else if binary.contains(path) {
+                Known::Binary
+            } else {
+                Known::NoMatch
+            };
+            self.known.insert(path.clone(), known);
+        }
+    }
+}
+
+/// Reads what `contents.sh` prints.
+fn parse_contents(mark: &Mark, answer: &[u8]) -> Vec<Content> {
+    let (mut contents, mut bytes) = (Vec::new(), Vec::new());
+    Scanner::new(mark).feed(answer, |piece| match piece {
+        Piece::Text(text) => bytes.extend(text),
+        Piece::Record(record) => {
+            let bytes = std::mem::take(&mut bytes);
+            contents.push(match record.as_str() {
+                "file" => Content::File(bytes),
+                "directory" => Content::Directory,
+                "missing" => Content::Missing,
+                _ => Content::Closed,
+            });
+        }
+    });
+    contents
+}
+
+/// Cuts paths into as many as one script is given.
+fn batches(paths: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
+    let mut batches: Vec<Vec<PathBuf>> = Vec::new();
+    let mut size = usize::MAX;
+    for path in paths {
+        // Each argument counts with a pointer and its end.
+        size = size.saturating_add(bytes_of(&path).len() + 16);
+        match batches.last_mut() {
+            Some(batch) if size <= MAX_ARGUMENTS => batch.push(path),
+            Some(_) | None => {
+                size = bytes_of(&path).len();
+                batches.push(vec![path]);
+            }
+        }
+    }
+    batches
+}
+
+async fn search_bytes(query: &Query, path: PathBuf, bytes: Vec<u8>) -> Result<FileOutcome, EnvError> {
+    let query = query.clone();
+    let cancelled = Cancelled::default();
+    let _guard = cancelled.on_drop();
+    blocking(move || query.search(path, bytes.as_slice(), &cancelled)).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn contents_are_read_whatever_they_hold() {
+        let mark = Mark::new("7");
+        let answer = b"a\n\x1epintle:\n\x1epintle:7 file\n\x1epintle:7 missing\n\x1epintle:7 file\nx\x1epintle:7 closed\n";
+        let contents = parse_contents(&mark, answer);
+        let file = |bytes: &[u8]| Content::File(bytes.to_vec());
+        assert_eq!(contents, [file(b"a\n\x1epintle:\n"), Content::Missing, file(b""), Content::Closed]);
+    }
+
+    #[test]
+    fn a_batch_fits_the_arguments() {
+        let paths: Vec<_> = (0..5000).map(|number| PathBuf::from(format!("/{number:0100}"))).collect();
+        let batches = batches(paths.clone());
+        assert!(batches.len() > 1);
+        let size = |batch: &Vec<PathBuf>| batch.iter().map(|path| bytes_of(path).len() + 16).sum::<usize>();
+        assert!(batches.iter().all(|batch| size(batch) <= MAX_ARGUMENTS + 16));
+        assert_eq!(batches.concat(), paths);
+    }
+
+    #[test]
+    fn what_is_narrowed_is_known() {
+        let mut narrowed = Narrowed::default();
+        let batch = ["/m", "/u", "/z", "/w", "/n"].map(PathBuf::from);
+        narrowed.take(&batch, b"/u\n\n/m\n\nz /z\nw /w\n");
+        let known: Vec<_> =
+            narrowed.known.iter().map(|(path, known)| format!("{} {known:?}", path.display())).collect();
+        assert_eq!(known, ["/n NoMatch", "/u Unreadable", "/z Binary"]);
+    }
+}

@@ -1,0 +1,122 @@
+//! A tree of the far side, and which of its files the ignore rules leave.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use crate::{
+    file::FileKind,
+    remote::files::Entry,
+    search::ignore_rules::{
+        EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
+        governing_directories,
+    },
+};
+
+/// What ignore files say; `None` for what is not there.
+pub(super) type Rules = BTreeMap<PathBuf, Option<Vec<u8>>>;
+
+/// Everything below a directory.
+#[derive(Debug, Default)]
+pub(super) struct Listing {
+    root: PathBuf,
+    /// With full paths, each directory before what is in it.
+    entries: Vec<Entry>,
+    /// The rules that hold above the root.
+    above: Option<Arc<IgnoreRules>>,
+}
+
+impl Listing {
+    /// Entries with paths relative to `root`.
+    pub(super) fn new(root: &Path, mut entries: Vec<Entry>) -> Self {
+        for entry in &mut entries {
+            entry.path = root.join(&entry.path);
+        }
+        entries.sort_by(|left, right| left.path.cmp(&right.path));
+        Self { root: root.to_path_buf(), entries, above: None }
+    }
+
+    /// What must be known of the root's own and of the directories above it.
+    pub(super) fn above(root: &Path) -> Vec<PathBuf> {
+        root.ancestors().flat_map(rule_files_in).collect()
+    }
+
+    /// Sets the rules above the root.
+    pub(super) fn set_above(&mut self, working_directory: &Path, known: &Rules) {
+        let is_repository = |directory: &&Path| is_there(known, &directory.join(REPOSITORY));
+        let repository = self.root.ancestors().find(is_repository);
+        for directory in governing_directories(&self.root, working_directory, repository) {
+            if directory != self.root {
+                self.above = Some(rules_of(&directory, self.above.as_ref(), known));
+            }
+        }
+    }
+
+    /// The ignore files in the tree.
+    pub(super) fn rule_files(&self) -> Vec<PathBuf> {
+        let mut files = Vec::new();
+        for entry in &self.entries {
+            let name = entry.path.file_name().unwrap_or_default();
+            if name == IGNORE_FILE || name == GITIGNORE_FILE {
+                files.push(entry.path.clone());
+            } else if name == REPOSITORY {
+                files.extend(entry.path.parent().map(|directory| directory.join(EXCLUDE_FILE)));
+            }
+        }
+        files
+    }
+
+    /// Takes out what the rules pass over.
+    pub(super) fn apply(&mut self, known: &Rules) {
+        let mut known = known.clone();
+        for entry in
+            self.entries.iter().filter(|entry| entry.path.file_name().is_some_and(|name| name == REPOSITORY))
+        {
+            known.insert(entry.path.clone(), Some(Vec::new()));
+        }
+        let own = rules_of(&self.root, self.above.as_ref(), &known);
+        let mut rules = HashMap::from([(self.root.clone(), own)]);
+        self.entries.retain(|entry| {
+            let is_dir = entry.stat.kind() == FileKind::Directory;
+            // Without the rules of its parent, that was passed over itself.
+            let Some(of_parent) = entry.path.parent().and_then(|parent| rules.get(parent)) else {
+                return false;
+            };
+            if of_parent.passes_over(&entry.path, is_dir) {
+                return false;
+            }
+            if is_dir {
+                let own = rules_of(&entry.path, Some(of_parent), &known);
+                rules.insert(entry.path.clone(), own);
+            }
+            true
+        });
+    }
+
+    /// Files and links.
+    pub(super) fn files(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.stat.is_link() || entry.stat.kind() == FileKind::File)
+    }
+}
+
+/// What must be known of a directory.
+fn rule_files_in(directory: &Path) -> Vec<PathBuf> {
+    [REPOSITORY, IGNORE_FILE, GITIGNORE_FILE, EXCLUDE_FILE].iter().map(|name| directory.join(name)).collect()
+}
+
+fn rules_of(directory: &Path, parent: Option<&Arc<IgnoreRules>>, known: &Rules) -> Arc<IgnoreRules> {
+    let content = |name: &str| known.get(&directory.join(name)).cloned().flatten().unwrap_or_default();
+    let files = IgnoreFiles {
+        ignore: content(IGNORE_FILE),
+        gitignore: content(GITIGNORE_FILE),
+        exclude: content(EXCLUDE_FILE),
+        is_repository: is_there(known, &directory.join(REPOSITORY)),
+    };
+    IgnoreRules::below(parent, directory, &files)
+}
+
+fn is_there(known: &Rules, path: &Path) -> bool {
+    known.get(path).is_some_and(Option::is_some)
+}

@@ -1,0 +1,167 @@
+//! A far side that is no further than a shell of this machine: what does not depend on the way there.
+#![expect(clippy::disallowed_methods, reason = "the shell is the far side, and the tests prepare its files")]
+
+pub(crate) mod matrix;
+
+use std::{fs, os::unix::process::ExitStatusExt, process, sync::atomic::AtomicUsize};
+
+use tempfile::TempDir;
+
+use self::matrix::LONG;
+use super::*;
+use crate::{GrepMode, contract};
+
+/// Runs lines in a shell of this machine.
+#[derive(Debug)]
+struct Nearby {
+    shell: &'static str,
+    opened: AtomicUsize,
+}
+
+#[async_trait]
+impl Transport for Nearby {
+    async fn open(&self) -> Result<(), EnvError> {
+        self.opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn command(&self, line: &str) -> process::Command {
+        let mut command = process::Command::new(self.shell);
+        command.arg("-c").arg(line).env("PATH", "/usr/local/bin:/usr/bin:/bin");
+        command
+    }
+
+    fn lost(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
+        lost_error("nearby", format!("{stderr_tail} {status}"))
+    }
+
+    fn concurrency(&self) -> usize {
+        4
+    }
+
+    fn name(&self) -> &str {
+        "nearby"
+    }
+}
+
+fn nearby(shell: &'static str) -> (TempDir, Remote<Nearby>) {
+    let directory = TempDir::new().unwrap();
+    let settings =
+        Settings { working_directory: Some(directory.path().canonicalize().unwrap()), ..Settings::default() };
+    let transport = Nearby { shell, opened: AtomicUsize::new(0) };
+    (directory, Remote::new(transport, settings).unwrap())
+}
+
+#[tokio::test]
+async fn keeps_the_contract() {
+    for shell in ["/bin/sh", "/bin/bash"] {
+        let (_directory, environment) = nearby(shell);
+        environment.initialize().await.unwrap();
+        assert_eq!(environment.platform(), "linux");
+        assert!(environment.os_version().starts_with("Linux "));
+        let root = environment.working_directory().join("contract");
+        contract::files(&environment, &root.join("files")).await.unwrap();
+        contract::search(&environment, &root.join("search")).await.unwrap();
+        contract::commands(&environment, &root.join("commands")).await.unwrap();
+        environment.cleanup().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_search_finds_what_one_through_the_primitives_finds() {
+    let (directory, environment) = nearby("/bin/sh");
+    for (name, content) in [
+        (".gitignore", "*.log\n"),
+        ("a.log", "needle\n"),
+        ("a.txt", "needle one\nNeedle two\n"),
+        ("b/binary", "needle\0"),
+        ("b/zero", "nothing\0"),
+        ("b/wide", "\u{fffd}"),
+        ("c/two\nlines", "needle\n"),
+    ] {
+        fs::create_dir_all(directory.path().join(name).parent().unwrap()).unwrap();
+        fs::write(directory.path().join(name), content).unwrap();
+    }
+    fs::write(directory.path().join("b/wide"), b"\xff\xfen\0e\0e\0d\0l\0e\0").unwrap();
+    let has_ripgrep = environment.facts().await.unwrap().has_ripgrep;
+    println!("with ripgrep: {has_ripgrep}");
+    for pattern in ["needle", "n[e]+dle", "nothing", "absent"] {
+        for mode in [GrepMode::Content, GrepMode::FilesWithMatches, GrepMode::Count] {
+            for ignored in [false, true] {
+                let request = GrepRequest::new(pattern).with_output_mode(mode).with_case_insensitive(ignored);
+                let there = environment.grep(&request).await.unwrap();
+                let through = crate::search::grep(&environment, &request).await.unwrap();
+                assert_eq!(there, through, "{request:?}");
+            }
+        }
+    }
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_cleanup_ends_what_runs_and_the_next_command_connects_anew() {
+    let (directory, environment) = nearby("/bin/sh");
+    let request = ExecRequest::new("echo $$ >id; sleep 1000").with_timeout(LONG);
+    let cleanup = async {
+        matrix::until("the command begins", || directory.path().join("id").exists()).await;
+        environment.cleanup().await.unwrap();
+        environment.cleanup().await.unwrap();
+    };
+    let (ended, ()) = tokio::join!(environment.exec_command(request), cleanup);
+    // Either its end was told, or the end of the supervisor was noticed first.
+    assert!(!matches!(&ended, Ok(result) if result.exit_code != 143), "{ended:?}");
+    let id = fs::read_to_string(directory.path().join("id")).unwrap();
+    assert!(!Path::new("/proc").join(id.trim()).exists());
+    assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
+    assert_eq!(environment.transport().opened.load(std::sync::atomic::Ordering::Relaxed), 2);
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_ends_without_a_word_is_a_loss() {
+    let (_directory, environment) = nearby("/bin/false");
+    let error = environment.initialize().await.unwrap_err();
+    let EnvError::EnvironmentLost { environment, source: Some(source) } = error else { panic!("{error:?}") };
+    assert_eq!(environment, "nearby");
+    assert!(source.to_string().contains(&process::ExitStatus::from_raw(1 << 8).to_string()), "{source}");
+}
+
+#[tokio::test]
+async fn a_command_that_kills_its_wrapper_is_a_loss_and_leaves_nothing() {
+    let (directory, environment) = nearby("/bin/sh");
+    let line = "echo $$ >id; kill -KILL $PPID; sleep 1000";
+    let started = Instant::now();
+    let error = environment.exec_command(ExecRequest::new(line).with_timeout(LONG)).await.unwrap_err();
+    assert!(started.elapsed() < LONG / 2);
+    assert!(matches!(error, EnvError::EnvironmentLost { .. }), "{error:?}");
+    let id = fs::read_to_string(directory.path().join("id")).unwrap();
+    matrix::until("the command is ended", || !Path::new("/proc").join(id.trim()).exists()).await;
+    assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_a_command_says_at_once_is_not_taken_for_the_clients() {
+    let (_directory, environment) = nearby("/bin/sh");
+    for _ in 0..20 {
+        let result = environment.exec_command(ExecRequest::new("echo error >&2")).await.unwrap();
+        assert_eq!(result.stderr.to_text_lossy().unwrap(), "error\n");
+    }
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_exit_is_told_to_who_waits_while_another_reads() {
+    let (_directory, environment) = nearby("/bin/sh");
+    // The job holds both streams and says nothing.
+    let mut process = environment.spawn(Command::shell("sleep 1000 & exit 3")).await.unwrap();
+    let mut output = process.take_output().unwrap();
+    let status = tokio::select! {
+        biased;
+        chunk = output.next_chunk() => panic!("{chunk:?}"),
+        status = process.wait() => status.unwrap(),
+    };
+    assert_eq!(status.code(), 3);
+    assert_eq!(process.end(std::time::Duration::from_secs(2)).await.unwrap(), 1);
+    environment.cleanup().await.unwrap();
+}

@@ -1,0 +1,204 @@
+#![expect(clippy::disallowed_methods, reason = "the tests look at what the commands did")]
+
+use std::{
+    fs,
+    net::{TcpListener, UdpSocket},
+    os::unix::net::UnixListener,
+};
+
+use tempfile::TempDir;
+
+use super::*;
+use crate::{Confined, ExecRequest, ExecResult, contract};
+
+/// A writable directory beside one that is not.
+struct Place {
+    directory: TempDir,
+}
+
+impl Place {
+    fn new() -> Self {
+        let directory = TempDir::new().unwrap();
+        for name in ["root", "outside"] {
+            fs::create_dir(directory.path().join(name)).unwrap();
+        }
+        fs::write(directory.path().join("outside/secret"), "secret").unwrap();
+        Self { directory }
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.directory.path().canonicalize().unwrap().join(name)
+    }
+
+    /// `None` where the kernel has no sandbox, which is said.
+    async fn sandboxed(&self) -> Option<Sandboxed> {
+        let local =
+            LocalEnvironment::builder(self.at("root")).variable("PATH", "/usr/bin:/bin").build().unwrap();
+        let environment = Sandboxed::new(local).with_writable(self.at("root"));
+        let unenforced = environment.unenforced().await.unwrap();
+        if unenforced.is_empty() {
+            return Some(environment);
+        }
+        println!("SKIPPED: this kernel cannot enforce {unenforced:?}");
+        assert!(std::env::var_os("CI").is_none(), "this kernel has no sandbox");
+        None
+    }
+}
+
+async fn run(environment: &Sandboxed, line: &str) -> ExecResult {
+    environment.exec_command(ExecRequest::new(line)).await.unwrap()
+}
+
+#[tokio::test]
+async fn commands_write_only_inside_the_roots() {
+    let place = Place::new();
+    let Some(environment) = place.sandboxed().await else { return };
+    environment.initialize().await.unwrap();
+    for line in [
+        "echo x >file && mkdir -p a/b && mv file a/b/file && ln a/b/file hard && ln -s a soft && rm -r a",
+        "echo x >/dev/null; cat ../outside/secret; echo x >&2",
+        "(setsid sh -c 'echo x >apart') && cat apart",
+        "trap 'exit 0' TERM; kill $$; exit 1",
+        "sleep 100 & kill -KILL $!",
+    ] {
+        let result = run(&environment, line).await;
+        assert!(result.success(), "{line}: {result:?} {:?}", result.stderr.to_text_lossy());
+    }
+    let parent = std::process::id();
+    for line in [
+        "echo x >../outside/new",
+        "echo x >../outside/secret",
+        "echo x >>../outside/secret",
+        ": >../outside/secret",
+        "rm ../outside/secret",
+        "mv ../outside/secret .",
+        "mkdir ../outside/new",
+        "ln ../outside/secret hard-link && echo x >hard-link",
+        "ln -sf ../outside/secret link && echo x >link",
+        "(setsid sh -c 'echo x >../outside/apart; test -e ../outside/apart')",
+        "sh -c 'cd / && echo x >new-file-at-the-root'",
+        &format!("kill -0 {parent}"),
+        &format!("echo x >/proc/{parent}/comm"),
+    ] {
+        let result = run(&environment, line).await;
+        assert!(!result.success(), "{line}: {:?}", result.output.to_text_lossy());
+    }
+    assert_eq!(fs::read_to_string(place.at("outside/secret")).unwrap(), "secret");
+    assert_eq!(fs::read_dir(place.at("outside")).unwrap().count(), 1);
+    environment.cleanup().await.unwrap();
+    // The host itself stays free.
+    fs::write(place.at("outside/of-the-host"), "x").unwrap();
+    UdpSocket::bind("127.0.0.1:0").unwrap();
+}
+
+#[tokio::test]
+async fn commands_reach_no_network_unless_it_is_allowed() {
+    let place = Place::new();
+    let Some(environment) = place.sandboxed().await else { return };
+    let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
+    let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let _unix = UnixListener::bind(place.at("root/socket")).unwrap();
+    let (tcp, udp) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
+    let bash = |line: String| format!("exec bash -c '{line}'");
+    let to_tcp = bash(format!("exec 3<>/dev/tcp/127.0.0.1/{tcp}"));
+    let to_udp = bash(format!("echo x >/dev/udp/127.0.0.1/{udp}"));
+    for line in [&to_tcp, &to_udp] {
+        let result = run(&environment, line).await;
+        assert!(!result.success(), "{line}");
+        let said = result.stderr.to_text_lossy().unwrap();
+        assert!(said.contains("Permission denied"), "{said}");
+    }
+    let environment = environment.with_network(true);
+    environment.initialize().await.unwrap();
+    for line in [&to_tcp, &to_udp] {
+        assert!(run(&environment, line).await.success(), "{line}");
+    }
+    // The network opens no file.
+    assert!(!run(&environment, "echo x >../outside/secret").await.success());
+    environment.cleanup().await.unwrap();
+}
+
+/// Every family and way that the shell cannot name.
+const SOCKETS: &str = r#"
+import ctypes, os, socket, sys
+def refused(what, make):
+    try:
+        make()
+    except PermissionError:
+        return
+    sys.exit(what + " is not refused")
+for family in ("AF_UNIX", "AF_INET", "AF_INET6", "AF_NETLINK", "AF_PACKET", "AF_VSOCK"):
+    if family != "AF_UNIX" or "unix" not in sys.argv:
+        for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_RAW):
+            refused(family, lambda: socket.socket(getattr(socket, family), kind))
+socket.socketpair()
+if "unix" in sys.argv:
+    socket.socket(socket.AF_UNIX).connect("socket")
+else:
+    refused("a pair of datagrams", lambda: socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM))
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*arguments):
+    if libc.syscall(*arguments) < 0:
+        raise OSError(ctypes.get_errno(), "")
+refused("io_uring", lambda: call(425, 1, ctypes.create_string_buffer(120)))
+if os.uname().machine == "x86_64":
+    refused("x32", lambda: call(0x40000000 | 41, 2, 1, 0))
+"#;
+
+#[tokio::test]
+async fn every_way_to_a_socket_is_refused() {
+    let place = Place::new();
+    let Some(environment) = place.sandboxed().await else { return };
+    if !run(&environment, "command -v python3").await.success() {
+        println!("SKIPPED: python3 is not here to try the system calls");
+        return;
+    }
+    fs::write(place.at("root/sockets.py"), SOCKETS).unwrap();
+    let _listener = UnixListener::bind(place.at("root/socket")).unwrap();
+    let result = run(&environment, "python3 sockets.py").await;
+    assert!(result.success(), "{:?}", result.stderr.to_text_lossy());
+    let environment = environment.with_unix_sockets(true);
+    environment.initialize().await.unwrap();
+    let result = run(&environment, "python3 sockets.py unix").await;
+    assert!(result.success(), "{:?}", result.stderr.to_text_lossy());
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_accepted_is_enforced_all_the_same_where_it_can_be() {
+    let place = Place::new();
+    let Some(mut environment) = place.sandboxed().await else { return };
+    for protection in [Protection::Writes, Protection::Devices, Protection::Signals, Protection::Sockets] {
+        environment = environment.accepting(protection);
+    }
+    environment.initialize().await.unwrap();
+    assert!(run(&environment, "echo x >inside").await.success());
+    for line in ["echo x >../outside/secret", "exec bash -c 'echo x >/dev/udp/127.0.0.1/9'"] {
+        assert!(!run(&environment, line).await.success(), "{line}");
+    }
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_sandbox_that_cannot_be_made_starts_no_command() {
+    let place = Place::new();
+    let Some(environment) = place.sandboxed().await else { return };
+    let environment = environment.with_writable("gone");
+    let error = environment.initialize().await.unwrap_err();
+    assert!(matches!(error, EnvError::NotFound { .. }), "{error:?}");
+    let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
+    assert!(matches!(error, EnvError::Spawn { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn keeps_the_contract() {
+    let place = Place::new();
+    let Some(environment) = place.sandboxed().await else { return };
+    let roots = [place.at("root")];
+    let environment = Confined::new(Arc::new(environment), roots);
+    environment.initialize().await.unwrap();
+    contract::files(&environment, &place.at("root/files")).await.unwrap();
+    contract::search(&environment, &place.at("root/search")).await.unwrap();
+    contract::commands(&environment, &place.at("root/commands")).await.unwrap();
+    environment.cleanup().await.unwrap();
+}

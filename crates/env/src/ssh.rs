@@ -1,0 +1,105 @@
+//! A host that is reached by the system's `ssh`.
+
+mod environment;
+mod failure;
+mod master;
+mod transport;
+
+use std::{
+    ffi::OsString,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+pub use self::{
+    environment::{SshEnvironment, SshEnvironmentBuilder},
+    failure::{SshError, SshErrorKind},
+};
+use crate::error::EnvError;
+
+/// How long connecting may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// How long the host may be silent before it is asked whether it is there.
+const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
+
+/// How many questions may stay without an answer: the connection is lost one interval later.
+const ALIVE_QUESTIONS: u32 = 2;
+
+/// How many commands run at the same time. A server allows ten sessions on a connection by default; one belongs to
+/// the supervisor and one to files.
+const COMMANDS: usize = 8;
+
+/// Where sockets are: their paths must be short.
+const SOCKET_DIRECTORY: &str = "/tmp";
+
+/// How to get to the host.
+#[derive(Clone, Debug)]
+struct Connection {
+    host: String,
+    program: PathBuf,
+    config_file: Option<PathBuf>,
+    connect_timeout: Duration,
+    alive_interval: Duration,
+    socket_directory: PathBuf,
+    commands: usize,
+}
+
+impl Connection {
+    fn new(host: String) -> Self {
+        Self {
+            host,
+            program: PathBuf::from("ssh"),
+            config_file: None,
+            connect_timeout: CONNECT_TIMEOUT,
+            alive_interval: ALIVE_INTERVAL,
+            socket_directory: PathBuf::from(SOCKET_DIRECTORY),
+            commands: COMMANDS,
+        }
+    }
+
+    /// What errors call the host.
+    fn name(&self) -> String {
+        format!("ssh:{}", self.host)
+    }
+
+    fn unreachable(&self, source: SshError) -> EnvError {
+        EnvError::Unreachable { environment: self.name(), source: Some(source.into()) }
+    }
+
+    /// The options of the client that keeps the connection. Where an option is given twice, the first one counts, so
+    /// that the user's configuration says everything but this.
+    fn master_options(&self, socket: &Path) -> Vec<OsString> {
+        let mut options: Vec<OsString> = Vec::new();
+        if let Some(file) = &self.config_file {
+            options.extend(["-F".into(), file.into()]);
+        }
+        // No session, no terminal, no agent and no windows for the other side.
+        options.extend(["-N", "-T", "-a", "-x", "-S"].map(Into::into));
+        options.push(transport::escape_percent(socket));
+        for option in [
+            "ControlMaster=yes".to_owned(),
+            "ControlPersist=no".to_owned(),
+            "BatchMode=yes".to_owned(),
+            "LogLevel=ERROR".to_owned(),
+            format!("ConnectTimeout={}", whole_seconds(self.connect_timeout)),
+            format!("ServerAliveInterval={}", whole_seconds(self.alive_interval)),
+            format!("ServerAliveCountMax={ALIVE_QUESTIONS}"),
+            "PermitLocalCommand=yes".to_owned(),
+            format!("LocalCommand={}", master::SAY_CONNECTED),
+            "RemoteCommand=none".to_owned(),
+            "ClearAllForwardings=yes".to_owned(),
+            "Tunnel=no".to_owned(),
+        ] {
+            options.extend(["-o".into(), option.into()]);
+        }
+        options
+    }
+}
+
+fn whole_seconds(duration: Duration) -> u64 {
+    duration.as_millis().div_ceil(1000).max(1).try_into().unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests;

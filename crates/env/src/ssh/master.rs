@@ -1,0 +1,225 @@
+//! The control master: the one connection that every line goes over.
+//!
+//! It is an `ssh` without a session of its own, below a shell that holds the reading end of a pipe. The pipe is the
+//! lifeline: when its other end closes, because we let it go or because we were killed, the shell ends the ssh and
+//! removes the socket's directory. So nothing has to be done by who is killed.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the local client of the connection is a process of this module"
+)]
+
+use std::{
+    fmt,
+    fs::Permissions,
+    io::{self, Read},
+    os::unix::{fs::PermissionsExt, process::CommandExt},
+    path::{Path, PathBuf},
+    process::{Child, ChildStdin, Command, Stdio},
+    thread::{self, JoinHandle},
+    time::Duration,
+};
+
+use tempfile::TempDir;
+use tokio::{sync::watch, time::timeout};
+
+use super::{
+    Connection,
+    failure::{SshError, SshErrorKind},
+};
+use crate::{blocking::blocking, error::EnvError};
+
+/// Runs the words after the first, and removes the directory that the first names when they have ended.
+///
+/// The ssh gets a session of its own where the system can give it one: without a terminal nobody can be asked, not
+/// by the ssh of a jump host either, which does not get our options. It is told to end until it does: a signal that
+/// comes just before it falls asleep is seen when it wakes up next, and that may be seconds later.
+const SCRIPT: &str = r#"
+directory=$1
+shift
+if command -v setsid >/dev/null 2>&1; then set -- setsid "$@"; fi
+exec 3<&0 </dev/null
+"$@" 3<&- 2>&1 &
+master=$!
+{
+    while read -r _; do :; done
+    while kill "$master"; do sleep 0.1 || sleep 1; done
+} <&3 >/dev/null 2>&1 &
+lifeline=$!
+exec 3<&-
+wait "$master"
+status=$?
+kill "$lifeline"
+rm -rf -- "$directory"
+echo pintle-ended
+exit "$status"
+"#;
+
+/// What the client runs on this side when the connection stands and the socket listens.
+pub(super) const SAY_CONNECTED: &str = "echo pintle-connected";
+
+/// What that and the script print.
+const CONNECTED: &[u8] = b"pintle-connected\n";
+const ENDED: &[u8] = b"pintle-ended\n";
+
+/// How many of the client's words are kept, the last ones.
+const WORDS: usize = 8 << 10;
+
+/// How long the client may take to go.
+const END_LIMIT: Duration = Duration::from_secs(5);
+
+/// The exit status of a shell that does not find a program.
+const NOT_FOUND: i32 = 127;
+
+/// A connection, from the attempt to its end. Dropping it ends it.
+pub(super) struct Master {
+    state: watch::Receiver<State>,
+    /// The end of the pipe that keeps it alive.
+    lifeline: Option<ChildStdin>,
+    /// Reads what the client says, and waits for it.
+    thread: Option<JoinHandle<()>>,
+    socket: PathBuf,
+    id: u32,
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Connecting,
+    Connected,
+    Ended { status: Option<i32>, words: Vec<u8> },
+}
+
+impl Master {
+    /// Connects, within `connection.connect_timeout`.
+    pub(super) async fn connect(connection: &Connection) -> Result<Self, EnvError> {
+        let mut master = Self::start(connection)?;
+        let limit = connection.connect_timeout;
+        let reached = {
+            let known = master.state.wait_for(|state| !matches!(state, State::Connecting));
+            timeout(limit, known).await.is_ok_and(|state| state.is_ok())
+        };
+        if !reached {
+            master.end().await?;
+            return Err(connection.unreachable(SshError::new(SshErrorKind::TimedOut)));
+        }
+        if let Some(error) = master.failure(connection) {
+            master.end().await?;
+            return Err(error);
+        }
+        tracing::debug!(host = connection.host, id = master.id, "connected");
+        Ok(master)
+    }
+
+    /// Where lines are taken.
+    pub(super) fn socket(&self) -> &Path {
+        &self.socket
+    }
+
+    /// What the client said when the connection ended; `None` while it stands.
+    pub(super) fn last_words(&self) -> Option<Vec<u8>> {
+        match &*self.state.borrow() {
+            State::Connecting | State::Connected => None,
+            State::Ended { words, .. } => Some(words.clone()),
+        }
+    }
+
+    /// Ends the connection and waits until the client is gone.
+    pub(super) async fn end(&mut self) -> Result<(), EnvError> {
+        self.lifeline = None;
+        let ended = self.state.wait_for(|state| matches!(state, State::Ended { .. }));
+        if timeout(END_LIMIT, ended).await.is_err() {
+            return Err(EnvError::Stuck { id: self.id });
+        }
+        if let Some(thread) = self.thread.take()
+            && blocking(move || thread.join()).await?.is_err()
+        {
+            tracing::error!("the thread that reads what ssh says has panicked");
+        }
+        Ok(())
+    }
+
+    /// Why there is no connection, if it has ended.
+    fn failure(&self, connection: &Connection) -> Option<EnvError> {
+        let state = self.state.borrow();
+        match &*state {
+            State::Connecting | State::Connected => None,
+            State::Ended { status: Some(NOT_FOUND), .. } => {
+                let program = connection.program.display().to_string();
+                Some(EnvError::Spawn { program, source: io::ErrorKind::NotFound.into() })
+            }
+            State::Ended { words, .. } => Some(connection.unreachable(SshError::of_connecting(words))),
+        }
+    }
+
+    fn start(connection: &Connection) -> Result<Self, EnvError> {
+        let program = || connection.program.display().to_string();
+        let failed = |source| EnvError::Spawn { program: program(), source };
+        let directory = tempfile::Builder::new()
+            .prefix("pintle-ssh-")
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir_in(&connection.socket_directory)
+            .map_err(|source| {
+                EnvError::from_io("make a directory in", &connection.socket_directory, source)
+            })?;
+        let socket = directory.path().join("master");
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", SCRIPT, "pintle-ssh"]).arg(directory.path()).arg(&connection.program);
+        shell.args(connection.master_options(&socket)).arg("--").arg(&connection.host);
+        let mut child = shell
+            .env("LC_ALL", "C")
+            // It is also for the clients of jump hosts: no window pops up to ask for a password.
+            .env("SSH_ASKPASS_REQUIRE", "never")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .map_err(failed)?;
+        let (id, lifeline) = (child.id(), child.stdin.take());
+        let (sender, state) = watch::channel(State::Connecting);
+        let reader = thread::Builder::new().name("pintle-ssh".to_owned());
+        let thread = reader.spawn(move || follow(&mut child, directory, &sender)).map_err(failed)?;
+        Ok(Self { state, lifeline, thread: Some(thread), socket, id })
+    }
+}
+
+impl fmt::Debug for Master {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Master").field("id", &self.id).field("socket", &self.socket).finish_non_exhaustive()
+    }
+}
+
+/// Reads until the client has ended, tells when it is connected, and waits for it.
+fn follow(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
+    let mut words = Vec::new();
+    let mut block = [0; 1 << 10];
+    let mut is_connected = false;
+    while let Some(stdout) = &mut child.stdout {
+        let read = match stdout.read(&mut block) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Ok(0) | Err(_) => break,
+            Ok(read) => read,
+        };
+        words.extend_from_slice(block.get(..read).unwrap_or_default());
+        if !is_connected && cut(&mut words, CONNECTED) {
+            is_connected = true;
+            state.send_replace(State::Connected);
+        }
+        // Somebody whom the client has started may hold the pipe for longer.
+        if cut(&mut words, ENDED) {
+            break;
+        }
+        words.drain(..words.len().saturating_sub(WORDS));
+    }
+    let status = child.wait().ok().and_then(|status| status.code());
+    drop(directory);
+    state.send_replace(State::Ended { status, words });
+}
+
+/// Takes a line out of the words, if it is there.
+fn cut(words: &mut Vec<u8>, line: &[u8]) -> bool {
+    let found = words.windows(line.len()).position(|part| part == line);
+    if let Some(start) = found {
+        words.drain(start..start + line.len());
+    }
+    found.is_some()
+}

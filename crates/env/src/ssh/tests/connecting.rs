@@ -1,0 +1,336 @@
+//! The connection: how it is made, what it refuses, how it is lost and how it ends.
+
+use std::{
+    error::Error,
+    fs,
+    process::{Output, Stdio},
+    time::{Duration, Instant},
+};
+
+use super::service::{Proxy, Setup, closed_port, config_file, option, processes_naming, silent_server};
+use crate::{
+    error::EnvError,
+    remote::tests::matrix::{LONG, until},
+    remote::transport::Transport,
+    ssh::{SshError, SshErrorKind, transport::SshTransport},
+};
+
+async fn run(transport: &SshTransport, line: &str) -> Output {
+    let mut command = tokio::process::Command::from(transport.command(line));
+    let running = command.stdin(Stdio::null()).kill_on_drop(true).output();
+    tokio::time::timeout(LONG, running).await.expect("a line hangs").unwrap()
+}
+
+fn kind(error: &EnvError) -> SshErrorKind {
+    let source = error.source().unwrap_or_else(|| panic!("{error:?} has no source"));
+    source.downcast_ref::<SshError>().unwrap_or_else(|| panic!("{source:?} is of another type")).kind
+}
+
+#[tokio::test]
+async fn lines_run_with_their_streams_and_exits() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    for (host, user) in [("root", "root"), ("tester", "tester"), ("limits", "tester")] {
+        let transport = SshTransport::new(setup.connection(host));
+        transport.open().await.unwrap();
+        let output = run(&transport, "id -un; echo err >&2; exit 7").await;
+        assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), user);
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "err\n");
+        assert_eq!(output.status.code(), Some(7));
+        transport.close().await.unwrap();
+    }
+    assert_eq!(setup.sockets(), 0);
+}
+
+#[tokio::test]
+async fn a_line_arrives_as_it_is() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let transport = SshTransport::new(setup.connection("tester"));
+    transport.open().await.unwrap();
+    let words = "it's|\"|\\|\\\\|$(id)|`id`|*|~|!x|%h %%|a  b|ä\u{1f980}|two\nlines|;&<>|-n|#|\t|\\n";
+    let line = format!("cat <<'END'\n{words}\nEND\n");
+    let output = run(&transport, &line).await;
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{words}\n"));
+    // The shell is the system's, and gets nothing of what this process has in its environment.
+    let output = run(&transport, "echo \"$0|${CARGO_MANIFEST_DIR-unset}\"").await;
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "/bin/sh|unset\n");
+    transport.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn the_socket_is_private_and_goes_with_the_connection() {
+    use std::os::unix::fs::PermissionsExt;
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let connection = setup.connection("tester");
+    let sockets = connection.socket_directory.clone();
+    let transport = SshTransport::new(connection);
+    transport.open().await.unwrap();
+    transport.open().await.unwrap();
+    let made: Vec<_> = fs::read_dir(&sockets).unwrap().map(|entry| entry.unwrap().path()).collect();
+    assert_eq!(made.len(), 1, "one connection is enough");
+    assert_eq!(fs::metadata(&made[0]).unwrap().permissions().mode() & 0o777, 0o700);
+    assert!(!processes_naming(&made[0]).is_empty());
+    // The same as a host that is killed: the lifeline closes and nobody waits.
+    drop(transport);
+    until("the client and its directory go", || {
+        processes_naming(&made[0]).is_empty() && setup.sockets() == 0
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_a_connection_there_is_none() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let transport = SshTransport::new(setup.connection("tester"));
+    for _ in 0..2 {
+        let output = run(&transport, "echo ran").await;
+        assert!(!output.status.success());
+        assert!(output.stdout.is_empty(), "a line went some other way");
+        let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+        assert!(
+            matches!(&error, EnvError::EnvironmentLost { environment, .. } if environment == "ssh:tester")
+        );
+        assert_eq!(kind(&error), SshErrorKind::NotConnected);
+        transport.open().await.unwrap();
+        assert!(run(&transport, "true").await.status.success());
+        transport.close().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn bytes_pass_through_as_they_are() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let transport = SshTransport::new(setup.connection("tester"));
+    transport.open().await.unwrap();
+    let bytes: Vec<u8> =
+        (0..3_000_000_u32).map(|number| (number * 31 % 251) as u8 ^ (number % 256) as u8).collect();
+    let mut command = tokio::process::Command::from(transport.command("cat; cat >&2 /dev/null"));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut child = command.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let feed = async {
+        tokio::io::AsyncWriteExt::write_all(&mut stdin, &bytes).await.unwrap();
+        drop(stdin);
+    };
+    let ((), output) = tokio::join!(feed, child.wait_with_output());
+    let output = output.unwrap();
+    assert!(output.status.success());
+    assert!(output.stdout == bytes, "{} bytes came back", output.stdout.len());
+    assert!(output.stderr.is_empty());
+    transport.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_session_too_many_is_refused_and_the_connection_stands() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let transport = SshTransport::new(setup.connection("limits"));
+    transport.open().await.unwrap();
+    // The server's default, and what eight commands need with what runs beside them.
+    let mut sessions = Vec::new();
+    for _ in 0..10 {
+        let mut command = tokio::process::Command::from(transport.command("echo up; cat"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).kill_on_drop(true);
+        let mut session = command.spawn().unwrap();
+        let mut up = [0; 3];
+        tokio::io::AsyncReadExt::read_exact(session.stdout.as_mut().unwrap(), &mut up).await.unwrap();
+        sessions.push(session);
+    }
+    let output = run(&transport, "echo ran").await;
+    assert!(output.stdout.is_empty(), "a line went some other way");
+    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    assert_eq!(kind(&error), SshErrorKind::SessionRefused);
+    for session in &mut sessions {
+        drop(session.stdin.take());
+        assert!(session.wait().await.unwrap().success());
+    }
+    transport.open().await.unwrap();
+    assert!(run(&transport, "true").await.status.success());
+    transport.close().await.unwrap();
+}
+
+/// Connects and tells why that does not work, within the time for connecting and some more.
+async fn refusal(setup: &Setup, host: &str, limit: Duration) -> SshErrorKind {
+    let mut connection = setup.connection(host);
+    connection.connect_timeout = limit;
+    let started = Instant::now();
+    let error = SshTransport::new(connection).open().await.unwrap_err();
+    assert!(started.elapsed() < limit + Duration::from_secs(5), "{error:?} took {:?}", started.elapsed());
+    assert!(
+        matches!(&error, EnvError::Unreachable { environment, .. } if *environment == format!("ssh:{host}"))
+    );
+    assert_eq!(setup.sockets(), 0, "{error:?} leaves a socket");
+    kind(&error)
+}
+
+#[tokio::test]
+async fn who_cannot_be_reached_is_a_typed_error() {
+    let Some(services) = config_file() else { return };
+    let (silent, _tasks) = silent_server().await;
+    let unknown = "a".repeat(64);
+    let lines = format!(
+        "Host refuses\n Port {}\nHost nowhere\n HostName {unknown}\nHost silent\n Port {}\n\
+         Host refuses silent\n HostName 127.0.0.1\n",
+        closed_port(),
+        silent.port(),
+    );
+    let setup = Setup::new(&services, &lines);
+    let limit = Duration::from_secs(3);
+    assert_eq!(refusal(&setup, "refuses", LONG).await, SshErrorKind::Refused);
+    assert_eq!(refusal(&setup, "nowhere", LONG).await, SshErrorKind::UnknownHost);
+    assert_eq!(refusal(&setup, "silent", limit).await, SshErrorKind::TimedOut);
+    assert_eq!(
+        refusal(&Setup::new(&services, "Jabber yes"), "tester", LONG).await,
+        SshErrorKind::Configuration
+    );
+    let missing = Setup::new(&services, "");
+    fs::remove_file(missing.directory.path().join("config")).unwrap();
+    assert_eq!(refusal(&missing, "tester", LONG).await, SshErrorKind::Configuration);
+    assert_eq!(refusal(&missing, "-oProxyCommand=true", LONG).await, SshErrorKind::Configuration);
+}
+
+#[tokio::test]
+async fn keys_that_do_not_fit_are_typed_errors() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let (key, empty) = (setup.key("key"), setup.directory.path().join("empty"));
+    fs::write(&empty, "").unwrap();
+    let port = option(&services, "tester", "port");
+    let public = fs::read_to_string(key.with_extension("pub")).unwrap();
+    let changed = setup.directory.path().join("changed");
+    fs::write(&changed, format!("[127.0.0.1]:{port} {public}")).unwrap();
+    for (line, expected) in [
+        (format!("IdentityFile {}", key.display()), SshErrorKind::AuthenticationFailed),
+        (format!("UserKnownHostsFile {}", empty.display()), SshErrorKind::HostKeyUnknown),
+        (
+            format!("UserKnownHostsFile {}\n StrictHostKeyChecking ask", empty.display()),
+            SshErrorKind::HostKeyUnknown,
+        ),
+        (format!("UserKnownHostsFile {}", changed.display()), SshErrorKind::HostKeyChanged),
+        (
+            format!("UserKnownHostsFile {}\n StrictHostKeyChecking accept-new", changed.display()),
+            SshErrorKind::HostKeyChanged,
+        ),
+    ] {
+        // Of several keys each is tried, so the services' own configuration is not included here.
+        let own = Setup::new(&setup.directory.path().join("nothing"), &bare_host(&services, &line));
+        assert_eq!(refusal(&own, "tester", LONG).await, expected, "{line}");
+    }
+}
+
+/// A host like `tester`, with `line` before what the services say.
+fn bare_host(services: &std::path::Path, line: &str) -> String {
+    let get = |name| option(services, "tester", name);
+    format!(
+        "Host tester\n {line}\n HostName 127.0.0.1\n User tester\n Port {}\n IdentitiesOnly yes\n \
+         IdentityAgent none\n GlobalKnownHostsFile none\n UserKnownHostsFile {}\n StrictHostKeyChecking yes\n{}",
+        get("port"),
+        get("userknownhostsfile"),
+        if line.starts_with("IdentityFile") {
+            String::new()
+        } else {
+            format!(" IdentityFile {}\n", get("identityfile"))
+        },
+    )
+}
+
+#[tokio::test]
+async fn a_missing_client_is_not_started() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let mut connection = setup.connection("tester");
+    connection.program = "no-such-client".into();
+    let error = SshTransport::new(connection).open().await.unwrap_err();
+    assert!(matches!(&error, EnvError::Spawn { program, .. } if program == "no-such-client"), "{error:?}");
+}
+
+#[tokio::test]
+async fn jump_hosts_and_the_users_configuration_are_honoured() {
+    let Some(services) = config_file() else { return };
+    // What would come between a line and its shell is set, too: none of it may reach the lines.
+    let lines = "Host behind\n ProxyJump limits\n HostName 127.0.0.1\n User root\n RequestTTY force\n \
+                 RemoteCommand echo no\n ControlMaster auto\n ControlPersist yes\n SetEnv PINTLE=1\n \
+                 LocalForward 127.0.0.1:1 127.0.0.1:2\n";
+    let port = option(&services, "root", "port");
+    let get = |name| option(&services, "root", name);
+    let keys = format!(
+        " Port {port}\n IdentityFile {}\n UserKnownHostsFile {}\n IdentitiesOnly yes\n",
+        get("identityfile"),
+        get("userknownhostsfile")
+    );
+    let setup = Setup::new(&services, &format!("{lines}{keys}"));
+    let transport = SshTransport::new(setup.connection("behind"));
+    transport.open().await.unwrap();
+    let output = run(&transport, "id -un; [ -t 0 ] || echo no terminal").await;
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "root\nno terminal\n");
+    transport.close().await.unwrap();
+    assert_eq!(setup.sockets(), 0);
+}
+
+#[tokio::test]
+async fn the_client_of_a_jump_host_asks_nobody_either() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let empty = setup.directory.path().join("empty");
+    fs::write(&empty, "").unwrap();
+    // Our options do not reach it: without them it would ask whether the key is right.
+    let known = format!(" UserKnownHostsFile {}\n StrictHostKeyChecking ask\n", empty.display());
+    let lines = format!("Host behind\n ProxyJump limits\n HostName 127.0.0.1\nHost limits\n{known}");
+    let setup = Setup::new(&services, &lines);
+    let kind = refusal(&setup, "behind", LONG).await;
+    assert_eq!(kind, SshErrorKind::HostKeyUnknown);
+}
+
+#[tokio::test]
+async fn a_cut_connection_is_lost_at_once_and_made_again_by_a_later_call() {
+    let Some(services) = config_file() else { return };
+    let port: u16 = option(&services, "tester", "port").parse().unwrap();
+    let proxy = Proxy::before(port).await;
+    let setup = Setup::new(&services, &proxy.host_lines("tester", port));
+    let transport = SshTransport::new(setup.connection("tester"));
+    transport.open().await.unwrap();
+    let line = run(&transport, "echo begun; sleep 100");
+    let cut = async {
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        proxy.cut();
+        Instant::now()
+    };
+    let (output, since) = tokio::join!(line, cut);
+    assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "begun\n");
+    assert!(!output.status.success());
+    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    assert!(matches!(&error, EnvError::EnvironmentLost { .. }), "{error:?}");
+    // The way is closed now, and a new attempt says so.
+    let error = transport.open().await.unwrap_err();
+    assert!(matches!(&error, EnvError::Unreachable { .. }), "{error:?}");
+    let again = Setup::new(&services, "");
+    fs::copy(again.directory.path().join("config"), setup.directory.path().join("config")).unwrap();
+    transport.open().await.unwrap();
+    assert!(run(&transport, "true").await.status.success());
+    transport.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_half_open_connection_is_found_within_three_intervals() {
+    let Some(services) = config_file() else { return };
+    let port: u16 = option(&services, "tester", "port").parse().unwrap();
+    let proxy = Proxy::before(port).await;
+    let setup = Setup::new(&services, &proxy.host_lines("tester", port));
+    let mut connection = setup.connection("tester");
+    connection.alive_interval = Duration::from_secs(1);
+    let transport = SshTransport::new(connection);
+    transport.open().await.unwrap();
+    proxy.freeze();
+    let started = Instant::now();
+    let output = run(&transport, "echo unheard").await;
+    // Three seconds, and one for a slow machine.
+    assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
+    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    assert_eq!(kind(&error), SshErrorKind::ConnectionLost);
+    transport.close().await.unwrap();
+}

@@ -1,0 +1,305 @@
+//! The environment as a whole: the contract, bad input, loss, and the death of the host.
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{
+        ffi::OsStrExt,
+        fs::{PermissionsExt, symlink},
+    },
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::{Duration, Instant},
+};
+
+use super::service::{Proxy, Setup, config_file, environment, far_directory, option, processes_naming};
+use crate::{
+    command::ExecRequest,
+    contract,
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    remote::tests::matrix::{LONG, marked, this_test, until},
+    search::GrepRequest,
+    ssh::SshEnvironment,
+};
+
+/// How long the far side may go on when its host is gone: what the far supervisor waits for a sign of life, and the
+/// end of the commands.
+const WATCHDOG: Duration = Duration::from_secs(40);
+
+#[tokio::test]
+async fn the_contract_holds_for_every_user_and_within_default_limits() {
+    let Some(services) = config_file() else { return };
+    for host in ["root", "tester", "limits"] {
+        let (far, setup) = (far_directory(host), Setup::new(&services, ""));
+        let env = setup.environment(host, far.path());
+        env.initialize().await.unwrap();
+        for part in ["commands", "files", "search"] {
+            let root = far.path().join(part);
+            let checked = match part {
+                "commands" => contract::commands(&env, &root).await,
+                "files" => contract::files(&env, &root).await,
+                _ => contract::search(&env, &root).await,
+            };
+            checked.unwrap_or_else(|violation| panic!("{host}: {part}: {violation:?}"));
+        }
+        env.cleanup().await.unwrap();
+        assert_eq!(setup.sockets(), 0);
+    }
+}
+
+#[tokio::test]
+async fn facts_come_from_the_host() {
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    let config = setup.directory.path().join("config");
+    let env = SshEnvironment::builder("tester")
+        .config_file(config)
+        .variable("GREETING", "it's\nme")
+        .build()
+        .unwrap();
+    env.initialize().await.unwrap();
+    assert_eq!(env.platform(), "linux");
+    assert!(env.os_version().starts_with("Linux "), "{}", env.os_version());
+    let line = "pwd; echo $HOME; echo \"$GREETING\"; echo ${CARGO_MANIFEST_DIR-unset}";
+    let result = env.exec_command(ExecRequest::new(line)).await.unwrap();
+    let home = env.working_directory().display();
+    assert_eq!(result.stdout.to_text_lossy().unwrap(), format!("{home}\n{home}\nit's\nme\nunset\n"));
+    assert!(!format!("{env:?}").contains("it's"), "{env:?}");
+    env.cleanup().await.unwrap();
+    let relative = SshEnvironment::builder("tester").working_directory("here").build();
+    assert!(matches!(relative, Err(EnvError::InvalidPath { path, .. }) if path == Path::new("here")));
+}
+
+/// A bash that finds itself started by ssh would read it.
+#[tokio::test]
+async fn commands_read_no_start_up_file() {
+    let Some(services) = config_file() else { return };
+    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
+    fs::write(far.path().join(".bashrc"), "echo noise; echo noise >&2").unwrap();
+    let env = setup.environment("tester", far.path());
+    let request = ExecRequest::new("echo done").with_env("HOME", far.path().to_str().unwrap());
+    let result = env.exec_command(request).await.unwrap();
+    assert_eq!(result.output.to_text_lossy().unwrap(), "done\n");
+    env.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn hostile_names_and_bytes_pass_both_ways() {
+    let Some(services) = config_file() else { return };
+    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
+    let env = setup.environment("tester", far.path());
+    for name in HOSTILE {
+        let directory = far.path().join(OsStr::from_bytes(name));
+        let path = directory.join(OsStr::from_bytes(name));
+        env.write(&path, name).await.unwrap();
+        // The far side is this machine: what it has written is really there.
+        assert_eq!(fs::read(&path).unwrap(), name);
+        assert_eq!(env.read(&path, None).await.unwrap(), name);
+        let result =
+            env.exec_command(ExecRequest::new("ls | wc -l").with_working_dir(&directory)).await.unwrap();
+        assert_eq!(
+            result.stdout.to_text_lossy().unwrap().trim(),
+            if name.contains(&b'\n') { "2" } else { "1" }
+        );
+        let moved = directory.join("moved");
+        env.rename(&path, &moved).await.unwrap();
+        env.remove(&moved).await.unwrap();
+        env.remove(&directory).await.unwrap();
+    }
+    env.cleanup().await.unwrap();
+}
+
+/// Names that a shell, a printf, an option parser or a listing would take for something else.
+const HOSTILE: [&[u8]; 14] = [
+    b"two words",
+    b"it's",
+    b"\"quoted\"",
+    b"two\nlines",
+    b"-rf",
+    b"--",
+    b"$(id)",
+    b"`id`",
+    b"*?[a]",
+    b"\\n\\0\\",
+    b"%s%n",
+    b"caf\xe9 \xff\xfe",
+    b" trailing \t",
+    b"!;&|<>{}~#",
+];
+
+#[tokio::test]
+async fn bad_input_is_a_typed_error_with_its_path() {
+    let Some(services) = config_file() else { return };
+    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
+    let env = setup.environment("tester", far.path());
+    let at = |name: &str| far.path().join(name);
+    let text = Path::new("a\0b");
+    assert!(matches!(env.read(text, None).await, Err(EnvError::InvalidPath { .. })));
+    assert!(
+        matches!(env.read(far.path(), None).await, Err(EnvError::IsADirectory { path }) if path == far.path())
+    );
+    let large = fs::File::create(at("large")).unwrap();
+    large.set_len(2 << 30).unwrap();
+    assert!(
+        matches!(env.read(&at("large"), None).await, Err(EnvError::TooLarge { path, .. }) if path == at("large"))
+    );
+    let end = env.read(&at("large"), Some((2 << 30) - 3..u64::MAX)).await.unwrap();
+    assert_eq!(end, [0; 3]);
+    fs::write(at("closed"), "secret").unwrap();
+    fs::set_permissions(at("closed"), fs::Permissions::from_mode(0o600)).unwrap();
+    assert!(
+        matches!(env.read(&at("closed"), None).await, Err(EnvError::PermissionDenied { path, .. }) if path == at("closed"))
+    );
+    fs::create_dir(at("shut")).unwrap();
+    fs::set_permissions(at("shut"), fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(matches!(env.write(&at("shut/new"), b"x").await, Err(EnvError::PermissionDenied { .. })));
+    symlink("nowhere", at("broken")).unwrap();
+    assert!(
+        matches!(env.read(&at("broken"), None).await, Err(EnvError::NotFound { path, .. }) if path == at("broken"))
+    );
+    symlink("loop", at("loop")).unwrap();
+    assert!(
+        matches!(env.read(&at("loop"), None).await, Err(EnvError::Io { path, .. }) if path == at("loop"))
+    );
+    assert!(
+        matches!(env.write(&at("loop"), b"x").await, Err(EnvError::Io { path, .. }) if path == at("loop"))
+    );
+    let invalid = env.grep(&GrepRequest::new("(")).await;
+    assert!(matches!(invalid, Err(EnvError::InvalidPattern { pattern, .. }) if pattern == "("));
+    assert!(matches!(env.glob("a[", far.path()).await, Err(EnvError::InvalidPattern { .. })));
+    env.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_full_or_read_only_disk_keeps_the_old_content() {
+    let Some(services) = config_file() else { return };
+    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
+    let (root, env) = (setup.environment("root", far.path()), setup.environment("tester", far.path()));
+    // The servers have mounts of their own, so what is mounted there ends with them at the latest.
+    let as_root = async |line: &str| {
+        let result = root.exec_command(ExecRequest::new(line)).await.unwrap();
+        assert!(result.success(), "{line}: {}", result.output.to_text_lossy().unwrap());
+    };
+    as_root("mkdir disk && mount -t tmpfs -o size=64k,mode=1777 tmpfs disk").await;
+    let file = far.path().join("disk/file");
+    env.write(&file, b"old").await.unwrap();
+    let error = env.write(&file, &vec![b'x'; 1 << 20]).await.unwrap_err();
+    assert!(matches!(&error, EnvError::Io { path, .. } if *path == file), "{error:?}");
+    as_root("mount -o remount,ro disk").await;
+    let error = env.write(&file, b"new").await.unwrap_err();
+    assert!(matches!(&error, EnvError::Io { .. } | EnvError::PermissionDenied { .. }), "{error:?}");
+    assert_eq!(env.read(&file, None).await.unwrap(), b"old");
+    let listed = env.list(&far.path().join("disk")).await.unwrap();
+    assert_eq!(listed.len(), 1, "something half written is left: {listed:?}");
+    as_root("umount disk").await;
+    env.cleanup().await.unwrap();
+    root.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_lost_connection_ends_the_call_and_the_far_command() {
+    let Some(services) = config_file() else { return };
+    let port: u16 = option(&services, "tester", "port").parse().unwrap();
+    for freeze in [false, true] {
+        let (far, proxy) = (far_directory("tester"), Proxy::before(port).await);
+        let setup = Setup::new(&services, &proxy.host_lines("tester", port));
+        let mut connection = setup.connection("tester");
+        connection.alive_interval = Duration::from_secs(1);
+        let env = environment(connection, far.path());
+        let mark = format!("PINTLE_LOST={}", far.name());
+        let request = ExecRequest::new("touch begun; sleep 1000").with_timeout(10 * LONG);
+        let request = request.with_env("PINTLE_LOST", far.name());
+        let losing = async {
+            until("a command begins", || far.path().join("begun").exists()).await;
+            if freeze {
+                proxy.freeze()
+            } else {
+                proxy.cut()
+            }
+            Instant::now()
+        };
+        let (lost, since) = tokio::join!(env.exec_command(request), losing);
+        let limit = if freeze { 3 + 2 } else { 2 };
+        assert!(since.elapsed() < Duration::from_secs(limit), "freeze {freeze}: {:?}", since.elapsed());
+        assert!(
+            matches!(&lost, Err(EnvError::EnvironmentLost { environment, .. }) if environment == "ssh:tester"),
+            "{lost:?}"
+        );
+        // Nobody can reach the far side now, and it does not need to be reached.
+        let started = Instant::now();
+        while !marked(&mark).is_empty() {
+            assert!(started.elapsed() < WATCHDOG, "freeze {freeze}: the far command goes on");
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        println!("freeze {freeze}: the far command went after {:?}", started.elapsed());
+        let again = env.exec_command(ExecRequest::new("true")).await;
+        let error = again.expect_err("there is no way");
+        assert!(
+            matches!(&error, EnvError::Unreachable { .. } | EnvError::EnvironmentLost { .. }),
+            "never a fall back: {error:?}"
+        );
+        drop(env);
+        until("the client goes", || setup.sockets() == 0).await;
+    }
+}
+
+#[tokio::test]
+async fn a_later_call_connects_again() {
+    let Some(services) = config_file() else { return };
+    let port: u16 = option(&services, "tester", "port").parse().unwrap();
+    let (far, proxy) = (far_directory("tester"), Proxy::before(port).await);
+    let setup = Setup::new(&services, &proxy.host_lines("tester", port));
+    let env = setup.environment("tester", far.path());
+    env.initialize().await.unwrap();
+    proxy.hang_up();
+    // The call that meets the loss may fail; the one after it does not.
+    let _ = env.exec_command(ExecRequest::new("true")).await;
+    let result = env.exec_command(ExecRequest::new("echo again")).await.unwrap();
+    assert_eq!(result.stdout.to_text_lossy().unwrap(), "again\n");
+    env.cleanup().await.unwrap();
+    assert_eq!(setup.sockets(), 0);
+}
+
+/// Both roles are played by this test: it starts itself as the host that is to die.
+#[tokio::test]
+async fn a_killed_host_leaves_nothing_on_either_side() {
+    const DOOMED: &str = "PINTLE_TEST_DOOMED";
+    let Some(services) = config_file() else { return };
+    let setup = Setup::new(&services, "");
+    if let Some(directory) = std::env::var_os(DOOMED) {
+        let directory = PathBuf::from(directory);
+        let mut connection = setup.connection("tester");
+        connection.socket_directory = directory.join("sockets");
+        let env = environment(connection, &directory);
+        let name = directory.file_name().unwrap().to_str().unwrap();
+        let request =
+            ExecRequest::new("setsid sleep 1000 & trap '' TERM; touch begun; sleep 1000; sleep 1000");
+        let request = request.with_env("PINTLE_DOOMED", name).with_timeout(10 * LONG);
+        panic!("nobody killed the host: {:?}", env.exec_command(request).await);
+    }
+    let far = far_directory("tester");
+    let sockets = far.path().join("sockets");
+    fs::create_dir(&sockets).unwrap();
+    let mark = format!("PINTLE_DOOMED={}", far.name());
+    let name = "ssh::tests::environment::a_killed_host_leaves_nothing_on_either_side";
+    let mut host = this_test(name)
+        .env(DOOMED, far.path())
+        // What it cannot remove any more goes with our directory.
+        .env("TMPDIR", far.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    until("the host's command begins", || far.path().join("begun").exists()).await;
+    assert!(marked(&mark).len() >= 2);
+    host.kill().unwrap();
+    host.wait().unwrap();
+    let started = Instant::now();
+    while !(marked(&mark).is_empty() && processes_naming(&sockets).is_empty()) {
+        assert!(started.elapsed() < Duration::from_secs(10), "left: {:?}", marked(&mark));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    println!("everything of the killed host was gone after {:?}", started.elapsed());
+    assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
+}

@@ -1,0 +1,222 @@
+//! The servers that `cargo xtask services up` starts, and what stands in front of them.
+
+use std::{
+    fs,
+    net::SocketAddr,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+};
+
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+
+use crate::{
+    remote::tests::matrix::process_ids,
+    ssh::{Connection, SshEnvironment},
+};
+
+/// The configuration of the services, or `None` with the reason on standard error. In CI it must be there.
+pub(super) fn config_file() -> Option<PathBuf> {
+    if let Some(file) = std::env::var_os("PINTLE_TEST_SSH") {
+        return Some(file.into());
+    }
+    assert!(
+        std::env::var_os("CI").is_none(),
+        "PINTLE_TEST_SSH is not set: `cargo xtask services up` says it"
+    );
+    eprintln!("SKIPPED: no ssh server; `cargo xtask services up` starts one and says where");
+    None
+}
+
+/// The services' configuration with lines of the test's own before it: what is said first counts.
+pub(super) struct Setup {
+    pub(super) directory: TempDir,
+}
+
+impl Setup {
+    pub(super) fn new(services: &Path, lines: &str) -> Self {
+        let directory = TempDir::new().unwrap();
+        let config = format!("{lines}\nHost *\nInclude \"{}\"\n", services.display());
+        fs::write(directory.path().join("config"), config).unwrap();
+        Self { directory }
+    }
+
+    /// The way to `host` with sockets in a directory of the test's own.
+    pub(super) fn connection(&self, host: &str) -> Connection {
+        let mut connection = Connection::new(host.to_owned());
+        connection.config_file = Some(self.directory.path().join("config"));
+        connection.socket_directory = self.directory.path().join("sockets");
+        fs::create_dir_all(&connection.socket_directory).unwrap();
+        connection
+    }
+
+    /// The environment at `host` that works in `directory`.
+    pub(super) fn environment(&self, host: &str, directory: &Path) -> SshEnvironment {
+        environment(self.connection(host), directory)
+    }
+
+    /// What is left of connections.
+    pub(super) fn sockets(&self) -> usize {
+        fs::read_dir(self.directory.path().join("sockets")).unwrap().count()
+    }
+
+    /// A pair of keys that no server knows.
+    pub(super) fn key(&self, name: &str) -> PathBuf {
+        let file = self.directory.path().join(name);
+        let made = Command::new("ssh-keygen")
+            .args(["-q", "-t", "ed25519", "-N", "", "-f"])
+            .arg(&file)
+            .stdin(Stdio::null())
+            .status()
+            .unwrap();
+        assert!(made.success());
+        file
+    }
+}
+
+/// The environment that is reached by `connection` and works in `directory`.
+pub(super) fn environment(connection: Connection, directory: &Path) -> SshEnvironment {
+    let mut builder = SshEnvironment::builder("").working_directory(directory);
+    builder.connection = connection;
+    builder.build().unwrap()
+}
+
+/// The value of an option that ssh would use for `host`.
+pub(super) fn option(config: &Path, host: &str, name: &str) -> String {
+    let output = Command::new("ssh").arg("-F").arg(config).args(["-G", host]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let found = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+    found.unwrap_or_else(|| panic!("ssh -G does not say {name}: {text}")).to_owned()
+}
+
+/// Stands before a server and can stop to pass on what it gets, or hang up.
+pub(super) struct Proxy {
+    address: SocketAddr,
+    frozen: Arc<AtomicBool>,
+    links: Arc<Mutex<JoinSet<()>>>,
+    accepting: Mutex<JoinSet<()>>,
+}
+
+impl Proxy {
+    pub(super) async fn before(port: u16) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (frozen, links) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(JoinSet::new())));
+        let mut accepting = JoinSet::new();
+        let (freeze, all) = (Arc::clone(&frozen), Arc::clone(&links));
+        accepting.spawn(async move {
+            loop {
+                let (near, _) = listener.accept().await.unwrap();
+                let far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                all.lock().unwrap().spawn(link(near, far, Arc::clone(&freeze)));
+            }
+        });
+        Self { address, frozen, links, accepting: Mutex::new(accepting) }
+    }
+
+    /// Both sides stay connected and hear nothing any more.
+    pub(super) fn freeze(&self) {
+        self.frozen.store(true, Ordering::SeqCst);
+    }
+
+    /// Both sides are hung up on, and nobody is let in again.
+    pub(super) fn cut(&self) {
+        self.accepting.lock().unwrap().abort_all();
+        self.hang_up();
+    }
+
+    /// Both sides are hung up on; who comes again is let in.
+    pub(super) fn hang_up(&self) {
+        self.links.lock().unwrap().abort_all();
+    }
+
+    /// What makes `host` go this way, when its server listens on `port`.
+    pub(super) fn host_lines(&self, host: &str, port: u16) -> String {
+        format!("Host {host}\n Port {}\n HostKeyAlias [127.0.0.1]:{port}\n", self.address.port())
+    }
+}
+
+async fn link(near: TcpStream, far: TcpStream, frozen: Arc<AtomicBool>) {
+    let (mut near_read, mut near_write) = near.into_split();
+    let (mut far_read, mut far_write) = far.into_split();
+    tokio::select! {
+        () = pass(&mut near_read, &mut far_write, &frozen) => {}
+        () = pass(&mut far_read, &mut near_write, &frozen) => {}
+    }
+}
+
+async fn pass(
+    from: &mut (impl AsyncReadExt + Unpin),
+    to: &mut (impl AsyncWriteExt + Unpin),
+    frozen: &AtomicBool,
+) {
+    let mut block = vec![0; 32 << 10];
+    while let Ok(read @ 1..) = from.read(&mut block).await {
+        if frozen.load(Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        if to.write_all(&block[..read]).await.is_err() {
+            return;
+        }
+    }
+}
+
+/// A server that takes connections and never says a word.
+pub(super) async fn silent_server() -> (SocketAddr, JoinSet<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let mut tasks = JoinSet::new();
+    tasks.spawn(async move {
+        let mut guests = Vec::new();
+        loop {
+            guests.push(listener.accept().await.unwrap());
+        }
+    });
+    (address, tasks)
+}
+
+/// A port that nobody listens on.
+pub(super) fn closed_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+/// The local processes whose command line names `word`.
+pub(super) fn processes_naming(word: &Path) -> Vec<u32> {
+    let word = word.as_os_str().as_encoded_bytes();
+    let names = |id: &u32| {
+        let line = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
+        line.windows(word.len()).any(|part| part == word)
+    };
+    process_ids().filter(names).collect()
+}
+
+/// A directory of the far side, which is this machine, that everybody may write to.
+pub(super) struct FarDirectory(TempDir);
+
+pub(super) fn far_directory(host: &str) -> FarDirectory {
+    let directory =
+        tempfile::Builder::new().prefix(&format!("pintle-far-{host}-")).tempdir_in("/tmp").unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
+    FarDirectory(directory)
+}
+
+impl FarDirectory {
+    pub(super) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// A word that no other directory has.
+    pub(super) fn name(&self) -> String {
+        self.path().file_name().unwrap().to_str().unwrap().to_owned()
+    }
+}

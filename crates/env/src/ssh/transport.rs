@@ -1,0 +1,151 @@
+//! Lines over the connection.
+#![expect(clippy::disallowed_methods, reason = "it describes the local client of each line; others start it")]
+
+use std::{
+    ffi::OsString,
+    os::unix::ffi::{OsStrExt, OsStringExt},
+    path::Path,
+    process::{Command, ExitStatus, Stdio},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use tokio::time::timeout;
+
+use super::{
+    Connection,
+    failure::{SshError, SshErrorKind},
+    master::Master,
+};
+use crate::{error::EnvError, remote::transport::Transport};
+
+/// How long the client of the connection may take to say that it is there.
+const CHECK_LIMIT: Duration = Duration::from_secs(2);
+
+/// Runs lines on a host, over one connection that must stand.
+#[derive(Debug)]
+pub(super) struct SshTransport {
+    connection: Connection,
+    name: String,
+    /// `None` before the first connection and after one was ended in order. One that was lost stays, with its last
+    /// words.
+    master: Mutex<Option<Master>>,
+    /// Whether a line was lost since the connection was looked at.
+    is_doubted: AtomicBool,
+    /// Held by who connects or ends the connection.
+    alone: tokio::sync::Mutex<()>,
+}
+
+impl SshTransport {
+    pub(super) fn new(connection: Connection) -> Self {
+        let (name, alone) = (connection.name(), tokio::sync::Mutex::default());
+        Self { connection, name, alone, is_doubted: AtomicBool::new(false), master: Mutex::new(None) }
+    }
+
+    /// Whether the connection stands. One that has lost a line is asked, since its client may be on its way out.
+    async fn stands(&self) -> bool {
+        let running = self.lock().as_ref().filter(|master| master.last_words().is_none()).is_some();
+        if !running || !self.is_doubted.swap(false, Ordering::Relaxed) {
+            return running;
+        }
+        let mut check = tokio::process::Command::from(self.client(&["-O", "check"]));
+        check.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        let answer = timeout(CHECK_LIMIT, check.status()).await;
+        answer.is_ok_and(|status| status.is_ok_and(|status| status.success()))
+    }
+
+    /// The local client, which is told nothing but the socket and what `options` say.
+    ///
+    /// No configuration is read: all that it says was said to the connection, and a command or a variable of its own
+    /// would come between. Without a connection the client fails, since its own attempt to connect goes through a
+    /// program that does nothing.
+    fn client(&self, options: &[&str]) -> Command {
+        let mut command = Command::new(&self.connection.program);
+        let socket = self.lock().as_ref().map(|master| escape_percent(master.socket()));
+        command.args(["-F", "none", "-T", "-a", "-x", "-S"]).arg(socket.unwrap_or_else(|| "none".into()));
+        for option in ["ControlMaster=no", "ProxyCommand=false", "BatchMode=yes", "LogLevel=ERROR"] {
+            command.arg("-o").arg(option);
+        }
+        command.args(options).arg("--").arg(&self.connection.host).env("LC_ALL", "C");
+        command
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Master>> {
+        self.master.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Transport for SshTransport {
+    /// Connects, unless a connection stands. One that was lost is replaced.
+    async fn open(&self) -> Result<(), EnvError> {
+        let _alone = self.alone.lock().await;
+        if !self.stands().await {
+            let master = Master::connect(&self.connection).await?;
+            *self.lock() = Some(master);
+        }
+        Ok(())
+    }
+
+    /// Ends the connection and waits until the local client is gone.
+    async fn close(&self) -> Result<(), EnvError> {
+        let _alone = self.alone.lock().await;
+        let master = self.lock().take();
+        match master {
+            Some(mut master) => master.end().await,
+            None => Ok(()),
+        }
+    }
+
+    fn command(&self, line: &str) -> Command {
+        let mut command = self.client(&[]);
+        command.arg(format!("exec /bin/sh -c {}", quoted(line)));
+        command
+    }
+
+    fn lost(&self, _status: ExitStatus, stderr_tail: &str) -> EnvError {
+        self.is_doubted.store(true, Ordering::Relaxed);
+        let error = match &*self.lock() {
+            None => SshError::new(SshErrorKind::NotConnected),
+            Some(master) => match master.last_words() {
+                Some(words) if !words.is_empty() => SshError::of_connection(&words),
+                Some(_) | None => SshError::of_connection(stderr_tail.as_bytes()),
+            },
+        };
+        EnvError::EnvironmentLost { environment: self.name.clone(), source: Some(error.into()) }
+    }
+
+    fn concurrency(&self) -> usize {
+        self.connection.commands
+    }
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// Percent signs begin a token in the path of a socket.
+pub(super) fn escape_percent(path: &Path) -> OsString {
+    let parts: Vec<_> = path.as_os_str().as_bytes().split(|byte| *byte == b'%').collect();
+    OsString::from_vec(parts.join(b"%%".as_slice()))
+}
+
+/// One word for the user's login shell, which need not be a POSIX one: quotes and backslashes stand outside of the
+/// single quotes, where fish reads them as a POSIX shell does.
+fn quoted(line: &str) -> String {
+    let mut word = String::with_capacity(line.len() + 2);
+    word.push('\'');
+    for character in line.chars() {
+        match character {
+            '\'' => word.push_str(r"'\''"),
+            '\\' => word.push_str(r"'\\'"),
+            other => word.push(other),
+        }
+    }
+    word.push('\'');
+    word
+}

@@ -1,0 +1,97 @@
+//! File systems that refuse: this test binary, started once more where one is mounted for it alone.
+
+use std::{
+    fs, io,
+    path::Path,
+    process::{Command, Stdio},
+};
+
+use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, LocalEnvironment, OutputLimits};
+use tempfile::TempDir;
+
+use super::world::in_a_world;
+
+/// Names the mounted file system, for the process that uses it.
+const DISK: &str = "PINTLE_TEST_DISK";
+
+const OLD: &str = "the old content\n";
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Disk {
+    /// With a quarter of a mebibyte of room.
+    Full,
+    ReadOnly,
+}
+
+/// Plays both roles of a test: the user of the disk if it was started as one, else the one who mounts it.
+pub(crate) fn refuses(test: &str, disk: Disk) {
+    if let Some(place) = std::env::var_os(DISK) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(use_disk(Path::new(&place), disk));
+        return;
+    }
+    in_a_world(async |_| {
+        let place = TempDir::new().unwrap();
+        let mount = "mount -t tmpfs -o size=256k tmpfs \"$1\" || exit 99; printf '%s' \"$4\" >\"$1/file\"; mkdir \"$1/empty\"; \
+                     [ \"$5\" = full ] || mount -o remount,ro \"$1\"; exec \"$2\" --exact \"$3\" --nocapture";
+        let status = Command::new("unshare")
+            .args(["--mount", "/bin/sh", "-c", mount, "sh"])
+            .arg(place.path())
+            .arg(std::env::current_exe().unwrap())
+            .args([test, OLD, if disk == Disk::Full { "full" } else { "read-only" }])
+            .env(DISK, place.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(status) if status.code() != Some(101) => {
+                skip(&format!("no file system can be mounted here: {status}"))
+            }
+            Ok(status) => panic!("{status}"),
+            Err(error) => skip(&format!("unshare cannot be started: {error}")),
+        }
+    });
+}
+
+fn skip(reason: &str) {
+    println!("SKIPPED: {reason}");
+    assert!(std::env::var_os("CI").is_none(), "{reason}");
+}
+
+async fn use_disk(place: &Path, disk: Disk) {
+    let limits = OutputLimits::default().with_spool_dir(place).with_inline(1 << 10);
+    let environment = LocalEnvironment::builder(place)
+        .variable("PATH", "/usr/bin:/bin")
+        .output_limits(limits)
+        .build()
+        .unwrap();
+    let expected = match disk {
+        Disk::Full => io::ErrorKind::StorageFull,
+        Disk::ReadOnly => io::ErrorKind::ReadOnlyFilesystem,
+    };
+    let is_expected = |error: EnvError| {
+        let EnvError::Io { source, .. } = &error else { panic!("{error:?}") };
+        assert_eq!(source.kind(), expected);
+    };
+    let much = vec![b'x'; 1 << 20];
+    for name in ["file", "new", "below/new"] {
+        is_expected(environment.write(Path::new(name), &much).await.unwrap_err());
+    }
+    if disk == Disk::ReadOnly {
+        is_expected(environment.remove(Path::new("file")).await.unwrap_err());
+        is_expected(environment.remove(Path::new("empty")).await.unwrap_err());
+        is_expected(environment.rename(Path::new("file"), Path::new("moved")).await.unwrap_err());
+    }
+    assert_eq!(environment.read_file(Path::new("file"), None, None).await.unwrap(), OLD);
+    // Nothing half written is left, nor a temporary file.
+    let mut files = environment.glob("**", Path::new("")).await.unwrap();
+    files.retain(|file| fs::metadata(file).unwrap().len() > 0);
+    assert_eq!(files, [place.join("file")]);
+    // An output that cannot be spooled is counted and does not fail the command.
+    let result = environment.exec_command(ExecRequest::new("head -c 1000000 /dev/zero")).await.unwrap();
+    assert!(result.success());
+    assert_eq!(result.stdout.len() + result.stdout.dropped(), 1_000_000);
+    assert!(result.stdout.dropped() > 0);
+    environment.cleanup().await.unwrap();
+}

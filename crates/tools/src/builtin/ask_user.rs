@@ -1,0 +1,121 @@
+//! `ask_user`: a question that only the user can answer.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// The most answers that may be proposed.
+const MAX_OPTIONS: usize = 10;
+
+/// Asks the user a question and gives the turn back to them.
+///
+/// It waits for nobody: the call returns at once with [`ToolOutput::question`] set, a session then rests in
+/// `AWAITING_INPUT`, and what is submitted next is the answer.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AskUser(());
+
+/// The arguments of `ask_user`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct AskUserInput {
+    /// The question, complete in itself: the user may not have followed every step.
+    pub question: String,
+    /// Answers to choose from, the recommended one first, at most 10. The user may always answer something else.
+    pub options: Option<Vec<String>>,
+}
+
+impl AskUser {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for AskUser {
+    type Input = AskUserInput;
+
+    fn name(&self) -> &str {
+        "ask_user"
+    }
+
+    fn description(&self) -> &str {
+        "Asks the user a question and ends your turn; the answer comes as the next message of the user. Use it when \
+         you cannot go on without a decision or a fact that only the user has, and neither the files nor a sensible \
+         assumption can settle it. Ask one question at a time, and make no other call beside it."
+    }
+
+    /// Nothing changes, neither here nor elsewhere.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    /// Nobody wants to be asked twice.
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, input: AskUserInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let options = input.options.unwrap_or_default();
+        let invalid = |message: &str| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        if input.question.trim().is_empty() {
+            return invalid("question is empty; say what the user should decide or tell");
+        }
+        if options.iter().any(|option| option.trim().is_empty()) {
+            return invalid("an option is empty; leave it out, or leave options out to ask openly");
+        }
+        if options.len() > MAX_OPTIONS {
+            let message = format!("options has {} entries; at most {MAX_OPTIONS} are shown", options.len());
+            return invalid(&message);
+        }
+        let output = "The question was put to the user. The answer comes as the next message of the user.";
+        Ok(ToolOutput::new(output).with_question(shown(&input.question, &options)))
+    }
+}
+
+/// The question as a person reads it, with its options numbered below.
+fn shown(question: &str, options: &[String]) -> String {
+    let numbered = options.iter().enumerate().map(|(at, option)| format!("\n{}. {}", at + 1, option.trim()));
+    question.trim().to_owned() + &numbered.collect::<String>()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::builtin::workbench::Workbench;
+
+    #[tokio::test]
+    async fn a_question_goes_to_the_user_and_ends_the_turn() {
+        let bench = Workbench::new();
+        let arguments = json!({"question": " Which port?\n", "options": ["8080", " 9090 "]});
+        let execution = bench.execute(AskUser::new(), &arguments.to_string()).await;
+        assert_eq!(execution.question.as_deref(), Some("Which port?\n1. 8080\n2. 9090"));
+        insta::assert_snapshot!(execution.result.text(), @"The question was put to the user. The answer comes as the next message of the user.");
+        let execution = bench.execute(AskUser::new(), r#"{"question": "Why?"}"#).await;
+        assert_eq!(execution.question.as_deref(), Some("Why?"));
+    }
+
+    #[tokio::test]
+    async fn what_nobody_could_answer_is_not_asked() {
+        let bench = Workbench::new();
+        let many = vec!["x"; MAX_OPTIONS + 1];
+        let rows = [
+            (json!({"question": " \n"}), "question is empty; say what the user should decide or tell"),
+            (
+                json!({"question": "a?", "options": ["x", ""]}),
+                "an option is empty; leave it out, or leave options out to ask openly",
+            ),
+            (json!({"question": "a?", "options": many}), "options has 11 entries; at most 10 are shown"),
+        ];
+        for (arguments, expected) in rows {
+            let execution = bench.execute(AskUser::new(), &arguments.to_string()).await;
+            assert_eq!(execution.result.text(), format!("Tool error (ask_user): {expected}"));
+            assert_eq!((execution.result.is_error, execution.question), (true, None), "{arguments}");
+        }
+    }
+}

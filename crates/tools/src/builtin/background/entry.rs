@@ -1,0 +1,263 @@
+//! One background command: its process, what it wrote, and its end.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use pintle_env::{EnvError, OutputChunk, Process, ProcessOutput, TERMINATE_GRACE};
+use tokio::io::{AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{BackgroundOutput, BackgroundState, BackgroundStatus};
+use crate::error::{ToolError, ToolErrorKind};
+
+/// The most bytes of output that wait to be read.
+const MAX_UNREAD: usize = 1 << 20;
+
+/// How long the output of a command that has ended is waited for.
+const DRAIN: Duration = Duration::from_millis(250);
+
+/// How long a command may take to read what is written to it.
+const WRITE_LIMIT: Duration = Duration::from_secs(5);
+
+type Input = Box<dyn AsyncWrite + Send + Unpin>;
+
+pub(super) struct Entry {
+    id: u64,
+    command: String,
+    started: Instant,
+    stop: CancellationToken,
+    input: tokio::sync::Mutex<Option<Input>>,
+    log: Mutex<Log>,
+    /// `true` once the command has ended.
+    ended: watch::Sender<bool>,
+}
+
+struct Log {
+    unread: VecDeque<u8>,
+    dropped: u64,
+    state: BackgroundState,
+    /// How long it ran, once it has ended.
+    ran: Option<Duration>,
+}
+
+impl Entry {
+    /// The command, and the future that drives its process to its end. Dropping the future ends the process.
+    pub(super) fn new(
+        id: u64,
+        command: &str,
+        mut process: Box<dyn Process>,
+    ) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
+        let log = Log { unread: VecDeque::new(), dropped: 0, state: BackgroundState::Running, ran: None };
+        let entry = Arc::new(Self {
+            id,
+            command: command.to_owned(),
+            started: Instant::now(),
+            stop: CancellationToken::new(),
+            input: tokio::sync::Mutex::new(process.take_stdin()),
+            log: Mutex::new(log),
+            ended: watch::Sender::new(false),
+        });
+        let running = drive(Arc::clone(&entry), process);
+        (entry, running)
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.lock().state == BackgroundState::Running
+    }
+
+    pub(super) fn status(&self) -> BackgroundStatus {
+        self.status_in(&self.lock())
+    }
+
+    /// The new output. What may be the beginning of a character waits for its rest while the command runs.
+    pub(super) fn take_output(&self) -> BackgroundOutput {
+        let mut log = self.lock();
+        let mut bytes: Vec<u8> = log.unread.drain(..).collect();
+        if log.state == BackgroundState::Running {
+            let rest = bytes.split_off(bytes.len() - unfinished(&bytes));
+            log.unread.extend(rest);
+        }
+        let dropped = std::mem::take(&mut log.dropped);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        BackgroundOutput { status: self.status_in(&log), text, dropped }
+    }
+
+    pub(super) fn stop(&self) {
+        self.stop.cancel();
+    }
+
+    pub(super) async fn ended(&self) {
+        // The sender lives as long as the entry does.
+        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
+    }
+
+    pub(super) async fn ended_within(&self, wait: Duration) {
+        // Time that has passed is an answer, too.
+        let _ = timeout(wait, self.ended()).await;
+    }
+
+    pub(super) async fn write(&self, bytes: &[u8], close: bool) -> Result<(), ToolError> {
+        let mut input = self.input.lock().await;
+        let failed = |reason: &str| {
+            let message = format!("cannot write to background command {}: {reason}", self.id);
+            ToolError::new(ToolErrorKind::Failed, message)
+        };
+        let state = self.lock().state.clone();
+        if state != BackgroundState::Running {
+            return Err(failed(&format!("it {state}")));
+        }
+        let Some(pipe) = input.as_mut() else { return Err(failed("its input is closed")) };
+        let mut written = 0;
+        let result = timeout(WRITE_LIMIT, write_all(pipe, bytes, &mut written)).await;
+        match result {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(failed("it does not read its input any more").with_source(error)),
+            Err(_elapsed) => {
+                let (taken, all) = (written, bytes.len());
+                return Err(failed(&format!("it took {taken} of {all} bytes and does not read the rest")));
+            }
+        }
+        if close {
+            *input = None;
+        }
+        Ok(())
+    }
+
+    fn status_in(&self, log: &Log) -> BackgroundStatus {
+        BackgroundStatus {
+            id: self.id,
+            command: self.command.clone(),
+            state: log.state.clone(),
+            age: log.ran.unwrap_or_else(|| self.started.elapsed()),
+            unread: log.unread.len() as u64,
+        }
+    }
+
+    fn keep(&self, chunk: &OutputChunk) {
+        let mut log = self.lock();
+        log.unread.extend(&chunk.bytes);
+        let excess = log.unread.len().saturating_sub(MAX_UNREAD);
+        log.unread.drain(..excess);
+        log.dropped += excess as u64;
+    }
+
+    fn end(&self, state: BackgroundState) {
+        {
+            let mut log = self.lock();
+            log.state = state;
+            log.ran = Some(self.started.elapsed());
+        }
+        // A writer that holds the input meets the closed pipe by itself.
+        if let Ok(mut input) = self.input.try_lock() {
+            *input = None;
+        }
+        self.ended.send_replace(true);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Log> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Keeps the output until the process has ended or is to be stopped; then ends what is left of it.
+async fn drive(entry: Arc<Entry>, mut process: Box<dyn Process>) {
+    let mut output = process.take_output();
+    let exited = loop {
+        tokio::select! {
+            () = entry.stop.cancelled() => break None,
+            status = process.wait() => break Some(status),
+            () = keep_next(&entry, &mut output), if output.is_some() => {}
+        }
+    };
+    // Jobs that hold the output open are ended with the command.
+    let _ =
+        timeout(if exited.is_some() { DRAIN } else { Duration::ZERO }, keep_all(&entry, &mut output)).await;
+    let ended = {
+        let mut ending = process.end(TERMINATE_GRACE);
+        loop {
+            tokio::select! {
+                ended = &mut ending => break ended,
+                () = keep_next(&entry, &mut output), if output.is_some() => {}
+            }
+        }
+    };
+    let _ = timeout(DRAIN, keep_all(&entry, &mut output)).await;
+    entry.end(match (exited, ended) {
+        (Some(Ok(status)), Ok(_)) => BackgroundState::Exited(status.code()),
+        (None, Ok(_)) => BackgroundState::Stopped,
+        (Some(Err(error)), _) | (_, Err(error)) => BackgroundState::Lost(reason(&error)),
+    });
+}
+
+async fn keep_all(entry: &Entry, output: &mut Option<Box<dyn ProcessOutput>>) {
+    while output.is_some() {
+        keep_next(entry, output).await;
+    }
+}
+
+/// Keeps the next piece; after the last one there is no output any more. Cancel safe, as the trait's method is.
+async fn keep_next(entry: &Entry, output: &mut Option<Box<dyn ProcessOutput>>) {
+    let Some(open) = output else { return };
+    match open.next_chunk().await {
+        Ok(Some(chunk)) => entry.keep(&chunk),
+        Ok(None) => *output = None,
+        Err(error) => {
+            tracing::debug!(%error, "the rest of a background command's output cannot be had");
+            *output = None;
+        }
+    }
+}
+
+async fn write_all(pipe: &mut Input, bytes: &[u8], written: &mut usize) -> std::io::Result<()> {
+    while let Some(rest) = bytes.get(*written..).filter(|rest| !rest.is_empty()) {
+        match pipe.write(rest).await? {
+            0 => return Err(std::io::ErrorKind::WriteZero.into()),
+            more => *written += more,
+        }
+    }
+    pipe.flush().await
+}
+
+/// How many bytes at the end may be the beginning of a character.
+fn unfinished(bytes: &[u8]) -> usize {
+    let tail = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
+    let start = tail.iter().rposition(|byte| *byte >= 0xC0);
+    let Some(character) = start.and_then(|start| tail.get(start..)) else { return 0 };
+    match std::str::from_utf8(character) {
+        Err(error) if error.error_len().is_none() => character.len(),
+        Ok(_) | Err(_) => 0,
+    }
+}
+
+fn reason(error: &EnvError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::unfinished;
+
+    #[test]
+    fn the_beginning_of_a_character_is_told_from_what_is_no_character() {
+        let rows: [(&[u8], usize); 8] = [
+            (b"", 0),
+            (b"abc", 0),
+            ("é".as_bytes(), 0),
+            (b"a\xC3", 1),
+            (b"a\xE2\x82", 2),
+            (b"\xF0\x9F\x98", 3),
+            (b"a\xFF", 0),
+            (b"a\x82\x82", 0),
+        ];
+        for (bytes, expected) in rows {
+            assert_eq!(unfinished(bytes), expected, "{bytes:?}");
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! `shell_list`: the background commands of the session.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::BackgroundStatus;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// The most characters of a command line that are shown.
+const SHOWN: usize = 120;
+
+/// Lists the background commands of the session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShellList(());
+
+/// The arguments of `shell_list`: none.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ShellListInput {}
+
+impl ShellList {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ShellList {
+    type Input = ShellListInput;
+
+    fn name(&self) -> &str {
+        "shell_list"
+    }
+
+    fn description(&self) -> &str {
+        "Lists the background commands of this session, the oldest first: number, state, age in seconds, bytes of \
+         output that were not read yet, and the command line."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, _input: ShellListInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let commands = cx.background.list();
+        if commands.is_empty() {
+            return Ok(ToolOutput::new("(no background command was started)"));
+        }
+        let lines: Vec<String> = commands.iter().map(line).collect();
+        Ok(ToolOutput::new(lines.join("\n")))
+    }
+}
+
+fn line(status: &BackgroundStatus) -> String {
+    let BackgroundStatus { id, command, state, age, unread } = status;
+    let first = command.lines().next().unwrap_or_default();
+    let cut = first.chars().count() > SHOWN || first.len() < command.trim_end().len();
+    let shown: String = first.chars().take(SHOWN).collect();
+    let more = if cut { "…" } else { "" };
+    format!("{id}: {state}, {} s, {unread} bytes unread: {shown}{more}", age.as_secs())
+}

@@ -1,0 +1,78 @@
+//! `shell_start`: a command that runs on.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// How long a command that fails at once has to do so.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
+
+/// Starts a command in the background, in the [`BackgroundCommands`](super::BackgroundCommands) of the call.
+///
+/// The result has its number and what it wrote or came to within a quarter of a second.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShellStart(());
+
+/// The arguments of `shell_start`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ShellStartInput {
+    /// The command line to run.
+    pub command: String,
+    /// What the command does, in a few words, for people who follow along.
+    pub description: Option<String>,
+}
+
+impl ShellStart {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ShellStart {
+    type Input = ShellStartInput;
+
+    fn name(&self) -> &str {
+        "shell_start"
+    }
+
+    fn description(&self) -> &str {
+        "Starts a command line in the background and returns its number at once, for what runs long or until it is \
+         stopped: servers, watchers, long builds. Read its output with shell_read, write to its standard input with \
+         shell_write, end it with shell_stop. Everything that still runs is ended with the session. A command that \
+         ends soon is better run with shell."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    async fn call(&self, input: ShellStartInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        if input.command.trim().is_empty() {
+            let message = "command is empty, so there is nothing to start";
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        }
+        let id = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => {
+                let message = "the command was not started: the call was stopped before";
+                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+            }
+            id = cx.background.start(cx.env.as_ref(), &input.command) => id?,
+        };
+        let output = tokio::select! {
+            biased;
+            // The command runs, and the model must know it.
+            () = cx.cancel.cancelled() => cx.background.read(id, Duration::ZERO).await?,
+            output = cx.background.read(id, FIRST_LOOK) => output?,
+        };
+        Ok(ToolOutput::new(format!("Started background command {id}.\n{}", output.for_model())))
+    }
+}

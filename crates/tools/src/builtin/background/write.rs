@@ -1,0 +1,69 @@
+//! `shell_write`: something for a background command to read.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// Writes to the standard input of a background command.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ShellWrite(());
+
+/// The arguments of `shell_write`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ShellWriteInput {
+    /// The number of the background command.
+    pub id: u64,
+    /// The text to write, as it is: end a line with a line feed.
+    pub text: String,
+    /// Whether to close the standard input afterwards. Default: false.
+    pub close: Option<bool>,
+}
+
+impl ShellWrite {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ShellWrite {
+    type Input = ShellWriteInput;
+
+    fn name(&self) -> &str {
+        "shell_write"
+    }
+
+    fn description(&self) -> &str {
+        "Writes text to the standard input of a background command, exactly as given: end a line with a line feed. \
+         With close the input ends afterwards, which many programs wait for. There is no terminal, so control \
+         characters have no effect; use shell_stop to end a command."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    async fn call(&self, input: ShellWriteInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let close = input.close.unwrap_or(false);
+        if input.text.is_empty() && !close {
+            let message = "text is empty and close is not set, so there is nothing to do";
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        }
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => {
+                let message = "the writing was stopped; the command may have read a part";
+                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+            }
+            written = cx.background.write(input.id, input.text.as_bytes(), close) => written?,
+        }
+        let closed = if close { " and closed its input" } else { "" };
+        let (count, id) = (input.text.len(), input.id);
+        Ok(ToolOutput::new(format!("Wrote {count} bytes to background command {id}{closed}.")))
+    }
+}

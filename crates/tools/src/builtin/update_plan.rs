@@ -1,0 +1,161 @@
+//! `update_plan`: the steps that the model means to take, for people who follow along.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// The most steps of a plan.
+const MAX_STEPS: usize = 50;
+
+/// Takes the model's plan: each call holds all of it, in place of the one before.
+///
+/// Nothing is kept here. A host that shows plans reads the arguments of the call from its events.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct UpdatePlan(());
+
+/// The arguments of `update_plan`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct UpdatePlanInput {
+    /// Every step, in order, those that are done included.
+    pub plan: Vec<PlanStep>,
+    /// Why the plan has changed, in a sentence.
+    pub explanation: Option<String>,
+}
+
+/// One step of a plan.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct PlanStep {
+    /// What is done in this step, in a few words.
+    pub step: String,
+    /// How far it is: `pending`, `in_progress` or `completed`.
+    pub status: PlanStatus,
+}
+
+/// How far a step is: not begun, being worked on, or done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum PlanStatus {
+    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    #[expect(missing_docs, reason = "the name says it")]
+    Pending,
+    #[expect(missing_docs, reason = "the name says it")]
+    InProgress,
+    #[expect(missing_docs, reason = "the name says it")]
+    Completed,
+}
+
+impl UpdatePlan {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for UpdatePlan {
+    type Input = UpdatePlanInput;
+
+    fn name(&self) -> &str {
+        "update_plan"
+    }
+
+    fn description(&self) -> &str {
+        "Writes down the steps of a task and how far each one is, so that the user can follow. Give all steps each \
+         time: the plan replaces the one before. Keep one step in progress, and mark a step as completed as soon as \
+         it is. Use it for work of several steps, not for a single change or a question."
+    }
+
+    /// Nothing changes but what people are shown.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, input: UpdatePlanInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let invalid = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        let steps = input.plan.len();
+        if steps == 0 {
+            return invalid(
+                "plan has no steps; give every step of the task, those that are done included".into(),
+            );
+        }
+        if steps > MAX_STEPS {
+            return invalid(format!(
+                "plan has {steps} steps; at most {MAX_STEPS} are taken: join small ones"
+            ));
+        }
+        if let Some(at) = input.plan.iter().position(|step| step.step.trim().is_empty()) {
+            return invalid(format!("step {} of the plan has no text", at + 1));
+        }
+        let count = |status| input.plan.iter().filter(|step| step.status == status).count();
+        let done = count(PlanStatus::Completed);
+        let mut report = format!("Plan updated: {done} of {steps} steps are completed.");
+        let at_work = count(PlanStatus::InProgress);
+        if at_work > 1 {
+            report.push_str(&format!(" {at_work} steps are in progress; keep it to one."));
+        }
+        Ok(ToolOutput::new(report))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::builtin::workbench::Workbench;
+
+    #[test]
+    fn a_status_is_one_of_three_names() {
+        let definition = crate::tool::DynTool::definition(&UpdatePlan::new()).unwrap();
+        let step = &definition.parameters["properties"]["plan"]["items"]["properties"];
+        assert_eq!(step["status"]["enum"], json!(["pending", "in_progress", "completed"]), "{step}");
+    }
+
+    fn plan(steps: &[(&str, &str)]) -> String {
+        let steps: Vec<Value> =
+            steps.iter().map(|(step, status)| json!({"step": step, "status": status})).collect();
+        json!({"plan": steps}).to_string()
+    }
+
+    #[tokio::test]
+    async fn a_plan_is_taken_and_counted() {
+        let bench = Workbench::new();
+        let rows = [
+            (
+                plan(&[("a", "completed"), ("b", "in_progress"), ("c", "pending")]),
+                "1 of 3 steps are completed.",
+            ),
+            (
+                plan(&[("a", "in_progress"), ("b", "in_progress")]),
+                "0 of 2 steps are completed. 2 steps are in progress; keep it to one.",
+            ),
+        ];
+        for (arguments, expected) in rows {
+            assert_eq!(
+                bench.call(UpdatePlan::new(), &arguments).await,
+                format!("ok: Plan updated: {expected}")
+            );
+        }
+    }
+
+    #[tokio::test]
+    async fn a_plan_that_says_nothing_is_refused() {
+        let bench = Workbench::new();
+        let long = vec![("a", "pending"); MAX_STEPS + 1];
+        let rows = [
+            (plan(&[]), "plan has no steps; give every step of the task, those that are done included"),
+            (plan(&[("a", "pending"), (" ", "pending")]), "step 2 of the plan has no text"),
+            (plan(&long), "plan has 51 steps; at most 50 are taken: join small ones"),
+        ];
+        for (arguments, expected) in rows {
+            let answer = bench.call(UpdatePlan::new(), &arguments).await;
+            assert_eq!(answer, format!("error: Tool error (update_plan): {expected}"));
+        }
+    }
+}

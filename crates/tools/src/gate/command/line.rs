@@ -1,0 +1,297 @@
+//! A shell line, taken apart as far as rules need it.
+
+use std::iter::Peekable;
+use std::str::Chars;
+
+use super::pattern::Pattern;
+
+/// How deep scripts within scripts are looked into.
+const MAX_DEPTH: usize = 4;
+
+/// What the shell does more with than to split words and commands.
+const EXPANDED: &[char] = &['$', '`', '(', ')', '{', '}', '<', '>', '*', '?', '[', ']'];
+
+/// Redirections that change no file.
+const HARMLESS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
+
+/// The commands of a line, each as its words without quotes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandLine {
+    commands: Vec<Vec<String>>,
+    is_plain: bool,
+}
+
+impl CommandLine {
+    /// Takes a line apart. Whatever it is, something comes of it; [`CommandLine::is_plain`] says whether it is all.
+    pub(super) fn parse(line: &str) -> Self {
+        let mut scanner = Scanner::new(line);
+        scanner.scan();
+        scanner.finish()
+    }
+
+    /// A program and its arguments; a shell with a script is taken for the script.
+    pub(super) fn of_words(words: Vec<String>) -> Self {
+        if let [shell, flag, script] = words.as_slice()
+            && is_shell(shell)
+            && flag.starts_with('-')
+            && !flag.starts_with("--")
+            && flag.ends_with('c')
+        {
+            return Self::parse(script);
+        }
+        Self { commands: vec![words], is_plain: true }
+    }
+
+    /// The same, but a rule that allows may not rely on it.
+    pub(super) fn unreliable(mut self) -> Self {
+        self.is_plain = false;
+        self
+    }
+
+    /// Whether the words are the ones that will run, no more and no others.
+    pub(super) fn is_plain(&self) -> bool {
+        self.is_plain && !self.commands.is_empty()
+    }
+
+    pub(super) fn commands(&self) -> impl Iterator<Item = &[String]> {
+        self.commands.iter().map(Vec::as_slice)
+    }
+
+    /// Whether a command of this pattern stands anywhere: at any word of any command, and in a word that is itself a
+    /// line.
+    pub(super) fn mentions(&self, pattern: &Pattern) -> bool {
+        self.mentions_within(pattern, MAX_DEPTH)
+    }
+
+    fn mentions_within(&self, pattern: &Pattern, depth: usize) -> bool {
+        let stands_at = |words: &[String]| {
+            (0..words.len()).any(|from| words.get(from..).is_some_and(|rest| pattern.matches_anywhere(rest)))
+        };
+        let within = |word: &String| {
+            let is_line = word.contains(|c: char| c.is_whitespace() || ";|&`$(){}".contains(c));
+            is_line && depth > 0 && Self::parse(word).mentions_within(pattern, depth - 1)
+        };
+        self.commands.iter().any(|words| stands_at(words) || words.iter().any(within))
+    }
+}
+
+fn is_shell(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    ["sh", "bash", "dash", "zsh"].contains(&name)
+}
+
+struct Scanner<'a> {
+    rest: Peekable<Chars<'a>>,
+    commands: Vec<Vec<String>>,
+    words: Vec<String>,
+    /// `None` between words: an empty pair of quotes is a word.
+    word: Option<String>,
+    is_plain: bool,
+}
+
+impl<'a> Scanner<'a> {
+    fn new(line: &'a str) -> Self {
+        Self {
+            rest: line.chars().peekable(),
+            commands: Vec::new(),
+            words: Vec::new(),
+            word: None,
+            is_plain: true,
+        }
+    }
+
+    fn scan(&mut self) {
+        while self.skip_harmless() || self.step() {}
+    }
+
+    fn step(&mut self) -> bool {
+        let Some(character) = self.rest.next() else { return false };
+        match character {
+            ' ' | '\t' => self.end_word(),
+            '\n' | ';' | '|' => self.end_command(),
+            '&' => {
+                self.is_plain &= self.rest.next_if_eq(&'&').is_some();
+                self.end_command();
+            }
+            '\'' => self.single_quoted(),
+            '"' => self.double_quoted(),
+            '\\' => self.escaped(),
+            '(' | ')' | '{' | '}' | '`' => {
+                self.is_plain = false;
+                self.end_command();
+            }
+            '<' | '>' => {
+                self.is_plain = false;
+                self.end_word();
+            }
+            other => {
+                self.is_plain &= !EXPANDED.contains(&other) && !other.is_control();
+                self.push(other);
+            }
+        }
+        true
+    }
+
+    /// Leaves out a redirection that changes no file, where one stands as a word of its own.
+    fn skip_harmless(&mut self) -> bool {
+        if self.word.is_some() {
+            return false;
+        }
+        for harmless in HARMLESS {
+            let mut ahead = self.rest.clone();
+            let is_there = harmless.chars().all(|expected| ahead.next() == Some(expected));
+            if is_there && ahead.peek().is_none_or(|next| " \t\n;|&".contains(*next)) {
+                self.rest = ahead;
+                return true;
+            }
+        }
+        false
+    }
+
+    fn single_quoted(&mut self) {
+        self.word.get_or_insert_default();
+        loop {
+            match self.rest.next() {
+                Some('\'') => return,
+                Some(character) => self.push(character),
+                None => break,
+            }
+        }
+        self.is_plain = false;
+    }
+
+    fn double_quoted(&mut self) {
+        self.word.get_or_insert_default();
+        loop {
+            match self.rest.next() {
+                Some('"') => return,
+                Some('\\') => match self.rest.next() {
+                    Some('\n') => {}
+                    Some(character @ ('"' | '\\' | '$' | '`')) => self.push(character),
+                    Some(character) => {
+                        self.push('\\');
+                        self.push(character);
+                    }
+                    None => break,
+                },
+                Some(character) => {
+                    self.is_plain &= character != '$' && character != '`';
+                    self.push(character);
+                }
+                None => break,
+            }
+        }
+        self.is_plain = false;
+    }
+
+    fn escaped(&mut self) {
+        match self.rest.next() {
+            // The line goes on.
+            Some('\n') => {}
+            Some(character) => self.push(character),
+            None => self.is_plain = false,
+        }
+    }
+
+    fn push(&mut self, character: char) {
+        self.word.get_or_insert_default().push(character);
+    }
+
+    fn end_word(&mut self) {
+        let Some(word) = self.word.take() else { return };
+        // A variable that is set before a command changes what the command is.
+        self.is_plain &= !(self.words.is_empty() && word.contains('='));
+        self.words.push(word);
+    }
+
+    fn end_command(&mut self) {
+        self.end_word();
+        if !self.words.is_empty() {
+            self.commands.push(std::mem::take(&mut self.words));
+        }
+    }
+
+    fn finish(mut self) -> CommandLine {
+        self.end_command();
+        CommandLine { commands: self.commands, is_plain: self.is_plain }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn words(line: &str) -> String {
+        let line = CommandLine::parse(line);
+        let commands: Vec<String> = line.commands().map(|words| words.join("_")).collect();
+        format!("{}{}", if line.is_plain() { "" } else { "? " }, commands.join(" / "))
+    }
+
+    #[test]
+    fn lines_are_taken_apart_as_a_shell_does() {
+        let rows = [
+            ("git status", "git_status"),
+            ("  git   log -1\t", "git_log_-1"),
+            ("a && b || c; d | e\nf", "a / b / c / d / e / f"),
+            (r#"a 'b c' "d e" f\ g '' h"i"j"#, "a_b c_d e_f g__hij"),
+            (r#"a "q\"\\\$\x""#, r#"a_q"\$\x"#),
+            ("a '$HOME `x` *'", "a_$HOME `x` *"),
+            ("a \\\n b", "a_b"),
+            ("cargo test 2>&1 | tail -5", "cargo_test / tail_-5"),
+            ("a >/dev/null 2>/dev/null; b", "a / b"),
+            ("", "? "),
+            (" ; ", "? "),
+            ("a & b", "? a / b"),
+            ("a > b", "? a_b"),
+            ("a 2>&1x", "? a_2 / 1x"),
+            ("a $(b c)", "? a_$ / b_c"),
+            ("a `b c`", "? a / b_c"),
+            ("a \"$x\"", "? a_$x"),
+            ("a $x", "? a_$x"),
+            ("a *.rs", "? a_*.rs"),
+            ("a {b,c}", "? a / b,c"),
+            ("X=1 a", "? X=1_a"),
+            ("a 'b", "? a_b"),
+            ("a \"b", "? a_b"),
+            ("a \\", "? a"),
+            ("a\rb", "? a\rb"),
+            ("a <(b)", "? a / b"),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(words(line), expected, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_of_words_is_no_line_unless_it_is_a_shell_with_a_script() {
+        let of =
+            |words: &[&str]| CommandLine::of_words(words.iter().map(|word| (*word).to_owned()).collect());
+        assert_eq!(of(&["a", "b; c"]).commands, [["a", "b; c"]]);
+        for shell in [["bash", "-lc"], ["/bin/sh", "-c"]] {
+            assert_eq!(of(&[shell[0], shell[1], "a; b"]).commands, [["a"], ["b"]]);
+        }
+        assert_eq!(of(&["bash", "--norc", "a; b"]).commands.len(), 1);
+        assert!(!of(&[]).commands().any(|words| !words.is_empty()));
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_quoted_comes_back_as_it_is(words in prop::collection::vec("\\PC{1,8}", 1..5)) {
+            prop_assume!(!words[0].contains('='));
+            let quoted: Vec<String> =
+                words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
+            let line = CommandLine::parse(&quoted.join(" "));
+            prop_assert!(line.is_plain());
+            prop_assert_eq!(&line.commands, &[words]);
+        }
+
+        #[test]
+        fn no_line_panics(line in "\\PC*") {
+            let parsed = CommandLine::parse(&line);
+            let pattern = Pattern::parse("rm *").unwrap();
+            let _either = parsed.mentions(&pattern);
+        }
+    }
+}

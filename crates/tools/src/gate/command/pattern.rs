@@ -1,0 +1,133 @@
+//! The words of one command, with wildcards.
+
+use std::fmt;
+
+/// What may not stand in a pattern: it separates commands, or the shell makes something else of it.
+const FOREIGN: &[char] = &[';', '&', '|', '<', '>', '(', ')', '`', '$', '"', '\'', '\\', '\n', '\r'];
+
+/// A pattern that no command could match.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the command pattern `{pattern}` {problem}, expected the words of one command such as `git log *`")]
+pub struct PatternError {
+    pattern: String,
+    problem: String,
+}
+
+/// One command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pattern {
+    words: Vec<String>,
+    /// Whether more words may follow.
+    is_open: bool,
+}
+
+impl Pattern {
+    pub(super) fn parse(text: &str) -> Result<Self, PatternError> {
+        let refused = |problem: String| PatternError { pattern: text.to_owned(), problem };
+        if let Some(foreign) = text.chars().find(|character| FOREIGN.contains(character)) {
+            return Err(refused(format!("contains {foreign:?}")));
+        }
+        let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+        let is_open = words.last().is_some_and(|last| last == "*");
+        if is_open {
+            words.pop();
+        }
+        if words.is_empty() && !is_open {
+            return Err(refused("has no words".to_owned()));
+        }
+        Ok(Self { words, is_open })
+    }
+
+    /// Whether these words are a command of this pattern.
+    pub(super) fn matches(&self, command: &[String]) -> bool {
+        self.fits(command, wildcard)
+    }
+
+    /// As [`Pattern::matches`], but a program may also be named by its path.
+    pub(super) fn matches_anywhere(&self, command: &[String]) -> bool {
+        self.fits(command, |pattern, word| {
+            let name = word.rsplit('/').next().unwrap_or(word);
+            wildcard(pattern, word) || wildcard(pattern, name)
+        })
+    }
+
+    fn fits(&self, command: &[String], first: impl Fn(&str, &str) -> bool) -> bool {
+        if command.len() < self.words.len() || (command.len() > self.words.len() && !self.is_open) {
+            return false;
+        }
+        self.words.iter().zip(command).enumerate().all(|(index, (pattern, word))| {
+            if index == 0 { first(pattern, word) } else { wildcard(pattern, word) }
+        })
+    }
+}
+
+impl fmt::Display for Pattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let words = self.words.iter().map(String::as_str).chain(self.is_open.then_some("*"));
+        f.write_str(&words.collect::<Vec<_>>().join(" "))
+    }
+}
+
+/// Whether `text` is what `pattern` describes, where `*` stands for any characters. Takes time in proportion to the
+/// product of both lengths at most.
+fn wildcard(pattern: &str, text: &str) -> bool {
+    let mut pieces = pattern.split('*');
+    let first = pieces.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(last) = pieces.next_back() else { return rest.is_empty() };
+    for piece in pieces {
+        // The earliest place leaves the most for what follows.
+        let Some((_, after)) = rest.split_once(piece) else { return false };
+        rest = after;
+    }
+    rest.ends_with(last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_star_stands_for_any_characters() {
+        let rows = [
+            ("a", "a", true),
+            ("a", "ab", false),
+            ("a*", "a", true),
+            ("a*", "abc", true),
+            ("*c", "abc", true),
+            ("a*c", "ac", true),
+            ("a*a", "a", false),
+            ("a*b*c", "a-b-b-c", true),
+            ("a*b*c", "a-c-b", false),
+            ("test:*", "test:unit", true),
+            ("*", "", true),
+            ("é*", "éa", true),
+        ];
+        for (pattern, text, expected) in rows {
+            assert_eq!(wildcard(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn what_could_never_match_is_refused() {
+        let rows = [
+            (
+                "",
+                "the command pattern `` has no words, expected the words of one command such as `git log *`",
+            ),
+            (
+                "  ",
+                "the command pattern `  ` has no words, expected the words of one command such as `git log *`",
+            ),
+            (
+                "a && b",
+                "the command pattern `a && b` contains '&', expected the words of one command such as `git log *`",
+            ),
+        ];
+        for (pattern, expected) in rows {
+            assert_eq!(Pattern::parse(pattern).unwrap_err().to_string(), expected);
+        }
+        assert_eq!(Pattern::parse(" git  log * ").unwrap().to_string(), "git log *");
+        assert!(Pattern::parse("*").unwrap().matches(&["anything".to_owned()]));
+    }
+}

@@ -1,0 +1,111 @@
+use serde_json::json;
+
+use super::*;
+use crate::gate::workbench::{call, doing};
+
+fn gate() -> CommandGate {
+    let rules = [
+        ("git status", Ruling::Allow),
+        ("git log *", Ruling::Allow),
+        ("cargo *", Ruling::Allow),
+        ("npm run test:*", Ruling::Allow),
+        ("rm *", Ruling::Deny),
+        ("git push *", Ruling::Deny),
+        ("cargo publish *", Ruling::Ask),
+    ];
+    rules.into_iter().fold(CommandGate::new(), |gate, (pattern, ruling)| gate.with(pattern, ruling).unwrap())
+}
+
+/// `ok`, `deny RULE`, `ask RULE`, or `ask` if no rule allows it.
+async fn verdict(gate: &CommandGate, arguments: Value) -> String {
+    let reason = |reason: String| match reason.split_once('`') {
+        Some((_, rule)) => format!(" {}", rule.trim_end_matches('`')),
+        None => String::new(),
+    };
+    match gate.check(&call(doing(Effect::Execute), arguments).await).await {
+        Verdict::Allow => "ok".to_owned(),
+        Verdict::Deny { reason: why } => format!("deny{}", reason(why)),
+        Verdict::Ask { reason: why } => format!("ask{}", reason(why)),
+    }
+}
+
+#[tokio::test]
+async fn the_strictest_rule_that_matches_decides() {
+    let rows = [
+        ("git status", "ok"),
+        ("git status -s", "ask"),
+        ("git log", "ok"),
+        ("git log --oneline -5", "ok"),
+        ("cargo test && git status; git log | cargo fmt", "ok"),
+        ("cargo test 2>&1", "ok"),
+        ("npm run test:unit", "ok"),
+        ("npm run tests", "ask"),
+        ("ls", "ask"),
+        ("cargo test; ls", "ask"),
+        // What the shell would make something of is not allowed by a rule.
+        ("cargo test > /etc/passwd", "ask"),
+        ("cargo test $(ls)", "ask"),
+        ("cargo `ls`", "ask"),
+        ("cargo $X", "ask"),
+        ("PATH=. cargo test", "ask"),
+        ("cargo test & ls", "ask"),
+        ("/evil/cargo test", "ask"),
+        ("", "ask"),
+        // A denial is found wherever it stands.
+        ("rm -rf /", "deny rm *"),
+        ("rm", "deny rm *"),
+        ("/bin/rm x", "deny rm *"),
+        ("cargo test && rm x", "deny rm *"),
+        ("sudo -n rm x", "deny rm *"),
+        ("find . | xargs rm", "deny rm *"),
+        ("echo $(rm x)", "deny rm *"),
+        ("echo `rm x`", "deny rm *"),
+        ("(rm x)", "deny rm *"),
+        ("X=1 rm x", "deny rm *"),
+        ("if true; then rm x; fi", "deny rm *"),
+        ("bash -c 'cd /; rm x'", "deny rm *"),
+        ("bash -c \"sh -c 'rm x'\"", "deny rm *"),
+        ("r\\m x", "deny rm *"),
+        ("'rm' x", "deny rm *"),
+        ("cargo test\nrm x", "deny rm *"),
+        ("git push origin main", "deny git push *"),
+        ("cargo publish", "ask cargo publish *"),
+        ("cargo publish; rm x", "deny rm *"),
+        ("rmdir x", "ask"),
+    ];
+    let gate = gate();
+    for (line, expected) in rows {
+        assert_eq!(verdict(&gate, json!({"command": line})).await, expected, "{line}");
+        assert_eq!(verdict(&gate, json!({"cmd": line})).await, expected, "{line}");
+        assert_eq!(verdict(&gate, json!({"command": ["bash", "-lc", line]})).await, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn what_no_rule_names_is_as_the_host_says() {
+    let rows = [
+        (json!({"command": "ls"}), "ok"),
+        (json!({"command": "rm x"}), "deny rm *"),
+        (json!({"command": ["ls", "a;rm"]}), "deny rm *"),
+        (json!({"command": ["rm", "x"]}), "deny rm *"),
+        (json!({"command": 1}), "ok"),
+        (json!({"session": 1, "chars": "rm x\n"}), "deny rm *"),
+        (json!({}), "ok"),
+    ];
+    let open = gate().otherwise(Ruling::Allow);
+    let closed = CommandGate::new().with("*", Ruling::Allow).unwrap().otherwise(Ruling::Deny);
+    for (arguments, expected) in rows {
+        assert_eq!(verdict(&open, arguments.clone()).await, expected, "{arguments}");
+    }
+    assert_eq!(verdict(&closed, json!({"command": "anything at all"})).await, "ok");
+    assert_eq!(verdict(&closed, json!({"chars": "ls\n"})).await, "deny", "not a command that is known");
+    assert_eq!(verdict(&closed, json!({"command": "echo $X"})).await, "deny");
+}
+
+#[tokio::test]
+async fn only_commands_are_judged() {
+    for effect in [Effect::Read, Effect::Write, Effect::Network] {
+        let call = call(doing(effect), json!({"command": "rm x"})).await;
+        assert_eq!(gate().check(&call).await, Verdict::Allow, "{effect:?}");
+    }
+}

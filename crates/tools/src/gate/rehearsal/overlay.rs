@@ -1,0 +1,220 @@
+//! An environment that writes into memory, over one that is only read.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use pintle_env::{Command, DirEntry, EnvError, ExecutionEnvironment, FileKind, Metadata, Process};
+
+/// The most bytes that are written into memory.
+const MAX_BYTES: usize = 64 << 20;
+
+/// Files as they would be.
+#[derive(Debug)]
+pub(super) struct Overlay {
+    inner: Arc<dyn ExecutionEnvironment>,
+    layer: Mutex<BTreeMap<PathBuf, Entry>>,
+}
+
+#[derive(Clone, Debug)]
+enum Entry {
+    Written(Vec<u8>),
+    Removed,
+}
+
+impl Overlay {
+    pub(super) fn new(inner: Arc<dyn ExecutionEnvironment>) -> Self {
+        Self { inner, layer: Mutex::default() }
+    }
+
+    fn layer(&self) -> MutexGuard<'_, BTreeMap<PathBuf, Entry>> {
+        self.layer.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn entry(&self, path: &Path) -> Option<Entry> {
+        self.layer().get(path).cloned()
+    }
+
+    /// Whether a file was written below this path.
+    fn is_directory_above(&self, path: &Path) -> bool {
+        let layer = self.layer();
+        let mut below = layer.range(path.to_owned()..).filter(|(file, _)| file.starts_with(path));
+        below.any(|(file, entry)| file != path && matches!(entry, Entry::Written(_)))
+    }
+
+    fn keep(&self, path: PathBuf, bytes: Vec<u8>) -> Result<(), EnvError> {
+        let mut layer = self.layer();
+        let held = layer.values().map(|entry| match entry {
+            Entry::Written(bytes) => bytes.len(),
+            Entry::Removed => 0,
+        });
+        if held.sum::<usize>().saturating_add(bytes.len()) > MAX_BYTES {
+            return Err(refused(&path, "it is too large to be shown beforehand"));
+        }
+        layer.insert(path, Entry::Written(bytes));
+        Ok(())
+    }
+}
+
+fn refused(path: &Path, reason: &str) -> EnvError {
+    EnvError::Refused { operation: format!("writing {}", path.display()), reason: reason.to_owned() }
+}
+
+fn not_found(path: PathBuf) -> EnvError {
+    EnvError::NotFound { path, source: io::ErrorKind::NotFound.into() }
+}
+
+#[async_trait]
+impl ExecutionEnvironment for Overlay {
+    fn working_directory(&self) -> &Path {
+        self.inner.working_directory()
+    }
+
+    fn platform(&self) -> &str {
+        self.inner.platform()
+    }
+
+    fn os_version(&self) -> &str {
+        self.inner.os_version()
+    }
+
+    async fn spawn(&self, _command: Command) -> Result<Box<dyn Process>, EnvError> {
+        Err(EnvError::Refused {
+            operation: "running the command".to_owned(),
+            reason: "the call is made for show".to_owned(),
+        })
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        let path = self.resolve(path);
+        match self.entry(&path) {
+            None => self.inner.read(&path, range).await,
+            Some(Entry::Removed) => Err(not_found(path)),
+            Some(Entry::Written(bytes)) => {
+                let Range { start, end } = range.unwrap_or(0..u64::MAX);
+                let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                Ok(bytes.get(place(start)..place(end)).unwrap_or_default().to_vec())
+            }
+        }
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        let path = self.resolve(path);
+        match self.metadata(&path).await {
+            Ok(metadata) => match metadata.kind {
+                FileKind::File => {}
+                FileKind::Directory => return Err(EnvError::IsADirectory { path }),
+                FileKind::Other => return Err(EnvError::NotARegularFile { path }),
+            },
+            Err(EnvError::NotFound { .. }) => {}
+            Err(error) => return Err(error),
+        }
+        self.keep(path, bytes.to_vec())
+    }
+
+    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        let path = self.resolve(path);
+        match self.entry(&path) {
+            Some(Entry::Written(bytes)) => Ok(Metadata::new(FileKind::File, bytes.len() as u64)),
+            _ if self.is_directory_above(&path) => Ok(Metadata::new(FileKind::Directory, 0)),
+            Some(Entry::Removed) => Err(not_found(path)),
+            None => self.inner.metadata(&path).await,
+        }
+    }
+
+    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        let path = self.resolve(path);
+        let there = match self.inner.list(&path).await {
+            Err(EnvError::NotFound { .. }) if self.is_directory_above(&path) => Vec::new(),
+            listed => listed?,
+        };
+        let mut entries: BTreeMap<PathBuf, DirEntry> =
+            there.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
+        for (file, entry) in self.layer().iter() {
+            let Ok(inside) = file.strip_prefix(&path) else { continue };
+            let mut names = inside.components();
+            let Some(name) = names.next().map(|name| PathBuf::from(name.as_os_str())) else { continue };
+            match (entry, names.next()) {
+                (Entry::Written(_), Some(_below)) => {
+                    entries.entry(name.clone()).or_insert_with(|| DirEntry::directory(name));
+                }
+                (Entry::Written(bytes), None) => {
+                    entries.insert(name.clone(), DirEntry::file(name, bytes.len() as u64));
+                }
+                (Entry::Removed, None) => drop(entries.remove(&name)),
+                (Entry::Removed, Some(_below)) => {}
+            }
+        }
+        Ok(entries.into_values().collect())
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        let path = self.resolve(path);
+        if self.metadata(&path).await?.is_dir() && !self.list(&path).await?.is_empty() {
+            return Err(EnvError::IsADirectory { path });
+        }
+        self.layer().insert(path, Entry::Removed);
+        Ok(())
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        let (from, to) = (self.resolve(from), self.resolve(to));
+        let bytes = self.read(&from, None).await?;
+        self.write(&to, &bytes).await?;
+        if from != to {
+            self.layer().insert(from, Entry::Removed);
+        }
+        Ok(())
+    }
+
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        self.inner.canonicalize(path).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_env::MemoryEnvironment;
+
+    use super::*;
+
+    async fn names(env: &Overlay, path: &str) -> Vec<String> {
+        let entries = env.list(Path::new(path)).await.unwrap();
+        entries.iter().map(|entry| entry.name.display().to_string()).collect()
+    }
+
+    #[tokio::test]
+    async fn what_is_written_is_seen_above_and_not_below() {
+        let inner = Arc::new(MemoryEnvironment::new("/p").with_file("a", "one").with_file("d/b", "b"));
+        let before = inner.files();
+        let env = Overlay::new(inner.clone());
+        env.write(Path::new("a"), b"1234").await.unwrap();
+        env.write(Path::new("n/m/c"), b"c").await.unwrap();
+        env.rename(Path::new("d/b"), Path::new("e")).await.unwrap();
+        assert_eq!(env.read(Path::new("/p/a"), Some(1..3)).await.unwrap(), b"23");
+        assert_eq!(env.read(Path::new("e"), None).await.unwrap(), b"b");
+        assert!(matches!(env.read(Path::new("d/b"), None).await, Err(EnvError::NotFound { .. })));
+        assert!(env.metadata(Path::new("n")).await.unwrap().is_dir());
+        assert_eq!(env.metadata(Path::new("a")).await.unwrap().len, 4);
+        assert_eq!(names(&env, ".").await, ["a", "d", "e", "n"]);
+        assert_eq!(names(&env, "n/m").await, ["c"]);
+        env.remove(Path::new("d")).await.unwrap();
+        assert_eq!(names(&env, ".").await, ["a", "e", "n"]);
+        assert!(matches!(env.remove(Path::new("n")).await, Err(EnvError::IsADirectory { .. })));
+        assert!(matches!(env.write(Path::new("n"), b"").await, Err(EnvError::IsADirectory { .. })));
+        assert!(matches!(env.write(Path::new("a/b"), b"").await, Err(EnvError::NotADirectory { .. })));
+        assert_eq!(inner.files(), before);
+    }
+
+    #[tokio::test]
+    async fn no_command_runs_and_memory_is_bounded() {
+        let env = Overlay::new(Arc::new(MemoryEnvironment::new("/p")));
+        assert!(matches!(env.spawn(Command::shell("true")).await, Err(EnvError::Refused { .. })));
+        let large = vec![0; MAX_BYTES];
+        env.write(Path::new("a"), &large).await.unwrap();
+        assert!(matches!(env.write(Path::new("b"), b"b").await, Err(EnvError::Refused { .. })));
+    }
+}

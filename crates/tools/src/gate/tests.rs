@@ -1,0 +1,62 @@
+use std::sync::Mutex;
+
+use serde_json::json;
+
+use super::workbench::{call, denies, doing};
+use super::*;
+use crate::tool::Effect;
+
+/// Gives the same verdict always, and counts how often it was asked.
+#[derive(Debug)]
+struct Fixed {
+    verdict: Verdict,
+    asked: Mutex<usize>,
+}
+
+#[async_trait]
+impl Gate for Fixed {
+    async fn check(&self, _call: &PreparedCall) -> Verdict {
+        *self.asked.lock().unwrap() += 1;
+        self.verdict.clone()
+    }
+}
+
+fn asks(reason: &str) -> Verdict {
+    Verdict::Ask { reason: reason.to_owned() }
+}
+
+#[tokio::test]
+async fn one_denial_is_enough_and_questions_become_one() {
+    let (allow, no) = (Verdict::Allow, denies("no"));
+    let rows: [(Vec<Verdict>, Verdict, usize); 7] = [
+        (vec![], allow.clone(), 0),
+        (vec![allow.clone(), allow.clone()], allow.clone(), 2),
+        (vec![asks("a"), no.clone()], no.clone(), 2),
+        (vec![no.clone(), asks("a")], no.clone(), 1),
+        (vec![asks("a"), allow.clone(), asks("b")], asks("a; b"), 3),
+        (vec![asks("a"), asks("a")], asks("a"), 2),
+        (vec![allow, asks("a")], asks("a"), 2),
+    ];
+    let call = call(doing(Effect::Write), json!({})).await;
+    for (verdicts, expected, heard) in rows {
+        let fixed: Vec<Arc<Fixed>> = verdicts
+            .iter()
+            .map(|verdict| Arc::new(Fixed { verdict: verdict.clone(), asked: Mutex::new(0) }))
+            .collect();
+        let gates: Vec<Arc<dyn Gate>> = fixed.iter().map(|gate| Arc::clone(gate) as Arc<dyn Gate>).collect();
+        assert_eq!(judge(&gates, &call).await, expected, "{verdicts:?}");
+        let asked: usize = fixed.iter().map(|gate| *gate.asked.lock().unwrap()).sum();
+        assert_eq!(asked, heard, "{verdicts:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_fingerprint_is_that_of_one_exact_call() {
+    let of = async |name: &'static str, arguments: serde_json::Value| {
+        call(workbench::Probe::new(name, Effect::Read), arguments).await.fingerprint()
+    };
+    let this = of("probe", json!({"a": 1})).await;
+    assert_eq!(this, of("probe", json!({"a": 1})).await);
+    assert_ne!(this, of("probe", json!({"a": 2})).await);
+    assert_ne!(this, of("other", json!({"a": 1})).await);
+}

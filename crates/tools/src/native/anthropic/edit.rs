@@ -1,0 +1,80 @@
+//! `Edit`: `edit_file` under its other name.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Replaces an exact text in a file, as [`EditFile`](builtin::EditFile) does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Edit(());
+
+/// The arguments of `Edit`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct EditInput {
+    /// The absolute path of the file.
+    pub file_path: String,
+    /// The exact text to replace.
+    pub old_string: String,
+    /// The text to put in its place, which must differ from it.
+    pub new_string: String,
+    /// Whether to replace every occurrence of `old_string`.
+    #[serde(default)]
+    pub replace_all: bool,
+}
+
+impl Edit {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for Edit {
+    type Input = EditInput;
+
+    fn name(&self) -> &str {
+        "Edit"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("edit.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::EditFile.as_str()
+    }
+
+    fn writes(&self, input: &EditInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(&input.file_path)]
+    }
+
+    fn rehearsable(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: EditInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let EditInput { file_path, old_string, new_string, replace_all } = input;
+        let edit = builtin::Edit { old: &old_string, new: &new_string, all: replace_all, expected: None };
+        let edited = builtin::edit_file(&file_path, &edit, cx).await?;
+        let mut report = if replace_all {
+            let count = edited.lines.len();
+            format!("The file {file_path} has been updated. All occurrences were replaced: {count}.")
+        } else {
+            format!("The file {file_path} has been updated successfully.")
+        };
+        edited.append_notes(&mut report);
+        Ok(ToolOutput::new(report).with_change(edited.change))
+    }
+}

@@ -1,0 +1,67 @@
+//! `Glob`: files by name.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin::search_base;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Finds files by a pattern: absolute paths, those that were changed last at the end.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Glob(());
+
+/// The arguments of `Glob`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct GlobInput {
+    /// The pattern that the files' paths match.
+    pub pattern: String,
+    /// The directory to search; leave it out to search the working directory.
+    pub path: Option<String>,
+}
+
+impl Glob {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for Glob {
+    type Input = GlobInput;
+
+    fn name(&self) -> &str {
+        "Glob"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("glob.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Glob.as_str()
+    }
+
+    fn reads(&self, input: &GlobInput) -> Vec<PathBuf> {
+        vec![search_base(input.path.as_deref(), &input.pattern)]
+    }
+
+    async fn call(&self, input: GlobInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let directory = input.path.as_deref().unwrap_or(".");
+        let newest_first = cx.env.glob(&input.pattern, Path::new(directory)).await?;
+        if newest_first.is_empty() {
+            return Ok(ToolOutput::new("No files found"));
+        }
+        let paths: Vec<String> = newest_first.iter().rev().map(|path| path.display().to_string()).collect();
+        Ok(ToolOutput::new(paths.join("\n")))
+    }
+}

@@ -1,0 +1,177 @@
+//! `Grep`: text in files.
+
+mod render;
+
+use std::path::PathBuf;
+
+use pintle_env::{GrepMode, GrepOutput, GrepRequest};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use self::render::Page;
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::native::number::count;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// The most results that are asked of the environment: where the call sets no limit, the limits on outputs do the rest.
+const MOST: usize = 10_000;
+
+/// Searches the content of files.
+///
+/// Paths are relative to the working directory where they are inside. Long lines are cut as those of
+/// [`builtin::Grep`](crate::builtin::Grep).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Grep(());
+
+/// The arguments of `Grep`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct GrepInput {
+    /// The regular expression to search for.
+    pub pattern: String,
+    /// The file or directory to search. Default: the working directory.
+    pub path: Option<String>,
+    /// Search only files that match this glob, for instance `*.js` or `*.{ts,tsx}`. Not together with `type`.
+    pub glob: Option<String>,
+    /// What to return: `content` shows the matching lines, `files_with_matches` the paths of their files, `count` how
+    /// many there are in each. Default: `files_with_matches`.
+    pub output_mode: Option<GrepOutputMode>,
+    /// How many lines to show before each match. In `content` mode only.
+    #[serde(rename = "-B")]
+    pub before: Option<f64>,
+    /// How many lines to show after each match. In `content` mode only.
+    #[serde(rename = "-A")]
+    pub after: Option<f64>,
+    /// How many lines to show before and after each match. In `content` mode only.
+    #[serde(rename = "-C")]
+    pub around: Option<f64>,
+    /// The same as `-C`.
+    pub context: Option<f64>,
+    /// Whether to show line numbers. In `content` mode only. Default: true.
+    #[serde(rename = "-n")]
+    pub line_numbers: Option<bool>,
+    /// Whether to ignore case. Default: false.
+    #[serde(rename = "-i")]
+    pub ignore_case: Option<bool>,
+    /// Search only files of this type, for instance `js`, `py`, `rust` or `go`. Not together with `glob`.
+    #[serde(rename = "type")]
+    pub file_type: Option<String>,
+    /// Show only the first so many lines or entries. Default: 0, which sets no limit.
+    pub head_limit: Option<f64>,
+    /// Leave out so many lines or entries before the first that is shown. Default: 0.
+    pub offset: Option<f64>,
+}
+
+/// What `Grep` returns.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum GrepOutputMode {
+    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    #[expect(missing_docs, reason = "the field's comment explains all three")]
+    Content,
+    #[default]
+    #[expect(missing_docs, reason = "the field's comment explains all three")]
+    FilesWithMatches,
+    #[expect(missing_docs, reason = "the field's comment explains all three")]
+    Count,
+}
+
+impl Grep {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for Grep {
+    type Input = GrepInput;
+
+    fn name(&self) -> &str {
+        "Grep"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("grep.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Grep.as_str()
+    }
+
+    fn reads(&self, input: &GrepInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(input.path.as_deref().unwrap_or("."))]
+    }
+
+    async fn call(&self, input: GrepInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let page = Page {
+            offset: input.offset.map_or(0, count),
+            limit: input.head_limit.map(count).filter(|limit| *limit > 0),
+        };
+        let (numbers, mode) = (input.line_numbers.unwrap_or(true), input.output_mode.unwrap_or_default());
+        let request = request(input, page)?;
+        let found: GrepOutput = cx.env.grep(&request).await?;
+        let env = cx.env.as_ref();
+        Ok(ToolOutput::new(match mode {
+            GrepOutputMode::Content => render::content(env, &found, page, numbers),
+            GrepOutputMode::FilesWithMatches => render::files(env, &found, page),
+            GrepOutputMode::Count => render::counts(env, &found, page),
+        }))
+    }
+}
+
+fn request(input: GrepInput, page: Page) -> Result<GrepRequest, ToolError> {
+    let filter = match (input.glob, input.file_type) {
+        (Some(_), Some(_)) => {
+            let message = "glob and type exclude each other: give the one that says it best";
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        }
+        (glob, None) => glob,
+        (None, Some(file_type)) => Some(glob_of_type(&file_type)),
+    };
+    let around = input.around.or(input.context);
+    let lines = |own: Option<f64>| own.or(around).map_or(0, count);
+    let mut request = GrepRequest::new(input.pattern)
+        .with_case_insensitive(input.ignore_case.unwrap_or(false))
+        .with_max_results(page.end().unwrap_or(MOST).clamp(1, MOST))
+        .with_output_mode(match input.output_mode.unwrap_or_default() {
+            GrepOutputMode::Content => GrepMode::Content,
+            GrepOutputMode::FilesWithMatches => GrepMode::FilesWithMatches,
+            GrepOutputMode::Count => GrepMode::Count,
+        })
+        .with_context(lines(input.before), lines(input.after));
+    request.path = input.path.map(Into::into);
+    request.glob_filter = filter;
+    Ok(request)
+}
+
+/// The files of a type, as ripgrep names types. A name that is not known here is taken for an extension.
+fn glob_of_type(name: &str) -> String {
+    let extensions = match name {
+        "c" => "{c,h}",
+        "cpp" => "{cc,cpp,cxx,hh,hpp,hxx,h}",
+        "csharp" => "cs",
+        "elixir" => "{ex,exs}",
+        "haskell" => "hs",
+        "html" => "{html,htm}",
+        "js" => "{js,jsx,mjs,cjs}",
+        "json" => "json",
+        "kotlin" => "{kt,kts}",
+        "markdown" | "md" => "{md,markdown,mdx}",
+        "perl" => "{pl,pm}",
+        "py" | "python" => "{py,pyi}",
+        "ruby" => "rb",
+        "rust" => "rs",
+        "sh" => "{sh,bash,zsh}",
+        "ts" | "typescript" => "{ts,tsx,mts,cts}",
+        "yaml" => "{yaml,yml}",
+        other => other,
+    };
+    format!("*.{extensions}")
+}

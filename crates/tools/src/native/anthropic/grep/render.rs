@@ -1,0 +1,105 @@
+//! The three forms in which matches are told.
+
+use pintle_env::{ExecutionEnvironment, GrepFile, GrepLine, GrepOutput};
+
+use crate::builtin::{cut_line, shown};
+
+/// Which of the results are shown.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Page {
+    pub(super) offset: usize,
+    /// `None` shows all.
+    pub(super) limit: Option<usize>,
+}
+
+impl Page {
+    /// How many results must be found to fill the page; `None` if there is no limit.
+    pub(super) fn end(self) -> Option<usize> {
+        self.limit.map(|limit| self.offset.saturating_add(limit))
+    }
+
+    /// The results on the page, and whether it holds less than all.
+    fn of(self, mut results: Vec<String>, found: &GrepOutput) -> (Vec<String>, bool) {
+        let all = results.len();
+        results.truncate(self.end().unwrap_or(usize::MAX));
+        results.drain(..self.offset.min(results.len()));
+        let partial = results.len() < all || found.truncated;
+        (results, partial)
+    }
+
+    fn note(self) -> String {
+        let limit = self.limit.map_or("none".to_owned(), |limit| limit.to_string());
+        format!("[Showing results with pagination = limit: {limit}, offset: {}]", self.offset)
+    }
+}
+
+/// `path:line:text` for each match; lines of context have dashes in the place of the colons, and `--` stands between
+/// groups that are apart.
+pub(super) fn content(
+    env: &dyn ExecutionEnvironment,
+    found: &GrepOutput,
+    page: Page,
+    numbers: bool,
+) -> String {
+    let has_context = found.files.iter().flat_map(|file| &file.lines).any(|line| !line.is_match);
+    let mut lines = Vec::new();
+    for file in &found.files {
+        let path = shown(env, &file.path);
+        let mut last: Option<u64> = None;
+        for line in &file.lines {
+            let apart = last.is_none_or(|last| last + 1 != line.number);
+            if has_context && apart && !lines.is_empty() {
+                lines.push("--".to_owned());
+            }
+            lines.push(told(&path, line, numbers));
+            last = Some(line.number);
+        }
+    }
+    finish(lines, found, page, "No matches found")
+}
+
+fn told(path: &str, line: &GrepLine, numbers: bool) -> String {
+    let separator = if line.is_match { ':' } else { '-' };
+    let text = cut_line(&line.text);
+    if numbers {
+        format!("{path}{separator}{}{separator}{text}", line.number)
+    } else {
+        format!("{path}{separator}{text}")
+    }
+}
+
+/// `Found N files`, then their paths.
+pub(super) fn files(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Page) -> String {
+    let paths: Vec<String> = found.files.iter().map(|file| shown(env, &file.path)).collect();
+    let (paths, partial) = page.of(paths, found);
+    if paths.is_empty() {
+        return with_note("No files found".to_owned(), partial, page);
+    }
+    let noun = if paths.len() == 1 { "file" } else { "files" };
+    with_note(format!("Found {} {noun}\n{}", paths.len(), paths.join("\n")), partial, page)
+}
+
+/// `path:N` for each file, then the sum.
+pub(super) fn counts(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Page) -> String {
+    let counted = |file: &GrepFile| format!("{}:{}", shown(env, &file.path), file.matches);
+    let (lines, partial) = page.of(found.files.iter().map(counted).collect(), found);
+    if lines.is_empty() {
+        return with_note("No matches found".to_owned(), partial, page);
+    }
+    let on_page = found.files.iter().skip(page.offset).take(lines.len());
+    let total: usize = on_page.map(|file| file.matches).sum();
+    let (nouns, files) = (if total == 1 { "occurrence" } else { "occurrences" }, lines.len());
+    let file_noun = if files == 1 { "file" } else { "files" };
+    let sum = format!("Found {total} total {nouns} across {files} {file_noun}.");
+    with_note(format!("{}\n\n{sum}", lines.join("\n")), partial, page)
+}
+
+fn finish(lines: Vec<String>, found: &GrepOutput, page: Page, nothing: &str) -> String {
+    let (lines, partial) = page.of(lines, found);
+    let text = if lines.is_empty() { nothing.to_owned() } else { lines.join("\n") };
+    with_note(text, partial, page)
+}
+
+fn with_note(text: String, partial: bool, page: Page) -> String {
+    if partial { format!("{text}\n\n{}", page.note()) } else { text }
+}

@@ -1,0 +1,85 @@
+//! `TodoWrite`: the list of what is to be done.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// Takes the whole list of what is to be done. It is kept where the model reads it again, in the conversation, and
+/// hosts see it in the call's arguments.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TodoWrite(());
+
+/// The arguments of `TodoWrite`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct TodoWriteInput {
+    /// The whole list, in the order of the work. It takes the place of the one before.
+    pub todos: Vec<Todo>,
+}
+
+/// One thing to do.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct Todo {
+    /// What is to be done, as an order: `Run the tests`.
+    #[schemars(length(min = 1))]
+    pub content: String,
+    /// How far it is.
+    pub status: TodoStatus,
+    /// The same while it is being done: `Running the tests`.
+    #[schemars(length(min = 1))]
+    pub active_form: String,
+}
+
+/// How far a thing to do is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum TodoStatus {
+    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    #[expect(missing_docs, reason = "the names say it")]
+    Pending,
+    #[expect(missing_docs, reason = "the names say it")]
+    InProgress,
+    #[expect(missing_docs, reason = "the names say it")]
+    Completed,
+}
+
+impl TodoWrite {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for TodoWrite {
+    type Input = TodoWriteInput;
+
+    fn name(&self) -> &str {
+        "TodoWrite"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("todo_write.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        // It touches nothing outside of the conversation.
+        Effect::Read
+    }
+
+    async fn call(&self, input: TodoWriteInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let count = |status| input.todos.iter().filter(|todo| todo.status == status).count();
+        Ok(ToolOutput::new(format!(
+            "The list was taken: {} pending, {} in progress, {} completed. Go on with the work.",
+            count(TodoStatus::Pending),
+            count(TodoStatus::InProgress),
+            count(TodoStatus::Completed)
+        )))
+    }
+}

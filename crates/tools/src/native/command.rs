@@ -1,0 +1,41 @@
+//! Running a command to its end, for agents that tell its outcome in their own form.
+
+use std::time::Duration;
+
+use pintle_env::{ExecRequest, ExecResult};
+
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+
+/// Runs a command. Its output goes to whoever watches the call, and when the call is told to stop, the command is
+/// ended.
+pub(super) async fn run(mut request: ExecRequest, cx: &ToolContext) -> Result<ExecResult, ToolError> {
+    request.timeout = request.timeout.min(cx.timeouts.max);
+    request.on_output = cx.on_output.clone();
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => {
+            let message = "the command was stopped, with all that it had started";
+            Err(ToolError::new(ToolErrorKind::Cancelled, message))
+        }
+        result = cx.env.exec_command(request) => Ok(result?),
+    }
+}
+
+/// What the model should know besides output and exit code, one sentence each.
+pub(super) fn notes(result: &ExecResult, limit: Duration, advice: &str) -> Vec<String> {
+    let mut notes = Vec::new();
+    if result.timed_out {
+        notes.push(format!("Command timed out after {}s.{advice}", limit.as_secs_f64()));
+    }
+    if result.output.dropped() > 0 {
+        notes.push(format!("The last {} bytes of the output were not kept.", result.output.dropped()));
+    }
+    if result.ended_jobs > 0 {
+        notes.push(format!(
+            "What the command had left running in the background ({}) was ended when it returned.",
+            result.ended_jobs
+        ));
+    }
+    notes
+}

@@ -1,0 +1,74 @@
+//! `glob`: files by name.
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin::search_base;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Finds files by a pattern: absolute paths, the newest first, below a line that counts them.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Glob(());
+
+/// The arguments of `glob`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct GlobInput {
+    /// The pattern that the files' paths match, for instance `**/*.py` or `docs/*.md`.
+    pub pattern: String,
+    /// The directory to search. Default: the working directory.
+    pub dir_path: Option<String>,
+}
+
+impl Glob {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for Glob {
+    type Input = GlobInput;
+
+    fn name(&self) -> &str {
+        "glob"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("glob.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Glob.as_str()
+    }
+
+    fn reads(&self, input: &GlobInput) -> Vec<PathBuf> {
+        vec![search_base(input.dir_path.as_deref(), &input.pattern)]
+    }
+
+    async fn call(&self, input: GlobInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let directory = Path::new(input.dir_path.as_deref().unwrap_or("."));
+        let found = cx.env.glob(&input.pattern, directory).await?;
+        let (pattern, place) = (&input.pattern, cx.env.resolve(directory).display().to_string());
+        if found.is_empty() {
+            return Ok(ToolOutput::new(format!(
+                "No files found matching pattern \"{pattern}\" within {place}"
+            )));
+        }
+        let paths: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
+        Ok(ToolOutput::new(format!(
+            "Found {} file(s) matching \"{pattern}\" within {place}, sorted by modification time (newest first):\n{}",
+            paths.len(),
+            paths.join("\n")
+        )))
+    }
+}

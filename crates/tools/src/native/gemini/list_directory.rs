@@ -1,0 +1,81 @@
+//! `list_directory`: what stands in one directory.
+
+use std::path::{Path, PathBuf};
+
+use pintle_env::DirEntry;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin::unreadable;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Lists one directory: directories first, then files with their sizes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ListDirectory(());
+
+/// The arguments of `list_directory`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ListDirectoryInput {
+    /// The path of the directory.
+    pub dir_path: String,
+}
+
+impl ListDirectory {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ListDirectory {
+    type Input = ListDirectoryInput;
+
+    fn name(&self) -> &str {
+        "list_directory"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("list_directory.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::ListDir.as_str()
+    }
+
+    fn reads(&self, input: &ListDirectoryInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(&input.dir_path)]
+    }
+
+    async fn call(&self, input: ListDirectoryInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let path = Path::new(&input.dir_path);
+        let mut entries = match cx.env.list(path).await {
+            Ok(entries) => entries,
+            Err(error) => return Err(unreadable(cx.env.as_ref(), path, error).await),
+        };
+        let place = cx.env.resolve(path).display().to_string();
+        if entries.is_empty() {
+            return Ok(ToolOutput::new(format!("Directory {place} is empty.")));
+        }
+        // The sort is stable, and names are in order already.
+        entries.sort_by_key(|entry| !entry.is_dir);
+        let lines: Vec<String> = entries.iter().map(line).collect();
+        Ok(ToolOutput::new(format!("Directory listing for {place}:\n{}", lines.join("\n"))))
+    }
+}
+
+fn line(entry: &DirEntry) -> String {
+    let name = entry.name.display();
+    match entry.size {
+        _ if entry.is_dir => format!("[DIR] {name}"),
+        Some(size) => format!("{name} ({size} bytes)"),
+        None => name.to_string(),
+    }
+}

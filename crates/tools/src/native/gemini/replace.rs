@@ -1,0 +1,85 @@
+//! `replace`: one text in the place of another.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin;
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::native::number::count;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Replaces an exact text in a file, as [`builtin::EditFile`] does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Replace(());
+
+/// The arguments of `replace`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ReplaceInput {
+    /// The path of the file.
+    pub file_path: String,
+    /// What the change is for and what the result should be, in a sentence or two, for whoever reviews it.
+    pub instruction: String,
+    /// The exact text to replace, with its white space and indentation, and at least three lines of context before and
+    /// after the place.
+    pub old_string: String,
+    /// The exact text to put in its place, complete and indented as it should be.
+    pub new_string: String,
+    /// How many times `old_string` occurs; all of them are replaced. Default: 1.
+    #[schemars(range(min = 1))]
+    pub expected_replacements: Option<f64>,
+}
+
+impl Replace {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for Replace {
+    type Input = ReplaceInput;
+
+    fn name(&self) -> &str {
+        "replace"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("replace.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::EditFile.as_str()
+    }
+
+    fn writes(&self, input: &ReplaceInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(&input.file_path)]
+    }
+
+    fn rehearsable(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: ReplaceInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let expected = input.expected_replacements.map_or(1, count);
+        let edit = builtin::Edit {
+            old: &input.old_string,
+            new: &input.new_string,
+            all: false,
+            expected: Some(expected),
+        };
+        let edited = builtin::edit_file(&input.file_path, &edit, cx).await?;
+        let count = edited.lines.len();
+        let mut report = format!("Successfully modified file: {} ({count} replacements).", input.file_path);
+        edited.append_notes(&mut report);
+        Ok(ToolOutput::new(report).with_change(edited.change))
+    }
+}

@@ -1,0 +1,81 @@
+//! `run_shell_command`: a command line, run to its end.
+
+use pintle_env::ExecRequest;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::native::command::{notes, run};
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
+
+/// Runs a command in the system's shell.
+///
+/// There is no time-out in the arguments: a command may run as long as the session allows at most
+/// ([`CommandTimeouts::max`](crate::CommandTimeouts::max)). One that fails is no error of the call.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RunShellCommand(());
+
+/// The arguments of `run_shell_command`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct RunShellCommandInput {
+    /// The command line, for `bash -c`.
+    pub command: String,
+    /// What the command does, in a sentence, for the user.
+    pub description: Option<String>,
+    /// The directory to run it in. Default: the working directory.
+    pub dir_path: Option<String>,
+}
+
+impl RunShellCommand {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for RunShellCommand {
+    type Input = RunShellCommandInput;
+
+    fn name(&self) -> &str {
+        "run_shell_command"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("run_shell_command.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Shell.as_str()
+    }
+
+    fn truncation(&self) -> TruncationRule {
+        TruncationRule::new(40_000, TruncationMode::LongTail).with_marker(TruncationMarker::Characters)
+    }
+
+    async fn call(&self, input: RunShellCommandInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let limit = cx.timeouts.max;
+        let mut request = ExecRequest::new(input.command).with_timeout(limit);
+        if let Some(directory) = input.dir_path {
+            request = request.with_working_dir(directory);
+        }
+        let result = run(request, cx).await?;
+        let mut preface = String::new();
+        if !result.success() {
+            preface.push_str(&format!("Exit Code: {}\n", result.exit_code));
+        }
+        for note in notes(&result, limit, "") {
+            preface.push_str(&format!("Error: {note}\n"));
+        }
+        preface.push_str("Output: ");
+        let text = if result.output.is_empty() { "(empty)".into() } else { result.output };
+        Ok(ToolOutput::new(text).with_preface(preface))
+    }
+}

@@ -1,0 +1,97 @@
+//! `search_file_content`: text in files.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use pintle_env::{ExecutionEnvironment, GrepOutput, GrepRequest};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin::{cut_line, shown};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// The most matching lines of a call.
+const MOST: usize = 1_000;
+
+/// Searches the content of files, without regard to case.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SearchFileContent(());
+
+/// The arguments of `search_file_content`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct SearchFileContentInput {
+    /// The regular expression to search for.
+    pub pattern: String,
+    /// The directory to search. Default: the working directory.
+    pub dir_path: Option<String>,
+    /// Search only files that match this glob, for instance `*.js`, `*.{ts,tsx}` or `src/**`.
+    pub include: Option<String>,
+}
+
+impl SearchFileContent {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for SearchFileContent {
+    type Input = SearchFileContentInput;
+
+    fn name(&self) -> &str {
+        "search_file_content"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("search_file_content.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Grep.as_str()
+    }
+
+    fn reads(&self, input: &SearchFileContentInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(input.dir_path.as_deref().unwrap_or("."))]
+    }
+
+    async fn call(&self, input: SearchFileContentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let mut request = GrepRequest::new(&input.pattern).with_case_insensitive(true).with_max_results(MOST);
+        request.path = input.dir_path.as_ref().map(Into::into);
+        request.glob_filter.clone_from(&input.include);
+        let found = cx.env.grep(&request).await?;
+        Ok(ToolOutput::new(render(cx.env.as_ref(), &input, &found)))
+    }
+}
+
+fn render(env: &dyn ExecutionEnvironment, input: &SearchFileContentInput, found: &GrepOutput) -> String {
+    let place = input.dir_path.as_deref().unwrap_or(".");
+    let filter =
+        input.include.as_ref().map_or_else(String::new, |include| format!(" (filter: \"{include}\")"));
+    let sought = format!("for pattern \"{}\" in path \"{place}\"{filter}", input.pattern);
+    let count: usize = found.files.iter().map(|file| file.lines.len()).sum();
+    if count == 0 {
+        return format!("No matches found {sought}.");
+    }
+    let noun = if count == 1 { "match" } else { "matches" };
+    let mut text = format!("Found {count} {noun} {sought}:\n---\n");
+    for file in &found.files {
+        let _infallible = writeln!(text, "File: {}", shown(env, &file.path));
+        for line in &file.lines {
+            let _infallible = writeln!(text, "L{}: {}", line.number, cut_line(&line.text));
+        }
+        text.push_str("---\n");
+    }
+    if found.truncated {
+        let _infallible = writeln!(text, "There are more: these are the first {count}. Narrow the search.");
+    }
+    text.truncate(text.trim_end().len());
+    text
+}

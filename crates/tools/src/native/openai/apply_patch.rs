@@ -1,0 +1,110 @@
+//! `apply_patch` with free text in the place of JSON.
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use pintle_llm::Grammar;
+use pintle_patch::{ChangeKind, Plan, parse};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin::{self, patch_told};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Applies a patch in the v4a format, as [`builtin::ApplyPatch`] does.
+///
+/// Where the provider has tools with free text, the input is the patch itself, held to a grammar.
+#[derive(Clone, Debug, Default)]
+pub struct ApplyPatch {
+    inner: builtin::ApplyPatch,
+}
+
+/// The input of `apply_patch`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ApplyPatchInput {
+    /// The patch, from `*** Begin Patch` to `*** End Patch`.
+    pub input: String,
+}
+
+impl ApplyPatch {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ApplyPatch {
+    type Input = ApplyPatchInput;
+
+    fn name(&self) -> &str {
+        "apply_patch"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("apply_patch.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::ApplyPatch.as_str()
+    }
+
+    fn grammar(&self) -> Option<Grammar> {
+        let definition = include_str!("apply_patch.lark").to_owned();
+        Some(Grammar { syntax: "lark".to_owned(), definition })
+    }
+
+    fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
+        // What is no patch writes nothing.
+        parse(&input.input)
+            .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
+            .unwrap_or_default()
+    }
+
+    fn rehearsable(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let started = Instant::now();
+        let plan = self.inner.apply(&input.input, cx).await.map_err(|error| {
+            let message = format!("apply_patch verification failed: {}", error.for_model());
+            ToolError::new(error.kind(), message).with_source(error)
+        })?;
+        let tenths = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
+        let head = format!("Exit code: 0\nWall time: {tenths} seconds\nOutput:\n");
+        Ok(patch_told(report(&plan), &plan).with_preface(head))
+    }
+}
+
+/// The files with their letters: what was added, then what was modified or renamed, then what was deleted.
+fn report(plan: &Plan) -> String {
+    let mut report = String::from("Success. Updated the following files:");
+    for letter in ['A', 'M', 'D'] {
+        for change in plan.changes.iter().filter(|change| letter_of(&change.kind) == letter) {
+            report.push_str(&format!("\n{letter} {}", change.path));
+        }
+    }
+    if plan.changes.is_empty() {
+        report = "Success. The patch changes no file.".to_owned();
+    }
+    for diagnostic in &plan.diagnostics {
+        report.push_str(&format!("\nNote: {diagnostic}"));
+    }
+    report
+}
+
+fn letter_of(kind: &ChangeKind) -> char {
+    match kind {
+        ChangeKind::Added => 'A',
+        ChangeKind::Modified | ChangeKind::Renamed { .. } => 'M',
+        ChangeKind::Deleted => 'D',
+    }
+}

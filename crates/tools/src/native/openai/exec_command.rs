@@ -1,0 +1,147 @@
+//! `exec_command`: a command that answers after a while, whether or not it has ended.
+
+use std::time::{Duration, Instant};
+
+use pintle_env::{Command, Stdin};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin::{BackgroundOutput, BackgroundState};
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::native::number::{count, milliseconds};
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
+
+/// How long a call waits for the end of its command where it does not say.
+const DEFAULT_WAIT: Duration = Duration::from_secs(10);
+
+/// How long it waits at least.
+const MIN_WAIT: Duration = Duration::from_millis(250);
+
+/// The most of an output that a model reads, in tokens of four bytes.
+const MAX_TOKENS: usize = 10_000;
+
+/// Starts a command among the session's [background commands](crate::builtin::BackgroundCommands) and waits for it.
+///
+/// The call returns when the command has ended or its time is over. In the second case the command runs on, and
+/// [`WriteStdin`](super::WriteStdin) reads its new output. It ends with the session.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExecCommand(());
+
+/// The arguments of `exec_command`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ExecCommandInput {
+    /// The command line.
+    pub cmd: String,
+    /// The directory to run it in. Default: the working directory.
+    pub workdir: Option<String>,
+    /// Whether you will type into the command with `write_stdin`. Its input is then left open. Default: false.
+    pub tty: Option<bool>,
+    /// How long to wait for output, in milliseconds, before the call returns. Default: 10000.
+    pub yield_time_ms: Option<f64>,
+    /// The most tokens of output to return; more is cut in the middle. Default: 10000, which is also the most.
+    pub max_output_tokens: Option<f64>,
+}
+
+impl ExecCommand {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ExecCommand {
+    type Input = ExecCommandInput;
+
+    fn name(&self) -> &str {
+        "exec_command"
+    }
+
+    fn description(&self) -> &str {
+        include_str!("exec_command.md").trim_end()
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Shell.as_str()
+    }
+
+    fn truncation(&self) -> TruncationRule {
+        TRUNCATION
+    }
+
+    async fn call(&self, input: ExecCommandInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let started = Instant::now();
+        let wait = input.yield_time_ms.map_or(DEFAULT_WAIT, milliseconds);
+        // With an open input that nobody writes to, programs such as `rg` would wait for it.
+        let stdin = if input.tty.unwrap_or(false) { Stdin::Piped } else { Stdin::Null };
+        let mut command = Command::shell(&input.cmd).with_stdin(stdin);
+        if let Some(directory) = input.workdir.as_deref().filter(|directory| !directory.is_empty()) {
+            command = command.with_working_dir(directory);
+        }
+        let id = cx.background.start_command(cx.env.as_ref(), &input.cmd, command).await?;
+        let output = output_of(id, wait, cx).await?;
+        Ok(told(output, started.elapsed(), input.max_output_tokens, cx))
+    }
+}
+
+/// As codex cuts: ten thousand tokens, half from each end.
+pub(super) const TRUNCATION: TruncationRule =
+    TruncationRule::new(4 * MAX_TOKENS, TruncationMode::HeadTail).with_marker(TruncationMarker::Tokens);
+
+/// What a command has written when it ends or the time is over. A call that is told to stop takes the command with it.
+pub(super) async fn output_of(
+    id: u64,
+    wait: Duration,
+    cx: &ToolContext,
+) -> Result<BackgroundOutput, ToolError> {
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => {
+            cx.background.stop(id).await?;
+            let message = "the command was stopped, with all that it had started";
+            Err(ToolError::new(ToolErrorKind::Cancelled, message))
+        }
+        output = cx.background.read(id, wait.clamp(MIN_WAIT, cx.timeouts.max.max(MIN_WAIT))) => output,
+    }
+}
+
+/// The form in which codex tells what became of a command.
+pub(super) fn told(
+    output: BackgroundOutput,
+    waited: Duration,
+    max_tokens: Option<f64>,
+    cx: &ToolContext,
+) -> ToolOutput {
+    let state = match &output.status.state {
+        BackgroundState::Running => format!("Process running with session ID {}", output.status.id),
+        BackgroundState::Exited(code) => format!("Process exited with code {code}"),
+        BackgroundState::Stopped => "Process was stopped".to_owned(),
+        BackgroundState::Lost(reason) => format!("Process was lost: {reason}"),
+    };
+    let mut preface = format!("Chunk ID: {}\nWall time: {:.4} seconds\n", chunk_id(cx), waited.as_secs_f64());
+    preface.push_str(&format!("{state}\nOriginal token count: {}\n", output.text.len().div_ceil(4)));
+    if output.dropped > 0 {
+        preface.push_str(&format!("Older output that was not kept: {} bytes\n", output.dropped));
+    }
+    preface.push_str("Output:\n");
+    let failed = !matches!(output.status.state, BackgroundState::Running | BackgroundState::Exited(0));
+    ToolOutput::new(output.text)
+        .with_preface(preface)
+        .with_max_chars(max_tokens.map(|tokens| count(tokens).max(1).saturating_mul(4)))
+        .with_error(failed)
+}
+
+/// Six hexadecimal digits that stand for the call: the same call has the same, so that a replay tells the same.
+fn chunk_id(cx: &ToolContext) -> String {
+    let hash = cx.call_id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    });
+    format!("{:06x}", (hash >> 40) & 0xff_ffff)
+}

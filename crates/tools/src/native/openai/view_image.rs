@@ -1,0 +1,67 @@
+//! `view_image`: a picture of the project.
+
+use std::path::PathBuf;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::builtin::{ReadFile, ReadFileInput};
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Shows an image to the model, as [`ReadFile`] does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ViewImage(());
+
+/// The arguments of `view_image`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct ViewImageInput {
+    /// The path of the image file.
+    pub path: String,
+}
+
+impl ViewImage {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for ViewImage {
+    type Input = ViewImageInput;
+
+    fn name(&self) -> &str {
+        "view_image"
+    }
+
+    fn description(&self) -> &str {
+        "Shows you an image file of this machine (PNG, JPEG, GIF or WebP). Use it when the task refers to a screenshot \
+         or a design by its path."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::ReadFile.as_str()
+    }
+
+    fn reads(&self, input: &ViewImageInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(&input.path)]
+    }
+
+    async fn call(&self, input: ViewImageInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        // One line is enough to see that a file is no image.
+        let request = ReadFileInput { file_path: input.path.clone(), offset: None, limit: Some(1) };
+        let output = ReadFile::new().call(request, cx).await?;
+        if output.images.is_empty() {
+            let message = format!("{} is no image: expected PNG, JPEG, GIF or WebP", input.path);
+            return Err(ToolError::new(ToolErrorKind::Failed, message));
+        }
+        Ok(output)
+    }
+}

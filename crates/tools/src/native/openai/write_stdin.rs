@@ -1,0 +1,90 @@
+//! `write_stdin`: a command that still runs, spoken to or listened to.
+
+use std::time::{Duration, Instant};
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::exec_command::{TRUNCATION, output_of, told};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::native::number::{count, milliseconds};
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::truncate::TruncationRule;
+
+/// How long a call waits after it has written, where it does not say.
+const WRITE_WAIT: Duration = Duration::from_millis(250);
+
+/// How long a call waits that only reads.
+const POLL_WAIT: Duration = Duration::from_secs(5);
+
+/// What a terminal sends for Ctrl-C.
+const INTERRUPT: &str = "\u{3}";
+
+/// Writes to a command that [`ExecCommand`](super::ExecCommand) started, and returns its new output.
+///
+/// There is no terminal behind a command, so that Ctrl-C alone (U+0003) ends it here.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WriteStdin(());
+
+/// The arguments of `write_stdin`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct WriteStdinInput {
+    /// The session ID that `exec_command` gave.
+    pub session_id: f64,
+    /// What to type; empty or left out, to read new output only. `\u0003` alone ends the command.
+    pub chars: Option<String>,
+    /// How long to wait for output, in milliseconds. Default: 250 after typing, else 5000.
+    pub yield_time_ms: Option<f64>,
+    /// The most tokens of output to return; more is cut in the middle. Default: 10000, which is also the most.
+    pub max_output_tokens: Option<f64>,
+}
+
+impl WriteStdin {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for WriteStdin {
+    type Input = WriteStdinInput;
+
+    fn name(&self) -> &str {
+        "write_stdin"
+    }
+
+    fn description(&self) -> &str {
+        "Types into a command that still runs, and returns its new output. With empty `chars` it only waits and reads."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Shell.as_str()
+    }
+
+    fn truncation(&self) -> TruncationRule {
+        TRUNCATION
+    }
+
+    async fn call(&self, input: WriteStdinInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let started = Instant::now();
+        let id = count(input.session_id) as u64;
+        let chars = input.chars.unwrap_or_default();
+        let output = if chars == INTERRUPT {
+            cx.background.stop(id).await?
+        } else {
+            if !chars.is_empty() {
+                cx.background.write(id, chars.as_bytes(), false).await?;
+            }
+            let usual = if chars.is_empty() { POLL_WAIT } else { WRITE_WAIT };
+            output_of(id, input.yield_time_ms.map_or(usual, milliseconds), cx).await?
+        };
+        Ok(told(output, started.elapsed(), input.max_output_tokens, cx))
+    }
+}

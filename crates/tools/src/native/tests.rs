@@ -1,0 +1,189 @@
+use pintle_llm::ToolResult;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::builtin::workbench::Workbench;
+use crate::tool::{ChangeKind, DynTool, Effect, ToolKind};
+
+mod anthropic_set;
+mod gemini_set;
+mod openai_set;
+
+fn sets() -> [(&'static str, Vec<Box<dyn DynTool>>); 3] {
+    [
+        (
+            "anthropic",
+            vec![
+                Box::new(anthropic::Bash::new()),
+                Box::new(anthropic::Glob::new()),
+                Box::new(anthropic::Grep::new()),
+                Box::new(anthropic::Read::new()),
+                Box::new(anthropic::Edit::new()),
+                Box::new(anthropic::Write::new()),
+                Box::new(anthropic::TodoWrite::new()),
+            ],
+        ),
+        (
+            "gemini",
+            vec![
+                Box::new(gemini::ListDirectory::new()),
+                Box::new(gemini::ReadFile::new()),
+                Box::new(gemini::SearchFileContent::new()),
+                Box::new(gemini::Glob::new()),
+                Box::new(gemini::Replace::new()),
+                Box::new(gemini::WriteFile::new()),
+                Box::new(gemini::RunShellCommand::new()),
+            ],
+        ),
+        (
+            "openai",
+            vec![
+                Box::new(openai::ExecCommand::new()),
+                Box::new(openai::WriteStdin::new()),
+                Box::new(openai::ApplyPatch::new()),
+                Box::new(openai::ViewImage::new()),
+            ],
+        ),
+    ]
+}
+
+/// A parameter as a provider is told of it: a star if it is required, its type, its values, its default.
+fn parameter(name: &str, schema: &Value, required: &[Value]) -> String {
+    assert!(schema["description"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {schema}");
+    let star = if required.contains(&json!(name)) { "*" } else { "" };
+    let values = schema.get("enum").map_or_else(String::new, Value::to_string);
+    let default = schema.get("default").map_or_else(String::new, |default| format!(" = {default}"));
+    format!("{name}{star}: {}{values}{default}", schema["type"].as_str().unwrap())
+}
+
+#[test]
+fn names_and_parameters_are_those_of_the_reference_agents() {
+    let mut listed = Vec::new();
+    for (family, tools) in sets() {
+        listed.push(format!("# {family}"));
+        for tool in tools {
+            let definition = tool.definition().unwrap();
+            let required = definition.parameters["required"].as_array().cloned().unwrap_or_default();
+            let properties = definition.parameters["properties"].as_object().unwrap();
+            let parameters: Vec<String> =
+                properties.iter().map(|(name, schema)| parameter(name, schema, &required)).collect();
+            assert_eq!(definition.parameters["additionalProperties"], false, "{}", definition.name);
+            assert!(definition.description.len() > 20 && definition.description.len() < 1500);
+            let kind = tool.canonical_kind().unwrap();
+            listed.push(format!("{} [{kind}] ({})", definition.name, parameters.join(", ")));
+        }
+    }
+    insta::assert_snapshot!(listed.join("\n"), @r#"
+    # anthropic
+    Bash [shell] (command*: string, description: string, timeout: number)
+    Glob [glob] (path: string, pattern*: string)
+    Grep [grep] (-A: number, -B: number, -C: number, -i: boolean, -n: boolean, context: number, glob: string, head_limit: number, offset: number, output_mode: string["content","files_with_matches","count"], path: string, pattern*: string, type: string)
+    Read [read_file] (file_path*: string, limit: number, offset: number)
+    Edit [edit_file] (file_path*: string, new_string*: string, old_string*: string, replace_all: boolean = false)
+    Write [write_file] (content*: string, file_path*: string)
+    TodoWrite [TodoWrite] (todos*: array)
+    # gemini
+    list_directory [list_dir] (dir_path*: string)
+    read_file [read_file] (file_path*: string, limit: number, offset: number)
+    search_file_content [grep] (dir_path: string, include: string, pattern*: string)
+    glob [glob] (dir_path: string, pattern*: string)
+    replace [edit_file] (expected_replacements: number, file_path*: string, instruction*: string, new_string*: string, old_string*: string)
+    write_file [write_file] (content*: string, file_path*: string)
+    run_shell_command [shell] (command*: string, description: string, dir_path: string)
+    # openai
+    exec_command [shell] (cmd*: string, max_output_tokens: number, tty: boolean, workdir: string, yield_time_ms: number)
+    write_stdin [shell] (chars: string, max_output_tokens: number, session_id*: number, yield_time_ms: number)
+    apply_patch [apply_patch] (input*: string)
+    view_image [read_file] (path*: string)
+    "#);
+}
+
+#[test]
+fn every_kind_is_one_that_limits_are_keyed_by() {
+    for (family, tools) in sets() {
+        for tool in tools {
+            let name = tool.definition().unwrap().name;
+            let kind = tool.canonical_kind().unwrap();
+            assert!(
+                name == "TodoWrite" || ToolKind::from_name(&kind).is_some(),
+                "{family}: {name} is {kind}"
+            );
+        }
+    }
+}
+
+#[test]
+fn definitions_are_what_is_sent() {
+    let edit =
+        serde_json::to_string_pretty(&anthropic::Edit::new().definition().unwrap().parameters).unwrap();
+    insta::assert_snapshot!(edit, @r#"
+    {
+      "additionalProperties": false,
+      "properties": {
+        "file_path": {
+          "description": "The absolute path of the file.",
+          "type": "string"
+        },
+        "new_string": {
+          "description": "The text to put in its place, which must differ from it.",
+          "type": "string"
+        },
+        "old_string": {
+          "description": "The exact text to replace.",
+          "type": "string"
+        },
+        "replace_all": {
+          "default": false,
+          "description": "Whether to replace every occurrence of `old_string`.",
+          "type": "boolean"
+        }
+      },
+      "required": [
+        "file_path",
+        "old_string",
+        "new_string"
+      ],
+      "type": "object"
+    }
+    "#);
+    let todo = serde_json::to_string(&anthropic::TodoWrite::new().definition().unwrap().parameters).unwrap();
+    insta::assert_snapshot!(todo, @r#"{"additionalProperties":false,"properties":{"todos":{"description":"The whole list, in the order of the work. It takes the place of the one before.","items":{"description":"One thing to do.","properties":{"activeForm":{"description":"The same while it is being done: `Running the tests`.","minLength":1,"type":"string"},"content":{"description":"What is to be done, as an order: `Run the tests`.","minLength":1,"type":"string"},"status":{"description":"How far it is.","enum":["pending","in_progress","completed"],"type":"string"}},"required":["content","status","activeForm"],"type":"object"},"type":"array"}},"required":["todos"],"type":"object"}"#);
+}
+
+fn text(result: &ToolResult) -> String {
+    result.text()
+}
+
+/// Gates judge a call by the paths that it names: a tool that hides them passes where it should not.
+#[test]
+fn every_tool_says_what_it_touches() {
+    let file = json!({"file_path": "src/f", "old_string": "a", "new_string": "b", "instruction": "i", "content": "c"});
+    let search = json!({"pattern": "*.rs", "path": "src/f", "dir_path": "src/f"});
+    let patch = json!({"input": "*** Begin Patch\n*** Delete File: src/f\n*** End Patch"});
+    let rows: [(&dyn DynTool, &Value); 13] = [
+        (&anthropic::Read::new(), &file),
+        (&anthropic::Edit::new(), &file),
+        (&anthropic::Write::new(), &file),
+        (&anthropic::Grep::new(), &search),
+        (&anthropic::Glob::new(), &search),
+        (&gemini::ReadFile::new(), &file),
+        (&gemini::Replace::new(), &file),
+        (&gemini::WriteFile::new(), &file),
+        (&gemini::SearchFileContent::new(), &search),
+        (&gemini::Glob::new(), &search),
+        (&gemini::ListDirectory::new(), &search),
+        (&openai::ApplyPatch::new(), &patch),
+        (&openai::ViewImage::new(), &json!({"path": "src/f"})),
+    ];
+    for (tool, arguments) in rows {
+        let name = tool.definition().unwrap().name;
+        let (touched, other) = match tool.effect() {
+            Effect::Write => (tool.written_paths(arguments), tool.read_paths(arguments)),
+            Effect::Read | Effect::Execute | Effect::Network => {
+                (tool.read_paths(arguments), tool.written_paths(arguments))
+            }
+        };
+        assert_eq!((touched, other), (vec!["src/f".into()], Vec::new()), "{name}");
+        assert_eq!(tool.is_rehearsable(), tool.effect() == Effect::Write, "{name}");
+    }
+}

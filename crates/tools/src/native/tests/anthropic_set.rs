@@ -1,0 +1,157 @@
+use super::anthropic::{Bash, Edit, Glob, Grep, Read, TodoWrite, Write};
+use super::*;
+
+#[tokio::test]
+async fn a_file_comes_with_numbers_and_arrows() {
+    let bench = Workbench::new();
+    bench.write("a.txt", "one\n\tTwo | 2\n\n");
+    bench.write("empty.txt", "");
+    let rows = [
+        (json!({"file_path": "a.txt"}), "     1→one\n     2→\tTwo | 2\n     3→"),
+        (
+            json!({"file_path": "a.txt", "offset": 2, "limit": 1}),
+            "     2→\tTwo | 2\n\n[More lines follow. To go on, read with offset 3.]",
+        ),
+        (
+            json!({"file_path": "a.txt", "offset": 9}),
+            "<system-reminder>Warning: offset 9 is past the end of a.txt, which has 3 lines</system-reminder>",
+        ),
+        (
+            json!({"file_path": "empty.txt"}),
+            "<system-reminder>Warning: [empty.txt is empty]</system-reminder>",
+        ),
+    ];
+    for (arguments, expected) in rows {
+        let answer = bench.call(Read::new(), &arguments.to_string()).await;
+        assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
+    }
+    assert_eq!(
+        bench.call(Read::new(), r#"{"file_path": "b.txt"}"#).await,
+        "error: Tool error (Read): DIR/b.txt does not exist. Did you mean a.txt?"
+    );
+}
+
+#[tokio::test]
+async fn an_image_comes_as_an_image() {
+    let bench = Workbench::new();
+    bench.write("a.png", b"\x89PNG\r\n\x1a\nrest");
+    let execution = bench.execute(Read::new(), r#"{"file_path": "a.png"}"#).await;
+    assert_eq!(execution.result.images.len(), 1);
+    assert_eq!(text(&execution.result), "[a.png: image/png, 12 bytes, shown as an image]");
+}
+
+#[tokio::test]
+async fn a_file_is_written_and_edited() {
+    let bench = Workbench::new();
+    let written = r#"{"file_path": "src/a.py", "content": "x = 1\ny = 1\n"}"#;
+    let made = bench.execute(Write::new(), written).await;
+    assert_eq!(text(&made.result), "File created successfully at: src/a.py");
+    assert_eq!(made.changes[0].kind, ChangeKind::Added);
+    assert_eq!(bench.call(Write::new(), written).await, "ok: The file src/a.py has been updated.");
+
+    let edit = |old: &str, new: &str, all: bool| {
+        json!({"file_path": "src/a.py", "old_string": old, "new_string": new, "replace_all": all}).to_string()
+    };
+    assert_eq!(
+        bench.call(Edit::new(), &edit("x = 1", "x = 2", false)).await,
+        "ok: The file src/a.py has been updated successfully."
+    );
+    insta::assert_snapshot!(bench.call(Edit::new(), &edit(" = ", " == ", false)).await, @"error: Tool error (Edit): old_string occurs 2 times in src/a.py, at lines 1, 2. Add neighbouring lines to make it unique, or set replace_all to replace every one");
+    assert_eq!(
+        bench.call(Edit::new(), &edit(" = ", " == ", true)).await,
+        "ok: The file src/a.py has been updated. All occurrences were replaced: 2."
+    );
+    assert_eq!(bench.text("src/a.py"), "x == 2\ny == 1\n");
+    let loose = bench.call(Edit::new(), &edit("  x == 2", "  x == 3", false)).await;
+    assert!(loose.contains("\nNote: old_string matched only"), "{loose}");
+}
+
+#[tokio::test]
+async fn a_command_tells_its_exit_code_first() {
+    let bench = Workbench::new();
+    let rows = [
+        (json!({"command": "{ echo out; echo err >&2; } 2>&1"}), "ok: out\nerr\n"),
+        (json!({"command": "true", "description": "Nothing"}), "ok: (Bash completed with no output)"),
+        (json!({"command": "echo out; exit 3", "timeout": 60000}), "error: Exit code 3\nout\n"),
+        (json!({"command": "exit 4"}), "error: Exit code 4\n"),
+    ];
+    for (arguments, expected) in rows {
+        assert_eq!(bench.call(Bash::new(), &arguments.to_string()).await, expected, "{arguments}");
+    }
+    let slow = bench.call(Bash::new(), r#"{"command": "echo out; sleep 60", "timeout": 200}"#).await;
+    assert_eq!(
+        slow,
+        "error: Exit code 143\nCommand timed out after 0.2s. Set timeout to give it longer.\nout\n"
+    );
+}
+
+#[tokio::test]
+async fn long_output_is_cut_and_the_exit_code_stays() {
+    let bench = Workbench::new();
+    let arguments = r#"{"command": "seq 1 40000; exit 3"}"#;
+    let execution = bench.execute(Bash::new(), arguments).await;
+    let seen = text(&execution.result);
+    assert!(seen.starts_with("Exit code 3\n1\n2\n"), "{seen}");
+    assert!(seen.ends_with("\n40000\n") && seen.contains("lines omitted"), "{seen}");
+    assert!(execution.output.len() > 200_000, "the host has all of it");
+}
+
+#[tokio::test]
+async fn matches_are_told_in_three_forms() {
+    let bench = Workbench::new();
+    bench.write("a.rs", "fn One() {}\n\n\nfn two() {}\n// end\n");
+    bench.write("sub/b.py", "def fn():\n    pass\n");
+    let rows = [
+        (json!({"pattern": "fn"}), "Found 2 files\na.rs\nsub/b.py"),
+        (json!({"pattern": "fn", "type": "py"}), "Found 1 file\nsub/b.py"),
+        (
+            json!({"pattern": "fn", "glob": "*.rs", "output_mode": "count"}),
+            "a.rs:2\n\nFound 2 total occurrences across 1 file.",
+        ),
+        (json!({"pattern": "ONE", "-i": true, "output_mode": "content"}), "a.rs:1:fn One() {}"),
+        (json!({"pattern": "^def", "-n": false, "output_mode": "content"}), "sub/b.py:def fn():"),
+        (
+            json!({"pattern": "fn", "path": "a.rs", "output_mode": "content", "-A": 1}),
+            "a.rs:1:fn One() {}\na.rs-2-\n--\na.rs:4:fn two() {}\na.rs-5-// end",
+        ),
+        (
+            json!({"pattern": "fn", "output_mode": "content", "head_limit": 1, "offset": 1}),
+            "a.rs:4:fn two() {}\n\n[Showing results with pagination = limit: 1, offset: 1]",
+        ),
+        (
+            json!({"pattern": "fn", "head_limit": 1}),
+            "Found 1 file\na.rs\n\n[Showing results with pagination = limit: 1, offset: 0]",
+        ),
+        (json!({"pattern": "nowhere"}), "No files found"),
+        (json!({"pattern": "nowhere", "output_mode": "content"}), "No matches found"),
+    ];
+    for (arguments, expected) in rows {
+        let answer = bench.call(Grep::new(), &arguments.to_string()).await;
+        assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
+    }
+    assert_eq!(
+        bench.call(Grep::new(), r#"{"pattern": "a", "glob": "*.rs", "type": "rust"}"#).await,
+        "error: Tool error (Grep): glob and type exclude each other: give the one that says it best"
+    );
+}
+
+#[tokio::test]
+async fn files_are_found_with_their_whole_paths() {
+    let bench = Workbench::new();
+    bench.write("src/a.rs", "");
+    assert_eq!(bench.call(Glob::new(), r#"{"pattern": "**/*.rs"}"#).await, "ok: DIR/src/a.rs");
+    assert_eq!(bench.call(Glob::new(), r#"{"pattern": "*.c", "path": "src"}"#).await, "ok: No files found");
+}
+
+#[tokio::test]
+async fn a_list_is_taken_as_it_is() {
+    let bench = Workbench::new();
+    let todos = json!({"todos": [
+        {"content": "Read", "status": "completed", "activeForm": "Reading"},
+        {"content": "Write", "status": "in_progress", "activeForm": "Writing"},
+    ]});
+    assert_eq!(
+        bench.call(TodoWrite::new(), &todos.to_string()).await,
+        "ok: The list was taken: 0 pending, 1 in progress, 1 completed. Go on with the work."
+    );
+}

@@ -1,0 +1,174 @@
+use pintle_llm::{ToolCall, ToolCallKind};
+
+use super::openai::{ApplyPatch, ExecCommand, ViewImage, WriteStdin};
+use super::*;
+use crate::pipeline::{Preparation, execute, prepare};
+use crate::registry::ToolRegistry;
+use crate::truncate::TruncationLimits;
+
+/// What a call said, with what differs from run to run as letters.
+async fn called(bench: &Workbench, cx: &crate::ToolContext, tool: impl DynTool, arguments: Value) -> String {
+    let execution = bench.execute_in(cx, tool, &arguments.to_string()).await;
+    let sign = if execution.result.is_error { "error" } else { "ok" };
+    let seen = bench.mask(&text(&execution.result));
+    let lines = seen.lines().map(|line| match line.strip_prefix("Wall time: ") {
+        Some(time) => {
+            let seconds = time.strip_suffix(" seconds").unwrap();
+            assert!(seconds.parse::<f64>().unwrap() < 60.0 && seconds.split_once('.').unwrap().1.len() == 4);
+            "Wall time: T seconds"
+        }
+        None => line,
+    });
+    format!("{sign}: {}", lines.collect::<Vec<_>>().join("\n"))
+}
+
+#[tokio::test]
+async fn a_command_that_ends_in_time_tells_its_exit_code() {
+    let bench = Workbench::new();
+    bench.write("sub/file", "");
+    let cx = bench.context();
+    insta::assert_snapshot!(
+        called(&bench, &cx, ExecCommand::new(), json!({"cmd": "{ echo out; echo err >&2; } 2>&1"})).await, @"
+    ok: Chunk ID: 970624
+    Wall time: T seconds
+    Process exited with code 0
+    Original token count: 2
+    Output:
+    out
+    err
+    ");
+    insta::assert_snapshot!(
+        called(&bench, &cx, ExecCommand::new(), json!({"cmd": "ls; cat; exit 3", "workdir": "sub"})).await, @"
+    error: Chunk ID: 970624
+    Wall time: T seconds
+    Process exited with code 3
+    Original token count: 2
+    Output:
+    file
+    ");
+}
+
+#[tokio::test]
+async fn a_command_that_goes_on_is_read_and_typed_into() {
+    let bench = Workbench::new();
+    let cx = bench.context();
+    let line =
+        json!({"cmd": "echo ready; read word; echo got $word; sleep 600", "tty": true, "yield_time_ms": 300});
+    let started = called(&bench, &cx, ExecCommand::new(), line).await;
+    assert!(started.contains("\nProcess running with session ID 1\n"), "{started}");
+    assert!(started.ends_with("\nOutput:\nready"), "{started}");
+    let typed = json!({"session_id": 1, "chars": "this\n", "yield_time_ms": 500});
+    let typed = called(&bench, &cx, WriteStdin::new(), typed).await;
+    assert!(typed.starts_with("ok: ") && typed.ends_with("\nOutput:\ngot this"), "{typed}");
+    let ended = called(&bench, &cx, WriteStdin::new(), json!({"session_id": 1, "chars": "\u{3}"})).await;
+    assert!(ended.starts_with("error: ") && ended.contains("\nProcess was stopped\n"), "{ended}");
+    let unknown = bench.call(WriteStdin::new(), r#"{"session_id": 7}"#).await;
+    assert!(
+        unknown.starts_with("error: Tool error (write_stdin): there is no background command 7"),
+        "{unknown}"
+    );
+}
+
+#[tokio::test]
+async fn a_call_that_is_stopped_takes_its_command_along() {
+    let bench = Workbench::new();
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let cx = bench.context().with_cancel(cancel.clone());
+    cancel.cancel();
+    let answer = called(&bench, &cx, ExecCommand::new(), json!({"cmd": "sleep 600"})).await;
+    assert_eq!(
+        answer,
+        "error: Tool error (exec_command): the command was stopped, with all that it had started"
+    );
+    let states: Vec<_> = cx.background.list().into_iter().map(|status| status.state).collect();
+    assert_eq!(states, [crate::builtin::BackgroundState::Stopped]);
+}
+
+#[tokio::test]
+async fn long_output_is_cut_in_the_middle_and_counted_in_tokens() {
+    let bench = Workbench::new();
+    let execution = bench.execute(ExecCommand::new(), r#"{"cmd": "seq 1 40000"}"#).await;
+    let seen = text(&execution.result);
+    let bytes = execution.output.len();
+    let removed = bytes - 40_000;
+    assert!(seen.contains(&format!("\nOriginal token count: {}\n", bytes.div_ceil(4))), "{seen}");
+    assert!(seen.contains("\nOutput:\nTotal output lines: 40000\n\n1\n2\n"), "{seen}");
+    assert!(seen.contains(&format!("…{} tokens truncated…", removed.div_ceil(4))), "{seen}");
+    assert!(seen.ends_with("\n40000\n"), "{seen}");
+    let few = json!({"cmd": "seq 1 40000", "max_output_tokens": 100}).to_string();
+    let execution = bench.execute(ExecCommand::new(), &few).await;
+    let seen = text(&execution.result);
+    assert!(seen.contains(&format!("…{} tokens truncated…", (bytes - 400).div_ceil(4))), "{seen}");
+}
+
+#[tokio::test]
+async fn a_patch_comes_as_free_text() {
+    let bench = Workbench::new();
+    bench.write("old.txt", "a\nb\n");
+    bench.write("gone.txt", "");
+    let patch = "*** Begin Patch\n*** Delete File: gone.txt\n*** Update File: old.txt\n*** Move to: new.txt\n@@\n-a\n+A\n b\n*** Add File: more.txt\n+x\n*** End Patch";
+    let mut registry = ToolRegistry::new();
+    registry.register(ApplyPatch::new()).unwrap();
+    let mut call = ToolCall::from_raw("c1", "apply_patch", patch);
+    call.kind = ToolCallKind::Custom;
+    call.arguments = Value::String(patch.to_owned());
+    let Preparation::Ready(call) = prepare(&registry, &[], bench.env.as_ref(), &call).await else {
+        panic!("it fits");
+    };
+    assert_eq!(call.writes().len(), 4);
+    let execution = execute(&call, &bench.context(), &TruncationLimits::new()).await;
+    let told = text(&execution.result);
+    let (head, rest) = told.split_once("\nOutput:\n").unwrap();
+    let time = head.strip_prefix("Exit code: 0\nWall time: ").and_then(|head| head.strip_suffix(" seconds"));
+    assert!(time.unwrap().parse::<f64>().unwrap() < 60.0, "{head}");
+    insta::assert_snapshot!(rest, @"
+    Success. Updated the following files:
+    A more.txt
+    M new.txt
+    D gone.txt
+    ");
+    assert_eq!((bench.text("new.txt"), bench.read("gone.txt")), ("A\nb\n".to_owned(), None));
+    assert_eq!(execution.changes.len(), 3);
+}
+
+#[tokio::test]
+async fn a_patch_that_does_not_fit_says_why() {
+    let bench = Workbench::new();
+    bench.write("old.txt", "a\nb\n");
+    let arguments = json!({"input": "*** Begin Patch\n*** Update File: old.txt\n@@\n-c\n+d\n*** End Patch"});
+    let answer = bench.call(ApplyPatch::new(), &arguments.to_string()).await;
+    assert!(
+        answer.starts_with("error: Tool error (apply_patch): apply_patch verification failed: old.txt"),
+        "{answer}"
+    );
+}
+
+#[test]
+fn the_grammar_travels_with_the_definition() {
+    let grammar = ApplyPatch::new().definition().unwrap().grammar.unwrap();
+    assert_eq!(grammar.syntax, "lark");
+    for marker in [
+        "Begin Patch",
+        "End Patch",
+        "Add File: ",
+        "Delete File: ",
+        "Update File: ",
+        "Move to: ",
+        "End of File",
+    ] {
+        assert!(grammar.definition.contains(&format!("\"*** {marker}\"")), "{marker}");
+    }
+}
+
+#[tokio::test]
+async fn only_images_are_viewed() {
+    let bench = Workbench::new();
+    bench.write("a.png", b"\x89PNG\r\n\x1a\nrest");
+    bench.write("a.txt", "text\n");
+    let execution = bench.execute(ViewImage::new(), r#"{"path": "a.png"}"#).await;
+    assert_eq!(execution.result.images.len(), 1);
+    assert_eq!(
+        bench.call(ViewImage::new(), r#"{"path": "a.txt"}"#).await,
+        "error: Tool error (view_image): a.txt is no image: expected PNG, JPEG, GIF or WebP"
+    );
+}

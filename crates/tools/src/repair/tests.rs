@@ -1,0 +1,228 @@
+use std::time::Instant;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+use crate::schema::{compile, mistakes};
+
+fn schema() -> Value {
+    json!({
+        "type": "object",
+        "properties": {
+            "file_path": {"type": "string"},
+            "limit": {"type": "integer"},
+            "ratio": {"type": "number"},
+            "all": {"type": "boolean"},
+            "mode": {"type": "string", "enum": ["fast", "slow"]},
+            "tags": {"type": "array", "items": {"type": "integer"}},
+            "range": {
+                "type": "object",
+                "properties": {"from": {"type": "integer"}, "to": {"type": "integer"}},
+                "required": ["from"],
+                "additionalProperties": false,
+            },
+        },
+        "required": ["file_path"],
+        "additionalProperties": false,
+    })
+}
+
+/// The arguments after repair, what was done, and what is still wrong.
+fn mended(schema: &Value, arguments: &Value) -> (Value, Vec<String>, Vec<String>) {
+    let validator = compile(schema).unwrap();
+    let mut arguments = arguments.clone();
+    let own = [("where".to_owned(), "file_path".to_owned())];
+    let done = repair(&validator, schema, &own, &mut arguments);
+    let left = mistakes(&validator, &arguments);
+    (arguments, done.iter().map(ToString::to_string).collect(), left)
+}
+
+#[test]
+fn what_leaves_no_doubt_is_mended_and_told() {
+    let rows = [
+        (json!({"limit": "5"}), json!({"limit": 5}), "`limit`: the number was taken from a text"),
+        (json!({"limit": " 5.0 "}), json!({"limit": 5}), "`limit`: the number was taken from a text"),
+        (json!({"ratio": "-1.5e3"}), json!({"ratio": -1500.0}), "`ratio`: the number was taken from a text"),
+        (json!({"limit": 5.0}), json!({"limit": 5}), "`limit`: the fraction is a whole number"),
+        (json!({"all": "True"}), json!({"all": true}), "`all`: true or false was taken from a text"),
+        (json!({"limit": null}), json!({}), "`limit`: null was left out"),
+        (json!({"mode": null}), json!({}), "`mode`: null was left out"),
+        (json!({"tags": "[1, 2]"}), json!({"tags": [1, 2]}), "`tags`: the JSON was taken from a text"),
+        (json!({"tags": [1, "2"]}), json!({"tags": [1, 2]}), "`tags.1`: the number was taken from a text"),
+        (json!({"tags": [1.0]}), json!({"tags": [1]}), "`tags.0`: the fraction is a whole number"),
+        (
+            json!({"range": {"from": 1, "to": null}}),
+            json!({"range": {"from": 1}}),
+            "`range.to`: null was left out",
+        ),
+    ];
+    for (given, expected, told) in rows {
+        let with_path = |mut value: Value| {
+            value["file_path"] = json!("a");
+            value
+        };
+        let (value, done, left) = mended(&schema(), &with_path(given.clone()));
+        assert_eq!((value, left), (with_path(expected), vec![]), "{given}");
+        assert_eq!(done, [told], "{given}");
+    }
+}
+
+#[test]
+fn a_parameter_is_known_by_the_names_of_other_agents() {
+    for name in ["path", "filePath", "file-path", "FILE_PATH", "filename", "absolute_path", "where"] {
+        let (value, done, left) = mended(&schema(), &json!({name: "a", "limit": 1}));
+        assert_eq!((value, left), (json!({"file_path": "a", "limit": 1}), vec![]), "{name}");
+        assert_eq!(done, [format!("`file_path`: was called `{name}`")]);
+    }
+    // Nested ones, too.
+    let (value, _, left) = mended(&schema(), &json!({"file_path": "a", "range": {"From": "1"}}));
+    assert_eq!((value, left), (json!({"file_path": "a", "range": {"from": 1}}), vec![]));
+}
+
+#[test]
+fn a_missing_parameter_is_found_where_others_are_allowed() {
+    let open = json!({
+        "type": "object",
+        "properties": {"command": {"type": "string"}, "url": {"type": "string"}},
+        "required": ["command"],
+    });
+    let (value, done, left) = mended(&open, &json!({"cmd": "ls", "link": "x"}));
+    assert_eq!((value, left), (json!({"command": "ls", "link": "x"}), vec![]));
+    assert_eq!(done, ["`command`: was called `cmd`"]);
+}
+
+#[test]
+fn what_is_in_doubt_stays_a_mistake() {
+    let rows = [
+        (json!({"file_path": 5}), "`file_path`: expected string, got number 5"),
+        (json!({"file_path": null}), "`file_path`: expected string, got null"),
+        (json!({"file_path": "a", "limit": "five"}), "`limit`: expected integer, got string \"five\""),
+        (json!({"file_path": "a", "limit": "5.5"}), "`limit`: expected integer, got string \"5.5\""),
+        (json!({"file_path": "a", "limit": 5.5}), "`limit`: expected integer, got number 5.5"),
+        (json!({"file_path": "a", "limit": "1e300"}), "`limit`: expected integer, got string \"1e300\""),
+        (json!({"file_path": "a", "limit": ""}), "`limit`: expected integer, got string \"\""),
+        (json!({"file_path": "a", "limit": true}), "`limit`: expected integer, got boolean true"),
+        (json!({"file_path": "a", "all": "yes"}), "`all`: expected boolean, got string \"yes\""),
+        (json!({"file_path": "a", "tags": "{}"}), "`tags`: expected array, got string \"{}\""),
+        (json!({"file_path": "a", "tags": [null]}), "`tags.0`: expected integer, got null"),
+        (json!({"file_path": "a", "range": {"from": null}}), "`range.from`: expected integer, got null"),
+        (json!({"file_path": "a", "path": "b"}), "`path`: no such argument"),
+        (json!({"file_path": "a", "colour": 1}), "`colour`: no such argument"),
+        // Both could be the path.
+        (json!({"path": "a", "filename": "b"}), "`filename`, `path`: no such argument"),
+    ];
+    for (given, expected) in rows {
+        let (value, done, left) = mended(&schema(), &given);
+        assert_eq!((value, done), (given, vec![]), "{expected}");
+        assert!(left.iter().any(|mistake| mistake == expected), "{left:?}, not {expected}");
+    }
+}
+
+#[test]
+fn one_name_for_two_parameters_is_in_doubt() {
+    let two = json!({
+        "type": "object",
+        "properties": {"file_path": {"type": "string"}, "dir_path": {"type": "string"}},
+        "additionalProperties": false,
+    });
+    let (_, done, left) = mended(&two, &json!({"path": "a"}));
+    assert_eq!((done, left), (vec![], vec!["`path`: no such argument".to_owned()]));
+}
+
+#[test]
+fn mistakes_inside_a_text_are_found_once_it_is_read() {
+    let given = json!({"path": "a", "range": "{\"from\": \"3\", \"to\": null}"});
+    let (value, done, left) = mended(&schema(), &given);
+    assert_eq!((value, left), (json!({"file_path": "a", "range": {"from": 3}}), vec![]));
+    assert_eq!(done.len(), 4, "{done:?}");
+}
+
+#[test]
+fn a_repair_is_plain_data() {
+    let rows = [
+        (RepairKind::NumberFromText, json!({"argument": "a", "kind": "number_from_text"})),
+        (
+            RepairKind::Renamed { from: "b".into() },
+            json!({"argument": "a", "kind": {"renamed": {"from": "b"}}}),
+        ),
+    ];
+    for (kind, expected) in rows {
+        let repair = ArgumentRepair::new("a", kind);
+        assert_eq!(serde_json::to_value(&repair).unwrap(), expected);
+        assert_eq!(serde_json::from_value::<ArgumentRepair>(expected).unwrap(), repair);
+    }
+}
+
+#[test]
+fn ten_megabytes_are_mended_in_no_time() {
+    let long = "x".repeat(10_000_000);
+    let numbers: Vec<Value> = (0..1_000_000).map(|_| json!("7")).collect();
+    let rows = [
+        json!({"path": long.as_str()}),
+        json!({"file_path": "a", "limit": long.as_str()}),
+        json!({"file_path": "a", "tags": long.as_str()}),
+        json!({long.as_str(): 1}),
+        json!({"file_path": "a", "tags": numbers}),
+    ];
+    for given in rows {
+        let start = Instant::now();
+        let (_, _, left) = mended(&schema(), &given);
+        assert!(left.iter().all(|mistake| mistake.len() < 1_000), "{}", left.len());
+        assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+    }
+}
+
+fn value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i32>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "[a-z0-9{}\\[\\]\":,. ]{0,8}".prop_map(Value::from),
+        any::<i16>().prop_map(|number| Value::from(number.to_string())),
+    ];
+    leaf.prop_recursive(3, 24, 4, |inner| {
+        let name = prop_oneof![
+            Just("file_path"),
+            Just("path"),
+            Just("filePath"),
+            Just("limit"),
+            Just("tags"),
+            Just("range"),
+            Just("from"),
+            Just("all"),
+            Just("mode"),
+            Just("other/~x"),
+        ];
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map(name, inner, 0..5)
+                .prop_map(|map| map.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn nothing_panics_and_mending_twice_is_mending_once(given in value()) {
+        let (once, done, left) = mended(&schema(), &given);
+        let (twice, again, _) = mended(&schema(), &once);
+        if left.is_empty() {
+            prop_assert_eq!(&once, &twice);
+            prop_assert!(again.is_empty(), "{:?}", again);
+        }
+        if done.is_empty() {
+            prop_assert_eq!(&once, &given);
+        }
+    }
+
+    #[test]
+    fn what_fits_is_left_alone(path in ".*", limit in any::<i64>(), ratio in any::<f64>(), all in any::<bool>()) {
+        let given = json!({"file_path": path, "limit": limit, "ratio": ratio, "all": all, "tags": [limit]});
+        prop_assume!(ratio.is_finite());
+        let (value, done, left) = mended(&schema(), &given);
+        prop_assert_eq!(value, given);
+        prop_assert!(done.is_empty() && left.is_empty());
+    }
+}

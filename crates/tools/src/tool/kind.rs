@@ -1,0 +1,90 @@
+//! The canonical kinds of tools.
+
+use std::fmt;
+
+/// What a tool is, whatever it is called: a shell is a [`ToolKind::Shell`] under the names `shell`, `Bash` and
+/// `run_shell_command`.
+///
+/// A tool says its kind as text ([`Tool::kind`](crate::Tool::kind)), because hosts have kinds of their own; this is
+/// the vocabulary of the loop specification. Default limits on outputs are keyed by it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ToolKind {
+    /// Reads a file.
+    ReadFile,
+    /// Reads several files.
+    ReadManyFiles,
+    /// Writes a whole file.
+    WriteFile,
+    /// Replaces a text in a file.
+    EditFile,
+    /// Applies a patch.
+    ApplyPatch,
+    /// Runs a command.
+    Shell,
+    /// Looks for a pattern in files.
+    Grep,
+    /// Looks for files by name.
+    Glob,
+    /// Lists a directory.
+    ListDir,
+    /// Starts another agent.
+    SpawnAgent,
+}
+
+impl ToolKind {
+    /// All kinds.
+    pub const ALL: [Self; 10] = [
+        Self::ReadFile,
+        Self::ReadManyFiles,
+        Self::WriteFile,
+        Self::EditFile,
+        Self::ApplyPatch,
+        Self::Shell,
+        Self::Grep,
+        Self::Glob,
+        Self::ListDir,
+        Self::SpawnAgent,
+    ];
+
+    /// The name that the loop specification gives to the tool of this kind.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ReadFile => "read_file",
+            Self::ReadManyFiles => "read_many_files",
+            Self::WriteFile => "write_file",
+            Self::EditFile => "edit_file",
+            Self::ApplyPatch => "apply_patch",
+            Self::Shell => "shell",
+            Self::Grep => "grep",
+            Self::Glob => "glob",
+            Self::ListDir => "list_dir",
+            Self::SpawnAgent => "spawn_agent",
+        }
+    }
+
+    /// The kind of this name; `None` for a host's own.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.as_str() == name)
+    }
+}
+
+impl fmt::Display for ToolKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_kind_is_found_by_its_name_and_no_other_is() {
+        for kind in ToolKind::ALL {
+            assert_eq!(ToolKind::from_name(&kind.to_string()), Some(kind));
+        }
+        assert_eq!(ToolKind::from_name("Bash"), None);
+    }
+}

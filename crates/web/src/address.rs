@@ -1,0 +1,236 @@
+//! Which addresses may be reached.
+
+use std::collections::BTreeSet;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use pintle_tools::builtin::{WebError, WebErrorKind};
+use reqwest::Url;
+
+/// What a client may reach.
+///
+/// Public means: what the special-purpose registries of IANA do not set apart. Loopback, private, shared, link-local,
+/// multicast, documentation and reserved addresses are not public, and neither is an IPv6 address that carries such
+/// an IPv4 address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AddressRules {
+    any: bool,
+    hosts: BTreeSet<String>,
+}
+
+/// An address that may not be reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{host} may not be reached: {address} is {what}")]
+pub(crate) struct RefusedAddress {
+    pub(crate) host: String,
+    pub(crate) address: IpAddr,
+    pub(crate) what: &'static str,
+}
+
+impl AddressRules {
+    /// Public addresses only. The default.
+    #[must_use]
+    pub fn public_only() -> Self {
+        Self::default()
+    }
+
+    /// Every address, this machine's own and its network's included. Only for hosts whose models may have all that.
+    #[must_use]
+    pub fn any() -> Self {
+        Self { any: true, hosts: BTreeSet::new() }
+    }
+
+    /// And this host, wherever it is: a name, or an address as a URL writes it (`[::1]` in brackets). All its ports
+    /// may be reached.
+    #[must_use]
+    pub fn with_host(mut self, host: impl Into<String>) -> Self {
+        self.hosts.insert(host.into().to_ascii_lowercase());
+        self
+    }
+
+    /// Checks what can be known of a URL before its host is resolved.
+    pub(crate) fn check_url(&self, url: &Url) -> Result<(), WebError> {
+        let invalid = |message: String| Err(WebError::new(WebErrorKind::InvalidUrl, message));
+        if !matches!(url.scheme(), "http" | "https") {
+            return invalid(format!(
+                "{}: is not spoken; the address must begin with https:// or http://",
+                url.scheme()
+            ));
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return invalid("the address carries a user name or a password, which is not sent".to_owned());
+        }
+        let Some(host) = url.host_str() else {
+            return invalid("the address names no host".to_owned());
+        };
+        let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+        match literal.parse::<IpAddr>() {
+            Ok(address) => self.check_address(host, address).map_err(WebError::from),
+            Err(_a_name) => Ok(()),
+        }
+    }
+
+    /// Checks an address that a host has.
+    pub(crate) fn check_address(&self, host: &str, address: IpAddr) -> Result<(), RefusedAddress> {
+        match kind_of(address) {
+            Some(what) if !self.any && !self.hosts.contains(&host.to_ascii_lowercase()) => {
+                Err(RefusedAddress { host: host.to_owned(), address, what })
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+impl From<RefusedAddress> for WebError {
+    fn from(refused: RefusedAddress) -> Self {
+        Self::new(WebErrorKind::Refused, refused.to_string())
+    }
+}
+
+/// What an address is instead of a public one.
+fn kind_of(address: IpAddr) -> Option<&'static str> {
+    match address {
+        IpAddr::V4(address) => kind_of_v4(address),
+        IpAddr::V6(address) => kind_of_v6(address),
+    }
+}
+
+fn kind_of_v4(address: Ipv4Addr) -> Option<&'static str> {
+    Some(match address.octets() {
+        [127, ..] => "a loopback address",
+        [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "a private address",
+        [100, 64..=127, ..] => "a shared address",
+        [169, 254, ..] => "a link-local address",
+        [224..=239, ..] => "a multicast address",
+        [192, 0, 2, _] | [198, 51, 100, _] | [203, 0, 113, _] => "a documentation address",
+        [0, ..] | [192, 0, 0, _] | [192, 88, 99, _] | [198, 18..=19, ..] | [240..=255, ..] => {
+            "a reserved address"
+        }
+        _ => return None,
+    })
+}
+
+fn kind_of_v6(address: Ipv6Addr) -> Option<&'static str> {
+    let segments = address.segments();
+    if address == Ipv6Addr::LOCALHOST {
+        return Some("a loopback address");
+    }
+    match segments {
+        // Addresses that carry one of version 4 lead there.
+        [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
+            kind_of_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
+        }
+        [0x2002, high, low, ..] => kind_of_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
+        [0xfc00..=0xfdff, ..] => Some("a private address"),
+        [0xfe80..=0xfebf, ..] => Some("a link-local address"),
+        [0xff00..=0xffff, ..] => Some("a multicast address"),
+        [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => Some("a documentation address"),
+        [0x2001, 0..=0x01ff, ..] => Some("a reserved address"),
+        // Nothing else has been given out.
+        [0x2000..=0x3fff, ..] => None,
+        _ => Some("a reserved address"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_public_addresses_are_public() {
+        let rows = [
+            ("1.1.1.1", None),
+            ("172.15.0.1", None),
+            ("172.32.0.1", None),
+            ("100.63.0.1", None),
+            ("223.255.255.255", None),
+            ("127.0.0.1", Some("a loopback address")),
+            ("127.255.1.2", Some("a loopback address")),
+            ("10.0.0.1", Some("a private address")),
+            ("172.16.0.1", Some("a private address")),
+            ("172.31.255.255", Some("a private address")),
+            ("192.168.1.1", Some("a private address")),
+            ("100.64.0.1", Some("a shared address")),
+            ("169.254.169.254", Some("a link-local address")),
+            ("224.0.0.1", Some("a multicast address")),
+            ("203.0.113.7", Some("a documentation address")),
+            ("0.0.0.0", Some("a reserved address")),
+            ("198.18.0.1", Some("a reserved address")),
+            ("255.255.255.255", Some("a reserved address")),
+            ("2606:4700:4700::1111", None),
+            ("::ffff:1.1.1.1", None),
+            ("64:ff9b::101:101", None),
+            ("2002:101:101::1", None),
+            ("::1", Some("a loopback address")),
+            ("::", Some("a reserved address")),
+            ("::ffff:127.0.0.1", Some("a loopback address")),
+            ("::127.0.0.1", Some("a reserved address")),
+            ("64:ff9b::7f00:1", Some("a loopback address")),
+            ("2002:a00:1::1", Some("a private address")),
+            ("2001:0:1::1", Some("a reserved address")),
+            ("fd12::1", Some("a private address")),
+            ("fe80::1", Some("a link-local address")),
+            ("fec0::1", Some("a reserved address")),
+            ("ff02::1", Some("a multicast address")),
+            ("2001:db8::1", Some("a documentation address")),
+        ];
+        for (address, expected) in rows {
+            assert_eq!(kind_of(address.parse().unwrap()), expected, "{address}");
+        }
+    }
+
+    #[test]
+    fn a_url_is_checked_before_anything_is_resolved() {
+        let check = |rules: &AddressRules, url: &str| {
+            rules.check_url(&Url::parse(url).unwrap()).map_err(|error| (error.kind(), error.to_string()))
+        };
+        let rules = AddressRules::public_only();
+        for url in ["https://example.com/a?b#c", "http://example.com:8080", "http://1.1.1.1/"] {
+            assert_eq!(check(&rules, url), Ok(()), "{url}");
+        }
+        let rows = [
+            (
+                "ftp://example.com/",
+                WebErrorKind::InvalidUrl,
+                "ftp: is not spoken; the address must begin with https:// or http://",
+            ),
+            (
+                "file:///etc/passwd",
+                WebErrorKind::InvalidUrl,
+                "file: is not spoken; the address must begin with https:// or http://",
+            ),
+            (
+                "http://me:pw@example.com/",
+                WebErrorKind::InvalidUrl,
+                "the address carries a user name or a password, which is not sent",
+            ),
+            (
+                "http://127.0.0.1/",
+                WebErrorKind::Refused,
+                "127.0.0.1 may not be reached: 127.0.0.1 is a loopback address",
+            ),
+            (
+                "http://0x7f.1/",
+                WebErrorKind::Refused,
+                "127.0.0.1 may not be reached: 127.0.0.1 is a loopback address",
+            ),
+            (
+                "http://2130706433/",
+                WebErrorKind::Refused,
+                "127.0.0.1 may not be reached: 127.0.0.1 is a loopback address",
+            ),
+            (
+                "http://[::ffff:10.0.0.1]/",
+                WebErrorKind::Refused,
+                "[::ffff:a00:1] may not be reached: ::ffff:10.0.0.1 is a private address",
+            ),
+        ];
+        for (url, kind, message) in rows {
+            assert_eq!(check(&rules, url), Err((kind, message.to_owned())), "{url}");
+            assert_eq!(check(&AddressRules::any(), url).is_ok(), kind == WebErrorKind::Refused, "{url}");
+        }
+        let rules = AddressRules::public_only().with_host("127.0.0.1").with_host("[::1]");
+        assert_eq!(check(&rules, "http://127.0.0.1:9/"), Ok(()));
+        assert_eq!(check(&rules, "http://[::1]:9/"), Ok(()));
+        assert!(check(&rules, "http://127.0.0.2:9/").is_err());
+    }
+}

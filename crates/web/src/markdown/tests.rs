@@ -1,0 +1,145 @@
+use proptest::prelude::*;
+
+use super::*;
+
+fn page(html: &str) -> String {
+    to_markdown(html, Some(&Url::parse("https://example.com/docs/a.html").unwrap()))
+}
+
+#[test]
+fn a_page_is_read_as_a_person_reads_it() {
+    let html = r#"<!DOCTYPE html>
+<html><head><title>The &amp; title</title><style>p { color: red }</style>
+<script>if (a < b) document.write("</p>");</script></head>
+<body>
+<!-- <p>hidden</p> -->
+<h1>A  <em>pintle</em></h1>
+<p>It is <b>the pin</b> that a
+   rudder turns on. See <a href="b.html?x=1&amp;y=2">the other page</a>.</p>
+<ul>
+  <li>one</li>
+  <li>two <ol start="3"><li>deep<li>er</ol></li>
+  <li><p>three</p><p>more</p></li>
+</ul>
+<blockquote><p>said</p><p>so</p></blockquote>
+<pre><code class="language-rust">fn main() {
+    a &lt; b;
+}
+</code></pre>
+<p>Call <code>run()</code>.<br>Then <img src="/i.png" alt="a picture">.<hr>end
+</body></html>"#;
+    insta::assert_snapshot!(page(html), @r"
+    Title: The & title
+
+    # A *pintle*
+
+    It is **the pin** that a rudder turns on. See [the other page](https://example.com/docs/b.html?x=1&y=2).
+
+    - one
+    - two
+      3. deep
+      4. er
+    - three
+
+      more
+
+    > said
+    >
+    > so
+
+    ```rust
+    fn main() {
+        a < b;
+    }
+    ```
+
+    Call `run()`.
+    Then ![a picture](https://example.com/i.png).
+
+    ---
+
+    end
+    ");
+}
+
+#[test]
+fn a_table_has_rows_and_cells() {
+    let html = "<table><thead><tr><th>name<th>what</tr></thead><tr><td>a|b</td><td><p>x</p><p>y</p></td></tr>\
+                <tr><td></td><td><table><tr><td>in</td><td>side</td></tr></table></td></table>after";
+    insta::assert_snapshot!(page(html), @r"
+    | name | what |
+    | --- | --- |
+    | a\|b | x y |
+    | | in side |
+
+    after
+    ");
+}
+
+#[test]
+fn slips_of_the_pen_are_forgiven() {
+    let rows = [
+        ("", ""),
+        ("  \n ", ""),
+        ("a < b && c > d", "a < b && c > d\n"),
+        ("<p>open <b>bold <i>both</b> rest", "open **bold *both*** rest\n"),
+        ("</p></b></ul>text</div>", "text\n"),
+        ("<b> </b>x<i></i>", "x\n"),
+        ("<b>a<p>b</b>c", "**a**\n\n**b**c\n"),
+        ("<a href='#top'>top</a> <a href=\"javascript:x()\">run</a>", "top run\n"),
+        ("<a title='a > b' href = x.html>go</a>", "[go](https://example.com/docs/x.html)\n"),
+        ("<img src=x alt=''><img alt=\"A  b\" src=\"data:,x\">", "![A b]\n"),
+        ("text <a href=\"unfinished", "text\n"),
+        ("a<!-- no end", "a\n"),
+        ("a<script>var x = '<p>';", "a\n"),
+        ("<pre>\n\n  x\n ```\n</pre>", "````\n  x\n ```\n````\n"),
+        ("<li>no list<li>two", "- no list\n- two\n"),
+        ("<h2></h2><p>a", "a\n"),
+        ("a<br><br>b", "a\nb\n"),
+        ("<P>A</P><DIV>B</DIV>", "A\n\nB\n"),
+        ("one&nbsp;two", "one two\n"),
+        ("<select><option>a</select>b", "b\n"),
+    ];
+    for (html, expected) in rows {
+        assert_eq!(page(html), expected, "{html}");
+    }
+    assert_eq!(to_markdown("<a href='x y'>t</a>", None), "[t](xy)\n");
+}
+
+/// Deep trees end the stack of a parser, and formatting that is opened again for each paragraph its memory.
+#[test]
+fn hostile_pages_take_linear_time_and_space() {
+    let n = 100_000;
+    let rows = [
+        "<div>".repeat(n),
+        "<ul><li>".repeat(n) + "x",
+        "<blockquote>".repeat(n) + "x",
+        "<b><i><a href=x>".repeat(n) + &"<p>x".repeat(n),
+        "<a \"".repeat(n),
+        "<a x='".repeat(n),
+        "<!--".repeat(n),
+        "</script".repeat(n),
+        "<script>".to_owned() + &"</scrip".repeat(n),
+        "<table><tr><td>".repeat(n) + "x",
+        "&".repeat(n),
+        "<pre>`".repeat(n),
+        "<".repeat(n),
+        "<td>".repeat(n),
+    ];
+    for html in rows {
+        let begun = std::time::Instant::now();
+        let text = page(&html);
+        let start: String = html.chars().take(30).collect();
+        assert!(text.len() <= 64 * html.len(), "{start}: {} of {}", text.len(), html.len());
+        assert!(begun.elapsed().as_secs() < 20, "{start}: {:?}", begun.elapsed());
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_text_gives_a_result(html in "(<[/!]?(p|b|a|ul|li|ol|pre|td|tr|table|blockquote|h1|code|br|script)[ =\"'/]{0,3}>?|[a-zé &;<>`|\n]{0,5}){0,40}") {
+        let text = page(&html);
+        prop_assert!(text.is_empty() || text.ends_with('\n'));
+        prop_assert!(!text.contains("\n\n\n") || html.contains("pre"));
+    }
+}

@@ -1,0 +1,158 @@
+//! Gates and approvals in a whole session: what is denied does not happen, the model is told, the session goes on.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_agent::{
+    ApprovalRequest, Approver, Decision, EventKind, OutcomeStatus, SessionConfig, SessionState,
+};
+use pintle_testkit::Dialect;
+use pintle_tools::Effect;
+use pintle_tools::gate::{CommandGate, EffectGate, PathGate, ReadBeforeWrite, Ruling};
+use tokio::sync::Notify;
+
+use crate::lab::{Lab, edit, in_each_dialect, kinds, outputs};
+
+in_each_dialect![
+    an_edit_is_shown_and_waits_for_its_approval,
+    what_is_denied_does_not_happen_and_the_session_goes_on,
+    an_abort_ends_a_session_whose_approver_waits,
+];
+
+/// Approves changes, denies commands, and remembers what it was asked.
+#[derive(Clone, Debug, Default)]
+struct ChangesOnly(Arc<Mutex<Vec<ApprovalRequest>>>);
+
+#[async_trait]
+impl Approver for ChangesOnly {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        self.0.lock().unwrap().push(request.clone());
+        match request.effect {
+            Effect::Write => Decision::Approve,
+            _ => Decision::Deny { reason: Some("no commands today".to_owned()) },
+        }
+    }
+}
+
+fn ask_about_all() -> EffectGate {
+    EffectGate::new().with(Effect::Write, Ruling::Ask).with(Effect::Execute, Ruling::Ask)
+}
+
+async fn an_edit_is_shown_and_waits_for_its_approval(dialect: Dialect) {
+    let turns = format!("[[turn]]\n{}[[turn]]\ntext = \"Done.\"\n", edit(dialect, "a.txt", "old", "new"));
+    let approver = ChangesOnly::default();
+    let asked = approver.clone();
+    let lab = Lab::with(dialect, &turns, SessionConfig::default(), |builder| {
+        builder.gate(ask_about_all()).approver(approver)
+    })
+    .await;
+    lab.write("a.txt", "first\nold\nlast\n");
+    let (events, outcome) = lab.run("Edit").await;
+    assert_eq!(
+        (outcome.status, lab.read("a.txt").as_str()),
+        (OutcomeStatus::Completed, "first\nnew\nlast\n")
+    );
+    let requests = asked.0.lock().unwrap().clone();
+    let [request] = requests.as_slice() else { panic!("{requests:?}") };
+    let rehearsal = request.rehearsal.as_ref().expect("an edit can be shown beforehand");
+    let done = events.iter().find_map(|event| match &event.kind {
+        EventKind::ToolCallEnd { changes, .. } => Some(changes.clone()),
+        _ => None,
+    });
+    assert_eq!(Some(&rehearsal.changes), done.as_ref(), "what was shown is what was done");
+    assert!(rehearsal.changes[0].diff.contains("-old\n+new"), "{rehearsal:?}");
+    let seen = kinds(&events);
+    let place =
+        |kind: &str| seen.iter().position(|other| other == kind).unwrap_or_else(|| panic!("{seen:?}"));
+    assert!(place("APPROVAL_REQUESTED") < place("APPROVAL_DECIDED"));
+    assert!(place("APPROVAL_DECIDED") < place("TOOL_CALL_START"));
+    lab.finish().await;
+}
+
+async fn what_is_denied_does_not_happen_and_the_session_goes_on(dialect: Dialect) {
+    let turns = r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "touch asked" }
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "sudo rm -rf a.txt" }
+        [[turn.call]]
+        tool = "write_file"
+        arguments = { file_path = "link/x", content = "x" }
+        [[turn.call]]
+        tool = "write_file"
+        arguments = { file_path = "a.txt", content = "x" }
+        [[turn.call]]
+        tool = "read_file"
+        arguments = { file_path = "a.txt" }
+        [[turn]]
+        [[turn.call]]
+        tool = "write_file"
+        arguments = { file_path = "a.txt", content = "rewritten" }
+        [[turn]]
+        text = "Done."
+        [[turn.expect]]
+        call = 0
+        is_error = false
+        "#;
+    let outside = tempfile::tempdir().unwrap();
+    let approver = ChangesOnly::default();
+    let lab = Lab::within(dialect, turns, SessionConfig::default(), |builder, env| {
+        builder
+            .gate(CommandGate::new().with("rm *", Ruling::Deny).unwrap())
+            .gate(PathGate::new(env.clone()))
+            .gate(ReadBeforeWrite::new(env))
+            .approver(approver)
+    })
+    .await;
+    std::os::unix::fs::symlink(outside.path(), lab.path("link")).unwrap();
+    lab.write("a.txt", "one\n");
+    let (events, outcome) = lab.run("Try").await;
+    assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
+    let told = outputs(&events);
+    for reason in [
+        "The call of shell was denied: no commands today",
+        "The call of shell was denied: the command matches the rule `rm *`",
+        "outside of",
+        "a.txt has not been read in this session; read it first",
+    ] {
+        assert!(told.iter().any(|output| output.contains(reason)), "{reason} in {told:?}");
+    }
+    assert!(!lab.path("asked").exists());
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert_eq!(lab.read("a.txt"), "rewritten", "once it was read");
+    assert_eq!(lab.session.state(), SessionState::Idle);
+    lab.finish().await;
+}
+
+/// Never decides.
+#[derive(Clone, Debug, Default)]
+struct Silent(Arc<Notify>);
+
+#[async_trait]
+impl Approver for Silent {
+    async fn decide(&self, _request: &ApprovalRequest) -> Decision {
+        self.0.notify_one();
+        std::future::pending().await
+    }
+}
+
+async fn an_abort_ends_a_session_whose_approver_waits(dialect: Dialect) {
+    let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"touch made\" }\n";
+    let approver = Silent::default();
+    let asked = Arc::clone(&approver.0);
+    let lab = Lab::with(dialect, turns, SessionConfig::default(), |builder| {
+        builder.gate(ask_about_all()).approver(approver)
+    })
+    .await;
+    let run = lab.session.submit("Go");
+    let soon = Duration::from_secs(20);
+    tokio::time::timeout(soon, asked.notified()).await.expect("it is asked");
+    lab.session.handle().abort().unwrap();
+    let outcome = tokio::time::timeout(soon, run.outcome()).await.expect("it ends at once").unwrap();
+    assert_eq!((outcome.status, lab.session.state()), (OutcomeStatus::Aborted, SessionState::Closed));
+    assert!(!lab.path("made").exists());
+}

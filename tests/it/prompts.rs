@@ -1,0 +1,153 @@
+//! What a session sends of the place that it works in: the same bytes for the same tree, and what changes with the tree
+//! behind all that does not.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use pintle_agent::{EventKind, LoadedProject, Session, SessionConfig};
+use pintle_env::LocalEnvironment;
+use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::lab::{KEY, client, in_each_dialect, profile};
+
+in_each_dialect![
+    two_sessions_over_one_tree_send_the_same_bytes,
+    what_changes_with_the_tree_moves_nothing_before_it,
+    the_host_is_told_what_was_loaded,
+];
+
+/// A repository with a document, a skill and a file that was changed.
+fn repository() -> TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    git(folder.path(), &["init", "--quiet", "--initial-branch", "main"]);
+    write(folder.path(), "AGENTS.md", "Run `make test`.\n");
+    write(
+        folder.path(),
+        ".agents/skills/forms/SKILL.md",
+        "---\nname: forms\ndescription: Fill in forms.\n---\nUse pdftk.\n",
+    );
+    commit(folder.path(), "Start");
+    write(folder.path(), "new.txt", "new\n");
+    folder
+}
+
+fn write(folder: &Path, name: &str, content: &str) {
+    let path = folder.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    std::fs::write(path, content).unwrap();
+}
+
+fn commit(folder: &Path, subject: &str) {
+    git(folder, &["add", "--all"]);
+    git(
+        folder,
+        &["-c", "user.name=A", "-c", "user.email=a@example.invalid", "commit", "--quiet", "-m", subject],
+    );
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let mut command = Command::new("git");
+    command.args(arguments).current_dir(folder);
+    command.env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+    assert!(command.status().unwrap().success(), "git {arguments:?}");
+}
+
+/// The only request of a session in `folder`, and what it said that it loaded.
+async fn session(dialect: Dialect, folder: &Path) -> (RecordedRequest, Vec<LoadedProject>) {
+    let script = Script::parse("name = \"one\"\n[[turn]]\ntext = \"Done.\"\n").unwrap();
+    let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
+    let env = LocalEnvironment::with_host_env(folder, std::env::vars_os()).unwrap();
+    let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), Arc::new(env));
+    let config = SessionConfig::default().with_user_instructions("Be brief.");
+    let session = builder.config(config).build().unwrap();
+    let mut run = session.submit("Say hello");
+    let mut loaded = Vec::new();
+    while let Some(event) = run.next().await {
+        if let EventKind::ProjectLoaded(project) = event.kind {
+            loaded.push(project);
+        }
+    }
+    assert!(run.await.unwrap().error.is_none());
+    session.close().await;
+    let mut requests = server.requests();
+    assert_eq!(requests.len(), 1);
+    let request = requests.remove(0);
+    assert_eq!(request.violations, [], "{}", request.body);
+    (request, loaded)
+}
+
+/// The system prompt as it stands in the body.
+fn prompt(dialect: Dialect, body: &Value) -> String {
+    let texts = |list: &Value| -> String {
+        list.as_array().unwrap().iter().map(|part| part["text"].as_str().unwrap()).collect()
+    };
+    match dialect {
+        Dialect::OpenAiResponses => body["instructions"].as_str().unwrap().to_owned(),
+        Dialect::AnthropicMessages => texts(&body["system"]),
+        Dialect::Gemini => texts(&body["systemInstruction"]["parts"]),
+        Dialect::ChatCompletions => body["messages"][0]["content"].as_str().unwrap().to_owned(),
+    }
+}
+
+async fn two_sessions_over_one_tree_send_the_same_bytes(dialect: Dialect) {
+    let folder = repository();
+    // Midnight may pass once between two requests, not twice.
+    for attempt in 0..2 {
+        let (one, _) = session(dialect, folder.path()).await;
+        let (other, _) = session(dialect, folder.path()).await;
+        if one.raw_body == other.raw_body {
+            return;
+        }
+        let day = |request: &RecordedRequest| {
+            let prompt = prompt(dialect, &request.body);
+            prompt.lines().find(|line| line.starts_with("Today's date: ")).unwrap().to_owned()
+        };
+        assert!(attempt == 0 && day(&one) != day(&other), "{}\n\n{}", one.body, other.body);
+    }
+}
+
+async fn what_changes_with_the_tree_moves_nothing_before_it(dialect: Dialect) {
+    let folder = repository();
+    let (before, _) = session(dialect, folder.path()).await;
+    commit(folder.path(), "More");
+    git(folder.path(), &["switch", "--quiet", "--create", "topic"]);
+    let (after, _) = session(dialect, folder.path()).await;
+    let (one, other) = (prompt(dialect, &before.body), prompt(dialect, &after.body));
+    let (stable, facts) = one.split_once("\nGit branch: main\n").expect("the branch is told");
+    let (stable_after, facts_after) = other.split_once("\nGit branch: topic\n").expect("the branch is told");
+    assert_eq!(stable, stable_after);
+    assert!(facts.starts_with("Git status when the session started: 0 modified, 1 untracked\n"), "{facts}");
+    assert!(facts_after.starts_with("Git status when the session started: clean\n"), "{facts_after}");
+    assert_eq!(before.body["tools"], after.body["tools"]);
+    if dialect == Dialect::AnthropicMessages {
+        let blocks = before.body["system"].as_array().unwrap();
+        assert_eq!(blocks.len(), 2);
+        assert_eq!(blocks[0]["text"].as_str(), Some(stable), "it ends behind its own cache point");
+        assert!(blocks.iter().all(|block| block.get("cache_control").is_some()), "{blocks:?}");
+        let points = String::from_utf8_lossy(&before.raw_body).matches("cache_control").count();
+        assert!(points <= 4, "{points} cache points, and four are allowed");
+    }
+}
+
+async fn the_host_is_told_what_was_loaded(dialect: Dialect) {
+    let folder = repository();
+    std::fs::create_dir_all(folder.path().join("src/AGENTS.md")).unwrap();
+    let (request, loaded) = session(dialect, &folder.path().join("src")).await;
+    let [project] = loaded.as_slice() else { panic!("{loaded:?}") };
+    let documents: Vec<_> =
+        project.documents.iter().map(|document| (document.bytes, document.truncated)).collect();
+    assert_eq!(documents, [("Run `make test`.".len(), false)]);
+    assert!(project.documents[0].path.ends_with("/AGENTS.md"));
+    assert_eq!(project.skills.iter().map(|skill| skill.name.as_str()).collect::<Vec<_>>(), ["forms"]);
+    assert_eq!(project.skipped.len(), 1);
+    assert!(project.skipped[0].path.ends_with("/src/AGENTS.md"), "{:?}", project.skipped);
+    let prompt = prompt(dialect, &request.body);
+    assert!(prompt.contains("Run `make test`.") && prompt.contains("`forms`"), "{prompt}");
+    assert!(!prompt.contains("pdftk"), "a skill's body is read on demand");
+    assert!(prompt.ends_with("# User instructions\n\nBe brief."), "{prompt}");
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(session(dialect, empty.path()).await.1, [], "nothing loaded, nothing told");
+}
