@@ -29,11 +29,10 @@ pub(super) fn literal_of(pattern: &str) -> Option<String> {
                 break;
             }
         }
-        // What may come no time at all is not certain.
-        let literal = literal.filter(|_| !matches!(rest.peek(), Some('*' | '?' | '{')));
+        // What may come no time at all is not certain, and repetitions can be repeated: `a+*` matches nothing too.
+        let literal = literal.filter(|_| !matches!(rest.peek(), Some('*' | '?' | '+' | '{')));
         run.extend(literal);
-        // What may come many times ends a run, as anything else does.
-        if literal.is_none() || rest.peek() == Some(&'+') {
+        if literal.is_none() {
             longer(&mut best, &mut run);
         }
     }
@@ -63,7 +62,8 @@ mod tests {
             ("^fn needle\\(", Some("fn needle(")),
             ("a.needle.*b", Some("needle")),
             ("needles?", Some("needle")),
-            ("needl+e", Some("needl")),
+            ("needl+e", Some("need")),
+            ("needl+*e", Some("need")),
             ("a{2}bc", Some("bc")),
             ("\\bword\\b", Some("word")),
             ("pre(x|y)", None),
