@@ -10,6 +10,7 @@
     reason = "a developer's program that talks to a terminal; its own inputs are valid or it must stop"
 )]
 
+mod env;
 mod measure;
 mod patch;
 
@@ -24,7 +25,7 @@ struct Suite {
     run: fn(&str) -> Vec<Row>,
 }
 
-const SUITES: &[Suite] = &[Suite { name: "patch", run: patch::run }];
+const SUITES: &[Suite] = &[Suite { name: "patch", run: patch::run }, Suite { name: "env", run: env::run }];
 
 fn main() -> ExitCode {
     let mut arguments = std::env::args().skip(1);

@@ -17,6 +17,7 @@ use crate::lab::{Lab, edit, in_each_dialect, kinds, outputs};
 in_each_dialect![
     an_edit_is_shown_and_waits_for_its_approval,
     what_is_denied_does_not_happen_and_the_session_goes_on,
+    a_call_is_judged_by_what_the_calls_before_it_have_left,
     an_abort_ends_a_session_whose_approver_waits,
 ];
 
@@ -125,6 +126,46 @@ async fn what_is_denied_does_not_happen_and_the_session_goes_on(dialect: Dialect
     assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
     assert_eq!(lab.read("a.txt"), "rewritten", "once it was read");
     assert_eq!(lab.session.state(), SessionState::Idle);
+    lab.finish().await;
+}
+
+async fn a_call_is_judged_by_what_the_calls_before_it_have_left(dialect: Dialect) {
+    let outside = tempfile::tempdir().unwrap();
+    // All three calls are prepared before the command has run.
+    let turns = format!(
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "read_file"
+        arguments = {{ file_path = "a.txt" }}
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = {{ command = "ln -s '{}' late; echo theirs > a.txt" }}
+        [[turn.call]]
+        tool = "write_file"
+        arguments = {{ file_path = "late/x", content = "x" }}
+        [[turn.call]]
+        tool = "write_file"
+        arguments = {{ file_path = "a.txt", content = "ours" }}
+        [[turn]]
+        text = "Done."
+        "#,
+        outside.path().display()
+    );
+    let lab = Lab::within(dialect, &turns, SessionConfig::default(), |builder, env| {
+        builder.gate(PathGate::new(env.clone())).gate(ReadBeforeWrite::new(env))
+    })
+    .await;
+    lab.write("a.txt", "one\n");
+    let (events, outcome) = lab.run("Try").await;
+    assert_eq!(outcome.status, OutcomeStatus::Completed);
+    let told = outputs(&events);
+    for reason in ["late/x leads to ", "a.txt has changed on disk since it was read; read it again first"] {
+        assert!(told.iter().any(|output| output.contains(reason)), "{reason} in {told:?}");
+    }
+    assert_eq!(std::fs::read_dir(outside.path()).unwrap().count(), 0);
+    assert_eq!(lab.read("a.txt"), "theirs\n");
     lab.finish().await;
 }
 

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
 
-use pintle_agent::{EventKind, LoadedProject, Session, SessionConfig};
+use pintle_agent::{
+    Clock, EventKind, LoadedProject, ProviderProfile, Session, SessionConfig, Timestamp, Toolset,
+};
 use pintle_env::LocalEnvironment;
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions};
 use serde_json::Value;
@@ -15,6 +17,7 @@ use crate::lab::{KEY, client, in_each_dialect, profile};
 
 in_each_dialect![
     two_sessions_over_one_tree_send_the_same_bytes,
+    another_day_moves_the_date_alone,
     what_changes_with_the_tree_moves_nothing_before_it,
     the_host_is_told_what_was_loaded,
 ];
@@ -55,12 +58,38 @@ fn git(folder: &Path, arguments: &[&str]) {
     assert!(command.status().unwrap().success(), "git {arguments:?}");
 }
 
+/// A clock that stands.
+#[derive(Debug)]
+struct Standing(Timestamp);
+
+impl Clock for Standing {
+    fn now(&self) -> Timestamp {
+        self.0
+    }
+}
+
+const MORNING: &str = "2026-11-21T00:00:00.001Z";
+const EVENING: &str = "2026-11-21T23:59:59.999Z";
+const TOMORROW: &str = "2026-11-22T00:00:00Z";
+
+const TOOLSETS: [Toolset; 2] = [Toolset::Spec, Toolset::Native];
+
 /// The only request of a session in `folder`, and what it said that it loaded.
 async fn session(dialect: Dialect, folder: &Path) -> (RecordedRequest, Vec<LoadedProject>) {
+    session_at(MORNING, profile(dialect), dialect, folder).await
+}
+
+async fn session_at(
+    time: &str,
+    profile: ProviderProfile,
+    dialect: Dialect,
+    folder: &Path,
+) -> (RecordedRequest, Vec<LoadedProject>) {
     let script = Script::parse("name = \"one\"\n[[turn]]\ntext = \"Done.\"\n").unwrap();
     let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
     let env = LocalEnvironment::with_host_env(folder, std::env::vars_os()).unwrap();
-    let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), Arc::new(env));
+    let builder = Session::builder(client(&server, dialect, KEY), profile, Arc::new(env));
+    let builder = builder.clock(Arc::new(Standing(time.parse().unwrap())));
     let config = SessionConfig::default().with_user_instructions("Be brief.");
     let session = builder.config(config).build().unwrap();
     let mut run = session.submit("Say hello");
@@ -94,41 +123,65 @@ fn prompt(dialect: Dialect, body: &Value) -> String {
 
 async fn two_sessions_over_one_tree_send_the_same_bytes(dialect: Dialect) {
     let folder = repository();
-    // Midnight may pass once between two requests, not twice.
-    for attempt in 0..2 {
-        let (one, _) = session(dialect, folder.path()).await;
-        let (other, _) = session(dialect, folder.path()).await;
-        if one.raw_body == other.raw_body {
-            return;
-        }
-        let day = |request: &RecordedRequest| {
-            let prompt = prompt(dialect, &request.body);
-            prompt.lines().find(|line| line.starts_with("Today's date: ")).unwrap().to_owned()
+    for toolset in TOOLSETS {
+        let at = async |time| {
+            session_at(time, profile(dialect).with_toolset(toolset), dialect, folder.path()).await.0
         };
-        assert!(attempt == 0 && day(&one) != day(&other), "{}\n\n{}", one.body, other.body);
+        let (morning, evening) = (at(MORNING).await, at(EVENING).await);
+        let (one, other) = (morning.raw_body, evening.raw_body);
+        assert!(
+            one == other,
+            "{toolset:?}:\n{}\n{}",
+            String::from_utf8_lossy(&one),
+            String::from_utf8_lossy(&other)
+        );
+    }
+}
+
+/// Nothing else in a prompt depends on when, or in which session, it is made.
+async fn another_day_moves_the_date_alone(dialect: Dialect) {
+    let folder = repository();
+    for toolset in TOOLSETS {
+        let at = async |time| {
+            session_at(time, profile(dialect).with_toolset(toolset), dialect, folder.path()).await.0
+        };
+        let (today, tomorrow) = (at(EVENING).await, at(TOMORROW).await);
+        let (one, other) = (prompt(dialect, &today.body), prompt(dialect, &tomorrow.body));
+        assert_eq!(one.matches("2026-11-2").count(), 1, "{one}");
+        assert_eq!(one.replace("2026-11-21", "2026-11-22"), other, "{toolset:?}");
+        assert_eq!(today.body["tools"], tomorrow.body["tools"]);
     }
 }
 
 async fn what_changes_with_the_tree_moves_nothing_before_it(dialect: Dialect) {
-    let folder = repository();
-    let (before, _) = session(dialect, folder.path()).await;
-    commit(folder.path(), "More");
-    git(folder.path(), &["switch", "--quiet", "--create", "topic"]);
-    let (after, _) = session(dialect, folder.path()).await;
-    let (one, other) = (prompt(dialect, &before.body), prompt(dialect, &after.body));
-    let (stable, facts) = one.split_once("\nGit branch: main\n").expect("the branch is told");
-    let (stable_after, facts_after) = other.split_once("\nGit branch: topic\n").expect("the branch is told");
-    assert_eq!(stable, stable_after);
-    assert!(facts.starts_with("Git status when the session started: 0 modified, 1 untracked\n"), "{facts}");
-    assert!(facts_after.starts_with("Git status when the session started: clean\n"), "{facts_after}");
-    assert_eq!(before.body["tools"], after.body["tools"]);
-    if dialect == Dialect::AnthropicMessages {
-        let blocks = before.body["system"].as_array().unwrap();
-        assert_eq!(blocks.len(), 2);
-        assert_eq!(blocks[0]["text"].as_str(), Some(stable), "it ends behind its own cache point");
-        assert!(blocks.iter().all(|block| block.get("cache_control").is_some()), "{blocks:?}");
-        let points = String::from_utf8_lossy(&before.raw_body).matches("cache_control").count();
-        assert!(points <= 4, "{points} cache points, and four are allowed");
+    for toolset in TOOLSETS {
+        let folder = repository();
+        let here = async || {
+            session_at(MORNING, profile(dialect).with_toolset(toolset), dialect, folder.path()).await.0
+        };
+        let before = here().await;
+        commit(folder.path(), "More");
+        git(folder.path(), &["switch", "--quiet", "--create", "topic"]);
+        let after = here().await;
+        let (one, other) = (prompt(dialect, &before.body), prompt(dialect, &after.body));
+        let (stable, facts) = one.split_once("\nGit branch: main\n").expect("the branch is told");
+        let (stable_after, facts_after) =
+            other.split_once("\nGit branch: topic\n").expect("the branch is told");
+        assert_eq!(stable, stable_after, "{toolset:?}");
+        let status = "Git status when the session started: ";
+        assert!(facts.starts_with(&format!("{status}0 modified, 1 untracked\n")), "{facts}");
+        assert!(facts_after.starts_with(&format!("{status}clean\n")), "{facts_after}");
+        let (_, rest) = facts.split_once("\n</environment>\n").expect("they end the environment's block");
+        assert!(facts_after.ends_with(rest), "what follows them is the same: {facts_after}");
+        assert_eq!(before.body["tools"], after.body["tools"]);
+        if dialect == Dialect::AnthropicMessages {
+            let blocks = before.body["system"].as_array().unwrap();
+            assert_eq!(blocks.len(), 2);
+            assert_eq!(blocks[0]["text"].as_str(), Some(stable), "it ends behind its own cache point");
+            assert!(blocks.iter().all(|block| block.get("cache_control").is_some()), "{blocks:?}");
+            let points = String::from_utf8_lossy(&before.raw_body).matches("cache_control").count();
+            assert!(points <= 4, "{points} cache points, and four are allowed");
+        }
     }
 }
 

@@ -158,12 +158,15 @@ async fn calls_that_do_not_fit_are_explained(dialect: Dialect) {
 }
 
 async fn tools_that_fail_in_their_own_way_have_a_result(dialect: Dialect) {
+    // A model with a small window reads less of an output.
+    let read = if dialect == Dialect::ChatCompletions { 16_384 } else { 30_000 };
+    let removed = format!("{} characters were removed from the middle", 100_000_000 - read);
     let turns = format!("[[turn]]\n{}{}{}{}", odd("panic"), odd("nothing"), odd("bytes"), odd("huge"))
         + &answered(&[
             ("Tool error (odd): the tool itself is broken: it panicked (out of tune)", true),
             ("(no output)", false),
             ("\u{FFFD}\u{FFFD} and text", false),
-            ("99970000 characters were removed from the middle", false),
+            (&removed, false),
         ])
         + "[[turn]]\ntext = \"Still here.\"\n";
     let lab = lab(dialect, &turns, |_| {}).await;

@@ -55,6 +55,8 @@ pub struct SessionConfig {
     pub tool_output: TruncationLimits,
     /// When a failed model call is made again. Default: twice, time-outs included.
     pub retry: SessionRetry,
+    /// How many commands may run on between calls, at once. Default 16.
+    pub background_commands: BackgroundLimit,
     /// How long a model call may be silent. Default 300 s.
     pub model_timeout: ModelTimeout,
     /// Appended to the system prompt last, with the highest priority.
@@ -111,6 +113,13 @@ impl SessionConfig {
         self
     }
 
+    /// With another limit on commands that run on between calls.
+    #[must_use]
+    pub fn with_background_commands(mut self, max: usize) -> Self {
+        self.background_commands = BackgroundLimit(max);
+        self
+    }
+
     /// With instructions of the user, appended last.
     #[must_use]
     pub fn with_user_instructions(mut self, text: impl Into<String>) -> Self {
@@ -126,6 +135,17 @@ pub struct SessionRetry(pub RetryPolicy);
 impl Default for SessionRetry {
     fn default() -> Self {
         Self(RetryPolicy::default().with_retry_timeouts(true))
+    }
+}
+
+/// How many commands of a session run on between calls: as many as the sessions of codex have, each of whose commands
+/// is one. A remote environment may have fewer places; a command then waits for one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BackgroundLimit(pub usize);
+
+impl Default for BackgroundLimit {
+    fn default() -> Self {
+        Self(16)
     }
 }
 

@@ -133,6 +133,7 @@ impl Driver {
         shared: watch::Sender<Shared>,
     ) -> Self {
         let (reports, inbox) = mpsc::channel(MAX_REPORTS);
+        let background = BackgroundCommands::with_max_running(config.background_commands.0);
         let mut driver = Self {
             machine: Machine::new(config.limits.clone(), config.reasoning_effort.clone()),
             client,
@@ -163,7 +164,7 @@ impl Driver {
             approved: HashMap::new(),
             timers: HashMap::new(),
             open_calls: HashMap::new(),
-            background: BackgroundCommands::new(),
+            background,
         };
         driver.open();
         driver

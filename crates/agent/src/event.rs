@@ -177,10 +177,12 @@ pub enum EventKind {
         call_id: String,
         /// The tool.
         tool_name: String,
-        /// Its arguments.
+        /// The arguments that it would run with.
         arguments: Value,
         /// Why.
         reason: String,
+        /// What tells this call from every other. A decision is bound to it and holds once.
+        fingerprint: Fingerprint,
     },
     /// A person decided, or the time for it ran out.
     ApprovalDecided {

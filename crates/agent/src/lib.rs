@@ -18,11 +18,13 @@ mod timestamp;
 pub mod turn;
 
 pub use approval::{ApprovalRequest, Approver};
-pub use config::{ModelTimeout, SessionConfig, SessionRetry, TurnLimits};
+pub use config::{BackgroundLimit, ModelTimeout, SessionConfig, SessionRetry, TurnLimits};
 pub use error::SessionError;
 pub use event::{EventKind, SessionEvent};
 pub use id::{CallKey, ModelCallId, RunId, SegmentId, SessionId};
-pub use profile::{ProviderProfile, Toolset};
+pub use profile::{
+    ModelFamily, ProfileData, ProfileDataError, ProviderProfile, SearchBy, Toolset, ToolsetOptions,
+};
 pub use project_docs::{
     LoadedDocument, LoadedProject, PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs, SkippedFile,
 };

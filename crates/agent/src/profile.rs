@@ -2,20 +2,27 @@
 
 mod anthropic;
 mod compatible;
+mod data;
 mod gemini;
 mod openai;
+mod skill;
 mod toolset;
+mod toolset_options;
 
+use std::path::Path;
 use std::sync::Arc;
 
-use pintle_llm::{Capability, Catalog, ToolDefinition};
-use pintle_tools::{DefinitionError, DynTool, ToolRegistry};
+use pintle_env::ExecutionEnvironment;
+use pintle_llm::{Capability, Catalog, Client, TextToolCallForm, TextToolCalls, ToolDefinition};
+use pintle_tools::{DefinitionError, DynTool, ToolRegistry, TruncationLimits};
 use serde_json::{Map, Value};
 
+pub use self::data::{ModelFamily, ProfileData, ProfileDataError};
 use self::toolset::Equipment;
 pub use self::toolset::Toolset;
-use crate::project_docs::ProjectDocs;
-use crate::prompt::{self, EnvironmentContext, PromptLayer, SystemPrompt};
+pub use self::toolset_options::{SearchBy, ToolsetOptions};
+use crate::project_docs::{PROJECT_DOC_BUDGET, ProjectDocs};
+use crate::prompt::{self, EnvironmentContext, PromptLayer, SKILLS_BUDGET, SystemPrompt};
 
 /// Tools, prompt, limits and request options for one model: plain data, so that a host can change any of it or bring
 /// its own (loop specification, section 3.2).
@@ -53,7 +60,11 @@ pub struct ProviderProfile {
     pub supports_streaming: bool,
     /// Whether the model makes several calls in one answer, which then run side by side.
     pub supports_parallel_tool_calls: bool,
-    /// Input and output together, in tokens.
+    /// The forms in which tool calls that the model writes as text are recognised, for servers that do not read them
+    /// ([`TextToolCalls`]). None by default: then text is text.
+    pub text_tool_calls: Vec<TextToolCallForm>,
+    /// Input and output together, in tokens. A window below 100,000 bounds what of a tool's output, of project
+    /// documents and of skills the model gets: an eighth of it each, at four characters per token.
     pub context_window_size: u64,
     /// The most tokens that the model writes in one answer; `None` if unknown.
     pub max_output_tokens: Option<u64>,
@@ -109,6 +120,7 @@ impl ProviderProfile {
             supports_reasoning: false,
             supports_streaming: true,
             supports_parallel_tool_calls: false,
+            text_tool_calls: Vec::new(),
             context_window_size: 32_768,
             max_output_tokens: None,
         };
@@ -125,6 +137,14 @@ impl ProviderProfile {
     #[must_use]
     pub fn tools(&self) -> Vec<ToolDefinition> {
         self.tool_registry.definitions()
+    }
+
+    /// What the project between `git_root` and the working directory tells its agents, by this profile's names and in the
+    /// bounds of its window (section 6.5). Never fails; dropping the future stops the reading.
+    pub async fn project_docs(&self, env: &dyn ExecutionEnvironment, git_root: Option<&Path>) -> ProjectDocs {
+        let budget = PROJECT_DOC_BUDGET.min(self.share());
+        let docs = ProjectDocs::discover_within(env, git_root, &self.doc_files, budget).await;
+        docs.with_skills_of(env, git_root, &self.skill_dirs).await
     }
 
     /// The system prompt: the text of all [layers](Self::prompt_layers), with a blank line between two, but for git
@@ -186,16 +206,40 @@ impl ProviderProfile {
     /// Changes of single tools and of the instructions come after it. A host's own profile stays as it is: the toolset
     /// is that of a family.
     #[must_use]
-    pub fn with_toolset(mut self, toolset: Toolset) -> Self {
-        let Equipment { tools, instructions } = match self.id.as_str() {
-            openai::ID => openai::equipment(toolset),
-            anthropic::ID => anthropic::equipment(toolset),
-            gemini::ID => gemini::equipment(toolset),
-            compatible::ID => compatible::equipment(),
+    pub fn with_toolset(self, toolset: Toolset) -> Self {
+        self.with_toolset_and(toolset, &ToolsetOptions::default())
+    }
+
+    /// As [`with_toolset`](Self::with_toolset), with the tools that need something of the host.
+    ///
+    /// A search that the provider makes within the model's own answers ([`SearchBy::Provider`]) is a tool among the
+    /// profile's [`provider_options`](Self::provider_options), and goes with the toolset.
+    #[must_use]
+    pub fn with_toolset_and(mut self, toolset: Toolset, options: &ToolsetOptions) -> Self {
+        let Equipment { tools, instructions, provider_tools } = match self.id.as_str() {
+            openai::ID => openai::equipment(toolset, options),
+            anthropic::ID => anthropic::equipment(toolset, options, &self.skill_dirs),
+            gemini::ID => gemini::equipment(toolset, options, &self.skill_dirs),
+            compatible::ID => compatible::equipment(options),
             _ => return self,
         };
         self.tool_registry = tools;
         self.base_instructions = instructions;
+        toolset_options::set_provider_tools(&mut self.provider_options, &self.id, provider_tools);
+        self
+    }
+
+    /// With tool calls recognised that the model writes as text in one of these forms.
+    #[must_use]
+    pub fn with_text_tool_calls(mut self, forms: impl IntoIterator<Item = TextToolCallForm>) -> Self {
+        self.text_tool_calls = forms.into_iter().collect();
+        self
+    }
+
+    /// With a window of this many tokens, whatever the catalog knows.
+    #[must_use]
+    pub fn with_context_window(mut self, tokens: u64) -> Self {
+        self.context_window_size = tokens;
         self
     }
 
@@ -237,10 +281,19 @@ impl ProviderProfile {
         self
     }
 
-    /// With other places for skills.
+    /// With other places for skills, for the prompt and for the native tools that load them.
     #[must_use]
     pub fn with_skill_dirs<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.skill_dirs = names.into_iter().map(Into::into).collect();
+        // A tool that loads skills looks where the prompt says that they stand.
+        for tool in [skill::claude_skill(&self.skill_dirs), skill::gemini_skill(&self.skill_dirs)] {
+            if let Ok(definition) = tool.definition()
+                && self.tool_registry.get(&definition.name).is_some()
+                && let Err(error) = self.tool_registry.register_shared(tool)
+            {
+                tracing::error!(%error, "a built-in tool was left out");
+            }
+        }
         self
     }
 
@@ -250,7 +303,45 @@ impl ProviderProfile {
         self.provider_options.insert(provider.into(), options);
         self
     }
+
+    /// What a host set for the tools' output, and for the other tools what leaves room in a small window.
+    pub(crate) fn tool_output_limits(&self, set: &TruncationLimits) -> TruncationLimits {
+        let share = self.share();
+        let mut limits = set.clone();
+        if share >= LARGEST_OUTPUT {
+            return limits;
+        }
+        for tool in self.tool_registry.names().filter_map(|name| self.tool_registry.get(name)) {
+            let is_set = [tool.name(), tool.kind()].iter().any(|name| set.chars.contains_key(*name));
+            if !is_set && tool.truncation().chars > share {
+                limits.chars.insert(tool.name().to_owned(), share);
+            }
+        }
+        limits
+    }
+
+    /// What the list of skills may take of the prompt, in bytes.
+    pub(crate) fn skill_list_budget(&self) -> usize {
+        SKILLS_BUDGET.min(self.share())
+    }
+
+    /// A client that reads the calls which this model writes as text.
+    pub(crate) fn reading_text_calls(&self, client: &Client) -> Client {
+        if self.text_tool_calls.is_empty() {
+            return client.clone();
+        }
+        client.with_middleware(TextToolCalls::new(self.text_tool_calls.iter().copied()))
+    }
+
+    /// An eighth of the window in characters, of which a token has four: whole KiB, and one at least.
+    fn share(&self) -> usize {
+        let chars = usize::try_from(self.context_window_size / 2).unwrap_or(usize::MAX);
+        (chars / 1024).max(1) * 1024
+    }
 }
+
+/// The most that any tool gives by default, in characters. A window in which it is at most a share is not small.
+const LARGEST_OUTPUT: usize = 50_000;
 
 fn usual_of(id: &str) -> Option<UnknownModel> {
     match id {
@@ -263,7 +354,7 @@ fn usual_of(id: &str) -> Option<UnknownModel> {
 }
 
 /// The tools of a family. Their definitions are constants, and a test registers every one of them.
-fn registry_of<const N: usize>(tools: [Arc<dyn DynTool>; N]) -> ToolRegistry {
+fn registry_of(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> ToolRegistry {
     let mut registry = ToolRegistry::new();
     for tool in tools {
         if let Err(error) = registry.register_shared(tool) {

@@ -11,9 +11,6 @@ use crate::skills::{self, Skill};
 /// How many bytes of project documents a prompt holds: 32 KiB.
 pub const PROJECT_DOC_BUDGET: usize = 32 * 1024;
 
-/// Stands where a document was cut. It comes on top of the budget.
-pub(crate) const TRUNCATION_MARKER: &str = "[Project instructions truncated at 32KB]";
-
 /// One byte more than can be used tells that there is more.
 const READ_LIMIT: u64 = PROJECT_DOC_BUDGET as u64 + 1;
 
@@ -21,7 +18,7 @@ const READ_LIMIT: u64 = PROJECT_DOC_BUDGET as u64 + 1;
 pub(crate) const READ_AHEAD: usize = 8;
 
 /// What a project tells its agents: the instruction files between its root and the working directory, and its skills.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProjectDocs {
     /// Those of the root first; within one directory in the order of the names that were asked for.
@@ -34,6 +31,15 @@ pub struct ProjectDocs {
     pub skipped: Vec<SkippedFile>,
     /// Whether the budget cut any of the documents.
     pub truncated: bool,
+    /// The budget that they were read within, in bytes. Default [`PROJECT_DOC_BUDGET`].
+    #[serde(default = "whole_budget")]
+    pub budget: usize,
+}
+
+impl Default for ProjectDocs {
+    fn default() -> Self {
+        Self::new(Vec::new())
+    }
 }
 
 /// One instruction file.
@@ -127,11 +133,22 @@ impl ProjectDocs {
         git_root: Option<&Path>,
         file_names: &[String],
     ) -> Self {
+        Self::discover_within(env, git_root, file_names, PROJECT_DOC_BUDGET).await
+    }
+
+    /// As [`ProjectDocs::discover`], keeping at most `budget` bytes: [`PROJECT_DOC_BUDGET`], or less.
+    pub async fn discover_within(
+        env: &dyn ExecutionEnvironment,
+        git_root: Option<&Path>,
+        file_names: &[String],
+        budget: usize,
+    ) -> Self {
+        let budget = budget.min(PROJECT_DOC_BUDGET);
         let nearest_first = directories(env, git_root);
         let reads: Vec<_> =
             nearest_first.iter().map(|directory| read_directory(env, directory, file_names)).collect();
         let mut found = stream::iter(reads).buffered(READ_AHEAD);
-        let mut room = PROJECT_DOC_BUDGET;
+        let mut room = budget;
         let (mut documents, mut skipped) = (Vec::new(), Vec::new());
         while let Some((of_directory, of_no_use)) = found.next().await {
             documents.extend(of_directory.into_iter().rev().map(|document| document.cut_to(&mut room)));
@@ -139,7 +156,7 @@ impl ProjectDocs {
         }
         documents.reverse();
         skipped.reverse();
-        Self { skipped, ..Self::new(documents) }
+        Self { skipped, budget, ..Self::new(documents) }
     }
 
     /// With the skills that stand in the directories named `skill_dirs`, in the same places as the documents.
@@ -171,7 +188,13 @@ impl ProjectDocs {
     #[must_use]
     pub fn new(documents: Vec<ProjectDoc>) -> Self {
         let truncated = documents.iter().any(|document| document.truncated);
-        Self { documents, skills: Vec::new(), skipped: Vec::new(), truncated }
+        let (skills, skipped) = (Vec::new(), Vec::new());
+        Self { documents, skills, skipped, truncated, budget: PROJECT_DOC_BUDGET }
+    }
+
+    /// Stands where a document was cut. It comes on top of the budget.
+    pub(crate) fn truncation_marker(&self) -> String {
+        format!("[Project instructions truncated at {}KB]", self.budget / 1024)
     }
 }
 
@@ -205,6 +228,10 @@ impl SkippedFile {
     pub(crate) fn new(path: &Path, reason: impl Into<String>) -> Self {
         Self { path: path.to_string_lossy().into_owned(), reason: reason.into() }
     }
+}
+
+fn whole_budget() -> usize {
+    PROJECT_DOC_BUDGET
 }
 
 /// From the working directory up to the root.

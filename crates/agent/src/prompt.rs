@@ -12,7 +12,7 @@ pub use self::environment::{EnvironmentContext, GitContext};
 use self::plain::defused;
 pub(crate) use self::plain::single_line;
 use crate::profile::ProviderProfile;
-use crate::project_docs::{ProjectDoc, ProjectDocs, TRUNCATION_MARKER};
+use crate::project_docs::{ProjectDoc, ProjectDocs};
 use crate::skills::Skill;
 
 /// One layer of a system prompt. Later layers take precedence over earlier ones.
@@ -59,7 +59,7 @@ pub(crate) fn layers(
         (LayerKind::Git, environment.git.as_ref().map(git_facts).unwrap_or_default()),
         (LayerKind::Tools, tool_list(&profile.tool_registry)),
         (LayerKind::ProjectDocuments, project_documents(docs)),
-        (LayerKind::Skills, skill_list(&docs.skills)),
+        (LayerKind::Skills, skill_list(&docs.skills, profile.skill_list_budget())),
         (LayerKind::UserInstructions, user_section(user_instructions.unwrap_or_default())),
     ];
     let said = layers.into_iter().filter(|(_, text)| !text.is_empty());
@@ -100,8 +100,9 @@ const SHOWN_FACT: usize = 200;
 /// The longest description of a skill that is shown, in characters (the Agent Skills format).
 const SHOWN_DESCRIPTION: usize = 1024;
 
-/// What the skills of a prompt may take together: 16 KiB. Those that come last by name are left out, and counted.
-const SKILLS_BUDGET: usize = 16 * 1024;
+/// What the skills of a prompt may take together: 16 KiB, less in a small window. Those that come last by name are left
+/// out, and counted.
+pub(crate) const SKILLS_BUDGET: usize = 16 * 1024;
 
 /// The block of section 6.3, left open where git facts follow. A line whose fact is unknown is left out.
 fn environment_block(profile: &ProviderProfile, environment: &EnvironmentContext) -> String {
@@ -169,7 +170,8 @@ fn project_documents(docs: &ProjectDocs) -> String {
     if docs.documents.is_empty() {
         return String::new();
     }
-    let blocks: Vec<String> = docs.documents.iter().map(document_block).collect();
+    let blocks: Vec<String> =
+        docs.documents.iter().map(|document| document_block(document, &docs.truncation_marker())).collect();
     format!(
         "# Project instructions\n\n\
          These files come from the project, those of its root first. \
@@ -178,8 +180,8 @@ fn project_documents(docs: &ProjectDocs) -> String {
     )
 }
 
-fn document_block(document: &ProjectDoc) -> String {
-    let path = fact(&document.path, SHOWN_PATH).replace('"', "'");
+fn document_block(document: &ProjectDoc, marker: &str) -> String {
+    let path = defused(&fact(&document.path, SHOWN_PATH).replace('"', "'"), "project_document");
     let content = defused(&document.content, "project_document");
     let mut block = format!("<project_document path=\"{path}\">\n");
     if !content.is_empty() {
@@ -187,14 +189,14 @@ fn document_block(document: &ProjectDoc) -> String {
         block.push('\n');
     }
     if document.truncated {
-        block.push_str(TRUNCATION_MARKER);
+        block.push_str(marker);
         block.push('\n');
     }
     block.push_str("</project_document>");
     block
 }
 
-fn skill_list(skills: &[Skill]) -> String {
+fn skill_list(skills: &[Skill], budget: usize) -> String {
     if skills.is_empty() {
         return String::new();
     }
@@ -209,7 +211,7 @@ fn skill_list(skills: &[Skill]) -> String {
         let path = fact(&skill.path, SHOWN_PATH).replace('`', "'");
         let line =
             format!("\n- `{}` (`{path}`): {}", skill.name, fact(&skill.description, SHOWN_DESCRIPTION));
-        if left_out == 0 && list.len() + line.len() <= SKILLS_BUDGET {
+        if left_out == 0 && list.len() + line.len() <= budget {
             list.push_str(&line);
         } else {
             left_out += 1;

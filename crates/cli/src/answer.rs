@@ -97,7 +97,7 @@ mod tests {
                 response: Box::new(response),
             },
         ];
-        let mut view = AnswerView::new(format, Style { terminal: false, colour: false });
+        let mut view = AnswerView::new(format, Style::PLAIN);
         events.iter().map(|event| view.event(event).unwrap()).collect()
     }
 
@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(lines[1]["delta"], "Hi\n");
 
         let error = Error::new(ErrorKind::Server, "overloaded");
-        let view = AnswerView::new(OutputFormat::StreamJson, Style { terminal: false, colour: false });
+        let view = AnswerView::new(OutputFormat::StreamJson, Style::PLAIN);
         insta::assert_snapshot!(view.error(error.info()).unwrap(), @r#"{"type":"ERROR","error":{"kind":"server","message":"overloaded","retry":{"after":null}}}"#);
     }
 }

@@ -53,8 +53,25 @@ struct Shared {
 
 struct Person {
     answers: Mutex<Lines<Box<dyn AsyncBufRead + Send + Unpin>>>,
-    say: Box<dyn Fn(&str) + Send + Sync>,
+    say: Box<dyn Fn(Saying<'_>) + Send + Sync>,
     style: Style,
+}
+
+/// What is said to a person.
+#[derive(Clone, Copy, Debug)]
+enum Saying<'a> {
+    /// What is asked; the answer follows in the same line.
+    Question(&'a str),
+    /// There was one.
+    Answered,
+    /// There will be none: whoever was asked is gone, or nobody wants to know any more.
+    Unanswered,
+}
+
+/// A question that stands on the screen; dropped without an answer, it ends its line.
+struct Asked<'a> {
+    person: &'a Person,
+    is_answered: bool,
 }
 
 impl Terminal {
@@ -63,12 +80,17 @@ impl Terminal {
         if !host::stdin_is_terminal() || !console::stderr_is_terminal() {
             return Self::with(None);
         }
-        Self::of(BufReader::new(tokio::io::stdin()), console::question, style)
+        let say = |saying: Saying<'_>| match saying {
+            Saying::Question(text) => console::question(text),
+            Saying::Answered => console::answered(),
+            Saying::Unanswered => console::unanswered(),
+        };
+        Self::of(BufReader::new(tokio::io::stdin()), say, style)
     }
 
     fn of(
         answers: impl AsyncBufRead + Send + Unpin + 'static,
-        say: impl Fn(&str) + Send + Sync + 'static,
+        say: impl Fn(Saying<'_>) + Send + Sync + 'static,
         style: Style,
     ) -> Self {
         let answers: Box<dyn AsyncBufRead + Send + Unpin> = Box::new(answers);
@@ -117,14 +139,18 @@ impl Person {
         let mut answers = self.answers.lock().await;
         // What was typed before the question is no answer to it.
         while let Ok(Ok(Some(_))) = tokio::time::timeout(TYPED_AHEAD, answers.next_line()).await {}
-        (self.say)(&question(request, self.style));
-        match answers.next_line().await.ok().flatten() {
-            Some(answer) => decision(&answer),
-            None => {
-                (self.say)("\n");
-                deny("the person who was asked is gone")
-            }
-        }
+        (self.say)(Saying::Question(&question(request, self.style)));
+        let mut asked = Asked { person: self, is_answered: false };
+        let answer = answers.next_line().await.ok().flatten();
+        asked.is_answered = answer.is_some();
+        answer.map_or_else(|| deny("the person who was asked is gone"), |answer| decision(&answer))
+    }
+}
+
+impl Drop for Asked<'_> {
+    fn drop(&mut self) {
+        let end = if self.is_answered { Saying::Answered } else { Saying::Unanswered };
+        (self.person.say)(end);
     }
 }
 

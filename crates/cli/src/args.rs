@@ -9,6 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::Toolset;
 
+use crate::environment::place::Place;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::provider::Provider;
@@ -69,6 +70,9 @@ pub(crate) struct ModelArgs {
     /// The wire dialect that `--provider scripted` speaks; by default the script's own, else openai
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) dialect: Option<Provider>,
+    /// A profile of your own, in TOML: provider and model, and for `run` prompt, tools and limits (docs/profiles.md)
+    #[arg(long, value_name = "FILE")]
+    pub(crate) profile: Option<PathBuf>,
     /// How much the model reasons: low, medium, high, or a word that only this provider knows
     #[arg(long, value_name = "EFFORT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reasoning_effort: Option<String>,
@@ -95,6 +99,17 @@ pub(crate) struct PromptArgs {
     pub(crate) prompt_file: Option<PathBuf>,
 }
 
+/// Where the agent works.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct PlaceArgs {
+    /// Where files are and commands run: local, docker:CONTAINER (one that runs), or ssh:[USER@]HOST[:PORT]
+    #[arg(long, value_name = "PLACE", default_value = "local")]
+    pub(crate) env: Place,
+    /// The directory to work in, at that place; by default the current one, the container's own, or where a login begins
+    #[arg(long, value_name = "DIR")]
+    pub(crate) dir: Option<PathBuf>,
+}
+
 /// `pintle run`.
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
@@ -102,12 +117,8 @@ pub(crate) struct RunArgs {
     pub(crate) prompt: PromptArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-    /// Where to work; by default the current directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
-    /// Where tools run
-    #[arg(long, value_enum, value_name = "ENV", default_value = "local")]
-    pub(crate) env: EnvironmentName,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
     /// The tools' names and parameters
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
     pub(crate) toolset: ToolsetName,
@@ -204,9 +215,11 @@ pub(crate) struct ShowPromptArgs {
     /// Which model; by default the provider's best
     #[arg(long, value_name = "MODEL", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) model: Option<String>,
-    /// Where the agent would work; by default the current directory
-    #[arg(long, value_name = "DIR")]
-    pub(crate) dir: Option<PathBuf>,
+    /// A profile of your own, in TOML, in the place of the provider's (docs/profiles.md)
+    #[arg(long, value_name = "FILE", conflicts_with = "provider")]
+    pub(crate) profile: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) place: PlaceArgs,
     /// Which of the provider's tools it speaks of
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
     pub(crate) toolset: ToolsetName,
@@ -318,13 +331,6 @@ impl ValueEnum for ProviderName {
             }
         }
     }
-}
-
-/// The values of `--env`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum EnvironmentName {
-    /// This machine.
-    Local,
 }
 
 /// The values of `--approve`.

@@ -116,7 +116,7 @@ async fn show(
         .shared_environment()
         .build()
         .map_err(|error| Failure::failed("the session cannot begin").because(&error))?;
-    let mut view = View::new(args.output, Detail::Normal, console::style(host));
+    let mut view = View::new(args.output, Detail::Normal, console::style(host), model.drafts.clone());
     let mut console = Console::new();
     if args.output == OutputFormat::Text {
         console.write(&introduction(args, folder)).await?;

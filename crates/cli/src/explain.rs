@@ -11,7 +11,7 @@ use crate::route::Route;
 pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
     let told: Vec<String> = std::iter::once(error.to_string()).chain(error.causes.iter().cloned()).collect();
     let failure = Failure::new(Exit::of_error(error.kind), told.join(": "));
-    match advice(error.kind, route) {
+    match advice(error, route) {
         Some(advice) => failure.advise(&advice),
         None => failure,
     }
@@ -36,8 +36,8 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
     })
 }
 
-fn advice(kind: ErrorKind, route: &Route) -> Option<String> {
-    match kind {
+fn advice(error: &ErrorInfo, route: &Route) -> Option<String> {
+    match error.kind {
         ErrorKind::Authentication => Some(match &route.key {
             Some(key) => format!("check the key in {}", key.variable),
             None => "the server wants a key: set OPENAI_API_KEY".to_owned(),
@@ -52,6 +52,8 @@ fn advice(kind: ErrorKind, route: &Route) -> Option<String> {
             }
             None => format!("check the model {} (--model)", route.model),
         }),
+        // Without a provider it was not the way to the model, but that to the place where tools run.
+        ErrorKind::Network if error.provider.is_none() => None,
         ErrorKind::Network => Some(match &route.base_url {
             Some(url) => format!("check that a server listens at {} ({})", url.shown(), url.given_by),
             None => "check the connection to the Internet".to_owned(),
@@ -105,6 +107,11 @@ mod tests {
                 "not found: no such model; check the model m and the base URL http://127.0.0.1:9/v1 (--script)",
             ),
             (Error::new(ErrorKind::Server, "overloaded"), 1, "the provider failed: overloaded"),
+            (
+                Error::new(ErrorKind::Network, "the place where tools run is lost"),
+                1,
+                "network failure: the place where tools run is lost",
+            ),
         ];
         for (error, code, sentence) in rows {
             let failure = model_error(error.info(), &route());

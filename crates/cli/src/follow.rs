@@ -1,12 +1,17 @@
 //! One run of a session, shown as it goes: the events to standard output, signals to the session.
 
+mod watch;
+
 use std::convert::Infallible;
 use std::future::pending;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pintle_agent::{EventKind, Events, Outcome, Session, SessionHandle, SessionId};
+use pintle_agent::{EventKind, Events, Outcome, Session, SessionEvent, SessionHandle, SessionId};
+use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::watch::Watch;
 
 use crate::approve::Terminal;
 use crate::console::{self, Console};
@@ -15,7 +20,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::render::{Closing, Opening, View};
+use crate::render::{Closing, Moment, Opening, TICK, View};
 
 /// How long an interrupted run waits for a reader that does not read.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -92,7 +97,7 @@ pub(crate) async fn follow(
     let shown = async {
         tokio::select! {
             biased;
-            shown = show(events, view, console, &handle, &mut bill, terminal) => shown,
+            shown = Follower { view, console, started, bill: &mut bill, terminal }.show(events, &handle) => shown,
             () = out_of_patience(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
         }
     };
@@ -105,33 +110,84 @@ pub(crate) async fn follow(
     Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total() })
 }
 
-/// Writes until the session's last event, and adds up what the answers cost. A run that nobody can see is stopped.
-async fn show(
-    mut events: Events,
-    view: &mut View,
-    console: &mut Console,
-    handle: &SessionHandle,
-    bill: &mut Bill<'_>,
-    terminal: Option<&Terminal>,
-) -> Result<(), Failure> {
-    while let Some(event) = events.next().await {
-        if let EventKind::ModelResponse { usage, .. } = &event.kind {
-            bill.add(usage);
-        }
-        let written = match view.event(&event) {
-            Ok(text) => console.write(&text).await,
-            Err(failure) => Err(failure),
-        };
-        if let Err(failure) = written {
-            // A session that takes no command any more is at its end already.
-            let _ = handle.abort();
-            return Err(failure);
-        }
-        if let (Some(terminal), EventKind::ApprovalRequested { call_id, .. }) = (terminal, &event.kind) {
-            terminal.shown(call_id);
+/// Who looks on.
+struct Follower<'a, 'm> {
+    view: &'a mut View,
+    console: &'a mut Console,
+    started: Instant,
+    bill: &'a mut Bill<'m>,
+    terminal: Option<&'a Terminal>,
+}
+
+impl Follower<'_, '_> {
+    /// Writes until the session's last event, and adds up what the answers cost. A run that nobody can see is stopped.
+    async fn show(mut self, mut events: Events, handle: &SessionHandle) -> Result<(), Failure> {
+        let mut ticks = Ticks::new();
+        loop {
+            let done = tokio::select! {
+                biased;
+                () = ticks.next(self.view.waits()) => self.tick().await,
+                event = events.next() => match event {
+                    Some(event) => self.event(&event).await,
+                    None => return Ok(()),
+                },
+            };
+            if let Err(failure) = done {
+                // A session that takes no command any more is at its end already.
+                let _ = handle.abort();
+                return Err(failure);
+            }
         }
     }
-    Ok(())
+
+    async fn tick(&mut self) -> Result<(), Failure> {
+        let shown = self.view.tick(self.moment());
+        self.console.write(&shown).await
+    }
+
+    async fn event(&mut self, event: &SessionEvent) -> Result<(), Failure> {
+        if let EventKind::ModelResponse { usage, .. } = &event.kind {
+            self.bill.add(usage);
+        }
+        let shown = self.view.event(event, self.moment())?;
+        self.console.write(&shown.text).await?;
+        if let (Some(terminal), Some(call_id)) = (self.terminal, &shown.asks) {
+            terminal.shown(call_id);
+        }
+        Ok(())
+    }
+
+    fn moment(&self) -> Moment {
+        Moment { now: self.started.elapsed(), size: console::size() }
+    }
+}
+
+/// Comes every [`TICK`] while something waits, and not at all else.
+struct Ticks {
+    interval: Interval,
+    is_running: bool,
+}
+
+impl Ticks {
+    fn new() -> Self {
+        let mut interval = tokio::time::interval(TICK);
+        // Who writes to a slow terminal has no ticks to make up for.
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self { interval, is_running: false }
+    }
+
+    /// Waits for the next one, the first a whole tick after something began to wait. Cancel safe.
+    async fn next(&mut self, something_waits: bool) {
+        if !something_waits {
+            self.is_running = false;
+            return pending().await;
+        }
+        if !self.is_running {
+            self.interval.reset();
+            self.is_running = true;
+        }
+        self.interval.tick().await;
+    }
 }
 
 async fn abort_on_signal(interrupts: &Interrupts, handle: &SessionHandle) -> Infallible {

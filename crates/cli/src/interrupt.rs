@@ -10,10 +10,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// How long the second signal waits for processes to be gone; only one that the kernel holds takes as long.
+/// How long the second signal waits for processes to be gone and for the terminal to be tidy; only a process that the
+/// kernel holds, or a terminal that is stopped, takes as long.
 const LAST_MOMENT: Duration = Duration::from_secs(1);
 
 /// Listens for the signals that ask the command to stop, for as long as it lives.
@@ -76,11 +78,16 @@ async fn listen(
     signals.next().await;
     first.cancel();
     signals.next().await;
-    if let Some(environment) = environment.get().cloned() {
-        let killed = tokio::task::spawn_blocking(move || environment.kill_all());
-        // Whether or not the last process has gone in time, this one leaves now.
-        let _ = tokio::time::timeout(LAST_MOMENT, killed).await;
-    }
+    let environment = environment.get().cloned();
+    let ended = tokio::task::spawn_blocking(move || {
+        if let Some(environment) = environment {
+            environment.kill_all();
+        }
+        console::leave();
+    });
+    // Whether or not the last process has gone in time, and whether or not the terminal takes anything, this one
+    // leaves now.
+    let _ = tokio::time::timeout(LAST_MOMENT, ended).await;
     std::process::exit(Exit::Interrupted.code().into());
 }
 

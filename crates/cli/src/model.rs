@@ -8,9 +8,12 @@ use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
 use crate::args::ModelArgs;
 use crate::failure::Failure;
+use crate::follow::Watch;
 use crate::host::{self, Host};
 use crate::models;
+use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
+use crate::render::Drafts;
 use crate::route::{ModelSource, Route};
 
 /// The model that a script is for when nobody names one and the catalog knows none.
@@ -21,8 +24,12 @@ const SCRIPTED_MODEL: &str = "scripted";
 pub(crate) struct Model {
     /// Has one provider.
     pub(crate) client: Client,
+    /// What can be seen of its answers before they are complete.
+    pub(crate) drafts: Drafts,
     /// How it is reached.
     pub(crate) route: Route,
+    /// The user's own, for this model.
+    profile: Option<ProviderProfile>,
     /// What is known of models.
     catalog: Catalog,
     /// Serves for as long as it lives.
@@ -34,8 +41,18 @@ impl Model {
     ///
     /// # Errors
     ///
-    /// Those of [`ModelSource::choose`], of a catalog that cannot be used, and of a script that cannot be followed.
+    /// Those of [`ModelSource::choose`], of a profile or a catalog that cannot be used, and of a script that cannot be
+    /// followed.
     pub(crate) async fn of(args: &ModelArgs, host: &Host) -> Result<Self, Failure> {
+        let file = args.profile.as_deref().map(ProfileFile::read).transpose()?;
+        let filled = file.as_ref().map(|file| file.fill(args)).transpose()?;
+        let mut model = Self::chosen(filled.as_ref().unwrap_or(args), host).await?;
+        let profile = file.map(|file| file.profile(Some(&model.route.model), &model.catalog));
+        model.profile = profile.transpose()?;
+        Ok(model)
+    }
+
+    async fn chosen(args: &ModelArgs, host: &Host) -> Result<Self, Failure> {
         let source = ModelSource::choose(args, |name| host.variable(name))?;
         let catalog = models::catalog(&args.catalog, host)?;
         match source {
@@ -44,7 +61,8 @@ impl Model {
                     // An alias is ours: no provider knows it.
                     route.model.clone_from(&known.id);
                 }
-                Ok(Self { client: route.client()?, route, catalog, server: None })
+                let (client, drafts) = watched(&route)?;
+                Ok(Self { client, drafts, route, profile: None, catalog, server: None })
             }
             ModelSource::Script { file, dialect, model } => {
                 let mut script = read_script(&file)?;
@@ -68,16 +86,16 @@ impl Model {
             .await
             .map_err(|error| Failure::failed("the scripted server cannot be started").because(&error))?;
         let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
-        Ok(Self {
-            client: route.client()?,
-            route,
-            catalog: Catalog::built_in().clone(),
-            server: Some(server),
-        })
+        let (client, drafts) = watched(&route)?;
+        let catalog = Catalog::built_in().clone();
+        Ok(Self { client, drafts, route, profile: None, catalog, server: Some(server) })
     }
 
     /// Prompt, tools and limits for it.
     pub(crate) fn profile(&self) -> ProviderProfile {
+        if let Some(own) = &self.profile {
+            return own.clone();
+        }
         self.route.provider.profile(&self.route.model).with_catalog(&self.catalog)
     }
 
@@ -86,6 +104,13 @@ impl Model {
         let is_real = self.server.is_none();
         self.catalog.find(self.route.provider.name(), &self.route.model).filter(|_| is_real)
     }
+}
+
+/// A client, and what can be seen of the answers that pass through it.
+fn watched(route: &Route) -> Result<(Client, Drafts), Failure> {
+    let watch = Watch::default();
+    let drafts = watch.drafts.clone();
+    Ok((route.client(watch)?, drafts))
 }
 
 /// Reads and checks a script.

@@ -1,18 +1,20 @@
 //! `pintle prompt`: the system prompt in its layers, or as it would be sent.
 
 use pintle_agent::{
-    Clock as _, EnvironmentContext, LayerKind, LoadedProject, ProjectDocs, PromptLayer, ProviderProfile,
-    SystemClock,
+    Clock as _, EnvironmentContext, LayerKind, LoadedProject, PromptLayer, ProviderProfile, SystemClock,
 };
-use pintle_env::{ExecutionEnvironment, LocalEnvironment};
+use pintle_env::ExecutionEnvironment;
+use pintle_llm::Catalog;
 use serde::Serialize;
 
 use crate::args::{PromptFormat, ShowPromptArgs};
 use crate::console::Console;
+use crate::environment::Site;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::interrupt::Interrupts;
+use crate::profile_file::ProfileFile;
 use crate::provider::Provider;
 use crate::render;
 
@@ -20,18 +22,16 @@ use crate::render;
 ///
 /// # Errors
 ///
-/// A usage failure for a directory that is none or a missing model, else those of writing.
+/// A usage failure for a directory that is none or a missing model, else those of reaching the place and of writing.
 pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Failure> {
-    let provider = args.provider.or_else(|| Provider::by_key(|name| host.variable(name)));
-    let provider = provider.unwrap_or(Provider::OpenAi);
-    let model = args.model.as_deref().or_else(|| provider.default_model()).ok_or_else(|| {
-        Failure::usage(format!("{} has no default model: name one with --model", provider.name()))
-    })?;
-    let profile = provider.profile(model).with_toolset(args.toolset.into());
-    let environment = host.environment(&host.directory(args.dir.as_deref())?)?;
+    let profile = profile(&args, host)?;
+    let site = Site::of(&args.place, host)?;
     let interrupts = Interrupts::listen()?;
-    let prompt = interrupts.unless(async { Ok(Prompt::gather(&profile, &environment).await) }).await;
-    let cleaned = environment.cleanup().await;
+    let workplace = interrupts.unless(site.reach()).await?;
+    workplace.guard_by(&interrupts);
+    let environment = workplace.environment();
+    let prompt = interrupts.unless(async { Ok(Prompt::gather(&profile, environment.as_ref()).await) }).await;
+    let left = workplace.leave().await;
     let prompt = prompt?;
     let text = match args.output {
         PromptFormat::Text => render::harmless(&prompt.in_layers()).into_owned(),
@@ -39,8 +39,19 @@ pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Fa
         PromptFormat::Plain => format!("{}\n", prompt.text),
     };
     Console::new().write(&text).await?;
-    cleaned.map_err(|error| Failure::failed("a command of the prompt is left running").because(&error))?;
-    Ok(Exit::Done)
+    left.map(|()| Exit::Done)
+}
+
+fn profile(args: &ShowPromptArgs, host: &Host) -> Result<ProviderProfile, Failure> {
+    if let Some(file) = &args.profile {
+        return ProfileFile::read(file)?.profile(args.model.as_deref(), Catalog::built_in());
+    }
+    let provider = args.provider.or_else(|| Provider::by_key(|name| host.variable(name)));
+    let provider = provider.unwrap_or(Provider::OpenAi);
+    let model = args.model.as_deref().or_else(|| provider.default_model()).ok_or_else(|| {
+        Failure::usage(format!("{} has no default model: name one with --model", provider.name()))
+    })?;
+    Ok(provider.profile(model).with_toolset(args.toolset.into()))
 }
 
 /// A system prompt, whole and in parts.
@@ -51,11 +62,10 @@ struct Prompt {
 }
 
 impl Prompt {
-    async fn gather(profile: &ProviderProfile, environment: &LocalEnvironment) -> Self {
+    async fn gather(profile: &ProviderProfile, environment: &dyn ExecutionEnvironment) -> Self {
         let context = EnvironmentContext::gather(environment, SystemClock.now().date()).await;
         let root = context.git_root();
-        let docs = ProjectDocs::discover(environment, root, &profile.doc_files).await;
-        let docs = docs.with_skills_of(environment, root, &profile.skill_dirs).await;
+        let docs = profile.project_docs(environment, root).await;
         Self {
             text: profile.build_system_prompt(&context, &docs, None),
             layers: profile.prompt_layers(&context, &docs, None),

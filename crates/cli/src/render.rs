@@ -1,18 +1,30 @@
 //! How what happens looks on standard output: pure functions from events to text.
 
+mod draft;
+mod drafts;
 mod json;
+mod live;
+mod screen;
 mod style;
 mod summary;
 mod text;
+mod waits;
+mod width;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_agent::{Outcome, SessionEvent, SessionId};
+use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
 
+pub(crate) use self::drafts::Drafts;
 pub(crate) use self::json::line;
+use self::live::LiveView;
+pub(crate) use self::live::Moment;
+pub(crate) use self::screen::Size;
 pub(crate) use self::style::{Style, harmless, steers};
-pub(crate) use self::text::{Detail, TextView};
+pub(crate) use self::text::Detail;
+use self::text::TextView;
+pub(crate) use self::waits::TICK;
 use crate::args::OutputFormat;
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -20,12 +32,23 @@ use crate::failure::Failure;
 /// One of the three formats of `--output` for a run.
 #[derive(Debug)]
 pub(crate) enum View {
-    /// For people.
+    /// For people, at a terminal.
+    Live(Box<LiveView>),
+    /// For people, later.
     Text(TextView),
     /// One object at the end.
     Json,
     /// One object per line, as it happens.
     StreamJson,
+}
+
+/// What an event changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shown {
+    /// What to write.
+    pub(crate) text: String,
+    /// The call about which a person can be asked once this is written.
+    pub(crate) asks: Option<String>,
 }
 
 /// What is known before anything happens.
@@ -72,9 +95,12 @@ pub(crate) struct Demonstration {
 }
 
 impl View {
-    /// An empty view in this format; the other two arguments count for text.
-    pub(crate) fn new(format: OutputFormat, detail: Detail, style: Style) -> Self {
+    /// An empty view in this format; the other arguments count for text.
+    pub(crate) fn new(format: OutputFormat, detail: Detail, style: Style, drafts: Drafts) -> Self {
         match format {
+            OutputFormat::Text if style.terminal => {
+                Self::Live(Box::new(LiveView::new(style, detail, drafts)))
+            }
             OutputFormat::Text => Self::Text(TextView::new(style, detail)),
             OutputFormat::Json => Self::Json,
             OutputFormat::StreamJson => Self::StreamJson,
@@ -88,6 +114,7 @@ impl View {
     /// Those of [`line()`].
     pub(crate) fn opening(&mut self, opening: &Opening<'_>) -> Result<String, Failure> {
         match self {
+            Self::Live(live) => Ok(live.opening(opening)),
             Self::Text(text) => Ok(text.opening(opening)),
             Self::Json => Ok(String::new()),
             Self::StreamJson => json::opening(opening),
@@ -99,11 +126,34 @@ impl View {
     /// # Errors
     ///
     /// Those of [`line()`].
-    pub(crate) fn event(&mut self, event: &SessionEvent) -> Result<String, Failure> {
+    pub(crate) fn event(&mut self, event: &SessionEvent, moment: Moment) -> Result<Shown, Failure> {
+        let text = match self {
+            Self::Live(live) => return Ok(live.event(event, moment)),
+            Self::Text(text) => text.event(event),
+            Self::Json => String::new(),
+            Self::StreamJson => line(event)?,
+        };
+        let asks = if let EventKind::ApprovalRequested { call_id, .. } = &event.kind {
+            Some(call_id.clone())
+        } else {
+            None
+        };
+        Ok(Shown { text, asks })
+    }
+
+    /// Whether something waits on the screen, so that there is something to do every [`TICK`].
+    pub(crate) fn waits(&self) -> bool {
         match self {
-            Self::Text(text) => Ok(text.event(event)),
-            Self::Json => Ok(String::new()),
-            Self::StreamJson => line(event),
+            Self::Live(live) => live.waits(),
+            Self::Text(_) | Self::Json | Self::StreamJson => false,
+        }
+    }
+
+    /// What to write when time has gone by.
+    pub(crate) fn tick(&mut self, moment: Moment) -> String {
+        match self {
+            Self::Live(live) => live.tick(moment),
+            Self::Text(_) | Self::Json | Self::StreamJson => String::new(),
         }
     }
 
@@ -114,6 +164,7 @@ impl View {
     /// Those of [`line()`].
     pub(crate) fn closing(&mut self, closing: &Closing<'_>) -> Result<String, Failure> {
         match self {
+            Self::Live(live) => Ok(live.closing(closing)),
             Self::Text(text) => Ok(text.closing(closing)),
             Self::Json | Self::StreamJson => json::closing(closing),
         }

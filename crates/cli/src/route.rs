@@ -100,22 +100,22 @@ impl Route {
         }
     }
 
-    /// A client with this one provider. Nothing is sent yet.
+    /// A client with this one provider, and a layer around it. Nothing is sent yet.
     ///
     /// # Errors
     ///
     /// A usage failure for a base URL that is none.
-    pub(crate) fn client(&self) -> Result<Client, Failure> {
-        self.assemble().map_err(|error| {
+    pub(crate) fn client(&self, layer: impl Middleware + 'static) -> Result<Client, Failure> {
+        self.assemble(layer).map_err(|error| {
             let source = self.base_url.as_ref().map_or("the command line", |base_url| base_url.given_by);
             Failure::usage(format!("{source}: {}", chain(&error)))
         })
     }
 
-    fn assemble(&self) -> Result<Client, Error> {
+    fn assemble(&self, layer: impl Middleware + 'static) -> Result<Client, Error> {
         let key = self.key.as_ref().map_or("", |key| key.secret.as_str());
         let url = self.base_url.as_ref().map(|base_url| base_url.url.as_str());
-        let client = Client::builder();
+        let client = Client::builder().middleware(layer);
         match self.provider {
             Provider::OpenAi => {
                 let mut adapter = at(OpenAi::builder(key), url);

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use pintle_agent::{Session, SessionConfig};
-use pintle_env::LocalEnvironment;
+use pintle_env::ExecutionEnvironment;
 use pintle_llm::ReasoningEffort;
 
 use crate::approve::{self, Terminal};
-use crate::args::{EnvironmentName, RunArgs};
+use crate::args::RunArgs;
 use crate::console::{self, Console};
+use crate::environment::Site;
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
@@ -26,21 +27,36 @@ use crate::render::{Detail, View};
 /// Everything but a run that ends well, with the sentence and the exit code for it.
 pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
     // Until here and while standard input is read, a signal simply ends the process.
-    let directory = host.directory(args.dir.as_deref())?;
+    let site = Site::of(&args.place, host)?;
     let prompt = prompt_source::read(&args.prompt)?;
     let interrupts = Interrupts::listen()?;
     let model = Model::of(&args.model, host).await?;
-    let environment = match args.env {
-        EnvironmentName::Local => Arc::new(host.environment(&directory)?),
-    };
-    interrupts.guard(&environment);
+    let workplace = interrupts.unless(site.reach()).await?;
+    workplace.guard_by(&interrupts);
+    let done = work(&args, prompt, &model, workplace.environment(), host, &interrupts).await;
+    // A session leaves it by itself; there may have been none.
+    let left = workplace.leave().await;
+    let exit = done?;
+    left.map(|()| exit)
+}
+
+/// Does it there, from the first event to the last.
+async fn work(
+    args: &RunArgs,
+    prompt: String,
+    model: &Model,
+    environment: Arc<dyn ExecutionEnvironment>,
+    host: &Host,
+    interrupts: &Interrupts,
+) -> Result<Exit, Failure> {
+    let directory = environment.working_directory().to_path_buf();
     let terminal = Terminal::of_process(console::style(host));
-    let session = session(&args, &model, environment, terminal.clone())?;
-    let mut view = View::new(args.output, detail(&args), console::style(host));
+    let session = session(args, model, environment, terminal.clone())?;
+    let mut view = View::new(args.output, detail(args), console::style(host), model.drafts.clone());
     let mut console = Console::new();
 
-    let task = Task { prompt, model: &model, directory: &directory, terminal: Some(&terminal) };
-    let followed = follow(session, task, &mut view, &mut console, &interrupts).await?;
+    let task = Task { prompt, model, directory: &directory, terminal: Some(&terminal) };
+    let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
     // What else went wrong is more than a call that was denied.
     let failure = explain::outcome(&followed.outcome, &model.route).or_else(|| terminal.failure());
     let exit = failure.as_ref().map_or(Exit::Done, Failure::exit);
@@ -51,7 +67,7 @@ pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
 fn session(
     args: &RunArgs,
     model: &Model,
-    environment: Arc<LocalEnvironment>,
+    environment: Arc<dyn ExecutionEnvironment>,
     terminal: Terminal,
 ) -> Result<Session, Failure> {
     let profile = model.profile().with_toolset(args.toolset.into());

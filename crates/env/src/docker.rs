@@ -30,11 +30,11 @@ use crate::{
 /// * Everything is a `docker exec`. At most 16 commands run at the same time; others wait for their turn, and their
 ///   time-out begins when it comes.
 /// * A supervisor in the container ends what commands leave, by group and by a mark in their variables. It is asked
-///   for a sign of life every 3 seconds; after 10 without one, or when the container stops, everything under way
+///   for a sign of life every 3 seconds; after 20 without one, or when the container stops, everything under way
 ///   fails with [`EnvError::EnvironmentLost`]. A later operation connects anew.
 /// * When the host dies, the supervisor notices at once, or after 30 seconds at the latest if the connection stays
 ///   open without a sign of life, and ends all commands: terminate, 2 seconds, kill. A container that was started
-///   for the environment goes, too.
+///   for the environment goes at once: its first process reads a line that only the host holds.
 /// * [`cleanup`](crate::ExecutionEnvironment::cleanup) ends all commands and removes a container that was started
 ///   for the environment; one that it was attached to goes on.
 /// * A process that leaves its group *and* wipes its variables *and* outlives its parent is not found, and only the

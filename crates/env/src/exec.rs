@@ -1,5 +1,7 @@
 //! Running a command to its end on top of [`Process`]: the rules that all environments share.
 
+mod recorder;
+
 use std::{
     future::Future,
     pin::{Pin, pin},
@@ -11,11 +13,11 @@ use tokio::{
     time::{Instant, sleep, sleep_until, timeout},
 };
 
+use self::recorder::Recorder;
 use crate::{
-    blocking::blocking,
     command::{ExecRequest, ExecResult, OutputSink},
     error::EnvError,
-    output::{OutputCapture, OutputChunk, OutputLimits},
+    output::{OutputChunk, OutputLimits},
     process::{ExitStatus, Process, ProcessOutput, TERMINATE_GRACE},
 };
 
@@ -40,11 +42,8 @@ pub(crate) async fn run(
     limits: OutputLimits,
     started: Instant,
 ) -> Result<ExecResult, EnvError> {
-    let mut reader = Reader {
-        output: process.take_output(),
-        capture: OutputCapture::new(limits),
-        sink: request.on_output,
-    };
+    let mut reader =
+        Reader { output: process.take_output(), recorder: Recorder::new(limits), sink: request.on_output };
     // Dropped before the reader: what a command says on its way out is still taken from it.
     let mut process = process;
     let input = request.stdin.zip(process.take_stdin());
@@ -60,7 +59,7 @@ pub(crate) async fn run(
         // It may never be known: the kernel holds a process that was killed.
         (None, Some(_)) => timeout(Duration::ZERO, process.wait()).await.unwrap_or(Ok(KILLED))?,
     };
-    let captured = reader.capture.finish();
+    let captured = reader.recorder.finish().await?;
     Ok(ExecResult::new(status.code())
         .with_outputs(captured.stdout, captured.stderr, captured.output)
         .with_timed_out(in_time.is_none())
@@ -152,7 +151,7 @@ async fn feed(input: Option<(Vec<u8>, Box<dyn AsyncWrite + Send + Unpin>)>) {
 struct Reader {
     /// `None` when both streams have ended.
     output: Option<Box<dyn ProcessOutput>>,
-    capture: OutputCapture,
+    recorder: Recorder,
     sink: Option<OutputSink>,
 }
 
@@ -169,27 +168,16 @@ impl Reader {
         }
     }
 
-    /// Keeps a piece; `None` is the end of the output.
+    /// Passes a piece on and keeps it; `None` is the end of the output.
     async fn keep(&mut self, chunk: Option<OutputChunk>) -> Result<(), EnvError> {
         let Some(chunk) = chunk else {
             self.output = None;
             return Ok(());
         };
-        let mut capture = std::mem::take(&mut self.capture);
-        if capture.spools(chunk.bytes.len()) {
-            let appended = blocking(move || {
-                capture.push(&chunk);
-                (capture, chunk)
-            });
-            let (capture, chunk) = appended.await?;
-            self.capture = capture;
-            self.pass_on(chunk);
-        } else {
-            capture.push(&chunk);
-            self.capture = capture;
-            self.pass_on(chunk);
+        if let Some(sink) = &self.sink {
+            sink(chunk.clone());
         }
-        Ok(())
+        self.recorder.keep(chunk).await
     }
 
     /// Reads what is left in the pipes, for as long as something comes.
@@ -202,12 +190,6 @@ impl Reader {
             }
         }
         Ok(())
-    }
-
-    fn pass_on(&self, chunk: OutputChunk) {
-        if let Some(sink) = &self.sink {
-            sink(chunk);
-        }
     }
 }
 
@@ -269,6 +251,52 @@ mod tests {
                 None => std::future::pending().await,
             }
         }
+    }
+
+    /// A process that says nothing and then goes.
+    #[derive(Debug)]
+    struct Quiet(Instant);
+
+    #[async_trait]
+    impl Process for Quiet {
+        fn id(&self) -> Option<u32> {
+            Some(7)
+        }
+
+        fn take_stdin(&mut self) -> Option<Box<dyn AsyncWrite + Send + Unpin>> {
+            None
+        }
+
+        fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
+            Some(Box::new(Said(Vec::new())))
+        }
+
+        async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
+            sleep_until(self.0).await;
+            Ok(ExitStatus::Exited(0))
+        }
+
+        async fn signal(&mut self, signal: Signal) -> Result<(), EnvError> {
+            panic!("{signal:?}")
+        }
+
+        async fn jobs(&mut self) -> Result<usize, EnvError> {
+            Ok(0)
+        }
+
+        async fn end(&mut self, _: Duration) -> Result<usize, EnvError> {
+            panic!("nobody has to be ended")
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_command_may_say_nothing_for_hours() {
+        let hours = Duration::from_secs(3 * 3_600);
+        let request = ExecRequest::new("quiet").with_timeout(hours + Duration::from_secs(1));
+        let process = Box::new(Quiet(Instant::now() + hours));
+        let result = run(process, request, OutputLimits::default(), Instant::now()).await.unwrap();
+        assert!(result.success());
+        assert!(result.duration >= hours);
     }
 
     #[tokio::test(start_paused = true)]

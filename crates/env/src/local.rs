@@ -132,18 +132,23 @@ impl LocalEnvironment {
             Some(directory) => self.resolve(directory),
             None => self.working_directory.clone(),
         };
-        let checked = directory.clone();
-        blocking(move || files::check_directory(&checked)).await??;
         self.reaper.prepare().map_err(process::lifeline_failed)?;
         let setting = process::Setting {
-            directory,
+            directory: directory.clone(),
             shell: self.shell.clone(),
             variables: self.variables.clone(),
             tag: self.next_tag(),
             reaper: Arc::clone(&self.reaper),
             launcher,
         };
-        Ok(Box::new(process::spawn(command, setting)?))
+        match process::spawn(command, setting) {
+            Ok(process) => Ok(Box::new(process)),
+            Err(error) => {
+                // The system does not say what it did not find: the program, or the directory.
+                blocking(move || files::check_directory(&directory)).await??;
+                Err(error)
+            }
+        }
     }
 
     /// A mark that no other command has.

@@ -6,11 +6,11 @@
 //! ends what commands have started, and ends everything when the channel is cut.
 
 mod channel;
-mod client;
+pub(crate) mod client;
 mod facts;
 mod files;
 mod launch;
-mod nonce;
+pub(crate) mod nonce;
 mod process;
 mod quote;
 mod records;

@@ -24,14 +24,14 @@ use std::{
     path::Path,
     pin::pin,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicUsize, Ordering},
     },
     task::{Context, Waker},
     time::{Duration, Instant},
 };
 
-use pintle_env::{Command, EnvError, ExecRequest, ExecutionEnvironment, Signal, Stdin};
+use pintle_env::{Command, EnvError, ExecRequest, ExecutionEnvironment, OutputStream, Signal, Stdin};
 
 use self::world::{LONG, in_a_world};
 
@@ -257,6 +257,60 @@ fn a_gibibyte_is_counted_and_held_in_bounded_memory() {
         assert_eq!(result.stderr.to_text_lossy().unwrap(), "end\n");
         assert!(grown < 64 << 20, "{grown} bytes more");
         environment.cleanup().await.unwrap();
+    });
+}
+
+#[test]
+fn all_of_a_large_output_is_in_the_spool() {
+    in_a_world(async |world| {
+        let heard = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&heard);
+        let line = "seq 300000; echo in between >&2; seq 300001 600000";
+        let request = ExecRequest::new(line).with_timeout(LONG).with_on_output(Arc::new(move |chunk| {
+            if chunk.stream == OutputStream::Stdout {
+                sink.lock().unwrap().extend(chunk.bytes);
+            }
+        }));
+        let result = world.environment.exec_command(request).await.unwrap();
+        let expected: String = (1..=600_000).map(|number| format!("{number}\n")).collect();
+        assert!(result.success() && result.stdout.is_spooled());
+        assert!(world::text(&result) == expected, "{} bytes", result.stdout.len());
+        assert_eq!(result.stderr.to_text_lossy().unwrap(), "in between\n");
+        assert_eq!(result.output.len(), result.stdout.len() + result.stderr.len());
+        assert_eq!(result.stdout.read_at(expected.len() as u64 - 7, 100).unwrap(), b"600000\n");
+        assert_eq!(
+            result.stdout.read_at(2_000_000, 1_000).unwrap(),
+            expected.as_bytes()[2_000_000..2_001_000]
+        );
+        assert!(*heard.lock().unwrap() == expected.as_bytes(), "what was heard is what is kept");
+    });
+}
+
+#[test]
+fn a_host_that_is_slow_to_listen_holds_the_command_up() {
+    in_a_world(async |world| {
+        let heard = Arc::new(AtomicUsize::new(0));
+        let (begun, mut beginning) = tokio::sync::mpsc::unbounded_channel();
+        let (release, gate) = std::sync::mpsc::channel::<()>();
+        let (sink, gate) = (Arc::clone(&heard), Mutex::new(gate));
+        let line = "head -c 10000000 /dev/zero; echo >finished";
+        let request = ExecRequest::new(line).with_timeout(LONG).with_on_output(Arc::new(move |chunk| {
+            sink.fetch_add(chunk.bytes.len(), Ordering::Relaxed);
+            let _ = begun.send(());
+            // Waits for the other side to be dropped.
+            let _ = gate.lock().unwrap().recv();
+        }));
+        let environment = Arc::clone(&world.environment);
+        let mut running = tokio::task::JoinSet::new();
+        running.spawn(async move { environment.exec_command(request).await });
+        beginning.recv().await.unwrap();
+        tokio::time::sleep(Duration::from_millis(200)).await;
+        assert!(heard.load(Ordering::Relaxed) <= 64 << 10, "one piece, which is what a pipe holds");
+        assert!(!world.at("finished").exists());
+        drop(release);
+        let result = running.join_next().await.unwrap().unwrap().unwrap();
+        assert!(result.success() && world.at("finished").exists());
+        assert_eq!((heard.load(Ordering::Relaxed), result.stdout.len()), (10_000_000, 10_000_000));
     });
 }
 

@@ -55,6 +55,19 @@ impl Client {
         }
     }
 
+    /// The same client with one more layer, inside those that it has. This one stays as it is.
+    #[must_use]
+    pub fn with_middleware(&self, layer: impl Middleware + 'static) -> Self {
+        let mut middleware = self.inner.middleware.clone();
+        middleware.push(Arc::new(layer));
+        let inner = Inner {
+            providers: self.inner.providers.clone(),
+            default_provider: self.inner.default_provider.clone(),
+            middleware,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
     /// The names of the registered providers, in the order of their registration.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         self.inner.providers.iter().map(|(name, _)| name.as_str())
@@ -301,6 +314,19 @@ mod tests {
         let once = ["first in", "second in", "second out", "first out"];
         assert_eq!(*log.lock().unwrap(), [once, once].concat());
         assert!(adapter.requests().iter().all(|request| request.metadata.len() == 2));
+    }
+
+    #[tokio::test]
+    async fn a_layer_can_be_added_inside_without_touching_the_client() {
+        let log = Arc::new(Mutex::new(Vec::new()));
+        let layer = |name| Trace { name, log: Arc::clone(&log) };
+        let adapter = FakeAdapter::new("a").answer("one").answer("two");
+        let client = Client::builder().provider(adapter).middleware(layer("outer")).build().unwrap();
+        let more = client.with_middleware(layer("inner"));
+        assert_eq!(more.complete(request()).await.unwrap().text(), "one");
+        assert_eq!(*log.lock().unwrap(), ["outer in", "inner in", "inner out", "outer out"]);
+        client.complete(request()).await.unwrap();
+        assert_eq!(log.lock().unwrap()[4..], ["outer in", "outer out"]);
     }
 
     #[tokio::test]

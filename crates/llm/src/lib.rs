@@ -41,7 +41,7 @@ pub use message::{Message, Origin, Role};
 pub use middleware::{
     Budget, BudgetBuilder, CacheStats, CircuitBreaker, CircuitBreakerBuilder, CircuitState, Logging,
     Middleware, Mode, Next, RateLimit, RateLimitBuilder, Reply, ResponseCache, ResponseCacheBuilder, Spent,
-    UnknownPrice,
+    TextToolCallForm, TextToolCalls, UnknownPrice,
 };
 pub use object::{
     ObjectStream, PartialJson, generate_object, generate_object_as, stream_object, stream_object_as,

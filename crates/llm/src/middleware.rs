@@ -8,6 +8,7 @@ mod logging;
 mod rate_limit;
 mod replay;
 mod response_cache;
+mod text_tool_calls;
 
 use std::fmt;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ pub use self::circuit_breaker::{CircuitBreaker, CircuitBreakerBuilder, CircuitSt
 pub use self::logging::Logging;
 pub use self::rate_limit::{RateLimit, RateLimitBuilder};
 pub use self::response_cache::{CacheStats, ResponseCache, ResponseCacheBuilder};
+pub use self::text_tool_calls::{TextToolCallForm, TextToolCalls};
 use crate::adapter::ProviderAdapter;
 use crate::error::Error;
 use crate::request::Request;
@@ -59,7 +61,7 @@ impl fmt::Debug for Reply {
 /// neither routed nor checked anew.
 ///
 /// The layers of this crate are best registered in this order: [`Logging`] sees every call; [`ResponseCache`] answers
-/// without spending; [`RateLimit`] holds back; [`Budget`] judges a call when it is really sent, not when it begins to
+/// without spending; [`TextToolCalls`] gives both of them calls; [`RateLimit`] holds back; [`Budget`] judges a call when it is really sent, not when it begins to
 /// wait; [`CircuitBreaker`], innermost, sees the provider alone.
 #[async_trait]
 pub trait Middleware: fmt::Debug + Send + Sync {

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use crate::MatchLevel;
+use crate::error::BlankDifference;
 use crate::excerpt::excerpt_of_path;
 
 /// Something in a patch that is not quite right and was accepted all the same.
@@ -73,6 +74,8 @@ pub enum DiagnosticKind {
         level: MatchLevel,
         /// Where they start in the file.
         file_line: usize,
+        /// The first blanks that differ, where the first line that differs does so in blanks alone.
+        blanks: Option<Box<BlankDifference>>,
     },
     /// The hint was found only loosely.
     LooseHint {
@@ -190,8 +193,9 @@ impl fmt::Display for DiagnosticKind {
             Self::EmptyContext => "an empty line was read as an empty context line",
             Self::MoveOntoItself => "the file is moved onto itself, which is a plain update",
             Self::NoChange => "the file stays as it was",
-            Self::LooseMatch { level, file_line } => {
-                return write!(f, "the old lines match at line {file_line} only {level}");
+            Self::LooseMatch { level, file_line, blanks } => {
+                write!(f, "the old lines match at line {file_line} only {level}")?;
+                return blanks.as_ref().map_or(Ok(()), |blanks| write!(f, ": {blanks}"));
             }
             Self::LooseHint { level, file_line } => {
                 return write!(f, "the hint matches line {file_line} only {level}");

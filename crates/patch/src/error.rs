@@ -2,7 +2,10 @@
 //! what was found and what was expected, and they stay short.
 
 mod apply;
+mod difference;
 mod parse;
 
-pub use apply::{Action, ApplyError, ApplyErrorKind, Candidate, Difference, Elsewhere};
+pub use apply::{Action, ApplyError, ApplyErrorKind, Candidate, Elsewhere};
+pub(crate) use difference::as_meant;
+pub use difference::{BlankDifference, Difference, Mistake};
 pub use parse::{ParseError, ParseErrorKind, Wrapper};

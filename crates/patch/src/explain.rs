@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::error::{ApplyErrorKind, Candidate, Difference, Elsewhere};
+use crate::error::{ApplyErrorKind, Candidate, Difference, Elsewhere, Mistake, as_meant};
 use crate::excerpt::{common_prefix, excerpt, excerpt_around};
 use crate::level::MatchLevel;
 use crate::locate::{MAX_CANDIDATES, Miss, Missed};
@@ -97,7 +97,8 @@ fn already_applied(seeker: &Seeker<'_>, pattern: &Pattern<'_>) -> Option<usize> 
 /// The starts at which most lines of the pattern would match, best first.
 fn nearest_places(seeker: &Seeker<'_>, pattern: &Pattern<'_>) -> Vec<usize> {
     let mut votes: HashMap<usize, usize> = HashMap::new();
-    for (offset, line) in pattern.old.iter().enumerate() {
+    let old = as_meant(&pattern.old);
+    for (offset, line) in old.iter().enumerate() {
         let weight = weight(line);
         if weight == 0 {
             continue;
@@ -109,11 +110,8 @@ fn nearest_places(seeker: &Seeker<'_>, pattern: &Pattern<'_>) -> Vec<usize> {
         }
     }
     if votes.is_empty() {
-        let telling = pattern
-            .old
-            .iter()
-            .enumerate()
-            .max_by_key(|(offset, line)| (weight(line), std::cmp::Reverse(*offset)));
+        let lines = old.iter().enumerate();
+        let telling = lines.max_by_key(|(offset, line)| (weight(line), std::cmp::Reverse(*offset)));
         let Some((offset, line)) = telling else { return Vec::new() };
         let lines = similar_lines(seeker, line);
         return lines.into_iter().filter_map(|line| line.checked_sub(offset)).collect();
@@ -164,8 +162,9 @@ fn difference(seeker: &Seeker<'_>, pattern: &Pattern<'_>, start: usize) -> Optio
             return None;
         }
         let point = common_prefix(expected, found.text);
+        let mistake = Mistake::of(start + offset + 1, expected, found.text);
         let (expected, found) = (excerpt_around(expected, point), excerpt_around(found.text, point));
-        Some(Difference::new(start + offset + 1, expected, Some(found)))
+        Some(Difference::new(start + offset + 1, expected, Some(found)).with_mistake(mistake))
     })
 }
 

@@ -20,7 +20,8 @@ mod update;
 
 pub use diagnostic::{Diagnostic, DiagnosticKind};
 pub use error::{
-    Action, ApplyError, ApplyErrorKind, Candidate, Difference, Elsewhere, ParseError, ParseErrorKind, Wrapper,
+    Action, ApplyError, ApplyErrorKind, BlankDifference, Candidate, Difference, Elsewhere, Mistake,
+    ParseError, ParseErrorKind, Wrapper,
 };
 pub use level::MatchLevel;
 pub use options::ApplyOptions;

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use crate::error::BlankDifference;
 use crate::level::MatchLevel;
 use crate::pattern::Pattern;
 use crate::seek::Seeker;
@@ -197,7 +198,7 @@ impl<'s, 'a> Locator<'s, 'a> {
                     return Err(Miss::Ambiguous { level, starts });
                 }
                 let mut notes = anchor.map_or_else(Vec::new, |anchor| anchor.notes);
-                notes.extend(match_notes(pattern, level, dropped, &starts));
+                notes.extend(self.match_notes(pattern, level, dropped, &starts));
                 let cursor = first + pattern.old.len() - dropped;
                 return Ok(Placement { start: first, dropped, notes, level, loose_hint, cursor });
             }
@@ -323,26 +324,42 @@ impl<'s, 'a> Locator<'s, 'a> {
         let notes = vec![DiagnosticKind::HintPrefix { file_line: line + 1 }];
         Some(Anchor { line, rivals, loose: true, notes })
     }
-}
 
-fn match_notes(
-    pattern: &Pattern<'_>,
-    level: MatchLevel,
-    dropped: usize,
-    starts: &[usize],
-) -> Vec<DiagnosticKind> {
-    let mut notes = Vec::new();
-    let file_line = starts.first().map_or(0, |start| start + 1);
-    if level != MatchLevel::Exact {
-        notes.push(DiagnosticKind::LooseMatch { level, file_line });
+    fn match_notes(
+        &self,
+        pattern: &Pattern<'_>,
+        level: MatchLevel,
+        dropped: usize,
+        starts: &[usize],
+    ) -> Vec<DiagnosticKind> {
+        let mut notes = Vec::new();
+        let start = starts.first().copied().unwrap_or_default();
+        let file_line = start + 1;
+        if level != MatchLevel::Exact {
+            let blanks = self.other_blanks(pattern, start).map(Box::new);
+            notes.push(DiagnosticKind::LooseMatch { level, file_line, blanks });
+        }
+        if dropped > 0 {
+            notes.push(DiagnosticKind::TrailingContext { file_line });
+        }
+        if let ([_, second, ..], []) = (starts, pattern.hunk.hints.as_slice()) {
+            notes.push(DiagnosticKind::SeveralPlaces { file_line, other: second + 1 });
+        }
+        notes
     }
-    if dropped > 0 {
-        notes.push(DiagnosticKind::TrailingContext { file_line });
+
+    /// How the first line that differs does so, if it is in blanks.
+    fn other_blanks(&self, pattern: &Pattern<'_>, start: usize) -> Option<BlankDifference> {
+        let lines = self.seeker.lines().iter().enumerate().skip(start);
+        let (at, expected, found) = pattern
+            .old
+            .iter()
+            .zip(lines)
+            .map(|(expected, (at, line))| (at, *expected, line.text))
+            .find(|(_, expected, found)| expected != found)?;
+        let text = |line| std::str::from_utf8(line).ok();
+        BlankDifference::of(at + 1, text(expected)?, text(found)?)
     }
-    if let ([_, second, ..], []) = (starts, pattern.hunk.hints.as_slice()) {
-        notes.push(DiagnosticKind::SeveralPlaces { file_line, other: second + 1 });
-    }
-    notes
 }
 
 /// Whether two hunks change the same lines. Shared context is fine.

@@ -37,6 +37,7 @@ pub use background::{
     ShellRead, ShellReadInput, ShellStart, ShellStartInput, ShellStop, ShellStopInput, ShellWrite,
     ShellWriteInput, register_background,
 };
+pub(crate) use diff::file_change;
 pub(crate) use edit_file::edit_file;
 pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
 pub use glob::{Glob, GlobInput};
@@ -49,9 +50,12 @@ pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
 pub use shell::{Shell, ShellInput};
 pub use update_plan::{PlanStatus, PlanStep, UpdatePlan, UpdatePlanInput};
 pub use web::{
-    FetchRequest, SearchHit, SearchQuery, WebClient, WebError, WebErrorKind, WebPage, WebSearchClient,
+    FetchRequest, SearchHit, SearchQuery, SearchResults, WebClient, WebError, WebErrorKind, WebPage,
+    WebSearchClient,
 };
 pub use web_fetch::{WebFetch, WebFetchInput};
+pub(crate) use web_fetch::{fetch, page_text};
+pub(crate) use web_search::search;
 pub use web_search::{WebSearch, WebSearchInput};
 pub use write_file::{WriteFile, WriteFileInput};
 

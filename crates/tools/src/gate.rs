@@ -36,8 +36,9 @@ use crate::pipeline::{Execution, PreparedCall};
 /// Implemented by hosts for their own rules. It must not run the call and should answer soon; the turn waits for it.
 #[async_trait]
 pub trait Gate: fmt::Debug + Send + Sync {
-    /// The verdict on one call. A call that a person approved is judged once more before it runs, since the world may
-    /// have changed meanwhile: then a denial counts and a question does not.
+    /// The verdict on one call. A session has each call judged twice: when it is prepared, and again right before it
+    /// runs, since the world may have changed meanwhile, by another call of the same round perhaps. The second time a
+    /// denial counts as before; a question refuses the call, unless a person has approved it.
     async fn check(&self, call: &PreparedCall) -> Verdict;
 
     /// Learns what became of a call that ran. Does nothing by default.

@@ -12,6 +12,7 @@ pub mod gemini;
 mod number;
 mod numbered;
 pub mod openai;
+mod questions;
 
 #[cfg(test)]
 mod tests;

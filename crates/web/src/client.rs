@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_tools::builtin::{FetchRequest, WebClient, WebError, WebErrorKind, WebPage};
-use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
-use reqwest::{Client, Response, Url, redirect};
+use reqwest::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderValue, LOCATION};
+use reqwest::{Certificate, Client, Response, Url, redirect};
 
 use crate::address::{AddressRules, RefusedAddress};
 use crate::charset::decode;
@@ -29,6 +29,8 @@ pub struct HttpWebClient {
     limits: FetchLimits,
     rules: AddressRules,
     lookup: Lookup,
+    /// Trusted beside those of the system.
+    roots: Vec<Certificate>,
     plain: OnceLock<Client>,
     secure: OnceLock<Client>,
 }
@@ -83,7 +85,24 @@ impl HttpWebClient {
 
     /// As [`new`](Self::new), with names resolved by `lookup`.
     pub(crate) fn with_lookup(limits: FetchLimits, rules: AddressRules, lookup: Lookup) -> Self {
-        Self { limits, rules, lookup, plain: OnceLock::new(), secure: OnceLock::new() }
+        let (plain, secure) = (OnceLock::new(), OnceLock::new());
+        Self { limits, rules, lookup, roots: Vec::new(), plain, secure }
+    }
+
+    /// And trusts these certificates, in PEM, beside those of the system: a company's own authority, say.
+    ///
+    /// # Errors
+    ///
+    /// A text that holds no certificate or a broken one.
+    pub fn with_root_certificates(mut self, pem: &[u8]) -> Result<Self, WebError> {
+        let unreadable = || WebError::new(WebErrorKind::Failed, "the root certificates cannot be read");
+        let roots = Certificate::from_pem_bundle(pem).map_err(|error| unreadable().with_source(error))?;
+        if roots.is_empty() {
+            return Err(unreadable().with_source("there is none in the text, expected PEM"));
+        }
+        self.roots.extend(roots);
+        self.secure = OnceLock::new();
+        Ok(self)
     }
 
     /// Gets a page, redirect by redirect.
@@ -111,6 +130,12 @@ impl HttpWebClient {
         let length = response.content_length();
         if !is_text(&media_type) {
             return Err(not_text(url, &media_type, length));
+        }
+        let encoding = header(response.headers(), &CONTENT_ENCODING);
+        if !matches!(encoding, "" | "identity") {
+            // Nothing is unpacked, so that a small answer is a small text.
+            let message = format!("{url} came packed as {encoding}, although that was not asked for");
+            return Err(WebError::new(WebErrorKind::NotText, message));
         }
         let mut body = Vec::new();
         let mut cut_at = None;
@@ -157,6 +182,7 @@ impl HttpWebClient {
         if secure {
             // The process may have chosen a provider of its own, which then stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
+            builder = builder.tls_certs_merge(self.roots.iter().cloned());
         } else {
             builder = builder.tls_backend_preconfigured(without_roots()?);
         }
@@ -183,6 +209,7 @@ impl fmt::Debug for HttpWebClient {
         f.debug_struct("HttpWebClient")
             .field("limits", &self.limits)
             .field("rules", &self.rules)
+            .field("roots", &self.roots.len())
             .finish_non_exhaustive()
     }
 }
@@ -209,6 +236,12 @@ fn target(url: &Url, response: &Response) -> Result<Option<Url>, WebError> {
         return Ok(None);
     }
     match url.join(location) {
+        Ok(next) if next.as_str().len() > MAX_URL => {
+            let bytes = next.as_str().len();
+            let message =
+                format!("{url} redirects to an address of {bytes} bytes; at most {MAX_URL} are taken");
+            Err(WebError::new(WebErrorKind::Failed, message))
+        }
         Ok(next) => Ok(Some(next)),
         Err(error) => {
             let message = format!("{url} redirects to what is no address: {error}");

@@ -15,6 +15,13 @@ use self::writer::{Inline, Writer};
 /// The most levels of lists and quotes; what is nested deeper is shown at this level.
 const MAX_DEPTH: usize = 16;
 
+/// How many times longer than the page its Markdown may become by addresses that are made absolute: a page at a long
+/// address may have very many links. Behind that, addresses are shown as they are written.
+const MAX_GROWTH: usize = 8;
+
+/// Up to this length, in bytes, Markdown may grow however short its page is.
+const FREE_GROWTH: usize = 64 << 10;
+
 /// The Markdown of an HTML page: headings, paragraphs, lists, links, images, emphasis, code, quotes and tables.
 ///
 /// Scripts, styles and other things that nobody reads are left out. Addresses of links are made absolute with `base`.
@@ -22,11 +29,13 @@ const MAX_DEPTH: usize = 16;
 /// result, in time and space linear in its length.
 #[must_use]
 pub fn to_markdown(html: &str, base: Option<&Url>) -> String {
-    let mut page = Page { writer: Writer::default(), base, table: Table::default() };
+    let growth = html.len().saturating_mul(MAX_GROWTH).max(FREE_GROWTH);
+    let mut page = Page { writer: Writer::default(), base, growth, table: Table::default() };
     let mut tokens = Tokens::new(html);
     while let Some(token) = tokens.next() {
         match token {
             Token::Text(text) => page.writer.text(&entity::decode(text)),
+            Token::Start(tag) if is_foreign(&tag.name) && tag.is_self_closing() => {}
             Token::Start(tag) if is_unseen(&tag.name) => tokens.skip_element(&tag.name),
             Token::Start(tag) if tag.name == "title" => page.title(tokens.raw_until("title")),
             Token::Start(tag) => page.start(&tag),
@@ -57,9 +66,16 @@ fn is_unseen(name: &str) -> bool {
     )
 }
 
+/// Elements that are not HTML and may end where they begin, as in XML.
+fn is_foreign(name: &str) -> bool {
+    matches!(name, "svg" | "math")
+}
+
 struct Page<'a> {
     writer: Writer,
     base: Option<&'a Url>,
+    /// Up to this length of the Markdown, addresses are made absolute.
+    growth: usize,
     table: Table,
 }
 
@@ -161,7 +177,8 @@ impl Page<'_> {
         if address.is_empty() || matches!(scheme.as_deref(), Some("javascript" | "data")) {
             return None;
         }
-        let url = self.base.and_then(|base| base.join(address).ok());
+        let base = self.base.filter(|_| self.writer.len() < self.growth);
+        let url = base.and_then(|base| base.join(address).ok());
         Some(url.map_or_else(|| address.split_whitespace().collect(), String::from))
     }
 

@@ -261,7 +261,9 @@ async fn tool_output_truncation(dialect: Dialect) {
     assert!(whole.matches('x').count() == 100_000 && !whole.contains("WARNING"), "the event has all of it");
     let sent = lab.session.history()[2].item.results().next().unwrap().text();
     assert!(sent.contains("characters were removed from the middle"), "{}", sent.len());
-    assert!((50_000..51_000).contains(&sent.chars().count()), "{}", sent.chars().count());
+    // The window of a model that nobody knows is taken for a small one behind Chat Completions.
+    let limit = if dialect == Dialect::ChatCompletions { 16_384 } else { 50_000 };
+    assert!((limit..limit + 1_000).contains(&sent.chars().count()), "{}", sent.chars().count());
     lab.finish().await;
 }
 

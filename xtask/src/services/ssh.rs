@@ -2,7 +2,8 @@
 //!
 //! Each sees and can end its own processes only, whoever logs in, and all of them end with it.
 //!
-//! `ssh_config` names three hosts: `root` and `tester` on the first server, `limits` (as `tester`) on the second.
+//! `ssh_config` names the hosts `root` and `tester` on the first server, and `limits` (as `tester`) on the second. More
+//! of them, `bash`, `csh` and `fish`, lead to users with those login shells, whose start-up files print.
 
 use std::{
     fs,
@@ -24,6 +25,17 @@ use crate::failure::Failure;
 /// The user that the tests log in as who is not root; made if missing, and left.
 const USER: &str = "tester";
 
+/// Users with other login shells: the host that leads there, the shell with its package, and its start-up file in the
+/// user's home.
+const SHELLS: [(&str, &str, &str, &str); 3] = [
+    ("bash", "/bin/bash", "bash", ".bashrc"),
+    ("csh", "/bin/csh", "csh", ".cshrc"),
+    ("fish", "/usr/bin/fish", "fish", ".config/fish/config.fish"),
+];
+
+/// What the start-up files do: each shell understands it, and neither stream gets a line end.
+const NOISE: &str = "sh -c 'printf noise; printf noise >&2'\n";
+
 /// Where `sshd` wants an empty folder to lock itself into.
 const PRIVILEGE_SEPARATION: &str = "/run/sshd";
 
@@ -34,7 +46,15 @@ const SERVERS: [(&str, &str); 2] =
 pub(super) fn up(folder: &Path) -> Result<Variables, Failure> {
     let sshd = need("sshd", &["openssh-server"])?;
     need("ssh", &["openssh-client"])?;
-    make_user()?;
+    make_user(USER, "/bin/sh")?;
+    for (host, shell, package, start_up) in SHELLS {
+        need(shell.rsplit('/').next().unwrap_or(shell), &[package])?;
+        let user = user_of(host);
+        make_user(&user, shell)?;
+        let file = Path::new("/home").join(user).join(start_up);
+        make_folder(file.parent().unwrap_or(&file))?;
+        write(&file, NOISE)?;
+    }
     make_folder(Path::new(PRIVILEGE_SEPARATION))?;
     make_key(&folder.join("host_key"))?;
     make_key(&folder.join("id"))?;
@@ -85,7 +105,7 @@ fn start(folder: &Path, sshd: &Path, name: &str, limits: &str) -> Result<u16, Fa
 }
 
 /// The keys are printed by a program that runs as root, since the users may not be able to enter our folder. The level
-/// keeps a bash from reading what the root of this machine has in its start-up file.
+/// keeps a bash from reading what the root of this machine has in its start-up file, but for the user who is to read one.
 fn server_config(folder: &Path, port: u16, limits: &str) -> String {
     let path = |file: &str| config_word(&folder.join(file));
     format!(
@@ -100,21 +120,27 @@ fn server_config(folder: &Path, port: u16, limits: &str) -> String {
          UsePAM no\n\
          PermitRootLogin prohibit-password\n\
          SetEnv SHLVL=1\n\
-         {limits}",
+         {limits}\
+         Match User {}\n    SetEnv SHLVL=0\n",
         path("host_key"),
         path("id.pub"),
+        user_of("bash"),
     )
 }
 
 fn client_config(folder: &Path, many: u16, limits: u16) -> String {
     let path = |file: &str| config_word(&folder.join(file));
+    let shells =
+        SHELLS.map(|(host, ..)| format!("Host {host}\n    User {}\n    Port {many}\n", user_of(host)));
+    let names = SHELLS.map(|(host, ..)| host).join(" ");
     format!(
         "Host root\n    User root\n    Port {many}\n\
          Host tester\n    User {USER}\n    Port {many}\n\
          Host limits\n    User {USER}\n    Port {limits}\n\
-         Host root tester limits\n    HostName 127.0.0.1\n    IdentityFile {}\n    IdentitiesOnly yes\n    \
+         {}Host root tester limits {names}\n    HostName 127.0.0.1\n    IdentityFile {}\n    IdentitiesOnly yes\n    \
          IdentityAgent none\n    UserKnownHostsFile {}\n    GlobalKnownHostsFile none\n    \
          StrictHostKeyChecking yes\n",
+        shells.concat(),
         path("id"),
         path("known_hosts"),
     )
@@ -160,14 +186,19 @@ fn make_key(path: &Path) -> Result<(), Failure> {
     run(keygen.args(["-q", "-t", "ed25519", "-N", "", "-C", "pintle tests", "-f"]).arg(path))
 }
 
+/// The user that a host with a login shell of its own leads to.
+fn user_of(host: &str) -> String {
+    format!("{USER}-{host}")
+}
+
 /// A `*` for the password: a locked account is refused even with a key.
-fn make_user() -> Result<(), Failure> {
-    let known = Command::new("id").arg(USER).stdout(Stdio::null()).stderr(Stdio::null()).status();
+fn make_user(user: &str, shell: &str) -> Result<(), Failure> {
+    let known = Command::new("id").arg(user).stdout(Stdio::null()).stderr(Stdio::null()).status();
     if known.is_ok_and(|status| status.success()) {
         return Ok(());
     }
     let useradd = need("useradd", &["passwd"])?;
-    run(Command::new(useradd).args(["--create-home", "--shell", "/bin/sh", "--password", "*", USER]))
+    run(Command::new(useradd).args(["--create-home", "--shell", shell, "--password", "*", user]))
 }
 
 fn run(command: &mut Command) -> Result<(), Failure> {
@@ -192,6 +223,6 @@ mod tests {
         let config = server_config(Path::new("/a b"), 1234, "MaxSessions 64\n");
         assert_eq!(port_of(&config), Some(1234));
         assert!(config.contains("HostKey \"/a b/host_key\"\n"), "{config}");
-        assert!(config.ends_with("MaxSessions 64\n"), "{config}");
+        assert!(config.contains("\nMaxSessions 64\nMatch User tester-bash\n"), "{config}");
     }
 }

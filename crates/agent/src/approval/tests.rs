@@ -1,6 +1,9 @@
 //! Approvers and what becomes of their decisions, with a fake model and a fake place for tools.
 
+use std::future::Future;
 use std::path::Path;
+use std::pin::Pin;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -9,6 +12,7 @@ use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use pintle_tools::Effect;
 use pintle_tools::gate::{EffectGate, PathGate, ReadBeforeWrite, Ruling};
+use pintle_tools::pipeline::{Gate, Verdict};
 use serde_json::json;
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -80,6 +84,24 @@ struct Panics;
 impl Approver for Panics {
     async fn decide(&self, _request: &ApprovalRequest) -> Decision {
         panic!("no idea")
+    }
+}
+
+/// Panics before there is a future, as a function that is not `async` may.
+#[derive(Debug)]
+struct PanicsAtOnce;
+
+impl Approver for PanicsAtOnce {
+    fn decide<'a, 'r, 'd>(
+        &'a self,
+        _request: &'r ApprovalRequest,
+    ) -> Pin<Box<dyn Future<Output = Decision> + Send + 'd>>
+    where
+        'a: 'd,
+        'r: 'd,
+        Self: 'd,
+    {
+        panic!("no idea at all")
     }
 }
 
@@ -176,13 +198,19 @@ async fn a_denial_is_told_to_the_model_and_the_session_goes_on() {
     }
 }
 
-#[tokio::test]
-async fn an_approver_that_panics_denies() {
+async fn denies_as_broken(approver: impl Approver + 'static) {
     let env = env();
-    let session = session(&env, &[calls(&[shell()])], |builder| builder.approver(Panics));
-    assert_eq!(session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
+    let session = session(&env, &[calls(&[shell()])], |builder| builder.approver(approver));
+    let run = session.submit("go");
+    assert_eq!(timeout(SOON, run.outcome()).await.unwrap().unwrap().status, OutcomeStatus::Completed);
     assert_eq!(results(&session), ["The call of shell was denied: the approver is broken"]);
     assert_eq!(made(&env), 0);
+}
+
+#[tokio::test]
+async fn an_approver_that_panics_denies() {
+    denies_as_broken(Panics).await;
+    denies_as_broken(PanicsAtOnce).await;
 }
 
 #[derive(Clone, Copy)]
@@ -207,6 +235,7 @@ async fn stopping_ends_at_once_while_an_approver_waits() {
         assert_eq!(timeout(SOON, run.outcome()).await.unwrap().unwrap().status, status);
         timeout(SOON, approver.dropped.notified()).await.expect("its future is dropped");
         assert!(session.handle().approvals().is_empty());
+        assert!(session.handle().decide("call_0", Decision::Approve).is_err(), "it comes too late");
         assert_eq!(made(&env), 0);
     }
 }
@@ -231,6 +260,22 @@ async fn the_host_may_be_faster_and_a_decision_counts_once() {
     assert_eq!(made(&env), 1);
     let again = handle.decide(&request.call_id, Decision::Approve);
     assert!(matches!(again, Err(SessionError::NoSuchApproval(_))));
+}
+
+#[tokio::test]
+async fn the_event_says_what_exactly_would_run() {
+    let env = env();
+    let rounds = [calls(&[("shell", json!({"cmd": "make"}))])];
+    let session = session(&env, &rounds, |builder| builder);
+    let mut run = session.submit("go");
+    while let Some(event) = run.next().await {
+        if let EventKind::ApprovalRequested { call_id, arguments, fingerprint, .. } = event.kind {
+            assert_eq!(arguments, json!({"command": "make"}), "as it was mended");
+            session.handle().decide_exactly(&call_id, fingerprint, Decision::Approve).unwrap();
+        }
+    }
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    assert_eq!(made(&env), 1);
 }
 
 #[tokio::test]
@@ -279,6 +324,33 @@ async fn a_call_is_judged_again_after_its_approval() {
     let expected = "The call of edit_file was denied: /p/a.txt has changed on disk since it was read; read it again first";
     assert_eq!(results(&session)[1], expected);
     assert_eq!(content(&env), "mine\ntwo\n");
+}
+
+#[tokio::test]
+async fn a_question_that_comes_up_right_before_a_call_refuses_it() {
+    /// Has nothing against a call at first.
+    #[derive(Debug, Default)]
+    struct AsksLate(AtomicUsize);
+
+    #[async_trait]
+    impl Gate for AsksLate {
+        async fn check(&self, _call: &PreparedCall) -> Verdict {
+            match self.0.fetch_add(1, Ordering::SeqCst) {
+                0 => Verdict::Allow,
+                _ => Verdict::Ask { reason: "the moon is full".to_owned() },
+            }
+        }
+    }
+
+    let (env, approver) = (env(), Fixed::new(Decision::Approve));
+    let rounds = [calls(&[("read_file", json!({"file_path": "a.txt"}))]), calls(&[shell()])];
+    let session =
+        session(&env, &rounds, |builder| builder.gate(AsksLate::default()).approver(approver.clone()));
+    assert_eq!(session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
+    let refused = "The call of read_file was denied: the moon is full, which was not so when it was prepared; \
+                   make it again to have it decided";
+    assert_eq!(results(&session)[0], refused);
+    assert_eq!((approver.asked().len(), made(&env)), (1, 1), "what was approved is not asked about again");
 }
 
 #[tokio::test]

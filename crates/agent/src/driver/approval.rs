@@ -42,7 +42,8 @@ impl Driver {
             let (asked, request) = (asked.clone(), Arc::clone(&request));
             let reports = self.reports.clone();
             self.tasks.spawn(async move {
-                let deciding = AssertUnwindSafe(approver.decide(&request)).catch_unwind();
+                // Within a future of our own, since a host's function may panic before it has made one.
+                let deciding = AssertUnwindSafe(async { approver.decide(&request).await }).catch_unwind();
                 let decision = tokio::select! {
                     biased;
                     () = asked.cancelled() => return,
@@ -74,6 +75,8 @@ impl Driver {
         };
         if approved {
             self.approved.insert(call, exactly);
+        } else {
+            self.prepared.remove(&call);
         }
         Some(InputKind::ApprovalDecided { call, approved, reason })
     }
@@ -100,17 +103,22 @@ async fn rehearsal(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> O
     tokio::time::timeout(REHEARSAL, rehearsing).await.ok()?.ok()?
 }
 
-/// Why an approved call must not run after all: it is another one, or the world has changed and a gate denies it now.
+/// Why a call must not run after all: another one was approved, or the world has changed since it was prepared and a
+/// gate objects now.
 pub(super) async fn objection(
     gates: &[Arc<dyn Gate>],
     call: &PreparedCall,
-    approved: Fingerprint,
+    approved: Option<Fingerprint>,
 ) -> Option<String> {
-    if call.fingerprint() != approved {
+    if approved.is_some_and(|approved| approved != call.fingerprint()) {
         return Some("another call was approved".to_owned());
     }
     match AssertUnwindSafe(gate::judge(gates, call)).catch_unwind().await {
-        Ok(Verdict::Allow | Verdict::Ask { .. }) => None,
+        Ok(Verdict::Allow) => None,
+        Ok(Verdict::Ask { .. }) if approved.is_some() => None,
+        Ok(Verdict::Ask { reason }) => {
+            Some(format!("{reason}, which was not so when it was prepared; make it again to have it decided"))
+        }
         Ok(Verdict::Deny { reason }) => Some(reason),
         Err(_panic) => Some("a gate before it is broken".to_owned()),
     }
@@ -119,7 +127,8 @@ pub(super) async fn objection(
 /// Tells the gates what became of a call.
 pub(super) async fn tell(gates: &[Arc<dyn Gate>], call: &PreparedCall, execution: &Execution) {
     for gate in gates {
-        if AssertUnwindSafe(gate.ran(call, execution)).catch_unwind().await.is_err() {
+        let telling = AssertUnwindSafe(async { gate.ran(call, execution).await }).catch_unwind();
+        if telling.await.is_err() {
             tracing::error!(?gate, "a gate panicked");
         }
     }

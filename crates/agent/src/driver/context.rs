@@ -10,7 +10,7 @@ use tokio::sync::OnceCell;
 
 use super::{Driver, Report};
 use crate::profile::ProviderProfile;
-use crate::project_docs::{LoadedProject, ProjectDocs};
+use crate::project_docs::LoadedProject;
 use crate::prompt::{EnvironmentContext, SystemPrompt};
 use crate::turn::{InputKind, TurnContext};
 
@@ -59,8 +59,7 @@ impl Load {
         let environment = self.environment.get_or_try_init(|| self.look_around()).await?;
         let root = environment.git_root();
         let profile = &self.profile;
-        let docs = ProjectDocs::discover(self.env.as_ref(), root, &profile.doc_files).await;
-        let docs = docs.with_skills_of(self.env.as_ref(), root, &profile.skill_dirs).await;
+        let docs = profile.project_docs(self.env.as_ref(), root).await;
         let layers = profile.prompt_layers(environment, &docs, self.user_instructions.as_deref());
         let prompt = SystemPrompt::of(&layers);
         let mut context = TurnContext::new(

@@ -25,7 +25,7 @@ impl Driver {
         self.model = Some(cancel.clone());
         let reports = self.reports.clone();
         let call = ModelCall {
-            client: self.client.clone(),
+            client: self.profile.reading_text_calls(&self.client),
             request: request.with_timeout(self.config.model_timeout.0),
             streams: self.profile.supports_streaming,
             policy: self.config.retry.0.clone(),

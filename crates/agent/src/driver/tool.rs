@@ -34,7 +34,7 @@ impl Driver {
                 }
                 Ok(pipeline::Preparation::Ask { call, reason }) => {
                     request = Some(approval::request(&call, &reason, Arc::clone(&env)).await);
-                    (Preparation::Ask { plan: plan(&call), reason }, Some(Box::new(call)))
+                    (ask(&call, reason), Some(Box::new(call)))
                 }
                 Ok(pipeline::Preparation::Refused(error)) => {
                     let message = error.for_model().to_owned();
@@ -72,15 +72,13 @@ impl Driver {
         if let Some(start) = self.open_calls.get(prepared.call_id()) {
             cx = cx.with_on_output(output::sink(Arc::clone(&self.log), Arc::clone(&self.clock), *start));
         }
-        let limits = self.config.tool_output.clone();
+        let limits = self.profile.tool_output_limits(&self.config.tool_output);
         let gates = Arc::clone(&self.gates);
         let approved = self.approved.remove(&key);
         self.running.insert(key, cancel.clone());
         self.tasks.spawn(async move {
             let running = async {
-                if let Some(approved) = approved
-                    && let Some(reason) = approval::objection(&gates, &prepared, approved).await
-                {
+                if let Some(reason) = approval::objection(&gates, &prepared, approved).await {
                     return denied(key, &prepared, &reason);
                 }
                 let running = AssertUnwindSafe(pipeline::execute(&prepared, &cx, &limits)).catch_unwind();
@@ -137,6 +135,11 @@ fn denied(key: CallKey, call: &PreparedCall, reason: &str) -> InputKind {
         question: None,
     };
     InputKind::ToolFinished { call: key, finished: Box::new(finished) }
+}
+
+fn ask(call: &PreparedCall, reason: String) -> Preparation {
+    let (arguments, fingerprint) = (call.arguments().clone(), call.fingerprint());
+    Preparation::Ask { plan: plan(call), arguments, reason, fingerprint }
 }
 
 fn plan(call: &PreparedCall) -> CallPlan {

@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
+use pintle_tools::DynTool;
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 
 use super::toolset::Equipment;
-use super::{ProviderProfile, UnknownModel, registry_of};
+use super::toolset_options::ToolsetOptions;
+use super::{ProviderProfile, UnknownModel};
 use crate::prompt::base::COMPATIBLE;
 
 pub(super) const ID: &str = "openai-compatible";
@@ -15,7 +17,7 @@ pub(super) const UNKNOWN_MODEL: UnknownModel =
     UnknownModel { context_window_size: 32_768, supports_reasoning: false };
 
 pub(super) fn profile(model: String) -> ProviderProfile {
-    let Equipment { tools, instructions } = equipment();
+    let Equipment { tools, instructions, .. } = equipment(&ToolsetOptions::default());
     ProviderProfile {
         base_instructions: instructions,
         tool_registry: tools,
@@ -24,14 +26,15 @@ pub(super) fn profile(model: String) -> ProviderProfile {
 }
 
 /// The same in both toolsets: these models were trained on no agent's tools in particular.
-pub(super) fn equipment() -> Equipment {
-    let tools = registry_of([
+pub(super) fn equipment(options: &ToolsetOptions) -> Equipment {
+    let mut tools: Vec<Arc<dyn DynTool>> = vec![
         Arc::new(ReadFile::new()),
         Arc::new(WriteFile::new()),
         Arc::new(EditFile::new()),
         Arc::new(Shell::new()),
         Arc::new(Grep::new()),
         Arc::new(Glob::new()),
-    ]);
-    Equipment { instructions: COMPATIBLE.text(&tools), tools }
+    ];
+    tools.extend(options.built_in());
+    Equipment::new(COMPATIBLE, tools)
 }

@@ -4,6 +4,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_env::{CommandScript, ExecutionEnvironment, LocalEnvironment, MemoryEnvironment};
 use pintle_llm::ToolCall;
+use pintle_tools::builtin::{
+    FetchRequest, SearchQuery, SearchResults, WebClient, WebError, WebErrorKind, WebPage, WebSearchClient,
+};
 use pintle_tools::pipeline::{Preparation, execute, prepare};
 use pintle_tools::{Effect, ToolContext, ToolError, ToolOutput, TruncationLimits};
 use serde_json::json;
@@ -61,6 +64,91 @@ fn native() -> [ProviderProfile; 4] {
     all().map(|profile| profile.with_toolset(Toolset::Native))
 }
 
+/// Every profile in both toolsets with these options, the specification's first.
+fn equipped(options: &ToolsetOptions) -> impl Iterator<Item = ProviderProfile> + use<> {
+    let of = |toolset| all().map(|profile| profile.with_toolset_and(toolset, options));
+    of(Toolset::Spec).into_iter().chain(of(Toolset::Native))
+}
+
+/// All that a host can bring.
+fn everything() -> ToolsetOptions {
+    let search = SearchBy::Client(Arc::new(NoWeb));
+    let options = ToolsetOptions::new().with_web(Arc::new(NoWeb)).with_search(search);
+    options.with_questions(true).with_plan(true).with_background(true)
+}
+
+#[derive(Debug)]
+struct NoWeb;
+
+#[async_trait]
+impl WebClient for NoWeb {
+    async fn fetch(&self, _: FetchRequest) -> Result<WebPage, WebError> {
+        Err(WebError::new(WebErrorKind::Failed, "there is no web here"))
+    }
+}
+
+#[async_trait]
+impl WebSearchClient for NoWeb {
+    async fn search(&self, _: SearchQuery) -> Result<SearchResults, WebError> {
+        Err(WebError::new(WebErrorKind::Failed, "there is no web here"))
+    }
+}
+
+#[test]
+fn what_a_host_brings_comes_under_the_name_that_the_family_knows() {
+    let plain: Vec<Vec<String>> = equipped(&ToolsetOptions::new()).map(|profile| names(&profile)).collect();
+    let more = equipped(&everything()).zip(&plain).map(|(profile, plain)| {
+        let added = names(&profile).into_iter().filter(|name| !plain.contains(name));
+        format!("{}: {}", profile.id, added.collect::<Vec<_>>().join(" "))
+    });
+    insta::assert_snapshot!(more.collect::<Vec<_>>().join("\n"), @"
+    openai: shell_start shell_read shell_write shell_stop shell_list web_fetch web_search update_plan ask_user
+    anthropic: shell_start shell_read shell_write shell_stop shell_list web_fetch web_search update_plan ask_user
+    gemini: shell_start shell_read shell_write shell_stop shell_list web_fetch web_search update_plan ask_user
+    openai-compatible: shell_start shell_read shell_write shell_stop shell_list web_fetch web_search update_plan ask_user
+    openai: request_user_input web_search
+    anthropic: WebFetch WebSearch AskUserQuestion
+    gemini: web_fetch shell_start shell_read shell_write shell_stop shell_list google_web_search update_plan ask_user
+    openai-compatible: shell_start shell_read shell_write shell_stop shell_list web_fetch web_search update_plan ask_user
+    ");
+}
+
+#[test]
+fn a_search_of_the_provider_is_one_of_its_own_tools_and_goes_with_the_toolset() {
+    let searching = ToolsetOptions::new().with_search(SearchBy::Provider);
+    for toolset in [Toolset::Spec, Toolset::Native] {
+        for (profile, kind) in
+            all().into_iter().zip([Some("web_search"), Some("web_search_20250305"), None, None])
+        {
+            let id = profile.id.clone();
+            let profile = profile.with_toolset_and(toolset, &searching).with_toolset_and(toolset, &searching);
+            let tools = profile.provider_options.get(&id).map(|options| options["tools"].clone());
+            let kinds: Option<Vec<Value>> = tools
+                .map(|tools| tools.as_array().unwrap().iter().map(|tool| tool["type"].clone()).collect());
+            assert_eq!(kinds, kind.map(|kind| vec![json!(kind)]), "{id}");
+            assert!(profile.with_toolset(toolset).provider_options.is_empty(), "{id}");
+        }
+    }
+    let own = json!({"tools": [{"type": "code_interpreter"}], "service_tier": "flex"});
+    let profile = ProviderProfile::openai("m").with_provider_options("openai", own.clone());
+    let with = profile.with_toolset_and(Toolset::Native, &searching);
+    assert_eq!(with.provider_options["openai"]["tools"].as_array().unwrap().len(), 2);
+    assert_eq!(with.with_toolset(Toolset::Native).provider_options["openai"], own);
+}
+
+#[test]
+fn the_tool_that_loads_skills_looks_where_the_prompt_does() {
+    for (profile, name) in
+        [(ProviderProfile::anthropic("m"), "Skill"), (ProviderProfile::gemini("m"), "activate_skill")]
+    {
+        assert!(profile.clone().with_skill_dirs(["x"]).tool_registry.get(name).is_none());
+        let profile = profile.with_toolset(Toolset::Native);
+        let before = names(&profile);
+        let moved = profile.with_skill_dirs(["house/skills"]);
+        assert_eq!(names(&moved), before, "same names, same order");
+    }
+}
+
 fn names(profile: &ProviderProfile) -> Vec<String> {
     profile.tools().into_iter().map(|tool| tool.name).collect()
 }
@@ -69,7 +157,19 @@ fn names(profile: &ProviderProfile) -> Vec<String> {
 fn each_family_has_the_tools_of_its_own_agent_too() {
     let rows: [&[&str]; 4] = [
         &["exec_command", "write_stdin", "update_plan", "apply_patch", "view_image"],
-        &["Bash", "Glob", "Grep", "Read", "Edit", "Write", "TodoWrite"],
+        &[
+            "TaskOutput",
+            "Bash",
+            "Glob",
+            "Grep",
+            "Read",
+            "Edit",
+            "Write",
+            "NotebookEdit",
+            "TodoWrite",
+            "TaskStop",
+            "Skill",
+        ],
         &[
             "list_directory",
             "read_file",
@@ -79,6 +179,7 @@ fn each_family_has_the_tools_of_its_own_agent_too() {
             "replace",
             "write_file",
             "run_shell_command",
+            "activate_skill",
         ],
         // There is no agent that the models behind Chat Completions were trained with.
         &["read_file", "write_file", "edit_file", "shell", "grep", "glob"],
@@ -123,7 +224,7 @@ async fn native_names_have_the_limits_of_their_kind() {
 
 #[test]
 fn each_prompt_speaks_of_the_tools_that_are_there() {
-    let everyone = || all().into_iter().chain(native());
+    let everyone = || all().into_iter().chain(native()).chain(equipped(&everything()));
     let mut every: Vec<String> = everyone().flat_map(|p| p.tools()).map(|tool| tool.name).collect();
     every.sort();
     every.dedup();
@@ -319,4 +420,54 @@ async fn patch_applies(profile: &ProviderProfile, parameter: &str) {
     assert_eq!(read("src/new_name.rs").await.as_deref(), Some("//! The new name.\n"));
     assert!(read("docs/limits.md").await.is_some());
     assert_eq!((read("src/unused.rs").await, read("src/old_name.rs").await), (None, None));
+}
+
+/// What a read of a long file gives, and what the prompt holds of a long document, by window.
+#[tokio::test]
+async fn a_small_window_bounds_what_the_model_gets() {
+    let directory = tempfile::tempdir().unwrap();
+    let env = local(directory.path());
+    for (name, content) in [("AGENTS.md", "a".repeat(40_000)), ("long.txt", "x".repeat(60_000))] {
+        env.write_file(Path::new(name), &content).await.unwrap();
+    }
+    let rows = [
+        (2_048, 1_024, 1, 1_024),
+        (8_192, 4_096, 4, 4_096),
+        (32_768, 16_384, 16, 16_384),
+        (99_000, 32_768, 32, 49_152),
+        (128_000, 32_768, 32, 50_000),
+    ];
+    for (window, documents, marked, output) in rows {
+        let profile = ProviderProfile::openai_compatible("m").with_context_window(window);
+        let docs = profile.project_docs(env.as_ref(), None).await;
+        assert_eq!(docs.documents[0].content.len(), documents, "{window}");
+        let environment = EnvironmentContext::new("/p", "linux", "L", "2026-11-21");
+        let prompt = profile.build_system_prompt(&environment, &docs, None);
+        let marker = format!("\n[Project instructions truncated at {marked}KB]\n");
+        assert!(prompt.contains(&marker), "{window}");
+        let limits = profile.tool_output_limits(&TruncationLimits::new());
+        let tool = profile.tool_registry.get("read_file").unwrap();
+        assert_eq!(limits.rule(tool.name(), tool.kind(), tool.truncation()).chars, output, "{window}");
+    }
+    let profile = ProviderProfile::openai_compatible("m").with_context_window(8_192);
+    let set = TruncationLimits::new().with_chars("shell", 30_000).with_lines("grep", 5);
+    let limits = profile.tool_output_limits(&set);
+    let chars = |name: &str| {
+        let tool = profile.tool_registry.get(name).unwrap();
+        limits.rule(tool.name(), tool.kind(), tool.truncation()).chars
+    };
+    assert_eq!((chars("shell"), chars("grep"), chars("write_file")), (30_000, 4_096, 1_000));
+    assert_eq!(limits.lines, set.lines);
+}
+
+/// What is sent before the first word of the user, with four characters to a token.
+#[test]
+fn the_compatible_profile_leaves_most_of_a_small_window_to_the_work() {
+    let profile = ProviderProfile::openai_compatible("m").with_context_window(8_192);
+    let environment = EnvironmentContext::new("/home/user/project", "linux", "Linux 6.18.0", "2026-11-21");
+    let prompt = profile.build_system_prompt(&environment, &ProjectDocs::default(), None);
+    let definitions = serde_json::to_string(&profile.tools()).unwrap();
+    assert!(profile.base_instructions.len() < 5_500, "{}", profile.base_instructions.len());
+    assert!(prompt.len() < 7_500, "{}", prompt.len());
+    assert!((prompt.len() + definitions.len()) / 4 < 8_192 / 2, "{} + {}", prompt.len(), definitions.len());
 }

@@ -1,11 +1,19 @@
 //! Which names and forms a profile's tools have.
 
-use pintle_tools::ToolRegistry;
+use std::sync::Arc;
+
+use pintle_tools::{DynTool, ToolRegistry};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::registry_of;
+use crate::prompt::base::BasePrompt;
 
 /// The two faces of a family's tools (design, section 7).
 ///
 /// What the tools do is the same in both; names, parameters and the form of results differ.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Toolset {
     /// Those of the loop specification, the same for all families as far as they share a tool. The library's default.
     #[default]
@@ -19,4 +27,18 @@ pub enum Toolset {
 pub(super) struct Equipment {
     pub(super) tools: ToolRegistry,
     pub(super) instructions: String,
+    /// Tools that the provider runs itself, as its dialect has them.
+    pub(super) provider_tools: Vec<Value>,
+}
+
+impl Equipment {
+    pub(super) fn new(prompt: BasePrompt, tools: Vec<Arc<dyn DynTool>>) -> Self {
+        let tools = registry_of(tools);
+        Self { instructions: prompt.text(&tools), tools, provider_tools: Vec::new() }
+    }
+
+    pub(super) fn with_provider_tools(mut self, tools: Vec<Value>) -> Self {
+        self.provider_tools = tools;
+        self
+    }
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pintle_env::Output;
-use pintle_llm::{ErrorInfo, ReasoningEffort, Response, ToolDefinition, ToolResult};
+use pintle_llm::{ErrorInfo, Fingerprint, ReasoningEffort, Response, ToolDefinition, ToolResult};
 use pintle_tools::{ArgumentRepair, Effect, FileChange, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -270,8 +270,12 @@ pub enum Preparation {
     Ask {
         /// What running it means.
         plan: CallPlan,
+        /// The arguments that it would run with.
+        arguments: Value,
         /// Why a person is asked.
         reason: String,
+        /// What tells this call from every other.
+        fingerprint: Fingerprint,
     },
     /// It will not run.
     Refused {

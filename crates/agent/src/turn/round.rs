@@ -177,7 +177,7 @@ impl Machine {
                 tell_repairs(&state.call, &plan, out);
                 state.stage = Stage::Ready(plan);
             }
-            Preparation::Ask { plan, reason } => {
+            Preparation::Ask { plan, arguments, reason, fingerprint } => {
                 tell_repairs(&state.call, &plan, out);
                 state.stage = Stage::Asking(plan);
                 let call_id = state.call.id.clone();
@@ -189,8 +189,9 @@ impl Machine {
                 out.push(Action::emit(EventKind::ApprovalRequested {
                     call_id,
                     tool_name: state.call.name.clone(),
-                    arguments: state.call.arguments.clone(),
+                    arguments,
                     reason,
+                    fingerprint,
                 }));
             }
             Preparation::Refused { error, message } => refuse(state, error, message, out),

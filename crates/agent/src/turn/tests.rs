@@ -138,7 +138,12 @@ impl Bench {
     fn asks(&mut self, index: usize) {
         let plan =
             CallPlan { effect: Effect::Execute, repeatable: false, writes: Vec::new(), repairs: Vec::new() };
-        let preparation = Preparation::Ask { plan, reason: "it runs a command".into() };
+        let preparation = Preparation::Ask {
+            plan,
+            arguments: serde_json::json!({}),
+            reason: "it runs a command".into(),
+            fingerprint: pintle_llm::Fingerprint::of(b"a call"),
+        };
         self.tell(InputKind::CallPrepared { call: self.key(index), preparation });
     }
 

@@ -8,7 +8,7 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream};
 
 use super::*;
 
-const PLAIN: Style = Style { terminal: false, colour: false };
+const PLAIN: Style = Style::PLAIN;
 
 /// A terminal at which a test types.
 struct Bench {
@@ -22,7 +22,11 @@ impl Bench {
         let (keyboard, answers) = tokio::io::duplex(1024);
         let screen = Arc::new(Screen::new(String::new()));
         let said = Arc::clone(&screen);
-        let say = move |text: &str| said.lock().unwrap().push_str(text);
+        let say = move |saying: Saying<'_>| match saying {
+            Saying::Question(text) => said.lock().unwrap().push_str(text),
+            Saying::Answered => {}
+            Saying::Unanswered => said.lock().unwrap().push('\n'),
+        };
         Self { terminal: Terminal::of(BufReader::new(answers), say, style), keyboard, screen }
     }
 
@@ -109,7 +113,7 @@ fn what_would_happen_is_shown_whole() {
         }
     Run it? [y]es, [n]o, or what to do instead: 
     "#);
-    let coloured = Style { terminal: true, colour: true };
+    let coloured = Style { terminal: true, colour: true, moves: true };
     let shown = question(&edit().with_rehearsal(Some(Rehearsal::new(vec![change(diff)]))), coloured);
     assert!(shown.contains("\x1b[31m-one\x1b[0m"), "{shown:?}");
 }
@@ -137,10 +141,28 @@ async fn a_question_waits_for_what_comes_before_it() {
 
 #[tokio::test]
 async fn who_goes_away_says_no() {
+    let mut bench = Bench::new(PLAIN);
+    bench.terminal.shown("call_1");
+    bench.keyboard.shutdown().await.unwrap();
+    assert_eq!(bench.terminal.decide(&command()).await, deny("the person who was asked is gone"));
+    assert!(bench.screen().ends_with("what to do instead: \n"), "{}", bench.screen());
+}
+
+#[tokio::test]
+async fn a_question_that_nobody_wants_answered_ends_its_line() {
     let bench = Bench::new(PLAIN);
     bench.terminal.shown("call_1");
-    drop(bench.keyboard);
-    assert_eq!(bench.terminal.decide(&command()).await, deny("the person who was asked is gone"));
+    let asked = async {
+        while bench.screen().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    let command = command();
+    tokio::select! {
+        decision = bench.terminal.decide(&command) => panic!("{decision:?}"),
+        () = asked => {}
+    }
+    assert!(bench.screen().ends_with("what to do instead: \n"), "{}", bench.screen());
 }
 
 #[tokio::test]

@@ -13,12 +13,10 @@ fn the_definition_is_consistent() {
 fn a_run_has_defaults() {
     let Command::Run(run) = parse("run -").unwrap().command else { panic!("not a run") };
     assert_eq!(run.prompt.prompt.as_deref(), Some("-"));
-    assert_eq!(
-        (run.env, run.toolset, run.output),
-        (EnvironmentName::Local, ToolsetName::Native, OutputFormat::Text)
-    );
+    assert_eq!((run.place.env, run.place.dir), (Place::Local, None));
+    assert_eq!((run.toolset, run.output), (ToolsetName::Native, OutputFormat::Text));
     assert_eq!((run.max_turns, run.max_tool_rounds, run.quiet, run.verbose), (0, 0, false, false));
-    assert!(run.model.provider.is_none() && run.dir.is_none());
+    assert!(run.model.provider.is_none());
 }
 
 #[test]
@@ -54,8 +52,9 @@ fn what_is_wrong_is_said_in_one_line() {
              [possible values: openai, anthropic, gemini, openai-compatible, scripted]; see `pintle --help`",
         ),
         (
-            "run --env docker:box x",
-            "invalid value 'docker:box' for '--env <ENV>' [possible values: local]; see `pintle --help`",
+            "run --env podman:box x",
+            "invalid value 'podman:box' for '--env <PLACE>': expected local, docker:CONTAINER or \
+             ssh:[USER@]HOST[:PORT]; see `pintle --help`",
         ),
         (
             "run --toolset foreign x",

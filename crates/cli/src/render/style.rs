@@ -9,6 +9,8 @@ pub(crate) struct Style {
     pub(crate) terminal: bool,
     /// Whether to use colours.
     pub(crate) colour: bool,
+    /// Whether its cursor can be moved, which lines that change need.
+    pub(crate) moves: bool,
 }
 
 /// What a piece of text is, which decides its colour.
@@ -27,6 +29,10 @@ pub(super) enum Ink {
 }
 
 impl Style {
+    /// For a file, a pipe, and everything else that is no terminal.
+    #[cfg(test)]
+    pub(crate) const PLAIN: Self = Self { terminal: false, colour: false, moves: false };
+
     /// The text in its colour. It must be one line, printable.
     pub(super) fn ink(self, ink: Ink, text: &str) -> String {
         if !self.colour || text.is_empty() {
@@ -90,8 +96,8 @@ mod tests {
 
     #[test]
     fn colour_and_control_characters_depend_on_the_terminal() {
-        let terminal = Style { terminal: true, colour: true };
-        let plain = Style { terminal: false, colour: false };
+        let terminal = Style { terminal: true, colour: true, moves: true };
+        let plain = Style::PLAIN;
         assert_eq!(terminal.ink(Ink::Good, "ok"), "\x1b[32mok\x1b[0m");
         assert_eq!(plain.ink(Ink::Good, "ok"), "ok");
         assert_eq!(terminal.answer("a\x1b[2Jb\r\n\tc\u{9b}\u{202e}"), "a[2Jb\n\tc");
@@ -101,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_diff_is_coloured_line_by_line() {
-        let style = Style { terminal: true, colour: true };
+        let style = Style { terminal: true, colour: true, moves: true };
         let shown = ["--- a/x", "@@ -1 +1 @@", "-old", "+new", " same"].map(|line| style.diff_line(line));
         let expected = [
             "\x1b[1m--- a/x\x1b[0m",

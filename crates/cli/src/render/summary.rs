@@ -7,10 +7,11 @@ use serde_json::Value;
 use super::style;
 
 /// The longest summary of a call's arguments, in characters.
-const LONGEST: usize = 80;
+pub(super) const LONGEST: usize = 80;
 
 /// The arguments that say most, in the order in which they are shown.
-const TELLING: [&str; 8] = ["command", "cmd", "pattern", "file_path", "paths", "path", "patch", "input"];
+pub(super) const TELLING: [&str; 8] =
+    ["command", "cmd", "pattern", "file_path", "paths", "path", "patch", "input"];
 
 /// What a call is about, in one line.
 pub(super) fn of_arguments(arguments: &Value) -> String {
@@ -43,7 +44,15 @@ pub(super) fn of_duration(duration: Duration) -> String {
     match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),
         1..60 => format!("{:.1} s", duration.as_secs_f64()),
-        seconds => format!("{} min {} s", seconds / 60, seconds % 60),
+        seconds => of_seconds(seconds),
+    }
+}
+
+/// `12 s`, `2 min 5 s`.
+pub(super) fn of_seconds(seconds: u64) -> String {
+    match seconds {
+        0..60 => format!("{seconds} s"),
+        _ => format!("{} min {} s", seconds / 60, seconds % 60),
     }
 }
 

@@ -72,6 +72,11 @@ impl TextView {
         Self { style, detail, calls: HashMap::new(), last: Block::Nothing, is_line_open: false }
     }
 
+    /// Whether the last line goes on.
+    pub(super) fn is_line_open(&self) -> bool {
+        self.is_line_open
+    }
+
     /// Where the work begins; for those who want to see more.
     pub(super) fn opening(&mut self, opening: &Opening<'_>) -> String {
         if self.detail != Detail::Verbose {
@@ -202,16 +207,22 @@ impl TextView {
         }
     }
 
+    /// With brackets for those who search a file, with a mark in place of the spinner on a screen.
     fn call_line(&self, name: &str, subject: &str, error: Option<ToolErrorKind>, duration_ms: u64) -> String {
-        let name = self.style.ink(Ink::Strong, &format!("[{}]", summary::one_line(name, LINE)));
-        let (ink, status) = match error {
-            None => (Ink::Good, "ok"),
-            Some(kind) => (Ink::Bad, failure_words(kind)),
+        let name = summary::one_line(name, LINE);
+        let (ink, mark, status) = match error {
+            None => (Ink::Good, "✓", "ok"),
+            Some(kind) => (Ink::Bad, "✗", failure_words(kind)),
         };
-        let status = self.style.ink(ink, status);
         let took = summary::of_duration(Duration::from_millis(duration_ms));
         let space = if subject.is_empty() { "" } else { " " };
-        format!("{name}{space}{subject} ({status}, {took})")
+        if !self.style.moves {
+            let name = self.style.ink(Ink::Strong, &format!("[{name}]"));
+            return format!("{name}{space}{subject} ({}, {took})", self.style.ink(ink, status));
+        }
+        let (mark, name) = (self.style.ink(ink, mark), self.style.ink(Ink::Strong, &name));
+        let failed = error.map(|_| format!("{}, ", self.style.ink(ink, status))).unwrap_or_default();
+        format!("{mark} {name}{space}{subject} {failed}{}", self.style.ink(Ink::Faint, &took))
     }
 
     /// The end of what a command wrote, or the beginning of another tool's failure.

@@ -23,6 +23,7 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
         base_url: flags.base_url.map(str::to_owned),
         script: flags.script.map(PathBuf::from),
         dialect: flags.dialect,
+        profile: None,
         reasoning_effort: None,
         catalog: crate::args::CatalogArgs::default(),
     };

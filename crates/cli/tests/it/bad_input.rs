@@ -41,7 +41,10 @@ fn flags_with_wrong_values_name_the_right_ones() {
         (&["run", "--output", "yaml", "x"], &["yaml", "text", "stream-json"]),
         (&["run", "--max-turns", "many", "x"], &["many"]),
         (&["run", "--toolset", "foreign", "x"], &["foreign", "native", "spec"]),
-        (&["run", "--env", "docker:x", "x"], &["docker:x", "local"]),
+        (
+            &["run", "--env", "podman:x", "x"],
+            &["podman:x", "local", "docker:CONTAINER", "ssh:[USER@]HOST[:PORT]"],
+        ),
         (&["run", "--provider", "scripted", "x"], &["--script"]),
         (&["run", "--dir", "/no/such/place", "--provider", "openai", "x"], &["/no/such/place"]),
         (&["ask", "--prompt-file", "/no/such/file"], &["/no/such/file"]),

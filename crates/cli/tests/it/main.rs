@@ -10,6 +10,7 @@
 mod approvals;
 mod bad_input;
 mod demo;
+mod environments;
 mod lab;
 mod models;
 mod output;
@@ -17,5 +18,6 @@ mod patch;
 mod prompt;
 mod serving;
 mod stopping;
+mod terminal;
 mod wire;
 mod work;

@@ -100,3 +100,55 @@ fn exit_codes_tell_how_it_ended() {
     assert!(!format!("{said:?}").contains("sk-wrong-secret"), "{said:?}");
     assert!(said.err.contains("ANTHROPIC_API_KEY"), "{said:?}");
 }
+
+/// The transcript but for its last line, with what differs from run to run written alike: times and the folder.
+fn alike(text: &str, folder: &str) -> String {
+    let transcript = text.rsplit_once("\n\n[done]").expect("a closing line").0.replace(folder, "FOLDER");
+    let words: Vec<&str> = transcript.split(' ').collect();
+    let is_time = |index: usize| words.get(index + 1).is_some_and(|unit| unit.starts_with("ms"));
+    let alike = words.iter().enumerate().map(|(index, word)| if is_time(index) { "0" } else { word });
+    alike.collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn piped_text_is_plain_and_stable() {
+    let turns = r#"
+        [[turn]]
+        text = "I look, then I write."
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "echo one; echo two" }
+        [[turn]]
+        [[turn.call]]
+        tool = "read_file"
+        arguments = { file_path = "missing.txt" }
+        [[turn]]
+        [[turn.call]]
+        tool = "write_file"
+        arguments = { file_path = "a.txt", content = "one\n" }
+        [[turn]]
+        text = "Done."
+        "#;
+    let model = Model::new(Dialect::AnthropicMessages, turns);
+    // A terminal's name and colours that are wished for do not make a terminal of a pipe.
+    let said = say(model.command("run", &["Work"]).env("TERM", "xterm-256color").env("CLICOLOR_FORCE", "1"));
+    assert_eq!(said.code, Some(0), "{said:?}");
+    insta::assert_snapshot!(alike(&said.out, &model.folder.path().display().to_string()), @r"
+    I look, then I write.
+
+    [shell] echo one; echo two (ok, 0 ms)
+        one
+        two
+        Exit code: 0
+        Duration: 0 ms
+    [read_file] missing.txt (not found, 0 ms)
+        Tool error (read_file): FOLDER/missing.txt does not exist
+    [write_file] a.txt (ok, 0 ms)
+        --- /dev/null
+        +++ b/a.txt
+        @@ -0,0 +1 @@
+        +one
+
+    Done.
+    ");
+}

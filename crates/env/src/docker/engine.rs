@@ -14,12 +14,16 @@ use std::{
 };
 
 use async_trait::async_trait;
-use tokio::time::{Instant, sleep, timeout};
+use tokio::{
+    io::{AsyncBufReadExt, AsyncReadExt, BufReader},
+    process::Child,
+    time::{Instant, sleep, timeout},
+};
 
 use super::image::ContainerImage;
 use crate::{
     error::{BoxError, EnvError},
-    remote::transport::Transport,
+    remote::{client::Tail, nonce::nonce, transport::Transport},
 };
 
 /// The programs that are looked for, the first one found is taken.
@@ -37,12 +41,19 @@ const START_LIMIT: Duration = Duration::from_secs(600);
 /// How long it may take until a container is gone.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
 
+/// How many bytes a client may still say when it has failed.
+const REST: u64 = 4 << 10;
+
 /// How often it is looked.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The first process of a container that is started here: it does nothing but wait for those that lost their parent,
-/// and goes when it is told to.
-const FIRST_PROCESS: &str = "trap 'exit 0' TERM INT; while :; do sleep 86400 & wait $!; done";
+/// The first process of a container that is started here: it waits for those that lost their parent, and goes when it
+/// is told to, or when its input ends. The client holds that input for us: it ends when we are gone.
+const FIRST_PROCESS: &str = "trap 'exit 0' TERM INT; exec 3<&0; (while read -r _; do :; done) <&3 & exec 3<&-; \
+                             echo pintle-ready; wait $!";
+
+/// What it says first.
+const READY: &str = "pintle-ready";
 
 /// Which container.
 #[derive(Clone, Debug)]
@@ -60,10 +71,17 @@ pub(super) struct Engine {
     name: String,
     program: OnceLock<PathBuf>,
     user: Option<String>,
-    /// The container that was started.
-    started: Mutex<Option<String>>,
-    /// Held by who starts or removes it.
+    started: Mutex<Option<Started>>,
+    /// Held by who starts or removes the container.
     alone: tokio::sync::Mutex<()>,
+}
+
+/// A container that was started here.
+#[derive(Debug)]
+struct Started {
+    container: String,
+    /// Holds the input of the first process. Letting it go ends the container.
+    client: Child,
 }
 
 impl Engine {
@@ -91,11 +109,11 @@ impl Engine {
     pub(super) fn container(&self) -> Option<String> {
         match &self.target {
             Target::Container(name) => Some(name.clone()),
-            Target::Image(_) => self.lock().clone(),
+            Target::Image(_) => self.lock().as_ref().map(|started| started.container.clone()),
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Option<String>> {
+    fn lock(&self) -> MutexGuard<'_, Option<Started>> {
         self.started.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -147,24 +165,27 @@ impl Engine {
 
     /// Starts the container unless it runs.
     async fn start(&self, image: &ContainerImage) -> Result<(), EnvError> {
-        let known = self.lock().clone();
-        if let Some(container) = known
+        if let Some(container) = self.container()
             && self.state(&container).await.is_ok_and(|state| state == "running")
         {
             return Ok(());
         }
-        let mut words: Vec<OsString> =
-            ["run", "--detach", "--rm", "--entrypoint", "/bin/sh"].map(Into::into).into();
-        words.extend(image.options());
-        words.extend([image.name.as_str(), "-c", FIRST_PROCESS].map(Into::into));
-        let answer = self.ask(words, START_LIMIT).await.map_err(|error| self.unreachable(error))?;
-        // What it says while it fetches the image comes before.
-        let container = answer.lines().last().unwrap_or_default().to_owned();
-        if container.is_empty() {
-            return Err(self.unreachable("the engine has not told the id of the container"));
+        let container = format!("pintle-{}", nonce());
+        let mut command = Command::new(self.program());
+        command.args(["run", "--interactive", "--rm", "--entrypoint", "/bin/sh", "--name", &container]);
+        command.args(image.options()).args([image.name.as_str(), "-c", FIRST_PROCESS]);
+        let mut command = tokio::process::Command::from(command);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+        // It is not killed when this is given up: that could leave a container which is made and never started. With
+        // its input gone, what it starts ends at once.
+        let mut client = command.spawn().map_err(|error| self.unreachable(error))?;
+        match timeout(START_LIMIT, becomes_ready(&mut client)).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => return Err(self.unreachable(error)),
+            Err(elapsed) => return Err(self.unreachable(elapsed)),
         }
         tracing::debug!(container, image = image.name, "container started");
-        *self.lock() = Some(container);
+        *self.lock() = Some(Started { container, client });
         Ok(())
     }
 }
@@ -189,8 +210,7 @@ impl Transport for Engine {
     /// Removes the container if it was started here, and waits until it is gone.
     async fn close(&self) -> Result<(), EnvError> {
         let _alone = self.alone.lock().await;
-        let started = self.lock().clone();
-        let Some(container) = started else {
+        let Some(container) = self.container().filter(|_| matches!(self.target, Target::Image(_))) else {
             return Ok(());
         };
         let removal = ["rm", "--force", "--volumes", container.as_str()].map(OsString::from).to_vec();
@@ -204,7 +224,14 @@ impl Transport for Engine {
             }
             sleep(POLL).await;
         }
-        *self.lock() = None;
+        let started = self.lock().take();
+        if let Some(Started { mut client, .. }) = started {
+            drop(client.stdin.take());
+            // It has nothing to wait for any more. An error means that somebody else has waited for it.
+            while matches!(client.try_wait(), Ok(None)) && Instant::now() < deadline {
+                sleep(POLL).await;
+            }
+        }
         Ok(())
     }
 
@@ -242,6 +269,33 @@ impl Transport for Engine {
             Target::Image(_) => "kill -TERM 1",
         }
     }
+}
+
+/// Waits until the first process says that it runs; the error is what the client complains about.
+async fn becomes_ready(client: &mut Child) -> Result<(), BoxError> {
+    let (Some(stdout), Some(stderr)) = (&mut client.stdout, &mut client.stderr) else {
+        return Err("the client has no streams".into());
+    };
+    let mut lines = BufReader::new(stdout).lines();
+    let (mut said, mut block, mut is_open) = (Tail::default(), [0; 1024], true);
+    loop {
+        tokio::select! {
+            line = lines.next_line() => match line? {
+                Some(line) if line == READY => return Ok(()),
+                Some(_) => {}
+                None => break,
+            },
+            read = stderr.read(&mut block), if is_open => match block.get(..read?) {
+                Some([]) | None => is_open = false,
+                Some(bytes) => said.push(bytes),
+            },
+        }
+    }
+    let mut rest = Vec::new();
+    stderr.take(REST).read_to_end(&mut rest).await?;
+    said.push(&rest);
+    let complaint = said.text();
+    Err(if complaint.is_empty() { client.wait().await?.to_string() } else { complaint }.into())
 }
 
 /// Runs a client to its end; it is killed if it takes too long.

@@ -2,9 +2,10 @@
 
 use std::{
     fmt,
+    future::Future,
     io::{self, Read},
     os::fd::OwnedFd,
-    pin::Pin,
+    pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
 };
@@ -12,7 +13,7 @@ use std::{
 use async_trait::async_trait;
 use nix::fcntl::{FcntlArg, OFlag, fcntl};
 use tokio::{
-    io::{AsyncRead, ReadBuf},
+    io::{AsyncRead, AsyncReadExt},
     process::{ChildStderr, ChildStdout},
 };
 
@@ -200,21 +201,29 @@ impl<R: AsyncRead + Unpin> PollNext for Pipe<R> {
         let Some(end) = &mut self.end else {
             return Poll::Ready(None);
         };
-        self.buffer.resize(CHUNK, 0);
-        let mut buffer = ReadBuf::new(&mut self.buffer);
-        match Pin::new(end).poll_read(context, &mut buffer) {
+        self.buffer.reserve(CHUNK);
+        match pin!(end.read_buf(&mut self.buffer)).poll(context) {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Ok(())) => {}
-            Poll::Ready(Err(error)) => {
-                tracing::warn!(%error, "the output of a process ends early");
-                buffer.clear();
-            }
+            Poll::Ready(Ok(_)) => {}
+            Poll::Ready(Err(error)) => tracing::warn!(%error, "the output of a process ends early"),
         }
-        if buffer.filled().is_empty() {
+        if self.buffer.is_empty() {
             self.end = None;
             return Poll::Ready(None);
         }
-        Poll::Ready(Some(OutputChunk::new(self.stream, buffer.filled())))
+        Poll::Ready(Some(OutputChunk { stream: self.stream, bytes: self.take() }))
+    }
+}
+
+impl<R> Pipe<R> {
+    /// What was read. A full buffer is given away, since copying it would take as long as reading it did.
+    fn take(&mut self) -> Vec<u8> {
+        if self.buffer.len() >= CHUNK / 2 {
+            return std::mem::take(&mut self.buffer);
+        }
+        let bytes = self.buffer.as_slice().to_vec();
+        self.buffer.clear();
+        bytes
     }
 }
 

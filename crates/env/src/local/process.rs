@@ -35,7 +35,7 @@ const KILL_LIMIT: Duration = Duration::from_secs(5);
 
 /// What the environment adds to a command.
 pub(super) struct Setting {
-    /// Where it runs when it does not say otherwise; already known to be a directory.
+    /// Where it runs.
     pub(super) directory: PathBuf,
     pub(super) shell: PathBuf,
     pub(super) variables: BTreeMap<OsString, OsString>,
@@ -134,8 +134,12 @@ impl LocalProcess {
         if self.is_settled {
             return Ok(Members::default());
         }
-        let scope = self.scope.clone();
-        let members = blocking(move || scope.look()).await?;
+        let members = if self.status.is_some() && self.scope.is_alone() {
+            Members::default()
+        } else {
+            let scope = self.scope.clone();
+            blocking(move || scope.look()).await?
+        };
         if self.status.is_some() && members.is_empty() {
             self.is_settled = true;
             self.reaper.settled(self.registration);

@@ -5,6 +5,7 @@
 use std::{
     collections::HashMap,
     fs,
+    io::Read,
     os::unix::fs::DirEntryExt,
     path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -21,6 +22,9 @@ const MAX_READINGS: usize = 4;
 /// program and has none to show yet.
 const STARTING_RETRIES: usize = 5;
 const STARTING_WAIT: Duration = Duration::from_millis(1);
+
+/// What most files of a process take.
+const FILE_SIZE: usize = 4 << 10;
 
 /// The process that starts the threads of the kernel.
 const KERNEL_THREADS: i32 = 2;
@@ -49,6 +53,37 @@ pub(super) struct ProcessRow {
 /// When a process started, in the kernel's ticks since boot.
 pub(super) fn start_time(id: i32) -> Option<u64> {
     read_row(id).map(|row| row.started)
+}
+
+/// Whether nobody at all was started after the process `id`: the kernel gives out numbers in turn, and the last
+/// one given is that of `id`. No process can have a descendant then, and nobody has to be looked for.
+///
+/// It is asked when `id` has just ended: while it lived its number could not be given again, however many were
+/// given meanwhile.
+#[cfg(target_os = "linux")]
+pub(super) fn is_youngest(id: i32) -> bool {
+    use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
+
+    let Ok(mut file) = fs::File::open("/proc/loadavg") else {
+        return false;
+    };
+    // Containers may have another file there that somebody makes up now and then.
+    let is_the_kernels = fstatfs(&file).is_ok_and(|system| system.filesystem_type() == PROC_SUPER_MAGIC);
+    let mut line = [0; 128];
+    let line = file.read(&mut line).ok().and_then(|len| line.get(..len));
+    is_the_kernels && line.and_then(parse_last_id) == Some(id)
+}
+
+/// Elsewhere nobody says who was started last.
+#[cfg(not(target_os = "linux"))]
+pub(super) fn is_youngest(_id: i32) -> bool {
+    false
+}
+
+/// The last field is the number that was given out last.
+#[cfg(any(target_os = "linux", test))]
+fn parse_last_id(line: &[u8]) -> Option<i32> {
+    std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
 }
 
 /// The processes that started at `since` or later, with their marks. `None` if there is no table to
@@ -104,7 +139,7 @@ fn known() -> MutexGuard<'static, Option<Arc<StartTimes>>> {
 }
 
 fn read_row(id: i32) -> Option<ProcessRow> {
-    let stat = fs::read(Path::new("/proc").join(id.to_string()).join("stat")).ok()?;
+    let stat = read(&Path::new("/proc").join(id.to_string()).join("stat"))?;
     parse_stat(id, &String::from_utf8_lossy(&stat))
 }
 
@@ -124,13 +159,20 @@ fn parse_stat(id: i32, stat: &str) -> Option<ProcessRow> {
 fn read_tag(id: i32) -> Option<String> {
     let path = Path::new("/proc").join(id.to_string()).join("environ");
     for _ in 0..STARTING_RETRIES {
-        let variables = fs::read(&path).ok()?;
+        let variables = read(&path)?;
         if !variables.is_empty() {
             return find_tag(&variables);
         }
         thread::sleep(STARTING_WAIT);
     }
     None
+}
+
+/// The kernel does not say how long its files are: without a guess they are read in tiny pieces.
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let mut content = Vec::with_capacity(FILE_SIZE);
+    fs::File::open(path).ok()?.take(u64::MAX).read_to_end(&mut content).ok()?;
+    Some(content)
 }
 
 fn find_tag(variables: &[u8]) -> Option<String> {
@@ -142,6 +184,8 @@ fn find_tag(variables: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Instant;
+
     use super::*;
 
     #[test]
@@ -166,6 +210,28 @@ mod tests {
             // The number of an entry stays, or nothing would be known again.
             let known = known().clone().unwrap();
             assert!(known.iter().any(|((id, _), start)| *id == own && *start == started));
+        }
+    }
+
+    #[test]
+    fn only_the_last_number_given_is_the_youngest() {
+        assert_eq!(parse_last_id(b"0.29 1.49 1.75 1/121 7841\n"), Some(7841));
+        assert_eq!(parse_last_id(b"0.29 1.49 1.75"), None);
+        let start = || std::process::Command::new("true").spawn().unwrap();
+        let (mut first, mut second) = (start(), start());
+        assert!(!is_youngest(first.id().cast_signed()));
+        first.wait().unwrap();
+        second.wait().unwrap();
+        assert!(!is_youngest(first.id().cast_signed()));
+        // On a busy machine it takes some tries to be the last.
+        let began = Instant::now();
+        loop {
+            let mut child = start();
+            child.wait().unwrap();
+            if is_youngest(child.id().cast_signed()) {
+                break;
+            }
+            assert!(began.elapsed() < Duration::from_secs(30), "nobody is ever the youngest");
         }
     }
 

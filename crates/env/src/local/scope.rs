@@ -77,6 +77,14 @@ impl Scope {
         self.group.leader_is_reaped.store(true, Ordering::Release);
     }
 
+    /// Whether it is known at once, without a look at the table, that the leader left nobody behind. To be asked
+    /// after the leader was waited for.
+    pub(super) fn is_alone(&self) -> bool {
+        let is_alone = self.since.is_some() && procfs::is_youngest(self.leader);
+        self.note_group(is_alone);
+        is_alone
+    }
+
     /// Looks who runs; blocks.
     pub(super) fn look(&self) -> Members {
         let table = self.since.and_then(procfs::read_table);

@@ -20,7 +20,7 @@ use crate::{
         },
         newest_first,
         pattern::GlobPattern,
-        query::{FileOutcome, Query},
+        query::{FileOutcome, FileSearch, Query},
         results::Results,
     },
 };
@@ -38,19 +38,21 @@ pub(super) async fn glob(
         files::metadata(&root)?;
         let found = Mutex::new(Vec::new());
         let tree = Tree::new(&pattern.base, &working_directory, &cancelled);
-        tree.visit(pattern.max_depth, |entry| {
-            // A link to nowhere has no metadata and is no file.
-            if pattern.matches(entry.path())
-                && let Ok(metadata) = files::metadata(entry.path())
-                && !metadata.is_dir()
-            {
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-                found.push((metadata.modified, entry.path().to_path_buf()));
-                if pattern.check_count(found.len()).is_err() {
-                    return WalkState::Quit;
+        tree.visit(pattern.max_depth, || {
+            |entry: &DirEntry| {
+                // A link to nowhere has no metadata and is no file.
+                if pattern.matches(entry.path())
+                    && let Ok(metadata) = files::metadata(entry.path())
+                    && !metadata.is_dir()
+                {
+                    let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                    found.push((metadata.modified, entry.path().to_path_buf()));
+                    if pattern.check_count(found.len()).is_err() {
+                        return WalkState::Quit;
+                    }
                 }
+                WalkState::Continue
             }
-            WalkState::Continue
         });
         let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         pattern.check_count(found.len())?;
@@ -79,17 +81,21 @@ pub(super) async fn grep(
         }
         let results = Mutex::new(results);
         let lock = || results.lock().unwrap_or_else(PoisonError::into_inner);
-        Tree::new(&root, &working_directory, &cancelled).visit(None, |entry| {
-            let path = entry.path();
-            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-            if is_file && query.admits(&root, path) && lock().wants(path) {
-                let outcome = match files::open(path) {
-                    Ok(content) => query.search(path.to_path_buf(), content, &cancelled),
-                    Err(_unreadable) => FileOutcome::Unreadable,
-                };
-                lock().add(path.to_path_buf(), outcome);
+        Tree::new(&root, &working_directory, &cancelled).visit(None, || {
+            let mut search = FileSearch::new(&query);
+            let (query, root, cancelled) = (&query, &root, &cancelled);
+            move |entry: &DirEntry| {
+                let path = entry.path();
+                let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
+                if is_file && query.admits(root, path) && lock().wants(path) {
+                    let outcome = match files::open(path) {
+                        Ok(content) => search.search(path.to_path_buf(), content, cancelled),
+                        Err(_unreadable) => FileOutcome::Unreadable,
+                    };
+                    lock().add(path.to_path_buf(), outcome);
+                }
+                WalkState::Continue
             }
-            WalkState::Continue
         });
         let results = results.into_inner().unwrap_or_else(PoisonError::into_inner);
         Ok(results.finish())
@@ -115,8 +121,12 @@ impl<'a> Tree<'a> {
         Self { root, rules: KnownRules(RwLock::new(known.into_iter().collect())), cancelled }
     }
 
-    /// Shows every file and link to `visitor`, on several threads.
-    fn visit(self, max_depth: Option<usize>, visitor: impl Fn(&DirEntry) -> WalkState + Sync) {
+    /// Shows every file and link to one of the visitors: each of several threads makes its own.
+    fn visit<V: FnMut(&DirEntry) -> WalkState + Send>(
+        self,
+        max_depth: Option<usize>,
+        visitor: impl Fn() -> V,
+    ) {
         // With a slash at its end a root that is a link is followed.
         let walker = WalkBuilder::new(self.root.join(""))
             .standard_filters(false)
@@ -124,9 +134,10 @@ impl<'a> Tree<'a> {
             .filter_entry(move |entry| self.rules.admit(entry))
             .build_parallel();
         walker.run(|| {
-            Box::new(|entry| match entry {
-                _ if self.cancelled.get() => WalkState::Quit,
-                Ok(entry) if is_file_or_link(&entry) => visitor(&entry),
+            let (mut visit, cancelled) = (visitor(), self.cancelled);
+            Box::new(move |entry| match entry {
+                _ if cancelled.get() => WalkState::Quit,
+                Ok(entry) if is_file_or_link(&entry) => visit(&entry),
                 Ok(_) => WalkState::Continue,
                 Err(error) => {
                     tracing::debug!(%error, "not searched");

@@ -3,6 +3,7 @@
 mod driver;
 
 use std::{
+    process::ExitStatus,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -66,13 +67,22 @@ impl Members {
 pub(super) struct Channel {
     /// Unbounded since a drop cannot wait; there are a few messages for each command.
     messages: mpsc::UnboundedSender<Message>,
-    lost: watch::Receiver<Option<String>>,
+    lost: watch::Receiver<Option<Loss>>,
     /// Held by who waits for the thread, so that the next one waits for it, too.
     thread: Mutex<Option<JoinHandle<()>>>,
-    name: String,
+    transport: Arc<dyn Transport>,
     /// Marks the channel; a command adds its number.
     tag: String,
     commands: AtomicU64,
+}
+
+/// How a channel was lost.
+#[derive(Clone, Debug)]
+enum Loss {
+    /// The client has ended: the transport knows what that means.
+    Client { status: ExitStatus, said: String },
+    /// Something else was noticed.
+    Noticed(String),
 }
 
 /// What the thread of a channel is asked to do.
@@ -102,20 +112,20 @@ impl Channel {
     /// Starts a supervisor and waits until it answers.
     pub(super) async fn open<T: Transport>(transport: Arc<T>) -> Result<Self, EnvError> {
         transport.open().await?;
-        let (name, tag) = (transport.name().to_owned(), nonce());
+        let tag = nonce();
         let (messages, receiver) = mpsc::unbounded_channel();
         let (lost_sender, lost) = watch::channel(None);
         let (opened_sender, opened) = oneshot::channel();
-        let driver = Driver::new(transport, tag.clone(), receiver, lost_sender);
+        let driver = Driver::new(Arc::clone(&transport), tag.clone(), receiver, lost_sender);
         let thread = thread::Builder::new()
             .name("pintle-remote".to_owned())
             .spawn(move || driver.run(opened_sender))
-            .map_err(|error| lost_error(&name, error))?;
-        let channel =
-            Self { messages, lost, thread: Mutex::new(Some(thread)), name, tag, commands: AtomicU64::new(0) };
+            .map_err(|error| lost_error(transport.name(), error))?;
+        let thread = Mutex::new(Some(thread));
+        let channel = Self { messages, lost, thread, transport, tag, commands: AtomicU64::new(0) };
         match opened.await {
             Ok(opened) => opened.map(|()| channel),
-            Err(closed) => Err(lost_error(&channel.name, closed)),
+            Err(closed) => Err(lost_error(channel.name(), closed)),
         }
     }
 
@@ -126,7 +136,7 @@ impl Channel {
     }
 
     pub(super) fn name(&self) -> &str {
-        &self.name
+        self.transport.name()
     }
 
     pub(super) fn is_lost(&self) -> bool {
@@ -136,11 +146,11 @@ impl Channel {
     /// Waits until the channel is lost.
     pub(super) async fn lost(&self) -> EnvError {
         let mut lost = self.lost.clone();
-        let reason = match lost.wait_for(Option::is_some).await {
-            Ok(reason) => reason.clone().unwrap_or_default(),
-            Err(_closed) => "the supervisor has ended".to_owned(),
-        };
-        lost_error(&self.name, reason)
+        let loss = lost.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
+        match loss {
+            Some(loss) => loss.error(&*self.transport),
+            None => lost_error(self.name(), "the supervisor has ended"),
+        }
     }
 
     /// Takes note of a command that has started, to be ended when the lifeline is cut.
@@ -199,13 +209,22 @@ impl Channel {
         let answer = tokio::select! {
             answer = answer => answer,
             lost = self.lost() => return Err(lost),
-            () = sleep(ANSWER_LIMIT) => return Err(lost_error(&self.name, "the supervisor does not answer")),
+            () = sleep(ANSWER_LIMIT) => return Err(lost_error(self.name(), "the supervisor does not answer")),
         };
         match answer {
             Ok(answer) => parse_members(&answer).ok_or_else(|| {
-                lost_error(&self.name, format!("the supervisor answered {answer:?}, expected two numbers"))
+                lost_error(self.name(), format!("the supervisor answered {answer:?}, expected two numbers"))
             }),
             Err(_closed) => Err(self.lost().await),
+        }
+    }
+}
+
+impl Loss {
+    fn error(&self, transport: &dyn Transport) -> EnvError {
+        match self {
+            Self::Client { status, said } => transport.lost(*status, said),
+            Self::Noticed(what) => lost_error(transport.name(), what.as_str()),
         }
     }
 }

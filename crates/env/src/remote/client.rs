@@ -43,15 +43,15 @@ impl Client {
 
 /// The last bytes of a stream.
 #[derive(Debug, Default)]
-pub(super) struct Tail(VecDeque<u8>);
+pub(crate) struct Tail(VecDeque<u8>);
 
 impl Tail {
-    pub(super) fn push(&mut self, bytes: &[u8]) {
+    pub(crate) fn push(&mut self, bytes: &[u8]) {
         self.0.extend(bytes);
         self.0.drain(..self.0.len().saturating_sub(TAIL));
     }
 
-    pub(super) fn text(&mut self) -> String {
+    pub(crate) fn text(&mut self) -> String {
         String::from_utf8_lossy(self.0.make_contiguous()).trim().to_owned()
     }
 }

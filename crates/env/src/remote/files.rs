@@ -129,7 +129,8 @@ impl<T: Transport> Remote<T> {
     ) -> Result<Vec<u8>, EnvError> {
         check_path(path)?;
         let words = self.facts().await?.stat;
-        let answer = self.run_tool(tool, words).await?;
+        let answer = self.run_tool(tool, words).await;
+        let answer = answer.map_err(|error| error.map_path(|_| path.to_path_buf()))?;
         match answer.status {
             ExitStatus::Exited(0) => Ok(answer.stdout),
             ExitStatus::Exited(_) | ExitStatus::Signaled(_) => Err(failure(action, path, &answer)),
@@ -250,7 +251,8 @@ fn failure(action: &'static str, path: &Path, answer: &Answer) -> EnvError {
     }
 }
 
-fn unexpected(action: &'static str, path: &Path, answer: &[u8]) -> EnvError {
+/// What `stat` has printed and nobody can read.
+pub(super) fn unexpected(action: &'static str, path: &Path, answer: &[u8]) -> EnvError {
     let start = String::from_utf8_lossy(answer.get(..80).unwrap_or(answer)).into_owned();
     EnvError::Io {
         action,

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 
 /// 32 hexadecimal digits that nobody can guess and that do not come twice.
-pub(super) fn nonce() -> String {
+pub(crate) fn nonce() -> String {
     // The standard library seeds its hashers from the system's randomness.
     let half = || RandomState::new().hash_one(());
     format!("{:016x}{:016x}", half(), half())

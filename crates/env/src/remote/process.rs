@@ -31,6 +31,9 @@ const POLL: Duration = Duration::from_millis(50);
 /// How long killed processes may take to go.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a far side may take to begin a command: it may sleep, or its file system may hang.
+const START_LIMIT: Duration = Duration::from_secs(30);
+
 /// How long after its client has ended a record may come.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
@@ -56,7 +59,7 @@ pub(super) async fn spawn<T: Transport>(
     let script = launch.script(&scope.tag, &mark).map_err(|source| not_started(launch, source))?;
     let Client { child, mut stdin, stdout, stderr } = Client::start(&*transport)?;
     let stderr = Arc::new(ErrorStream::new(stderr, &mark));
-    let output = RemoteOutput::new(stdout, Arc::clone(&stderr), Arc::clone(&channel));
+    let output = RemoteOutput::new(stdout, Arc::clone(&stderr), &mark, Arc::clone(&channel));
     let mut process = RemoteProcess {
         output: Some(output),
         transport,
@@ -70,8 +73,11 @@ pub(super) async fn spawn<T: Transport>(
         is_settled: false,
     };
     // From here on a drop ends what may be about to start.
-    process.write_script(&mut stdin, &script).await?;
-    let record = process.record().await?;
+    let started = timeout(START_LIMIT, async {
+        process.write_script(&mut stdin, &script).await?;
+        process.record().await
+    });
+    let record = started.await.map_err(|elapsed| lost_error(process.channel.name(), elapsed))??;
     let Some(leader) = parse_start(&record) else {
         process.is_settled = true;
         return Err(refusal(launch, &record, process.channel.name()));

@@ -92,6 +92,39 @@ fn text(bytes: Vec<u8>, take: &mut impl FnMut(Piece)) {
     }
 }
 
+/// Takes away what a far side has printed before it says the mark on a line: start-up files of its login shell may
+/// print.
+#[derive(Debug)]
+pub(super) struct Preamble {
+    /// The mark with its line end; `None` when it has come.
+    mark: Option<Finder<'static>>,
+    /// What may be the beginning of the mark.
+    held: Vec<u8>,
+}
+
+impl Preamble {
+    pub(super) fn new(mark: &Mark) -> Self {
+        let line = [mark.as_bytes(), b"\n"].concat();
+        Self { mark: Some(Finder::new(&line).into_owned()), held: Vec::new() }
+    }
+
+    /// What of the next bytes stands behind the mark.
+    pub(super) fn skip<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
+        let Some(mark) = &self.mark else {
+            return bytes;
+        };
+        let before = self.held.len();
+        self.held.extend_from_slice(bytes);
+        let length = mark.needle().len();
+        if let Some(at) = mark.find(&self.held) {
+            (self.mark, self.held) = (None, Vec::new());
+            return bytes.get(at + length - before..).unwrap_or_default();
+        }
+        self.held.drain(..(self.held.len() + 1).saturating_sub(length));
+        &[]
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -137,6 +170,20 @@ mod tests {
         let mut pieces = Vec::new();
         scanner.feed(b"pintle:0123 ", |piece| pieces.push(piece));
         assert_eq!(pieces, [Piece::Text(b"pintle:0123 ".to_vec())]);
+    }
+
+    #[test]
+    fn a_preamble_ends_with_the_mark_however_it_is_cut() {
+        let stream = b"noise\x1epintle:0123 \x1epintle:0123\n\x1epintle:0123\nout";
+        for size in 1..=stream.len() {
+            let mut preamble = Preamble::new(&Mark::new("0123"));
+            let mut out = Vec::new();
+            for block in stream.chunks(size) {
+                out.extend_from_slice(preamble.skip(block));
+                assert!(preamble.held.len() < 13, "what cannot be the mark is not held");
+            }
+            assert_eq!(out, b"\x1epintle:0123\nout", "in blocks of {size}");
+        }
     }
 
     proptest! {

@@ -14,7 +14,7 @@ use std::{
 use self::{listing::Listing, literal::literal_of};
 use super::{
     Remote,
-    files::{Entry, Stat, bytes_of, parse_entries},
+    files::{Entry, Stat, bytes_of, parse_entries, unexpected},
     nonce::nonce,
     records::{Mark, Piece, Scanner},
     tool::Tool,
@@ -226,7 +226,8 @@ impl<T: Transport> Remote<T> {
             }
             Err(error) => return Err(error),
         };
-        let entries = parse_entries(&listed, MAX_TREE + 1).unwrap_or_default();
+        let entries = parse_entries(&listed, MAX_TREE + 1);
+        let entries = entries.ok_or_else(|| unexpected("list", root, &listed))?;
         if entries.len() > MAX_TREE {
             return Err(EnvError::TooManyEntries { path: root.to_path_buf(), limit: MAX_TREE });
         }

@@ -15,7 +15,7 @@ use tokio::{
 use super::{
     channel::Channel,
     client::Tail,
-    records::{Mark, Piece, Scanner},
+    records::{Mark, Piece, Preamble, Scanner},
 };
 use crate::{
     error::EnvError,
@@ -49,7 +49,7 @@ struct Reading {
     /// Text that nobody has taken yet.
     ahead: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
-    /// There was a record; before it the client speaks, after it the command.
+    /// There was a record; before it the client and the login shell speak, after it the command.
     is_announced: bool,
 }
 
@@ -71,7 +71,8 @@ impl ErrorStream {
         }
     }
 
-    /// The next record, `None` if there will be none. Text before it is kept for who reads. Cancel safe.
+    /// The next record, `None` if there will be none. Text before the first one is not
+    /// the command's; later text is kept for who reads. Cancel safe.
     pub(super) async fn record(&self) -> Option<String> {
         loop {
             if let Some(record) = self.take_record() {
@@ -133,12 +134,12 @@ impl ErrorStream {
         let mut take = |piece| match piece {
             Piece::Text(text) => {
                 self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&text);
-                ahead.push_back(text);
+                if *is_announced {
+                    ahead.push_back(text);
+                }
             }
             Piece::Record(record) => {
-                if !std::mem::replace(is_announced, true) {
-                    ahead.clear();
-                }
+                *is_announced = true;
                 self.records.lock().unwrap_or_else(PoisonError::into_inner).push_back(record);
                 self.recorded.notify_one();
             }
@@ -166,14 +167,21 @@ impl ErrorStream {
 /// The output of a remote process. `None` is a stream at its end.
 pub(super) struct RemoteOutput {
     stdout: Option<ChildStdout>,
+    preamble: Preamble,
     stderr: Option<Arc<ErrorStream>>,
     channel: Arc<Channel>,
     buffer: Vec<u8>,
 }
 
 impl RemoteOutput {
-    pub(super) fn new(stdout: ChildStdout, stderr: Arc<ErrorStream>, channel: Arc<Channel>) -> Self {
-        Self { stdout: Some(stdout), stderr: Some(stderr), channel, buffer: Vec::new() }
+    pub(super) fn new(
+        stdout: ChildStdout,
+        stderr: Arc<ErrorStream>,
+        mark: &Mark,
+        channel: Arc<Channel>,
+    ) -> Self {
+        let preamble = Preamble::new(mark);
+        Self { stdout: Some(stdout), preamble, stderr: Some(stderr), channel, buffer: Vec::new() }
     }
 }
 
@@ -187,7 +195,10 @@ impl ProcessOutput for RemoteOutput {
             }
             tokio::select! {
                 bytes = read_open(&mut self.stdout, &mut self.buffer), if has_stdout => match bytes {
-                    Some(bytes) => return Ok(Some(OutputChunk::new(OutputStream::Stdout, bytes))),
+                    Some(bytes) => match self.preamble.skip(bytes) {
+                        [] => {}
+                        bytes => return Ok(Some(OutputChunk::new(OutputStream::Stdout, bytes))),
+                    },
                     None => self.stdout = None,
                 },
                 text = text_open(self.stderr.as_deref()), if has_stderr => match text {

@@ -68,17 +68,7 @@ impl Query {
 
     /// Searches the content of the file at `path`.
     pub(crate) fn search(&self, path: PathBuf, content: impl Read, cancelled: &Cancelled) -> FileOutcome {
-        let mut lines = LineSink { query: self, lines: Vec::new(), matches: 0, is_binary: false };
-        let content = CancellableRead { content, cancelled };
-        match self.searcher().search_reader(&self.matcher, content, &mut lines) {
-            Err(error) => {
-                tracing::debug!(%error, path = %path.display(), "file not searched");
-                FileOutcome::Unreadable
-            }
-            Ok(()) if lines.is_binary => FileOutcome::Binary,
-            Ok(()) if lines.matches == 0 => FileOutcome::NoMatch,
-            Ok(()) => FileOutcome::Matches(GrepFile { path, matches: lines.matches, lines: lines.lines }),
-        }
+        FileSearch::new(self).search(path, content, cancelled)
     }
 
     fn searcher(&self) -> Searcher {
@@ -91,6 +81,36 @@ impl Query {
             .heap_limit(Some(MAX_LINE_BUFFER))
             .memory_map(MmapChoice::never())
             .build()
+    }
+}
+
+/// Searches one file after the other with what only one thread can use at a time: buffers, and the scratch space
+/// of the expression. Making them takes longer than searching a small file.
+#[derive(Debug)]
+pub(crate) struct FileSearch {
+    query: Query,
+    searcher: Searcher,
+}
+
+impl FileSearch {
+    pub(crate) fn new(query: &Query) -> Self {
+        Self { query: query.clone(), searcher: query.searcher() }
+    }
+
+    /// Searches the content of the file at `path`.
+    pub(crate) fn search(&mut self, path: PathBuf, content: impl Read, cancelled: &Cancelled) -> FileOutcome {
+        let Self { query, searcher } = self;
+        let mut lines = LineSink { query, lines: Vec::new(), matches: 0, is_binary: false };
+        let content = CancellableRead { content, cancelled };
+        match searcher.search_reader(&query.matcher, content, &mut lines) {
+            Err(error) => {
+                tracing::debug!(%error, path = %path.display(), "file not searched");
+                FileOutcome::Unreadable
+            }
+            Ok(()) if lines.is_binary => FileOutcome::Binary,
+            Ok(()) if lines.matches == 0 => FileOutcome::NoMatch,
+            Ok(()) => FileOutcome::Matches(GrepFile { path, matches: lines.matches, lines: lines.lines }),
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 use std::fmt;
 
+use super::Difference;
 use crate::MatchLevel;
 use crate::excerpt::excerpt_of_path;
 
@@ -107,18 +108,6 @@ pub enum Action {
     },
 }
 
-/// The first line in which the file differs from what a hunk expects.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct Difference {
-    /// The line of the file.
-    pub file_line: usize,
-    /// What the hunk expects there, shortened.
-    pub expected: String,
-    /// What is there, shortened; `None` behind the last line.
-    pub found: Option<String>,
-}
-
 /// A place in a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -167,12 +156,6 @@ impl Candidate {
     }
 }
 
-impl Difference {
-    pub(crate) fn new(file_line: usize, expected: String, found: Option<String>) -> Self {
-        Self { file_line, expected, found }
-    }
-}
-
 impl std::error::Error for ApplyError {}
 
 impl fmt::Display for ApplyError {
@@ -213,6 +196,8 @@ impl fmt::Display for ApplyErrorKind {
                 }
                 if *changed_earlier {
                     f.write_str("; an earlier part of this patch changed or moved them")?;
+                } else if elsewhere.is_none() && nearest.is_empty() {
+                    f.write_str(", and no line of it is like them; is it the right file?")?;
                 }
                 if let Some(difference) = difference {
                     write!(f, "\n{difference}")?;
@@ -255,17 +240,6 @@ impl fmt::Display for Action {
             Self::Delete => f.write_str("delete"),
             Self::Update => f.write_str("update"),
             Self::MoveHere { from } => write!(f, "move {} here", excerpt_of_path(from)),
-        }
-    }
-}
-
-impl fmt::Display for Difference {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "first difference at line {}:", self.file_line)?;
-        writeln!(f, "  expected: `{}`", self.expected)?;
-        match &self.found {
-            Some(found) => write!(f, "  found:    `{found}`"),
-            None => f.write_str("  found:    the end of the file"),
         }
     }
 }

@@ -12,7 +12,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pintle_env::{Command, ExecutionEnvironment, Stdin};
+use pintle_env::{Command, ExecutionEnvironment, OutputSink, Stdin};
 use tokio::task::JoinSet;
 
 use self::entry::Entry;
@@ -162,7 +162,23 @@ impl BackgroundCommands {
     ///
     /// [`ToolErrorKind::NotFound`] for a number that no command has.
     pub async fn read(&self, id: u64, wait: Duration) -> Result<BackgroundOutput, ToolError> {
+        self.follow(id, wait, None).await
+    }
+
+    /// As [`read`](Self::read), with the new output going to `sink`, too, while it comes. Of two that follow one
+    /// command at the same time the later one sees it come.
+    ///
+    /// # Errors
+    ///
+    /// As for [`read`](Self::read).
+    pub async fn follow(
+        &self,
+        id: u64,
+        wait: Duration,
+        sink: Option<OutputSink>,
+    ) -> Result<BackgroundOutput, ToolError> {
         let entry = self.entry(id)?;
+        let _watch = sink.map(|sink| entry.watch(sink));
         entry.ended_within(wait).await;
         Ok(entry.take_output())
     }

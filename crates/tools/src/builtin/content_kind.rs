@@ -24,7 +24,7 @@ const SIGNATURES: [(&[u8], ContentKind); 5] = [
 ];
 
 /// Formats whose first bytes could begin a text, so that they count only where something else is no text.
-const NAMES: [(&[u8], &str); 16] = [
+const NAMES: [(&[u8], &str); 14] = [
     (b"\xFF\xFE", "UTF-16 text"),
     (b"\xFE\xFF", "UTF-16 text"),
     (b"PK\x03\x04", "ZIP archive, or a document in one"),
@@ -35,13 +35,14 @@ const NAMES: [(&[u8], &str); 16] = [
     (b"7z\xBC\xAF", "7z archive"),
     (b"\x7FELF", "ELF program"),
     (b"\xCF\xFA\xED\xFE", "Mach-O program"),
-    (b"MZ", "Windows program"),
     (b"\0asm", "WebAssembly module"),
     (b"\xCA\xFE\xBA\xBE", "Java class or universal program"),
     (b"SQLite format 3\0", "SQLite database"),
-    (b"BM", "BMP image"),
     (b"RIFF", "RIFF sound or video"),
 ];
+
+/// Formats that two letters tell, so that they count only beside a zero byte, which such a file has early.
+const SHORT_NAMES: [(&[u8], &str); 2] = [(b"MZ", "Windows program"), (b"BM", "BMP image")];
 
 impl ContentKind {
     /// Judges by a sample from the beginning of a file.
@@ -58,7 +59,8 @@ impl ContentKind {
         if utf8 && !zero {
             return Self::Text;
         }
-        match NAMES.iter().find(|(signature, _)| sample.starts_with(signature)) {
+        let short_names = SHORT_NAMES.iter().filter(|_| zero);
+        match NAMES.iter().chain(short_names).find(|(signature, _)| sample.starts_with(signature)) {
             Some((_, name)) => Self::Binary(name),
             None if zero => Self::Binary("binary data"),
             // Most likely text in an older encoding.
@@ -73,13 +75,16 @@ mod tests {
 
     #[test]
     fn files_are_known_by_their_first_bytes() {
-        let rows: [(&[u8], ContentKind); 14] = [
+        let rows: [(&[u8], ContentKind); 17] = [
             (b"", ContentKind::Text),
             (b"fn main() {}\n", ContentKind::Text),
             (b"BMX and MZ and PK are words", ContentKind::Text),
             ("é".as_bytes(), ContentKind::Text),
             (b"cut in a character \xC3", ContentKind::Text),
             (b"caf\xE9 in Latin-1", ContentKind::Text),
+            (b"BM\xDCLLER in Latin-1", ContentKind::Text),
+            (b"BM\x8A\x04\0\0\0\0", ContentKind::Binary("BMP image")),
+            (b"MZ\x90\0\x03", ContentKind::Binary("Windows program")),
             (b"\x89PNG\r\n\x1a\n\0\0", ContentKind::Image("image/png")),
             (b"\xFF\xD8\xFF\xE0", ContentKind::Image("image/jpeg")),
             (b"GIF89a", ContentKind::Image("image/gif")),

@@ -17,7 +17,7 @@ const DEADLINE: Duration = Duration::from_millis(100);
 const CONTEXT: usize = 3;
 
 /// The change from `old`, if there was a file, to `new`, with its unified diff where both are text.
-pub(super) fn file_change(path: &str, old: Option<&[u8]>, new: &[u8]) -> FileChange {
+pub(crate) fn file_change(path: &str, old: Option<&[u8]>, new: &[u8]) -> FileChange {
     let kind = if old.is_some() { ChangeKind::Modified } else { ChangeKind::Added };
     FileChange::new(path, kind, unified(path, old, new))
 }

@@ -127,7 +127,8 @@ fn report(result: &ExecResult, timeout: &Timeout) -> String {
         let (jobs, were) = if result.ended_jobs == 1 { ("process", "was") } else { ("processes", "were") };
         lines.push(format!(
             "[{} {jobs} of this command still ran when it returned and {were} ended: \
-             commands in the background are not kept. Run what you need within one call.]",
+             commands in the background are not kept. Run what you need within one call, or start what shall run on \
+             with shell_start, if you have that tool.]",
             result.ended_jobs
         ));
     }

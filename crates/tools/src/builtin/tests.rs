@@ -59,7 +59,7 @@ impl WebClient for NoWeb {
 
 #[async_trait::async_trait]
 impl WebSearchClient for NoWeb {
-    async fn search(&self, _: SearchQuery) -> Result<Vec<SearchHit>, WebError> {
+    async fn search(&self, _: SearchQuery) -> Result<SearchResults, WebError> {
         Err(WebError::new(WebErrorKind::Failed, "there is no web here"))
     }
 }

@@ -1,9 +1,13 @@
 //! What the web tools need of whoever speaks HTTP.
 
+mod search;
+
 use std::error::Error as StdError;
 use std::fmt;
 
 use async_trait::async_trait;
+
+pub use self::search::{SearchHit, SearchQuery, SearchResults};
 
 /// Fetches pages for [`WebFetch`](super::WebFetch). The crate `pintle-web` has one that speaks HTTP.
 ///
@@ -19,17 +23,18 @@ pub trait WebClient: fmt::Debug + Send + Sync {
     async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError>;
 }
 
-/// Searches the web for [`WebSearch`](super::WebSearch). Implemented by hosts over the engine that they have.
+/// Searches the web for [`WebSearch`](super::WebSearch). Implemented by hosts over the engine that they have; the crate
+/// `pintle-web` has one that asks the provider of a model.
 ///
 /// Dropping the future ends the request.
 #[async_trait]
 pub trait WebSearchClient: fmt::Debug + Send + Sync {
-    /// The hits, the best first; none if nothing was found.
+    /// What was found, the best first; no hits if nothing was.
     ///
     /// # Errors
     ///
     /// What the model should read.
-    async fn search(&self, query: SearchQuery) -> Result<Vec<SearchHit>, WebError>;
+    async fn search(&self, query: SearchQuery) -> Result<SearchResults, WebError>;
 }
 
 const _: fn(&dyn WebClient, &dyn WebSearchClient) = |_, _| {};
@@ -56,28 +61,6 @@ pub struct WebPage {
     pub text: String,
     /// How many bytes were read, if the page is longer than that.
     pub cut_at: Option<u64>,
-}
-
-/// What to search for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SearchQuery {
-    /// The words.
-    pub query: String,
-    /// The most hits wanted.
-    pub max_results: usize,
-}
-
-/// One hit of a search.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct SearchHit {
-    /// The title of the page.
-    pub title: String,
-    /// Its address.
-    pub url: String,
-    /// What stands there, in a few lines; may be empty.
-    pub snippet: String,
 }
 
 /// Why there is no page, or no hits.
@@ -132,22 +115,6 @@ impl WebPage {
     pub fn with_cut_at(mut self, bytes: Option<u64>) -> Self {
         self.cut_at = bytes;
         self
-    }
-}
-
-impl SearchQuery {
-    /// These words, and at most so many hits.
-    #[must_use]
-    pub fn new(query: impl Into<String>, max_results: usize) -> Self {
-        Self { query: query.into(), max_results }
-    }
-}
-
-impl SearchHit {
-    /// A hit.
-    #[must_use]
-    pub fn new(title: impl Into<String>, url: impl Into<String>, snippet: impl Into<String>) -> Self {
-        Self { title: title.into(), url: url.into(), snippet: snippet.into() }
     }
 }
 

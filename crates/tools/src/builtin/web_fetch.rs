@@ -58,20 +58,24 @@ impl Tool for WebFetch {
     }
 
     async fn call(&self, input: WebFetchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                Err(ToolError::new(ToolErrorKind::Cancelled, "the request was stopped before its answer was whole"))
-            }
-            page = self.client.fetch(FetchRequest::new(input.url)) => {
-                let page = page?;
-                Ok(ToolOutput::new(shown(&page)).with_error(page.status >= 400))
-            }
-        }
+        let page = fetch(self.client.as_ref(), &input.url, cx).await?;
+        Ok(ToolOutput::new(page_text(&page)).with_error(page.status >= 400))
     }
 }
 
-fn shown(page: &WebPage) -> String {
+/// Gets a page, unless the call is stopped before.
+pub(crate) async fn fetch(client: &dyn WebClient, url: &str, cx: &ToolContext) -> Result<WebPage, ToolError> {
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => {
+            Err(ToolError::new(ToolErrorKind::Cancelled, "the request was stopped before its answer was whole"))
+        }
+        page = client.fetch(FetchRequest::new(url)) => Ok(page?),
+    }
+}
+
+/// A page for the model: its address and status, then its text.
+pub(crate) fn page_text(page: &WebPage) -> String {
     let media_type = if page.media_type.is_empty() { "no media type" } else { &page.media_type };
     let mut text = format!("{} (status {}, {media_type})\n\n", page.url, page.status);
     text.push_str(if page.text.trim().is_empty() { "(no text)" } else { page.text.trim_end() });

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::web::{SearchHit, SearchQuery, WebSearchClient};
+use super::web::{SearchHit, SearchQuery, SearchResults, WebSearchClient};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
@@ -68,25 +68,37 @@ impl Tool for WebSearch {
     }
 
     async fn call(&self, input: WebSearchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let words = input.query.trim();
-        if words.is_empty() {
-            let message = "query is empty; give the words to search for";
-            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
-        }
         let most = input.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
-        let hits = tokio::select! {
-            biased;
-            () = cx.cancel.cancelled() => {
-                return Err(ToolError::new(ToolErrorKind::Cancelled, "the search was stopped"));
-            }
-            hits = self.client.search(SearchQuery::new(words, most)) => hits?,
-        };
-        if hits.is_empty() {
-            return Ok(ToolOutput::new(format!("(nothing was found for: {words})")));
+        let query = SearchQuery::new(input.query.trim(), most);
+        let found = search(self.client.as_ref(), &query, cx).await?;
+        if found.is_empty() {
+            return Ok(ToolOutput::new(format!("(nothing was found for: {})", query.query)));
         }
-        let numbered = hits.iter().take(most).enumerate().map(|(at, hit)| shown(at + 1, hit));
-        Ok(ToolOutput::new(numbered.collect::<Vec<_>>().join("\n\n")))
+        Ok(ToolOutput::new(found.join("\n\n")))
     }
+}
+
+/// What was found, in parts for the model: the engine's own answer if it gives one, then the hits, numbered. Nothing
+/// of what the query does not want is among the hits.
+pub(crate) async fn search(
+    client: &dyn WebSearchClient,
+    query: &SearchQuery,
+    cx: &ToolContext,
+) -> Result<Vec<String>, ToolError> {
+    if query.query.is_empty() {
+        let message = "query is empty; give the words to search for";
+        return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+    }
+    let SearchResults { answer, hits } = tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => {
+            return Err(ToolError::new(ToolErrorKind::Cancelled, "the search was stopped"));
+        }
+        results = client.search(query.clone()) => results?,
+    };
+    let answer = answer.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+    let wanted = hits.iter().filter(|hit| query.wants(&hit.url)).take(query.max_results);
+    Ok(answer.into_iter().chain(wanted.enumerate().map(|(at, hit)| shown(at + 1, hit))).collect())
 }
 
 fn shown(number: usize, hit: &SearchHit) -> String {
@@ -125,14 +137,17 @@ mod tests {
 
     #[async_trait]
     impl WebSearchClient for Engine {
-        async fn search(&self, query: SearchQuery) -> Result<Vec<SearchHit>, WebError> {
+        async fn search(&self, query: SearchQuery) -> Result<SearchResults, WebError> {
             match query.query.as_str() {
-                "nothing" => Ok(Vec::new()),
+                "nothing" => Ok(SearchResults::default()),
+                "answered" => Ok(SearchResults::default().with_answer(" It is so.\n")),
                 "broken" => Err(WebError::new(WebErrorKind::Failed, "the engine does not answer")),
                 words => {
                     let hit = SearchHit::new(format!("About\n{words}"), "https://a/", "x".repeat(501));
                     let bare = SearchHit::new("", "https://b/", " ");
-                    Ok([hit, bare].into_iter().cycle().take(query.max_results * 2).collect())
+                    Ok(SearchResults::new(
+                        [hit, bare].into_iter().cycle().take(query.max_results * 2).collect(),
+                    ))
                 }
             }
         }
@@ -154,9 +169,10 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn searches_without_hits_say_why() {
+    async fn searches_without_hits_say_what_there_is() {
         let rows = [
             (json!({"query": "nothing"}), "ok: (nothing was found for: nothing)"),
+            (json!({"query": "answered"}), "ok: It is so."),
             (
                 json!({"query": " "}),
                 "error: Tool error (web_search): query is empty; give the words to search for",

@@ -25,8 +25,9 @@ use crate::tool::Effect;
 /// * A rule that **allows** is careful: every command of the line must have one, and the line may hold nothing that
 ///   the shell would expand, substitute or redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless.
 ///
-/// Only calls with the effect [`Effect::Execute`] are judged. The command is their argument `command` or `cmd`, as a
-/// text or as a list of words; in a call that has neither, rules that deny or ask look into every text.
+/// Only calls with the effect [`Effect::Execute`] are judged, and by the command alone, not by where it runs. The
+/// command is their argument `command` or `cmd`, as a text or as a list of words; in a call that has neither or both,
+/// rules that deny or ask look into every text.
 ///
 /// ```
 /// use pintle_tools::gate::{CommandGate, Ruling};
@@ -106,12 +107,14 @@ impl Gate for CommandGate {
 }
 
 fn line_of(arguments: &Value) -> CommandLine {
-    match arguments.get("command").or_else(|| arguments.get("cmd")) {
-        Some(Value::String(line)) => CommandLine::parse(line),
-        Some(Value::Array(words)) if words.iter().all(Value::is_string) => {
+    match (arguments.get("command"), arguments.get("cmd")) {
+        (Some(Value::String(line)), None) | (None, Some(Value::String(line))) => CommandLine::parse(line),
+        (Some(Value::Array(words)), None) | (None, Some(Value::Array(words)))
+            if words.iter().all(Value::is_string) =>
+        {
             CommandLine::of_words(words.iter().filter_map(Value::as_str).map(str::to_owned).collect())
         }
-        Some(_) | None => {
+        (Some(_) | None, Some(_) | None) => {
             let mut texts = Vec::new();
             collect_texts(arguments, &mut texts);
             CommandLine::parse(&texts.join("\n")).unreliable()

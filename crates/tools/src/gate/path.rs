@@ -93,7 +93,9 @@ impl Gate for PathGate {
         }
         if call.effect() == Effect::Write && call.writes().is_empty() {
             return self.outside.verdict(|| {
-                "the call names no file that it would change, so it cannot be judged".to_owned()
+                "the call names no file that it would change, so it cannot be judged; look whether its arguments \
+                 are what the tool wants"
+                    .to_owned()
             });
         }
         let roots = self.real_roots().await;
@@ -162,7 +164,8 @@ mod tests {
             ),
             (
                 (Effect::Write, json!({})),
-                "the call names no file that it would change, so it cannot be judged",
+                "the call names no file that it would change, so it cannot be judged; \
+                 look whether its arguments are what the tool wants",
             ),
         ];
         let verdict = async |gate: &PathGate, (effect, arguments): &(Effect, Value)| {

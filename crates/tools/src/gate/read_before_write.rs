@@ -26,8 +26,9 @@ const MAX_FILES: usize = 10_000;
 ///
 /// A file counts as read when a call has succeeded that names it among the files that it looks at
 /// ([`Tool::reads`](crate::Tool::reads)), even if the call showed a part of it, and when a call of the session has
-/// written it. Searches and listings do not count. A file that does not exist may be created. Commands neither count as reading nor are they judged; what
-/// they change must be read again.
+/// written it. Searches and listings do not count. A file that does not exist may be created. Commands neither count
+/// as reading nor are they judged; what they change must be read again. So the gate is for toolsets that have a tool
+/// for reading, which the native one of OpenAI's models has not.
 ///
 /// One gate belongs to one session: make a new one for each.
 #[derive(Debug)]

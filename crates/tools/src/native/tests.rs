@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use pintle_llm::ToolResult;
 use serde_json::{Value, json};
 
@@ -8,8 +10,11 @@ use crate::tool::{ChangeKind, DynTool, Effect, ToolKind};
 mod anthropic_set;
 mod gemini_set;
 mod openai_set;
+mod questions;
+mod web;
 
 fn sets() -> [(&'static str, Vec<Box<dyn DynTool>>); 3] {
+    let (web, search) = (Arc::new(web::Library), Arc::new(web::Library));
     [
         (
             "anthropic",
@@ -21,6 +26,12 @@ fn sets() -> [(&'static str, Vec<Box<dyn DynTool>>); 3] {
                 Box::new(anthropic::Edit::new()),
                 Box::new(anthropic::Write::new()),
                 Box::new(anthropic::TodoWrite::new()),
+                Box::new(anthropic::NotebookEdit::new()),
+                Box::new(anthropic::TaskOutput::new()),
+                Box::new(anthropic::TaskStop::new()),
+                Box::new(anthropic::WebFetch::new(web.clone())),
+                Box::new(anthropic::WebSearch::new(search.clone())),
+                Box::new(anthropic::AskUserQuestion::new()),
             ],
         ),
         (
@@ -33,6 +44,8 @@ fn sets() -> [(&'static str, Vec<Box<dyn DynTool>>); 3] {
                 Box::new(gemini::Replace::new()),
                 Box::new(gemini::WriteFile::new()),
                 Box::new(gemini::RunShellCommand::new()),
+                Box::new(gemini::WebFetch::new(web)),
+                Box::new(gemini::GoogleWebSearch::new(search)),
             ],
         ),
         (
@@ -42,6 +55,7 @@ fn sets() -> [(&'static str, Vec<Box<dyn DynTool>>); 3] {
                 Box::new(openai::WriteStdin::new()),
                 Box::new(openai::ApplyPatch::new()),
                 Box::new(openai::ViewImage::new()),
+                Box::new(openai::RequestUserInput::new()),
             ],
         ),
     ]
@@ -75,13 +89,19 @@ fn names_and_parameters_are_those_of_the_reference_agents() {
     }
     insta::assert_snapshot!(listed.join("\n"), @r#"
     # anthropic
-    Bash [shell] (command*: string, description: string, timeout: number)
+    Bash [shell] (command*: string, description: string, run_in_background: boolean, timeout: number)
     Glob [glob] (path: string, pattern*: string)
     Grep [grep] (-A: number, -B: number, -C: number, -i: boolean, -n: boolean, context: number, glob: string, head_limit: number, offset: number, output_mode: string["content","files_with_matches","count"], path: string, pattern*: string, type: string)
     Read [read_file] (file_path*: string, limit: number, offset: number)
     Edit [edit_file] (file_path*: string, new_string*: string, old_string*: string, replace_all: boolean = false)
     Write [write_file] (content*: string, file_path*: string)
     TodoWrite [TodoWrite] (todos*: array)
+    NotebookEdit [edit_file] (cell_id: string, cell_type: string["code","markdown"], edit_mode: string["replace","insert","delete"], new_source*: string, notebook_path*: string)
+    TaskOutput [shell] (block: boolean = true, task_id*: string, timeout: number = 30000.0)
+    TaskStop [shell] (shell_id: string, task_id: string)
+    WebFetch [web_fetch] (prompt*: string, url*: string)
+    WebSearch [web_search] (allowed_domains: array, blocked_domains: array, query*: string)
+    AskUserQuestion [AskUserQuestion] (questions*: array)
     # gemini
     list_directory [list_dir] (dir_path*: string)
     read_file [read_file] (file_path*: string, limit: number, offset: number)
@@ -90,11 +110,14 @@ fn names_and_parameters_are_those_of_the_reference_agents() {
     replace [edit_file] (expected_replacements: number, file_path*: string, instruction*: string, new_string*: string, old_string*: string)
     write_file [write_file] (content*: string, file_path*: string)
     run_shell_command [shell] (command*: string, description: string, dir_path: string)
+    web_fetch [web_fetch] (prompt*: string)
+    google_web_search [web_search] (query*: string)
     # openai
     exec_command [shell] (cmd*: string, max_output_tokens: number, tty: boolean, workdir: string, yield_time_ms: number)
     write_stdin [shell] (chars: string, max_output_tokens: number, session_id*: number, yield_time_ms: number)
     apply_patch [apply_patch] (input*: string)
     view_image [read_file] (path*: string)
+    request_user_input [request_user_input] (questions*: array)
     "#);
 }
 
@@ -105,7 +128,9 @@ fn every_kind_is_one_that_limits_are_keyed_by() {
             let name = tool.definition().unwrap().name;
             let kind = tool.canonical_kind().unwrap();
             assert!(
-                name == "TodoWrite" || ToolKind::from_name(&kind).is_some(),
+                name == kind
+                    || ["web_fetch", "web_search"].contains(&kind.as_str())
+                    || ToolKind::from_name(&kind).is_some(),
                 "{family}: {name} is {kind}"
             );
         }
@@ -158,12 +183,14 @@ fn text(result: &ToolResult) -> String {
 #[test]
 fn every_tool_says_what_it_touches() {
     let file = json!({"file_path": "src/f", "old_string": "a", "new_string": "b", "instruction": "i", "content": "c"});
+    let notebook = json!({"notebook_path": "src/f", "new_source": ""});
     let search = json!({"pattern": "*.rs", "path": "src/f", "dir_path": "src/f"});
     let patch = json!({"input": "*** Begin Patch\n*** Delete File: src/f\n*** End Patch"});
-    let rows: [(&dyn DynTool, &Value); 13] = [
+    let rows: [(&dyn DynTool, &Value); 14] = [
         (&anthropic::Read::new(), &file),
         (&anthropic::Edit::new(), &file),
         (&anthropic::Write::new(), &file),
+        (&anthropic::NotebookEdit::new(), &notebook),
         (&anthropic::Grep::new(), &search),
         (&anthropic::Glob::new(), &search),
         (&gemini::ReadFile::new(), &file),

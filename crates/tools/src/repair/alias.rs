@@ -17,6 +17,10 @@ const SAME: [&[&str]; 11] = [
     &["url", "uri", "link"],
 ];
 
+/// The most unknown names of one object that are looked at: each is compared with every parameter, and whoever sends
+/// more is told, not mended.
+const MOST: usize = 32;
+
 /// Which names of an object stand for which parameters that it lacks. A name that could mean several, and names
 /// that could mean the same one, are left out.
 pub(super) fn renamed(
@@ -25,16 +29,17 @@ pub(super) fn renamed(
     own: &[(String, String)],
     only: Option<&str>,
 ) -> Vec<(String, String)> {
+    let unknown = || object.keys().filter(|name| !properties.contains_key(*name));
+    if unknown().nth(MOST).is_some() {
+        return Vec::new();
+    }
     let lacking: Vec<&str> = properties
         .keys()
         .map(String::as_str)
         .filter(|name| !object.contains_key(*name) && only.is_none_or(|only| only == *name))
         .collect();
-    let found: Vec<(&String, &str)> = object
-        .keys()
-        .filter(|name| !properties.contains_key(*name))
-        .filter_map(|name| Some((name, meant(name, &lacking, own)?)))
-        .collect();
+    let found: Vec<(&String, &str)> =
+        unknown().filter_map(|name| Some((name, meant(name, &lacking, own)?))).collect();
     let is_wanted_once = |to: &str| found.iter().filter(|(_, other)| *other == to).count() == 1;
     let sure = found.iter().filter(|(_, to)| is_wanted_once(to));
     sure.map(|(from, to)| ((*from).clone(), (*to).to_owned())).collect()

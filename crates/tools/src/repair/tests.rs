@@ -154,16 +154,31 @@ fn a_repair_is_plain_data() {
     }
 }
 
+/// One of the 65,536 ways to spell a name of eight letters in large and small ones, with and without dashes.
+fn spelling(name: &str, number: usize) -> String {
+    let letters = name.chars().enumerate().map(|(at, letter)| {
+        let letter = if number >> at & 1 == 1 { letter.to_ascii_uppercase() } else { letter };
+        let dash = if number >> (at + 8) & 1 == 1 { "-" } else { "" };
+        format!("{letter}{dash}")
+    });
+    letters.collect()
+}
+
 #[test]
 fn ten_megabytes_are_mended_in_no_time() {
     let long = "x".repeat(10_000_000);
-    let numbers: Vec<Value> = (0..1_000_000).map(|_| json!("7")).collect();
+    let numbers: Vec<Value> = (0..300_000).map(|_| json!("7")).collect();
+    let names: Map<String, Value> = (0..500_000).map(|n| (format!("name{n}"), json!(1))).collect();
+    let spellings: Map<String, Value> = (0..50_000).map(|n| (spelling("filepath", n), json!(1))).collect();
     let rows = [
         json!({"path": long.as_str()}),
         json!({"file_path": "a", "limit": long.as_str()}),
         json!({"file_path": "a", "tags": long.as_str()}),
         json!({long.as_str(): 1}),
         json!({"file_path": "a", "tags": numbers}),
+        json!({"range": names}),
+        Value::Object(names),
+        Value::Object(spellings),
     ];
     for given in rows {
         let start = Instant::now();

@@ -1,3 +1,5 @@
+mod certificate;
+
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -38,8 +40,12 @@ impl Server {
                     let path = head.split(' ').nth(1).unwrap().to_owned();
                     // A client that has read enough hangs up.
                     let _ = stream.write_all(&answer(&path, &head)).await;
-                    if path == "/stall" {
-                        std::future::pending::<()>().await;
+                    match path.as_str() {
+                        "/stall" => std::future::pending::<()>().await,
+                        "/endless" => while stream.write_all(&[b'x'; 4096]).await.is_ok() {},
+                        "/endless-headers" => while stream.write_all(b"X-More: x\r\n").await.is_ok() {},
+                        "/endless-header" => while stream.write_all(&[b'x'; 4096]).await.is_ok() {},
+                        _ => {}
                     }
                 });
             }
@@ -73,6 +79,8 @@ fn answer(path: &str, head: &str) -> Vec<u8> {
         "/gone" => whole("410 Gone", html, b"<p>It is gone."),
         "/big" => whole("200 OK", "Content-Type: text/plain\r\n", &b"0123456789".repeat(10_000)),
         "/stall" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nhalf".to_vec(),
+        "/endless" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".to_vec(),
+        "/endless-headers" | "/endless-header" => b"HTTP/1.1 200 OK\r\nX-First: ".to_vec(),
         "/broken" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nhalf".to_vec(),
         "/head" => whole("200 OK", "Content-Type: text/plain\r\n", head.as_bytes()),
         "/to-page" => to("page"),
@@ -82,6 +90,9 @@ fn answer(path: &str, head: &str) -> Vec<u8> {
         "/to-metadata" => to("//169.254.169.254/latest"),
         "/to-file" => to("file:///etc/passwd"),
         "/to-nowhere" => to("http://["),
+        "/to-long" => to(&"x".repeat(MAX_URL)),
+        "/packed" => whole("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"\x1F\x8B"),
+        "/as-it-is" => whole("200 OK", "Content-Type: text/plain\r\nContent-Encoding: identity\r\n", b"a"),
         "/not-modified" => whole("304 Not Modified", "", b""),
         other => whole("404 Not Found", html, other.as_bytes()),
     }
@@ -108,6 +119,7 @@ async fn pages_come_as_text() {
         ("/gone", 410, "text/html", "It is gone.\n".to_owned()),
         ("/missing", 404, "text/html", "/missing\n".to_owned()),
         ("/not-modified", 304, "", String::new()),
+        ("/as-it-is", 200, "text/plain", "a".to_owned()),
     ];
     for (path, status, media_type, text) in rows {
         let page = fetch(&client, &server.url(path)).await.unwrap();
@@ -164,7 +176,10 @@ async fn no_redirect_leads_where_a_request_may_not() {
 #[tokio::test]
 async fn a_name_is_judged_by_every_address_that_it_has() {
     let server = Server::start().await;
-    let lookup: Lookup = Arc::new(|host| {
+    let lookups = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&lookups);
+    let lookup: Lookup = Arc::new(move |host| {
+        counted.fetch_add(1, Ordering::SeqCst);
         Box::pin(async move {
             let loopback = IpAddr::from([127, 0, 0, 1]);
             Ok(match host.as_str() {
@@ -190,7 +205,13 @@ async fn a_name_is_judged_by_every_address_that_it_has() {
     assert_eq!(server.requests(), 0);
     let rules = AddressRules::public_only().with_host("Inside.test");
     let open = HttpWebClient::with_lookup(FetchLimits::default(), rules, lookup);
+    lookups.store(0, Ordering::SeqCst);
     assert_eq!(fetch(&open, &url("inside.test")).await.unwrap().text, "{\"a\": 1}");
+    assert_eq!(
+        lookups.load(Ordering::SeqCst),
+        1,
+        "the address that is connected to is the one that was checked"
+    );
 }
 
 #[tokio::test]
@@ -200,6 +221,12 @@ async fn size_and_time_are_limited() {
     let small = HttpWebClient::new(FetchLimits::default().with_bytes(25), rules.clone());
     let page = fetch(&small, &server.url("/big")).await.unwrap();
     assert_eq!((page.text.as_str(), page.cut_at), ("0123456789012345678901234", Some(25)));
+    let page = fetch(&small, &server.url("/endless")).await.unwrap();
+    assert_eq!((page.text.len(), page.cut_at), (25, Some(25)));
+    for path in ["/endless-headers", "/endless-header"] {
+        let (kind, message) = fetch(&small, &server.url(path)).await.unwrap_err();
+        assert_eq!(kind, WebErrorKind::Failed, "{message}");
+    }
     let exact = HttpWebClient::new(FetchLimits::default().with_bytes(100_000), rules.clone());
     assert_eq!(fetch(&exact, &server.url("/big")).await.unwrap().cut_at, None);
     let quick = HttpWebClient::new(FetchLimits::default().with_time(Duration::from_millis(300)), rules);
@@ -213,6 +240,8 @@ async fn what_is_no_text_or_no_whole_answer_is_said_so() {
     let rows = [
         ("/pdf", WebErrorKind::NotText, "is no text: application/pdf, 5 bytes."),
         ("/zero", WebErrorKind::NotText, "is no text: of no type, 3 bytes."),
+        ("/packed", WebErrorKind::NotText, "came packed as gzip, although that was not asked for"),
+        ("/to-long", WebErrorKind::Failed, "redirects to an address of 82"),
         ("/broken", WebErrorKind::Failed, "127.0.0.1 gave no whole answer: "),
     ];
     for (path, expected, part) in rows {

@@ -99,6 +99,8 @@ fn slips_of_the_pen_are_forgiven() {
         ("<P>A</P><DIV>B</DIV>", "A\n\nB\n"),
         ("one&nbsp;two", "one two\n"),
         ("<select><option>a</select>b", "b\n"),
+        ("a<svg viewBox='0 0 1 1'/>b<svg><title>t</title></svg>c", "abc\n"),
+        ("<a href=x><p>one</p><p>two</p></a>", "[one](https://example.com/docs/x)\n\ntwo\n"),
     ];
     for (html, expected) in rows {
         assert_eq!(page(html), expected, "{html}");
@@ -110,7 +112,10 @@ fn slips_of_the_pen_are_forgiven() {
 #[test]
 fn hostile_pages_take_linear_time_and_space() {
     let n = 100_000;
+    let number = u64::MAX;
     let rows = [
+        format!("<a href='{}'>", "x".repeat(n)) + &"<p>x".repeat(n),
+        format!("<ol start={number}><li>").repeat(16) + "<pre>" + &"x\n".repeat(n),
         "<div>".repeat(n),
         "<ul><li>".repeat(n) + "x",
         "<blockquote>".repeat(n) + "x",
@@ -133,6 +138,16 @@ fn hostile_pages_take_linear_time_and_space() {
         assert!(text.len() <= 64 * html.len(), "{start}: {} of {}", text.len(), html.len());
         assert!(begun.elapsed().as_secs() < 20, "{start}: {:?}", begun.elapsed());
     }
+}
+
+/// Each of very many links would become as long as the page's own address.
+#[test]
+fn a_page_at_a_long_address_does_not_become_many_times_longer() {
+    let base = Url::parse(&format!("https://example.com/{}/", "x".repeat(8_000))).unwrap();
+    let html = "<a href=a>b</a><img src=c alt=d><pre><img src=e alt=f></pre>".repeat(10_000);
+    let text = to_markdown(&html, Some(&base));
+    assert!(text.starts_with("[b](https://example.com/xxx") && text.ends_with("![f](e)\n```\n"));
+    assert!(text.len() <= 16 * html.len(), "{} of {}", text.len(), html.len());
 }
 
 proptest! {

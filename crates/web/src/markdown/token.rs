@@ -98,6 +98,11 @@ impl<'a> Tokens<'a> {
 }
 
 impl Tag<'_> {
+    /// Whether the tag ends in `/>`.
+    pub(super) fn is_self_closing(&self) -> bool {
+        self.attributes.ends_with('/')
+    }
+
     /// The value of an attribute, with its character references replaced.
     pub(super) fn attribute(&self, wanted: &str) -> Option<String> {
         let mut rest = self.attributes;

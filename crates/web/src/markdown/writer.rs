@@ -6,6 +6,9 @@ use super::token::Tag;
 /// The most markers that are open at once.
 const MAX_INLINE: usize = 16;
 
+/// What stands before the further lines of an item, at most: its number may be long.
+const INDENT: &str = "      ";
+
 #[derive(Default)]
 pub(super) struct Writer {
     out: String,
@@ -79,6 +82,11 @@ impl Inline {
 }
 
 impl Writer {
+    /// How much there is so far, in bytes.
+    pub(super) fn len(&self) -> usize {
+        self.out.len() + self.pre.as_ref().map_or(0, |pre| pre.text.len())
+    }
+
     /// The page, ending in one line feed, or empty.
     pub(super) fn finish(mut self) -> String {
         self.end_pre();
@@ -322,7 +330,7 @@ impl Writer {
                     *written = true;
                     self.out.push_str(marker);
                 }
-                Block::Item { marker, .. } => self.out.extend(marker.chars().map(|_| ' ')),
+                Block::Item { marker, .. } => self.out.push_str(indent(marker)),
             }
         }
     }
@@ -332,7 +340,7 @@ impl Writer {
         for block in &self.blocks {
             match block {
                 Block::Quote { written: true } => self.out.push_str("> "),
-                Block::Item { marker, written: true } => self.out.extend(marker.chars().map(|_| ' ')),
+                Block::Item { marker, written: true } => self.out.push_str(indent(marker)),
                 Block::Quote { .. } | Block::Item { .. } | Block::List(_) => {}
             }
         }
@@ -342,11 +350,15 @@ impl Writer {
         self.out.truncate(self.out.trim_end_matches(' ').len());
     }
 
-    /// Closes every marker for the end of a line; those that are still open come again with the next text.
+    /// Closes every marker for the end of a line; those that are still open come again with the next text. A link
+    /// does not: around many lines, a long address would be written many times.
     fn close_written(&mut self) {
         for opened in self.inlines.iter_mut().rev().filter(|opened| opened.written) {
             opened.written = false;
             self.out.push_str(&opened.inline.last());
+            if let Inline::Link(target) = &mut opened.inline {
+                *target = None;
+            }
         }
     }
 
@@ -367,6 +379,11 @@ impl Writer {
             self.blocks.truncate(at);
         }
     }
+}
+
+/// What stands before the further lines of an item with this marker.
+fn indent(marker: &str) -> &'static str {
+    INDENT.get(..marker.len()).unwrap_or(INDENT)
 }
 
 /// The longest run of backticks in a text.

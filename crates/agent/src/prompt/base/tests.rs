@@ -65,20 +65,20 @@ fn the_prompts_are_those_that_were_reviewed() {
             format!("{name}: {} bytes, {}\n  {headings}", text.len(), Fingerprint::of(text.as_bytes()))
         })
         .collect();
-    insta::assert_snapshot!(shown.join("\n"), @r"
-    openai, spec: 6633 bytes, a7266853e8ea3f27e7d1175f2c18a7c4
-      Autonomy / Exploring / Editing with apply_patch / Commands / Code / Git / Validation / Project instructions / Final message
-    openai, native: 7264 bytes, a22c421937e792fb5249106d06571581
-      Autonomy / Exploring / Editing with apply_patch / Commands / Planning / Code / Git / Validation / Project instructions / Final message
-    anthropic, spec: 7062 bytes, bdc5a5c0d0891dcc753e7d22e270bc50
-      Judgement / Choosing a tool / Editing files / Running commands / Writing code / Working through a task / Git / Project instructions / Answering
-    anthropic, native: 7699 bytes, 7bcd9a9bdadab14510f3e6536ce6ad4d
+    insta::assert_snapshot!(shown.join("\n"), @"
+    openai, spec: 7453 bytes, 1a8ae775dd374aef2cfe8efe47f67852
+      Autonomy / Exploring / Editing with apply_patch / Commands / Planning / Asking / Code / Git / Validation / Project instructions / Final message
+    openai, native: 7546 bytes, d6382864389d5a56cfb75053a21266ba
+      Autonomy / Exploring / Editing with apply_patch / Commands / Planning / Asking / Code / Git / Validation / Project instructions / Final message
+    anthropic, spec: 7882 bytes, 53c4707480bdf09504cf62e47aca8f0d
+      Judgement / Choosing a tool / Editing files / Running commands / Planning / Asking / Writing code / Working through a task / Git / Project instructions / Answering
+    anthropic, native: 8009 bytes, aa30dda2394015c3343a018f60281a6b
       Judgement / Choosing a tool / Keeping track / Editing files / Running commands / Writing code / Working through a task / Git / Project instructions / Answering
-    gemini, spec: 7591 bytes, 75a37569e19b464a139053161c206d7b
+    gemini, spec: 8379 bytes, a24ce8c8419fc5f3bb68c59cec2db921
       Core mandates / Workflow for software tasks / New applications / Tools / Security / Git / Project instructions / Tone
-    gemini, native: 7842 bytes, 08383b9e94727cdab7242f93f955d224
+    gemini, native: 8427 bytes, c40fab07ee1396d8c38bc00c5b52f444
       Core mandates / Workflow for software tasks / New applications / Tools / Security / Git / Project instructions / Tone
-    openai-compatible: 5255 bytes, 877ebf48276cf236e63c881ba3bcaac1
+    openai-compatible: 6088 bytes, acc1328bb4c38168ee7ecb00ba7a5f5c
       How a turn works / Steps for a task / The tools / Rules for code / Rules for git / Instructions from others / The final answer
     ");
 }

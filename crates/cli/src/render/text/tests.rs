@@ -7,7 +7,7 @@ use super::super::Demonstration;
 use super::*;
 use crate::exit::Exit;
 
-const PLAIN: Style = Style { terminal: false, colour: false };
+const PLAIN: Style = Style::PLAIN;
 
 fn event(kind: &str, data: &Value) -> SessionEvent {
     let record = json!({
@@ -197,7 +197,7 @@ fn foreign_text_cannot_steer_a_terminal() {
     ];
     // Piped text may end on a terminal, too.
     for terminal in [true, false] {
-        let mut view = TextView::new(Style { terminal, colour: false }, Detail::Normal);
+        let mut view = TextView::new(Style { terminal, colour: false, moves: terminal }, Detail::Normal);
         assert!(!transcript(&mut view, &events).contains('\u{1b}'), "{terminal}");
     }
 }

@@ -8,8 +8,8 @@ use crate::{
     remote::tests::matrix::{LONG, until},
 };
 
-/// What a lost container may take to be noticed: 10 seconds of silence, looked at every 3.
-const NOTICED: Duration = Duration::from_secs(20);
+/// What a lost container may take to be noticed: 20 seconds of silence, looked at every 3, on a slow machine.
+const NOTICED: Duration = Duration::from_secs(30);
 
 /// Asks the engine itself.
 fn docker(words: &[&str]) -> String {

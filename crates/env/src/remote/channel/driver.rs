@@ -1,16 +1,16 @@
 //! The thread behind a channel. A thread of its own, with a runtime of its own, since the heartbeat goes on and
 //! dropped commands are ended whether or not anybody awaits anything.
 
-use std::{collections::HashMap, error::Error, io, sync::Arc, time::Duration};
+use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
 use tokio::{
-    io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader, Lines},
+    io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
     sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
     time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
 };
 
-use super::{ENDING_LIMIT, Message, Released, lost_error};
+use super::{ENDING_LIMIT, Loss, Message, Released, lost_error};
 use crate::{
     error::EnvError,
     remote::{
@@ -27,8 +27,9 @@ const SUPERVISOR: &str = include_str!("../scripts/supervisor.sh");
 /// How often the supervisor gets, and gives, a sign of life.
 const BEAT: Duration = Duration::from_secs(3);
 
-/// Without a sign of life for so long the environment is lost.
-const SILENCE: Duration = Duration::from_secs(10);
+/// Without a sign of life for so long the environment is lost. A supervisor among hundreds of busy processes may take
+/// its time.
+const SILENCE: Duration = Duration::from_secs(20);
 
 /// The far side's own limit, in seconds: it is looked at this often, so the host counts as gone after twice as long
 /// at most.
@@ -40,6 +41,9 @@ const OPENING_LIMIT: Duration = Duration::from_secs(30);
 /// How long a request may take to be handed to the client.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
+/// More bytes than any answer of the supervisor has.
+const MAX_ANSWER: usize = 4 << 10;
+
 /// How often it is looked whether killed clients have gone.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -48,16 +52,26 @@ pub(super) struct Driver<T> {
     transport: Arc<T>,
     tag: String,
     messages: mpsc::UnboundedReceiver<Message>,
-    lost: watch::Sender<Option<String>>,
+    lost: watch::Sender<Option<Loss>>,
 }
 
-/// The streams of a supervisor that has answered.
+/// The supervisor's stream of answers was closed.
+struct Ended;
+
+/// The streams of a supervisor.
 struct Link {
     child: Child,
     stdin: ChildStdin,
-    lines: Lines<BufReader<ChildStdout>>,
+    answers: Answers,
     stderr: Option<ChildStderr>,
     tail: Tail,
+}
+
+/// What a supervisor says, line by line.
+struct Answers {
+    stdout: ChildStdout,
+    /// What has no line end yet.
+    read: Vec<u8>,
 }
 
 /// What waits for an answer.
@@ -85,7 +99,7 @@ impl<T: Transport> Driver<T> {
         transport: Arc<T>,
         tag: String,
         messages: mpsc::UnboundedReceiver<Message>,
-        lost: watch::Sender<Option<String>>,
+        lost: watch::Sender<Option<Loss>>,
     ) -> Self {
         Self { transport, tag, messages, lost }
     }
@@ -111,9 +125,9 @@ impl<T: Transport> Driver<T> {
             if opened.send(Ok(())).is_ok()
                 && let Err(reason) = work.serve(&mut self.messages).await
             {
-                let reason = self.explain(&mut work, reason).await;
-                tracing::warn!(environment = self.transport.name(), reason, "lost");
-                self.lost.send_replace(Some(reason));
+                let loss = work.explain(reason).await;
+                tracing::warn!(environment = self.transport.name(), ?loss, "lost");
+                self.lost.send_replace(Some(loss));
             } else {
                 work.quit().await;
             }
@@ -132,7 +146,7 @@ impl<T: Transport> Driver<T> {
         let mark = Mark::new(&nonce());
         let mut link = Link {
             child,
-            lines: BufReader::new(stdout).lines(),
+            answers: Answers { stdout, read: Vec::new() },
             stderr: Some(stderr),
             tail: Tail::default(),
             stdin: {
@@ -141,15 +155,16 @@ impl<T: Transport> Driver<T> {
                 stdin
             },
         };
-        match timeout(OPENING_LIMIT, link.hello(&mark)).await {
-            Ok(true) => Ok(link),
-            Ok(false) => {
-                let status =
-                    link.child.wait().await.map_err(|error| lost_error(self.transport.name(), error))?;
-                Err(self.transport.lost(status, &link.tail.text()))
-            }
-            Err(elapsed) => Err(lost_error(self.transport.name(), elapsed)),
-        }
+        let ended = match timeout(OPENING_LIMIT, link.hello(&mark)).await {
+            Ok(Ok(())) => return Ok(link),
+            Ok(Err(Ended)) => timeout(WRITE_LIMIT, link.child.wait()).await,
+            Err(elapsed) => Err(elapsed),
+        };
+        Err(match ended {
+            Ok(Ok(status)) => self.transport.lost(status, &link.tail.text()),
+            Ok(Err(error)) => lost_error(self.transport.name(), error),
+            Err(elapsed) => lost_error(self.transport.name(), elapsed),
+        })
     }
 
     fn script(&self, mark: &Mark) -> Vec<u8> {
@@ -170,37 +185,20 @@ impl<T: Transport> Driver<T> {
         line.push(b'\n');
         line
     }
-
-    /// Puts a loss into words; the client may know more than we do.
-    async fn explain(&self, work: &mut Work, reason: Option<String>) -> String {
-        let link = &mut work.link;
-        if let Some(reason) = reason {
-            link.child.start_kill().ok();
-            return reason;
-        }
-        link.drain_stderr().await;
-        match timeout(WRITE_LIMIT, link.child.wait()).await {
-            Ok(Ok(status)) => {
-                let error = self.transport.lost(status, &link.tail.text());
-                error.source().map_or_else(|| error.to_string(), ToString::to_string)
-            }
-            Ok(Err(error)) => error.to_string(),
-            Err(_elapsed) => "the supervisor has ended".to_owned(),
-        }
-    }
 }
 
 impl Link {
-    /// Whether the supervisor says that it is there; login shells may have said something before.
-    async fn hello(&mut self, mark: &Mark) -> bool {
+    /// Waits until the supervisor says that it is there. What start-up files of a login shell say comes before, and
+    /// need not end its line.
+    async fn hello(&mut self, mark: &Mark) -> Result<(), Ended> {
         loop {
             tokio::select! {
-                line = self.lines.next_line() => match line {
-                    Ok(Some(line)) if line.as_bytes() == mark.as_bytes() => return true,
-                    Ok(Some(_)) => {}
-                    Ok(None) | Err(_) => {
+                line = self.answers.next() => match line {
+                    Some(line) if line.as_bytes().ends_with(mark.as_bytes()) => return Ok(()),
+                    Some(_) => {}
+                    None => {
                         self.drain_stderr().await;
-                        return false;
+                        return Err(Ended);
                     }
                 },
                 () = read_tail(&mut self.stderr, &mut self.tail) => {}
@@ -216,6 +214,24 @@ impl Link {
         };
         // Somebody else may hold the stream.
         let _ = timeout(Duration::from_secs(1), drained).await;
+    }
+}
+
+impl Answers {
+    /// The next line; `None` at the end. Of a line that is too long to be an answer only the end is kept. Cancel safe.
+    async fn next(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = memchr::memchr(b'\n', &self.read) {
+                let line: Vec<u8> = self.read.drain(..=end).collect();
+                return Some(String::from_utf8_lossy(&line).trim_end().to_owned());
+            }
+            self.read.drain(..self.read.len().saturating_sub(MAX_ANSWER));
+            // An error is an end as well.
+            let read = self.stdout.read_buf(&mut self.read).await.unwrap_or_default();
+            if read == 0 {
+                return None;
+            }
+        }
     }
 }
 
@@ -240,11 +256,11 @@ impl Work {
     async fn serve(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Result<(), Option<String>> {
         let (mut beats, mut polls) = (ticks(BEAT), ticks(POLL));
         loop {
-            let Link { lines, stderr, tail, .. } = &mut self.link;
+            let Link { answers, stderr, tail, .. } = &mut self.link;
             tokio::select! {
-                line = lines.next_line() => match line {
-                    Ok(Some(line)) => self.answer(&line),
-                    Ok(None) | Err(_) => return Err(None),
+                line = answers.next() => match line {
+                    Some(line) => self.answer(&line),
+                    None => return Err(None),
                 },
                 () = read_tail(stderr, tail) => {}
                 message = messages.recv() => match message {
@@ -322,11 +338,26 @@ impl Work {
         self.clients.retain_mut(|(client, _)| matches!(client.try_wait(), Ok(None)));
     }
 
+    /// Says more of a loss than what was noticed, if anything was; the client may know it.
+    async fn explain(&mut self, noticed: Option<String>) -> Loss {
+        let link = &mut self.link;
+        if let Some(noticed) = noticed {
+            link.child.start_kill().ok();
+            return Loss::Noticed(noticed);
+        }
+        link.drain_stderr().await;
+        match timeout(WRITE_LIMIT, link.child.wait()).await {
+            Ok(Ok(status)) => Loss::Client { status, said: link.tail.text() },
+            Ok(Err(error)) => Loss::Noticed(error.to_string()),
+            Err(_elapsed) => Loss::Noticed("the supervisor has ended".to_owned()),
+        }
+    }
+
     /// Tells the supervisor to end everything and waits until it has.
     async fn quit(&mut self) {
         let quit = async {
             self.write(0, "quit").await?;
-            while self.link.lines.next_line().await?.is_some() {}
+            while self.link.answers.next().await.is_some() {}
             self.link.child.wait().await
         };
         match timeout(ENDING_LIMIT, quit).await {

@@ -43,10 +43,11 @@ pintle_i='IFS= read -r pintle_s </proc/$$/stat
 echo "$0 start $$ ${pintle_s-}" >&9
 unset pintle_s
 exec 2>&9 9>&- "$@"'
+# Some shells give their programs no other descriptor than they are told to.
 if [ -n "$pintle_z" ]; then
-    "$pintle_z" /bin/sh -c "$pintle_i" "$pintle_k" "$@"
+    "$pintle_z" /bin/sh -c "$pintle_i" "$pintle_k" "$@" 9>&9
 else
     set -m
-    /bin/sh -c "$pintle_i" "$pintle_k" "$@"
+    /bin/sh -c "$pintle_i" "$pintle_k" "$@" 9>&9
 fi
 pintle_say exit $?

@@ -8,6 +8,15 @@ pintle_commands=' '
 has_proc=
 [ -r /proc/self/stat ] && has_proc=1
 
+# born ID sets birth to the time when a process started; to nothing if it has ended, or if there is no way to know.
+born() {
+    birth=''
+    [ -n "$has_proc" ] && [ "$1" -gt 1 ] && IFS= read -r line <"/proc/$1/stat" || return
+    # shellcheck disable=SC2086
+    set -- ${line##*") "}
+    case $1 in [ZXx]) ;; *) birth=${20} ;; esac
+}
+
 # members TAG GROUP START finds who of a command is running: leader and jobs are numbers of processes, grouped says
 # whether the group is its own, apart are those that have left the group.
 members() {
@@ -19,13 +28,8 @@ members() {
         return
     fi
     # A number that is in use again belongs to somebody else, and so does its group.
-    if [ "$group" -gt 1 ] && [ "$since" -gt 0 ] && IFS= read -r line <"/proc/$group/stat"; then
-        tag=$1
-        # shellcheck disable=SC2086
-        set -- ${line##*) }
-        [ "${20}" = "$since" ] || group=0
-        set -- "$tag"
-    fi
+    born "$group"
+    if [ "$since" -gt 0 ] && [ -n "$birth" ] && [ "$birth" != "$since" ]; then group=0; fi
     # The grep of busybox sees nothing behind a zero byte, unless lines end in one.
     marked=''
     for file in $(grep -lszF -e "$1" /proc/[0-9]*/environ); do
@@ -57,7 +61,7 @@ take() {
         id=${id%%/*}
         case $ours in *" $id "*) continue ;; esac
         # shellcheck disable=SC2086
-        set -- ${line##*) }
+        set -- ${line##*") "}
         case $1 in [ZXx]) continue ;; esac
         case $id${20-x} in *[!0-9]*) continue ;; esac
         [ "$id" -gt 1 ] && [ "$id" -ne $$ ] && [ "${20}" -ge "$since" ] || continue
@@ -117,6 +121,16 @@ end_all() {
     eval "$pintle_last"
 }
 
+# finish ends everything, and the supervisor.
+finish() {
+    trap '' USR2
+    born "$watcher"
+    [ "$birth" = "$watcher_birth" ] && kill "$watcher"
+    wait
+    end_all
+    exit
+}
+
 # forget TAG
 forget() {
     kept=' '
@@ -139,17 +153,33 @@ watch() {
         while kill -0 $nap; do wait $nap; done
         [ -n "$alive" ] || break
     done
-    kill -KILL $$
+    # The supervisor knows the groups of its commands, but may be held up by a full pipe, or gone.
+    born $$
+    if [ "$birth" = "$own_birth" ]; then
+        kill -USR2 $$
+        sleep "$pintle_wait" &
+        nap=$!
+        wait $nap
+        kill -KILL $$
+    fi
     trap '' TERM
     end_all
 }
 
+born $$
+own_birth=$birth
+trap finish USR2
 watch </dev/null &
 watcher=$!
+born $watcher
+watcher_birth=$birth
 # All functions share their variables, so these have names of their own.
 while read -r asked verb its_tag its_group its_start extra; do
     case $verb in
-    beat) kill -USR1 $watcher && echo "$asked" ;;
+    beat)
+        born "$watcher"
+        [ "$birth" = "$watcher_birth" ] && kill -USR1 "$watcher" && echo "$asked"
+        ;;
     note) pintle_commands="$pintle_commands$its_tag:$its_group:$its_start " ;;
     done) forget "$its_tag" ;;
     look)
@@ -169,6 +199,4 @@ while read -r asked verb its_tag its_group its_start extra; do
     quit) break ;;
     esac
 done
-kill $watcher
-wait
-end_all
+finish

@@ -5,7 +5,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pintle_env::{EnvError, OutputChunk, Process, ProcessOutput, TERMINATE_GRACE};
+use pintle_env::{EnvError, OutputChunk, OutputSink, OutputStream, Process, ProcessOutput, TERMINATE_GRACE};
 use tokio::io::{AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
@@ -42,6 +42,17 @@ struct Log {
     state: BackgroundState,
     /// How long it ran, once it has ended.
     ran: Option<Duration>,
+    /// Who sees the output come, while somebody waits for it.
+    watch: Option<OutputSink>,
+}
+
+/// Ends the watching when it is dropped.
+pub(super) struct Watch<'a>(&'a Entry);
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        self.0.lock().watch = None;
+    }
 }
 
 impl Entry {
@@ -51,7 +62,13 @@ impl Entry {
         command: &str,
         mut process: Box<dyn Process>,
     ) -> (Arc<Self>, impl Future<Output = ()> + Send + use<>) {
-        let log = Log { unread: VecDeque::new(), dropped: 0, state: BackgroundState::Running, ran: None };
+        let log = Log {
+            unread: VecDeque::new(),
+            dropped: 0,
+            state: BackgroundState::Running,
+            ran: None,
+            watch: None,
+        };
         let entry = Arc::new(Self {
             id,
             command: command.to_owned(),
@@ -73,9 +90,24 @@ impl Entry {
         self.status_in(&self.lock())
     }
 
-    /// The new output. What may be the beginning of a character waits for its rest while the command runs.
+    /// Has `sink` see the output come: first what waits to be read, then what follows, until it is read.
+    pub(super) fn watch(&self, sink: OutputSink) -> Watch<'_> {
+        let mut log = self.lock();
+        let waiting: Vec<u8> = log.unread.iter().copied().collect();
+        // Called under the lock, as below, so that the pieces come in order.
+        if !waiting.is_empty() {
+            sink(OutputChunk::new(OutputStream::Stdout, waiting));
+        }
+        log.watch = Some(sink);
+        drop(log);
+        Watch(self)
+    }
+
+    /// The new output. What may be the beginning of a character waits for its rest while the command runs. What comes
+    /// later is not for those who watched this.
     pub(super) fn take_output(&self) -> BackgroundOutput {
         let mut log = self.lock();
+        log.watch = None;
         let mut bytes: Vec<u8> = log.unread.drain(..).collect();
         if log.state == BackgroundState::Running {
             let rest = bytes.split_off(bytes.len() - unfinished(&bytes));
@@ -137,12 +169,15 @@ impl Entry {
         }
     }
 
-    fn keep(&self, chunk: &OutputChunk) {
+    fn keep(&self, chunk: OutputChunk) {
         let mut log = self.lock();
         log.unread.extend(&chunk.bytes);
         let excess = log.unread.len().saturating_sub(MAX_UNREAD);
         log.unread.drain(..excess);
         log.dropped += excess as u64;
+        if let Some(watch) = &log.watch {
+            watch(chunk);
+        }
     }
 
     fn end(&self, state: BackgroundState) {
@@ -203,7 +238,7 @@ async fn keep_all(entry: &Entry, output: &mut Option<Box<dyn ProcessOutput>>) {
 async fn keep_next(entry: &Entry, output: &mut Option<Box<dyn ProcessOutput>>) {
     let Some(open) = output else { return };
     match open.next_chunk().await {
-        Ok(Some(chunk)) => entry.keep(&chunk),
+        Ok(Some(chunk)) => entry.keep(chunk),
         Ok(None) => *output = None,
         Err(error) => {
             tracing::debug!(%error, "the rest of a background command's output cannot be had");

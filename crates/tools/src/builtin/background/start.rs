@@ -54,6 +54,10 @@ impl Tool for ShellStart {
         Effect::Execute
     }
 
+    fn kind(&self) -> &str {
+        "shell"
+    }
+
     async fn call(&self, input: ShellStartInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         if input.command.trim().is_empty() {
             let message = "command is empty, so there is nothing to start";

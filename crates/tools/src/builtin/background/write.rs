@@ -48,6 +48,10 @@ impl Tool for ShellWrite {
         Effect::Execute
     }
 
+    fn kind(&self) -> &str {
+        "shell"
+    }
+
     async fn call(&self, input: ShellWriteInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let close = input.close.unwrap_or(false);
         if input.text.is_empty() && !close {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pintle_patch::{
-    ApplyError, ApplyErrorKind, ApplyOptions, Candidate, DiagnosticKind, Hunk, HunkLine, Operation, Patch,
-    UpdateFile, plan,
+    ApplyError, ApplyErrorKind, ApplyOptions, BlankDifference, Candidate, DiagnosticKind, Hunk, HunkLine,
+    Operation, Patch, UpdateFile, plan,
 };
 
 use super::Edit;
@@ -168,14 +168,23 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
     let mut lines = vec![first_difference(file, &content)];
     let mut notes = Vec::new();
     for diagnostic in &plan.diagnostics {
-        if let DiagnosticKind::LooseMatch { level, file_line } = &diagnostic.kind {
+        if let DiagnosticKind::LooseMatch { level, file_line, blanks } = &diagnostic.kind {
             lines = vec![*file_line];
-            notes.push(format!("old_string matched only {level}; check that the result is as you want it"));
+            let how = blanks.as_deref().map(in_words).unwrap_or_default();
+            notes.push(format!(
+                "old_string matched only {level}{how}; check that the result is as you want it"
+            ));
         } else {
             notes.push(diagnostic.kind.to_string());
         }
     }
     Ok(Replaced { content, lines, notes })
+}
+
+/// Where the file's blanks are not those of the argument.
+fn in_words(blanks: &BlankDifference) -> String {
+    let BlankDifference { file_line, column, expected, found, .. } = blanks;
+    format!(" (line {file_line}, column {column}: old_string has {expected}, the file {found})")
 }
 
 /// Both texts as the lines of a hunk. What they share at both ends is context, so that the file's own lines stay.
@@ -217,11 +226,18 @@ fn wrong_count(path: &str, lines: &[usize], edit: &Edit<'_>) -> ToolError {
         count => format!("{count} times"),
     };
     let found = format!("old_string occurs {times} in {path}, at {}", list_lines(lines));
-    conflict(match edit.expected {
-        Some(expected) => format!("{found}; expected_replacements is {expected}"),
-        None => format!(
-            "{found}. Add neighbouring lines to make it unique, or set replace_all to replace every one"
+    let add = "Add neighbouring lines";
+    conflict(match (edit.expected, lines.len()) {
+        (Some(1), count) => format!(
+            "{found}, and one occurrence was expected. {add} to make it unique, or set expected_replacements to \
+             {count} to replace every one"
         ),
+        (Some(expected), 1) => format!("{found}; expected_replacements is {expected}"),
+        (Some(expected), count) => format!(
+            "{found}; expected_replacements is {expected}. {add} to name fewer places, or set it to {count} to \
+             replace every one"
+        ),
+        (None, _) => format!("{found}. {add} to make it unique, or set replace_all to replace every one"),
     })
 }
 
@@ -234,6 +250,9 @@ fn not_found(path: &str, error: ApplyError) -> ToolError {
     let message = match error.kind.as_ref() {
         ApplyErrorKind::ContextNotFound { difference, nearest, .. } => {
             let mut message = format!("old_string does not occur in {path}");
+            if nearest.is_empty() {
+                message.push_str(", and no line of it is like it; is it the right file?");
+            }
             if let Some(difference) = difference {
                 message.push('\n');
                 message.push_str(&difference.to_string());

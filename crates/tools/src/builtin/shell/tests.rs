@@ -54,7 +54,7 @@ async fn jobs_that_are_left_running_are_ended_and_named() {
     let answer = shown(&bench, json!({"command": "sleep 60 & echo started"})).await;
     insta::assert_snapshot!(answer, @"
     ok: started
-    [1 process of this command still ran when it returned and was ended: commands in the background are not kept. Run what you need within one call.]
+    [1 process of this command still ran when it returned and was ended: commands in the background are not kept. Run what you need within one call, or start what shall run on with shell_start, if you have that tool.]
     Exit code: 0
     ");
 }

@@ -14,6 +14,9 @@ const EXPANDED: &[char] = &['$', '`', '(', ')', '{', '}', '<', '>', '*', '?', '[
 /// Redirections that change no file.
 const HARMLESS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
 
+/// The shells whose scripts are looked into.
+const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
+
 /// The commands of a line, each as its words without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandLine {
@@ -32,12 +35,13 @@ impl CommandLine {
     /// A program and its arguments; a shell with a script is taken for the script.
     pub(super) fn of_words(words: Vec<String>) -> Self {
         if let [shell, flag, script] = words.as_slice()
-            && is_shell(shell)
+            && SHELLS.contains(&base_name(shell))
             && flag.starts_with('-')
             && !flag.starts_with("--")
             && flag.ends_with('c')
         {
-            return Self::parse(script);
+            let line = Self::parse(script);
+            return if is_systems_own(shell) { line } else { line.unreliable() };
         }
         Self { commands: vec![words], is_plain: true }
     }
@@ -75,9 +79,14 @@ impl CommandLine {
     }
 }
 
-fn is_shell(program: &str) -> bool {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    ["sh", "bash", "dash", "zsh"].contains(&name)
+fn base_name(program: &str) -> &str {
+    program.rsplit('/').next().unwrap_or(program)
+}
+
+/// Whether a program is the one that the system finds under its name. What stands elsewhere may be anything.
+fn is_systems_own(program: &str) -> bool {
+    let name = base_name(program);
+    matches!(program.strip_suffix(name), Some("" | "/bin/" | "/usr/bin/"))
 }
 
 struct Scanner<'a> {
@@ -124,6 +133,11 @@ impl<'a> Scanner<'a> {
                 self.is_plain = false;
                 self.end_word();
             }
+            '#' if self.word.is_none() => self.comment(),
+            '~' if self.word.is_none() => {
+                self.is_plain = false;
+                self.push(character);
+            }
             other => {
                 self.is_plain &= !EXPANDED.contains(&other) && !other.is_control();
                 self.push(other);
@@ -146,6 +160,11 @@ impl<'a> Scanner<'a> {
             }
         }
         false
+    }
+
+    /// Passes over what the shell does: to the end of the line, and a quote in it is none.
+    fn comment(&mut self) {
+        while self.rest.next_if(|character| *character != '\n').is_some() {}
     }
 
     fn single_quoted(&mut self) {
@@ -241,6 +260,11 @@ mod tests {
             ("a \\\n b", "a_b"),
             ("cargo test 2>&1 | tail -5", "cargo_test / tail_-5"),
             ("a >/dev/null 2>/dev/null; b", "a / b"),
+            ("a # it's\nb # it's", "a / b"),
+            ("a#b c\\ #d ''#e # f", "a#b_c #d_#e"),
+            ("# a", "? "),
+            ("a HEAD~2", "a_HEAD~2"),
+            ("a ~/b", "? a_~/b"),
             ("", "? "),
             (" ; ", "? "),
             ("a & b", "? a / b"),
@@ -269,8 +293,12 @@ mod tests {
         let of =
             |words: &[&str]| CommandLine::of_words(words.iter().map(|word| (*word).to_owned()).collect());
         assert_eq!(of(&["a", "b; c"]).commands, [["a", "b; c"]]);
-        for shell in [["bash", "-lc"], ["/bin/sh", "-c"]] {
-            assert_eq!(of(&[shell[0], shell[1], "a; b"]).commands, [["a"], ["b"]]);
+        for (shell, is_plain) in [("bash", true), ("/bin/sh", true), ("/tmp/bash", false), ("./sh", false)] {
+            let line = of(&[shell, "-lc", "a; b"]);
+            assert_eq!(
+                (&line.commands, line.is_plain()),
+                (&vec![vec!["a".to_owned()], vec!["b".to_owned()]], is_plain)
+            );
         }
         assert_eq!(of(&["bash", "--norc", "a; b"]).commands.len(), 1);
         assert!(!of(&[]).commands().any(|words| !words.is_empty()));

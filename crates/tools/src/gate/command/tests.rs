@@ -51,6 +51,13 @@ async fn the_strictest_rule_that_matches_decides() {
         ("cargo test & ls", "ask"),
         ("/evil/cargo test", "ask"),
         ("", "ask"),
+        ("git log # it's\nls # it's", "ask"),
+        ("git log # the last ones", "ok"),
+        ("cargo run ~/x", "ask"),
+        ("cat <<'E' | git log\n$(ls)\nE", "ask"),
+        ("! git status", "ask"),
+        ("time git status", "ask"),
+        ("git() { ls; }; git log", "ask"),
         // A denial is found wherever it stands.
         ("rm -rf /", "deny rm *"),
         ("rm", "deny rm *"),
@@ -72,6 +79,14 @@ async fn the_strictest_rule_that_matches_decides() {
         ("cargo publish", "ask cargo publish *"),
         ("cargo publish; rm x", "deny rm *"),
         ("rmdir x", "ask"),
+        ("git log # it's\nrm x # it's", "deny rm *"),
+        ("bash <<E\nrm x\nE", "deny rm *"),
+        ("env X=1 rm x", "deny rm *"),
+        ("eval 'rm x'", "deny rm *"),
+        ("echo \"a $(rm x)\"", "deny rm *"),
+        ("git status |& rm x", "deny rm *"),
+        ("r''m x", "deny rm *"),
+        ("git log \\\n; rm x", "deny rm *"),
     ];
     let gate = gate();
     for (line, expected) in rows {
@@ -89,6 +104,7 @@ async fn what_no_rule_names_is_as_the_host_says() {
         (json!({"command": ["ls", "a;rm"]}), "deny rm *"),
         (json!({"command": ["rm", "x"]}), "deny rm *"),
         (json!({"command": 1}), "ok"),
+        (json!({"command": "ls", "cmd": "rm x"}), "deny rm *"),
         (json!({"session": 1, "chars": "rm x\n"}), "deny rm *"),
         (json!({}), "ok"),
     ];
@@ -98,6 +114,8 @@ async fn what_no_rule_names_is_as_the_host_says() {
         assert_eq!(verdict(&open, arguments.clone()).await, expected, "{arguments}");
     }
     assert_eq!(verdict(&closed, json!({"command": "anything at all"})).await, "ok");
+    assert_eq!(verdict(&closed, json!({"command": "ls", "cmd": "ls"})).await, "deny", "which one runs?");
+    assert_eq!(verdict(&closed, json!({"command": ["/tmp/bash", "-c", "ls"]})).await, "deny");
     assert_eq!(verdict(&closed, json!({"chars": "ls\n"})).await, "deny", "not a command that is known");
     assert_eq!(verdict(&closed, json!({"command": "echo $X"})).await, "deny");
 }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use pintle_env::ExecRequest;
+use pintle_env::{Command, ExecRequest, Stdin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+use crate::builtin::BackgroundState;
 use crate::context::ToolContext;
-use crate::error::ToolError;
+use crate::error::{ToolError, ToolErrorKind};
 use crate::native::command::{notes, run};
 use crate::native::number::milliseconds;
 use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
@@ -18,9 +19,15 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 /// How long it may run at most, besides what the session allows.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
+/// How long a background command that fails at once has to do so.
+const FIRST_LOOK: Duration = Duration::from_millis(250);
+
 /// Runs a command in the system's shell.
 ///
-/// The result is what it wrote to both streams, in order of arrival; that of one that fails is an error and begins
+/// With `run_in_background` the call returns at once, and [`TaskOutput`](super::TaskOutput) and
+/// [`TaskStop`](super::TaskStop) know the command by the ID of the result. It ends with the session.
+///
+/// Else the result is what it wrote to both streams, in order of arrival; that of one that fails is an error and begins
 /// with `Exit code N`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bash(());
@@ -35,6 +42,8 @@ pub struct BashInput {
     pub timeout: Option<f64>,
     /// What the command does, in a few words, for people who follow along.
     pub description: Option<String>,
+    /// Whether the command shall go on while you do something else. `TaskOutput` then reads what it writes.
+    pub run_in_background: Option<bool>,
 }
 
 impl Bash {
@@ -65,6 +74,9 @@ impl Tool for Bash {
     }
 
     async fn call(&self, input: BashInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        if input.run_in_background.unwrap_or(false) {
+            return start(&input.command, cx).await;
+        }
         let limit = input.timeout.map_or(DEFAULT_TIMEOUT, milliseconds);
         let limit = limit.min(MAX_TIMEOUT).min(cx.timeouts.max);
         let result = run(ExecRequest::new(input.command).with_timeout(limit), cx).await?;
@@ -84,4 +96,30 @@ impl Tool for Bash {
         };
         Ok(ToolOutput::new(text).with_preface(preface).with_error(!success))
     }
+}
+
+/// Starts a command that goes on after the call. One that fails at once says so in the result.
+async fn start(command: &str, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    // Programs such as `rg` would wait for an input that nobody writes to.
+    let line = Command::shell(command).with_stdin(Stdin::Null);
+    let id = tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => {
+            let message = "the command was not started: the call was stopped before";
+            return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+        }
+        id = cx.background.start_command(cx.env.as_ref(), command, line) => id?,
+    };
+    let look = if cx.cancel.is_cancelled() { Duration::ZERO } else { FIRST_LOOK };
+    let output = cx.background.follow(id, look, cx.on_output.clone()).await?;
+    let failed = !matches!(output.status.state, BackgroundState::Running | BackgroundState::Exited(0));
+    let mut text = format!("Command running in background with ID: {id}. Read its output with TaskOutput.");
+    if output.status.state != BackgroundState::Running {
+        text = format!("Command started in background with ID: {id}. It {} at once.", output.status.state);
+    }
+    if !output.text.is_empty() {
+        text.push_str("\nIts output so far:\n");
+        text.push_str(&output.text);
+    }
+    Ok(ToolOutput::new(text).with_error(failed))
 }

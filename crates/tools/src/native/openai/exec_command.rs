@@ -19,6 +19,9 @@ const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 /// How long it waits at least.
 const MIN_WAIT: Duration = Duration::from_millis(250);
 
+/// How long the start of a command is waited for at least.
+const START_LIMIT: Duration = Duration::from_secs(10);
+
 /// The most of an output that a model reads, in tokens of four bytes.
 const MAX_TOKENS: usize = 10_000;
 
@@ -85,7 +88,7 @@ impl Tool for ExecCommand {
         if let Some(directory) = input.workdir.as_deref().filter(|directory| !directory.is_empty()) {
             command = command.with_working_dir(directory);
         }
-        let id = cx.background.start_command(cx.env.as_ref(), &input.cmd, command).await?;
+        let id = start(&input.cmd, command, wait, cx).await?;
         let output = output_of(id, wait, cx).await?;
         Ok(told(output, started.elapsed(), input.max_output_tokens, cx))
     }
@@ -95,12 +98,34 @@ impl Tool for ExecCommand {
 pub(super) const TRUNCATION: TruncationRule =
     TruncationRule::new(4 * MAX_TOKENS, TruncationMode::HeadTail).with_marker(TruncationMarker::Tokens);
 
-/// What a command has written when it ends or the time is over. A call that is told to stop takes the command with it.
+/// Starts a command. A remote environment runs only so many at once, and a place there is waited for as long as the
+/// call may take.
+async fn start(told: &str, command: Command, wait: Duration, cx: &ToolContext) -> Result<u64, ToolError> {
+    let starting = cx.background.start_command(cx.env.as_ref(), told, command);
+    tokio::select! {
+        biased;
+        () = cx.cancel.cancelled() => {
+            let message = "the command was not started: the call was stopped before";
+            Err(ToolError::new(ToolErrorKind::Cancelled, message))
+        }
+        started = tokio::time::timeout(wait.max(START_LIMIT), starting) => match started {
+            Ok(started) => started,
+            Err(_elapsed) => {
+                let message = "the command was not started: there was no place for it beside those that run; end one \
+                    of them, or wait for its end";
+                Err(ToolError::new(ToolErrorKind::Failed, message))
+            }
+        },
+    }
+}
+
+/// What a command has written when it ends or the time is over; who watches the call sees it come. A call that is told to stop takes the command with it.
 pub(super) async fn output_of(
     id: u64,
     wait: Duration,
     cx: &ToolContext,
 ) -> Result<BackgroundOutput, ToolError> {
+    let longest = cx.timeouts.max.max(MIN_WAIT);
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => {
@@ -108,7 +133,7 @@ pub(super) async fn output_of(
             let message = "the command was stopped, with all that it had started";
             Err(ToolError::new(ToolErrorKind::Cancelled, message))
         }
-        output = cx.background.read(id, wait.clamp(MIN_WAIT, cx.timeouts.max.max(MIN_WAIT))) => output,
+        output = cx.background.follow(id, wait.clamp(MIN_WAIT, longest), cx.on_output.clone()) => output,
     }
 }
 

@@ -1,4 +1,4 @@
-use super::anthropic::{Bash, Edit, Glob, Grep, Read, TodoWrite, Write};
+use super::anthropic::{Bash, Edit, Glob, Grep, Read, TaskOutput, TaskStop, TodoWrite, Write};
 use super::*;
 
 #[tokio::test]
@@ -154,4 +154,64 @@ async fn a_list_is_taken_as_it_is() {
         bench.call(TodoWrite::new(), &todos.to_string()).await,
         "ok: The list was taken: 0 pending, 1 in progress, 1 completed. Go on with the work."
     );
+}
+
+#[tokio::test]
+async fn a_command_goes_on_in_the_background() {
+    let bench = Workbench::new();
+    let cx = bench.context();
+    let call = async |tool: Box<dyn DynTool>, arguments: Value| {
+        let mut registry = crate::ToolRegistry::new();
+        registry.register_shared(tool.into()).unwrap();
+        let name = registry.names().next().unwrap().to_owned();
+        let call = pintle_llm::ToolCall::from_raw("call_1", name, arguments.to_string());
+        let prepared = crate::pipeline::prepare(&registry, &[], bench.env.as_ref(), &call).await;
+        let crate::pipeline::Preparation::Ready(call) = prepared else { panic!("{prepared:?}") };
+        let execution = crate::pipeline::execute(&call, &cx, &crate::TruncationLimits::new()).await;
+        let sign = if execution.result.is_error { "error" } else { "ok" };
+        format!("{sign}: {}", text(&execution.result))
+    };
+    let line = json!({"command": "echo up; until test -e go; do sleep 0.01; done; echo down; exit 3", "run_in_background": true});
+    let started = call(Box::new(Bash::new()), line).await;
+    assert!(
+        started.starts_with("ok: Command running in background with ID: 1. Read its output"),
+        "{started}"
+    );
+    let mut seen = started;
+    while !seen.contains("up\n") {
+        seen = call(Box::new(TaskOutput::new()), json!({"task_id": "1", "timeout": 10})).await;
+        assert!(seen.contains("<retrieval_status>timeout</retrieval_status>"), "{seen}");
+    }
+    let look = call(Box::new(TaskOutput::new()), json!({"task_id": "1", "block": false})).await;
+    insta::assert_snapshot!(look, @"
+    ok: <retrieval_status>not_ready</retrieval_status>
+    <task_id>1</task_id>
+    <task_type>local_bash</task_type>
+    <status>running</status>
+    (no new output)
+    ");
+    bench.write("go", "");
+    insta::assert_snapshot!(call(Box::new(TaskOutput::new()), json!({"task_id": "1"})).await, @"
+    ok: <retrieval_status>success</retrieval_status>
+    <task_id>1</task_id>
+    <task_type>local_bash</task_type>
+    <status>failed</status>
+    <exit_code>3</exit_code>
+    <output>
+    down
+    ");
+    let gone =
+        call(Box::new(Bash::new()), json!({"command": "no-such-program", "run_in_background": true})).await;
+    assert!(
+        gone.starts_with(
+            "error: Command started in background with ID: 2. It exited with code 127 at once.\n"
+        ),
+        "{gone}"
+    );
+    call(Box::new(Bash::new()), json!({"command": "sleep 600", "run_in_background": true})).await;
+    insta::assert_snapshot!(call(Box::new(TaskStop::new()), json!({"task_id": "3"})).await, @"ok: Task 3 was stopped: sleep 600");
+    insta::assert_snapshot!(call(Box::new(TaskStop::new()), json!({"shell_id": "1"})).await, @"ok: Task 1 had ended before: it exited with code 3");
+    insta::assert_snapshot!(call(Box::new(TaskStop::new()), json!({})).await, @"error: Tool error (TaskStop): `task_id`: required, but missing");
+    insta::assert_snapshot!(call(Box::new(TaskOutput::new()), json!({"task_id": "b1"})).await, @r#"error: Tool error (TaskOutput): `task_id`: expected the ID that Bash gave for a background command, such as "1", got "b1""#);
+    insta::assert_snapshot!(call(Box::new(TaskOutput::new()), json!({"task_id": "9"})).await, @"error: Tool error (TaskOutput): there is no background command 9: known are 1, 2, 3");
 }

@@ -74,14 +74,41 @@ async fn a_call_that_is_stopped_takes_its_command_along() {
     let bench = Workbench::new();
     let cancel = tokio_util::sync::CancellationToken::new();
     let cx = bench.context().with_cancel(cancel.clone());
-    cancel.cancel();
-    let answer = called(&bench, &cx, ExecCommand::new(), json!({"cmd": "sleep 600"})).await;
+    let stop = async {
+        while cx.background.list().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        cancel.cancel();
+    };
+    let call = called(&bench, &cx, ExecCommand::new(), json!({"cmd": "sleep 600"}));
+    let (answer, ()) = tokio::join!(call, stop);
     assert_eq!(
         answer,
         "error: Tool error (exec_command): the command was stopped, with all that it had started"
     );
     let states: Vec<_> = cx.background.list().into_iter().map(|status| status.state).collect();
     assert_eq!(states, [crate::builtin::BackgroundState::Stopped]);
+    let unborn = called(&bench, &cx, ExecCommand::new(), json!({"cmd": "sleep 600"})).await;
+    assert!(unborn.ends_with("the command was not started: the call was stopped before"), "{unborn}");
+    assert_eq!(cx.background.list().len(), 1);
+}
+
+#[tokio::test]
+async fn output_is_seen_while_it_comes() {
+    let bench = Workbench::new();
+    let (seen, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+    let cx = bench.context().with_on_output(std::sync::Arc::new(move |chunk: pintle_env::OutputChunk| {
+        let _ = seen.send(String::from_utf8(chunk.bytes).unwrap());
+    }));
+    let line = json!({"cmd": "echo one; read word; echo got $word", "tty": true, "yield_time_ms": 60_000});
+    let watching = async {
+        assert_eq!(pieces.recv().await.unwrap(), "one\n");
+        cx.background.write(1, b"two\n", false).await.unwrap();
+        assert_eq!(pieces.recv().await.unwrap(), "got two\n");
+    };
+    let (answer, ()) = tokio::join!(called(&bench, &cx, ExecCommand::new(), line), watching);
+    assert!(answer.ends_with("\nOutput:\none\ngot two"), "{answer}");
+    assert!(pieces.try_recv().is_err(), "nothing comes twice");
 }
 
 #[tokio::test]

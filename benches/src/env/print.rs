@@ -1,0 +1,96 @@
+//! A command that prints a gibibyte against `cat` at the other end of a pipe.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the programs to compare with have to be started, and memory is asked for"
+)]
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Stdio},
+    sync::Arc,
+    time::Duration,
+};
+
+use pintle_env::{ExecRequest, ExecResult, ExecutionEnvironment};
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+
+use crate::measure::{Contest, Row};
+
+const AIM: f64 = 1.5;
+const ROUNDS: usize = 9;
+const LIMIT: Duration = Duration::from_secs(600);
+const BYTES: u64 = 1 << 30;
+const PRINT: &str = "head -c 1073741824 /dev/zero";
+
+/// A row: what `cat` writes to, and whether somebody listens to the output of ours.
+const PRINTS: [(&str, &str, Target); 2] = [
+    ("print 1 GiB, all of it spooled", "cat, through a pipe to /dev/null", Target::Nothing),
+    ("print 1 GiB, against a file", "cat, through a pipe to a file", Target::File),
+];
+
+#[derive(Clone, Copy)]
+enum Target {
+    Nothing,
+    File,
+}
+
+pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
+    let wanted = PRINTS.into_iter().filter(|(what, ..)| what.contains(wanted));
+    wanted.map(|(what, floor, target)| measure(runtime, what, floor, target)).collect()
+}
+
+fn measure(runtime: &Runtime, what: &'static str, floor: &'static str, target: Target) -> Row {
+    let directory = TempDir::new().expect("there is room for a directory");
+    let environment = Arc::new(super::local(directory.path()).build().expect("the path is absolute"));
+    let subject = || {
+        let (environment, request) = (Arc::clone(&environment), ExecRequest::new(PRINT).with_timeout(LIMIT));
+        let running = async move { environment.exec_command(request).await };
+        let result = super::on_a_worker(runtime, running).expect("it runs");
+        assert_eq!((result.stdout.len(), result.stdout.dropped()), (BYTES, 0), "the spool has all of it");
+        result
+    };
+    let before = memory("VmRSS");
+    let peak = reset_peak().then(|| {
+        let result: ExecResult = subject();
+        drop(result);
+        memory("VmHWM").saturating_sub(before)
+    });
+    let row =
+        Contest::new(what, floor, AIM).with_rounds(ROUNDS).measure(|| cat(directory.path(), target), subject);
+    runtime.block_on(environment.cleanup()).expect("nothing is left");
+    match peak {
+        Some(peak) => row.with_note(format!("{what}: resident memory grew by {} KiB at most", peak >> 10)),
+        None => row,
+    }
+}
+
+/// What the shell itself can do.
+fn cat(directory: &Path, target: Target) {
+    let line = match target {
+        Target::Nothing => format!("{PRINT} | cat >/dev/null"),
+        // The old one is gone before the time is taken, as our spool file is.
+        Target::File => format!("{PRINT} | cat >file; exec rm file"),
+    };
+    let status = Command::new("/bin/sh")
+        .args(["-c", &line])
+        .current_dir(directory)
+        .stdin(Stdio::null())
+        .status()
+        .expect("the shell runs");
+    assert!(status.success());
+}
+
+/// Makes the peak of the resident memory begin anew; only Linux can.
+fn reset_peak() -> bool {
+    fs::write("/proc/self/clear_refs", "5").is_ok()
+}
+
+/// A line of this process's status, in bytes; 0 if there is none.
+fn memory(name: &str) -> u64 {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+    let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
+    kibibytes.unwrap_or_default() << 10
+}

@@ -1,0 +1,217 @@
+//! `Skill` and `activate_skill`: the body of an Agent Skill, by its name.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pintle_env::{EnvError, ExecutionEnvironment};
+use pintle_tools::{DynTool, Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::project_docs::ProjectDocs;
+use crate::skills::Skill as Found;
+
+/// How many directories above the working directory may be those of its project.
+const MAX_DEPTH: usize = 64;
+
+/// The tool of Claude Code, for skills in directories of these names.
+pub(super) fn claude_skill(skill_dirs: &[String]) -> Arc<dyn DynTool> {
+    Arc::new(Skill { skill_dirs: skill_dirs.to_vec() })
+}
+
+/// The tool of gemini-cli, for skills in directories of these names.
+pub(super) fn gemini_skill(skill_dirs: &[String]) -> Arc<dyn DynTool> {
+    Arc::new(ActivateSkill { skill_dirs: skill_dirs.to_vec() })
+}
+
+struct Skill {
+    skill_dirs: Vec<String>,
+}
+
+/// The arguments of `Skill`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SkillInput {
+    /// The name of the skill, as the prompt lists it.
+    skill: String,
+    /// What the skill is used on, if it says that it takes arguments.
+    args: Option<String>,
+}
+
+impl Tool for Skill {
+    type Input = SkillInput;
+
+    fn name(&self) -> &str {
+        "Skill"
+    }
+
+    fn description(&self) -> &str {
+        "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind that a skill in the \
+         list of skills describes, and follow what it says."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        "read_file"
+    }
+
+    async fn call(&self, input: SkillInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        load(&input.skill, input.args.as_deref(), &self.skill_dirs, cx).await
+    }
+}
+
+struct ActivateSkill {
+    skill_dirs: Vec<String>,
+}
+
+/// The arguments of `activate_skill`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct ActivateSkillInput {
+    /// The name of the skill, as the prompt lists it.
+    name: String,
+}
+
+impl Tool for ActivateSkill {
+    type Input = ActivateSkillInput;
+
+    fn name(&self) -> &str {
+        "activate_skill"
+    }
+
+    fn description(&self) -> &str {
+        "Loads a skill: instructions for one kind of work. Call it before you begin work of the kind that a skill in the \
+         list of skills describes, and follow what it says."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn kind(&self) -> &str {
+        "read_file"
+    }
+
+    async fn call(&self, input: ActivateSkillInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        load(&input.name, None, &self.skill_dirs, cx).await
+    }
+}
+
+/// The text of a skill below the path of its directory, from which it names other files.
+async fn load(
+    name: &str,
+    args: Option<&str>,
+    skill_dirs: &[String],
+    cx: &ToolContext,
+) -> Result<ToolOutput, ToolError> {
+    let env = cx.env.as_ref();
+    let root = root_of(env).await;
+    let found = ProjectDocs::default().with_skills_of(env, root.as_deref(), skill_dirs).await.skills;
+    let Some(skill) = found.iter().find(|skill| skill.name == name.trim()) else {
+        return Err(ToolError::new(ToolErrorKind::NotFound, unknown(name, &found)));
+    };
+    let path = Path::new(&skill.path);
+    let text = env.read_file(path, None, None).await?;
+    let directory = path.parent().unwrap_or(path).display();
+    let mut output = format!("Base directory for this skill: {directory}\n\n{}", body(&text).trim());
+    if let Some(args) = args.map(str::trim).filter(|args| !args.is_empty()) {
+        output.push_str(&format!("\n\nARGUMENTS: {args}"));
+    }
+    Ok(ToolOutput::new(output))
+}
+
+fn unknown(name: &str, found: &[Found]) -> String {
+    let known: Vec<&str> = found.iter().map(|skill| skill.name.as_str()).collect();
+    match known.as_slice() {
+        [] => format!("there is no skill {name:?}: the project has none"),
+        known => format!("there is no skill {name:?}; there are: {}", known.join(", ")),
+    }
+}
+
+/// What follows the front matter.
+fn body(text: &str) -> &str {
+    let text = text.trim_start_matches('\u{feff}');
+    let Some(rest) = text.strip_prefix("---") else { return text };
+    let mut from = 0;
+    while let Some(end) = rest.get(from..).and_then(|rest| rest.find("\n---")).map(|end| from + end) {
+        let after = rest.get(end + 4..).unwrap_or_default();
+        let line_end = after.find('\n').unwrap_or(after.len());
+        let (on_line, below) = after.split_at(line_end);
+        if on_line.trim().is_empty() {
+            return below;
+        }
+        from = end + 4;
+    }
+    text
+}
+
+/// The nearest directory, from the working directory upwards, that holds a `.git`.
+async fn root_of(env: &dyn ExecutionEnvironment) -> Option<PathBuf> {
+    let working = env.resolve(Path::new("."));
+    for directory in working.ancestors().take(MAX_DEPTH) {
+        match env.metadata(&directory.join(".git")).await {
+            Ok(_) => return Some(directory.to_path_buf()),
+            Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => {}
+            // A directory that may not be looked at belongs to others.
+            Err(_) => return None,
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_env::MemoryEnvironment;
+    use pintle_llm::ToolCall;
+    use pintle_tools::pipeline::{Preparation, execute, prepare};
+    use pintle_tools::{ToolRegistry, TruncationLimits};
+    use serde_json::json;
+
+    use super::*;
+
+    async fn call(tool: Arc<dyn DynTool>, arguments: serde_json::Value) -> String {
+        let env = MemoryEnvironment::new("/p/sub")
+            .with_file("/p/.git/HEAD", "ref: refs/heads/main\n")
+            .with_file(
+                "/p/.agents/skills/forms/SKILL.md",
+                "---\nname: forms\ndescription: Fill in forms.\n---\n\n# Forms\n\n---\nRead a.md.\n",
+            )
+            .with_file(
+                "/p/sub/.claude/skills/deploy/SKILL.md",
+                "---\nname: deploy\ndescription: Ship it.\n---\nGo.",
+            );
+        let env = Arc::new(env);
+        let mut registry = ToolRegistry::new();
+        registry.register_shared(tool).unwrap();
+        let name = registry.names().next().unwrap().to_owned();
+        let call = ToolCall::from_raw("c1", name, arguments.to_string());
+        let Preparation::Ready(call) = prepare(&registry, &[], env.as_ref(), &call).await else {
+            panic!("it fits")
+        };
+        let execution = execute(&call, &ToolContext::new(env, "c1"), &TruncationLimits::new()).await;
+        execution.result.text()
+    }
+
+    #[tokio::test]
+    async fn a_skill_comes_by_its_name_with_the_place_where_it_stands() {
+        let dirs = [".agents/skills".to_owned(), ".claude/skills".to_owned()];
+        insta::assert_snapshot!(call(claude_skill(&dirs), json!({"skill": "forms", "args": "a.pdf"})).await, @"
+        Base directory for this skill: /p/.agents/skills/forms
+
+        # Forms
+
+        ---
+        Read a.md.
+
+        ARGUMENTS: a.pdf
+        ");
+        insta::assert_snapshot!(call(gemini_skill(&dirs), json!({"name": "deploy"})).await, @"
+        Base directory for this skill: /p/sub/.claude/skills/deploy
+
+        Go.
+        ");
+        insta::assert_snapshot!(call(claude_skill(&dirs), json!({"skill": "form"})).await, @r#"Tool error (Skill): there is no skill "form"; there are: deploy, forms"#);
+        insta::assert_snapshot!(call(gemini_skill(&[]), json!({"name": "forms"})).await, @r#"Tool error (activate_skill): there is no skill "forms": the project has none"#);
+    }
+}

@@ -1,0 +1,185 @@
+//! The values of `--env`.
+
+use std::fmt;
+use std::net::Ipv6Addr;
+use std::str::FromStr;
+
+const FORMS: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
+
+/// A place where tools can run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// This machine.
+    Local,
+    /// A container that runs already, by its name or its id.
+    Docker(String),
+    /// Another host.
+    Ssh(SshHost),
+}
+
+/// A host in the words of the command line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SshHost {
+    user: Option<String>,
+    /// A name, an address, or a host of the ssh configuration; without brackets.
+    name: String,
+    port: Option<u16>,
+}
+
+impl SshHost {
+    /// What `ssh` takes for its destination. A port makes it a URI, where the user is encoded.
+    pub(crate) fn destination(&self) -> String {
+        let Some(port) = self.port else {
+            let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
+            return format!("{user}{}", self.name);
+        };
+        let user = self.user.as_ref().map(|user| format!("{}@", encoded(user))).unwrap_or_default();
+        format!("ssh://{user}{}:{port}", self.name)
+    }
+}
+
+impl FromStr for Place {
+    type Err = String;
+
+    /// Reads one of the three forms. What comes out of it holds nothing that a client program would take for an option.
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "local" => Ok(Self::Local),
+            Some(("docker", container)) => container_name(container).map(Self::Docker),
+            Some(("ssh", host)) => host.parse().map(Self::Ssh),
+            None | Some(_) => Err(FORMS.to_owned()),
+        }
+    }
+}
+
+impl FromStr for SshHost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // A user may be called `name@domain`.
+        let (user, rest) = match text.rsplit_once('@') {
+            Some((user, rest)) => (Some(part("user", user)?), rest),
+            None => (None, text),
+        };
+        if user.as_ref().is_some_and(|user| user.contains(':')) {
+            return Err("found a `:` in the user, expected ssh:[USER@]HOST[:PORT]; there is no place for a \
+                        password, keys are used"
+                .to_owned());
+        }
+        let (name, port) = match rest.strip_prefix('[') {
+            Some(rest) => bracketed(rest)?,
+            None => plain(rest)?,
+        };
+        Ok(Self { user, name, port })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Local => f.write_str("local"),
+            Self::Docker(container) => write!(f, "docker:{container}"),
+            Self::Ssh(SshHost { user, name, port }) => {
+                f.write_str("ssh:")?;
+                if let Some(user) = user {
+                    write!(f, "{user}@")?;
+                }
+                if name.contains(':') { write!(f, "[{name}]") } else { f.write_str(name) }?;
+                port.map_or(Ok(()), |port| write!(f, ":{port}"))
+            }
+        }
+    }
+}
+
+/// The engines give names of these characters, and ids have no others.
+fn container_name(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("found no container, expected docker:CONTAINER".to_owned());
+    }
+    let begins = text.starts_with(|first: char| first.is_ascii_alphanumeric());
+    let goes_on = |other: char| other.is_ascii_alphanumeric() || matches!(other, '_' | '.' | '-');
+    if begins && text.chars().all(goes_on) {
+        return Ok(text.to_owned());
+    }
+    Err(format!(
+        "found the container {text:?}, expected the name or the id of a running one: letters, digits, `_`, `.` and \
+         `-`, a letter or a digit first; an image is no container"
+    ))
+}
+
+/// An address of version 6 after its opening bracket.
+fn bracketed(text: &str) -> Result<(String, Option<u16>), String> {
+    let expected = "expected an IPv6 address in brackets, as in ssh:[::1]";
+    let (address, rest) = text.split_once(']').ok_or_else(|| format!("found no `]`, {expected}"))?;
+    let (number, zone) =
+        address.split_once('%').map_or((address, None), |(number, zone)| (number, Some(zone)));
+    let is_zone = |zone: &str| {
+        !zone.is_empty()
+            && zone.chars().all(|other| other.is_ascii_alphanumeric() || matches!(other, '_' | '.' | '-'))
+    };
+    if number.parse::<Ipv6Addr>().is_err() || !zone.is_none_or(is_zone) {
+        return Err(format!("found {address:?} in brackets, {expected}"));
+    }
+    match rest.strip_prefix(':') {
+        None if rest.is_empty() => Ok((address.to_owned(), None)),
+        // The client takes a port in a URI, and its URIs have no place for such an address.
+        Some(digits) => port(digits).and(Err(
+            "found a port after an IPv6 address, which ssh does not take; give the host a name and its port in the \
+             ssh configuration"
+                .to_owned(),
+        )),
+        None => Err(format!("found {rest:?} after the address, expected `:` and a port, or nothing")),
+    }
+}
+
+fn plain(text: &str) -> Result<(String, Option<u16>), String> {
+    match text.split_once(':') {
+        None => Ok((host(text)?, None)),
+        Some((_, rest)) if rest.contains(':') => {
+            Err("found more than one `:`, expected ssh:[USER@]HOST[:PORT]; an IPv6 address stands in brackets, as in \
+                 ssh:[::1]"
+                .to_owned())
+        }
+        Some((name, digits)) => Ok((host(name)?, Some(port(digits)?))),
+    }
+}
+
+fn host(text: &str) -> Result<String, String> {
+    if text.contains(['/', '[', ']']) {
+        return Err(format!(
+            "found the host {text:?}, expected a name or an address without `/` and brackets"
+        ));
+    }
+    part("host", text)
+}
+
+/// A part that ssh is given as it is.
+fn part(what: &str, text: &str) -> Result<String, String> {
+    let expected = "expected ssh:[USER@]HOST[:PORT]";
+    if text.is_empty() {
+        return Err(format!("found no {what}, {expected}"));
+    }
+    if text.starts_with('-') {
+        return Err(format!("found the {what} {text:?}, expected one that does not begin with `-`"));
+    }
+    if text.chars().any(|character| character.is_whitespace() || character.is_control()) {
+        return Err(format!("found the {what} {text:?}, expected one without spaces and control characters"));
+    }
+    Ok(text.to_owned())
+}
+
+fn port(digits: &str) -> Result<u16, String> {
+    let number = Some(digits).filter(|digits| digits.chars().all(|digit| digit.is_ascii_digit()));
+    let number = number.and_then(|digits| digits.parse().ok()).filter(|port| *port != 0);
+    number.ok_or_else(|| format!("found the port {digits:?}, expected a number from 1 to 65535"))
+}
+
+/// With everything percent-encoded that has a meaning in a URI.
+fn encoded(user: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
+        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    };
+    user.bytes().map(byte).collect()
+}

@@ -1,0 +1,101 @@
+use pintle_agent::Toolset;
+use pintle_llm::TextToolCallForm;
+use tempfile::TempDir;
+
+use super::*;
+
+fn written(text: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("p.toml");
+    std::fs::write(&path, text).unwrap();
+    (folder, path)
+}
+
+/// What is said of a file, without its path.
+fn refusal(text: &str) -> String {
+    let (_folder, path) = written(text);
+    let profile = ProfileFile::read(&path).and_then(|file| file.profile(Some("m"), Catalog::built_in()));
+    let failure = profile.map(|profile| panic!("{profile:?}")).unwrap_or_else(|failure: Failure| failure);
+    failure.sentence().replace(&path.display().to_string(), "p.toml")
+}
+
+/// The example of the page on profiles is a whole one.
+#[test]
+fn the_documented_example_loads() {
+    let page = include_str!("../../../../docs/profiles.md");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let (folder, path) = written(example);
+    std::fs::write(folder.path().join("qwen-small.md"), "You repair Python programs.\n").unwrap();
+    let file = ProfileFile::read(&path).unwrap();
+    // Every field is shown; one of two that exclude each other is not.
+    let fields = serde_json::to_value(&file.data).unwrap();
+    let every =
+        serde_json::from_value::<ProfileData>(serde_json::json!({"name": "a", "extends": "openai", "": 0}));
+    let known = every.unwrap_err().to_string();
+    let known: Vec<&str> = known.split('`').skip(3).step_by(2).collect();
+    assert!(known.len() > 15, "{known:?}");
+    for name in known.iter().filter(|name| **name != "system_prompt_file") {
+        assert!(fields.get(name).is_some(), "{name} is missing in the example");
+    }
+    let profile = file.profile(None, Catalog::built_in()).unwrap();
+    assert_eq!((profile.id.as_str(), profile.provider.as_str()), ("qwen-small", "openai-compatible"));
+    assert_eq!(profile.base_instructions, "You repair Python programs.\n");
+    assert_eq!((profile.context_window_size, profile.max_output_tokens), (8192, Some(2048)));
+    assert_eq!(profile.text_tool_calls, [TextToolCallForm::Hermes, TextToolCallForm::Function]);
+    assert_eq!(profile.provider_options["openai-compatible"]["top_k"], 20);
+    let tools = profile.tools();
+    assert_eq!(profile.clone().with_toolset(Toolset::Native).tools(), tools, "its tools are its own");
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place() {
+    let head = "name = \"a\"\nextends = \"openai-compatible\"\n";
+    let rows = [
+        (
+            "name = ",
+            "cannot use the profile p.toml: line 1, column 8: string values must be quoted, expected literal string",
+        ),
+        (
+            "name = \"a\"\nextends = 3\n",
+            "cannot use the profile p.toml: line 2, column 11: found `3`, wanted string or table",
+        ),
+        (
+            &format!("{head}provider = \"gateway\"\n"),
+            "cannot use the profile p.toml: `provider`: found `gateway`, expected one of openai, anthropic, gemini, \
+             openai-compatible",
+        ),
+        (
+            &format!("{head}context_window = 1\n"),
+            "cannot use the profile p.toml: `context_window`: found 1 tokens, expected 2048 at least",
+        ),
+    ];
+    for (text, expected) in rows {
+        assert_eq!(refusal(text), expected, "{text}");
+    }
+    let unknown = refusal(&format!("{head}widow = 1\n"));
+    let expected =
+        "cannot use the profile p.toml: line 3, column 1: unknown field `widow`, expected one of `name`, ";
+    assert!(unknown.starts_with(expected), "{unknown}");
+    let missing = refusal(&format!("{head}system_prompt_file = \"missing.md\"\n"));
+    assert!(missing.starts_with("cannot read the system prompt "), "{missing}");
+}
+
+#[test]
+fn flags_that_are_not_given_come_from_the_file() {
+    let (_folder, path) = written("name = \"a\"\nextends = \"gemini\"\nmodel = \"m-1\"\n");
+    let file = ProfileFile::read(&path).unwrap();
+    let filled = file.fill(&ModelArgs::default()).unwrap();
+    assert_eq!(filled.provider, Some(ProviderName::Of(Provider::Gemini)));
+    assert_eq!(filled.model.as_deref(), Some("m-1"));
+    let given = ModelArgs { model: Some("m-2".into()), ..ModelArgs::default() };
+    assert_eq!(file.fill(&given).unwrap().model.as_deref(), Some("m-2"));
+    let scripted = ModelArgs { provider: Some(ProviderName::Scripted), ..ModelArgs::default() };
+    let filled = file.fill(&scripted).unwrap();
+    assert_eq!((filled.provider, filled.dialect), (scripted.provider, Some(Provider::Gemini)));
+    let other = ModelArgs { dialect: Some(Provider::OpenAi), ..scripted };
+    let failure = file.fill(&other).unwrap_err();
+    let sentence = failure.sentence().replace(&path.display().to_string(), "p.toml");
+    assert_eq!(sentence, "--dialect openai does not go with the profile p.toml, which is for gemini");
+    let other = ModelArgs { provider: Some(ProviderName::Of(Provider::OpenAi)), ..ModelArgs::default() };
+    assert!(file.fill(&other).unwrap_err().sentence().starts_with("--provider openai does not go with"));
+}

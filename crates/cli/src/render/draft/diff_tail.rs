@@ -1,0 +1,132 @@
+//! The end of a diff that grows.
+
+use std::collections::VecDeque;
+
+use super::super::style::Ink;
+use super::super::width;
+use super::field_reader::Piece;
+
+/// Lines that are kept, the newest.
+const KEPT: usize = 16;
+
+/// Bytes of a line that are kept.
+const LONGEST: usize = 400;
+
+/// What becomes of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::render) enum Sign {
+    /// It comes.
+    Added,
+    /// It goes.
+    Removed,
+    /// It stays.
+    Kept,
+    /// It is none: it says where a hunk is.
+    Place,
+    /// It is none: it names a file.
+    File,
+}
+
+/// One line, without tabs and control characters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::render) struct DiffLine {
+    /// What becomes of it.
+    pub(in crate::render) sign: Sign,
+    /// With the sign before it.
+    pub(in crate::render) text: String,
+}
+
+/// The newest lines of a diff, and how many there were.
+#[derive(Debug, Default)]
+pub(super) struct DiffTail {
+    lines: VecDeque<DiffLine>,
+    /// A line that has begun.
+    partial: Option<(Sign, String)>,
+    added: u64,
+    removed: u64,
+}
+
+impl Sign {
+    /// Its colour.
+    pub(in crate::render) fn ink(self) -> Option<Ink> {
+        match self {
+            Self::Added => Some(Ink::Good),
+            Self::Removed => Some(Ink::Bad),
+            Self::Kept => None,
+            Self::Place => Some(Ink::Place),
+            Self::File => Some(Ink::Strong),
+        }
+    }
+}
+
+impl DiffLine {
+    fn new(sign: Sign, text: &str) -> Self {
+        let text = width::measurable(text);
+        let text = match sign {
+            Sign::Added => format!("+{text}"),
+            Sign::Removed => format!("-{text}"),
+            Sign::Kept => format!(" {text}"),
+            Sign::Place if text.is_empty() => "@@".to_owned(),
+            Sign::Place => format!("@@ {text}"),
+            Sign::File => text,
+        };
+        Self { sign, text }
+    }
+}
+
+impl DiffTail {
+    /// Adds a line.
+    pub(super) fn line(&mut self, sign: Sign, text: &str) {
+        match sign {
+            Sign::Added => self.added += 1,
+            Sign::Removed => self.removed += 1,
+            Sign::Kept | Sign::Place | Sign::File => {}
+        }
+        if self.lines.len() == KEPT {
+            self.lines.pop_front();
+        }
+        self.lines.push_back(DiffLine::new(sign, beginning(text)));
+    }
+
+    /// Adds a piece of a text whose lines all come, or all go.
+    pub(super) fn piece(&mut self, sign: Sign, piece: &Piece) {
+        let mut rest = piece.text.as_str();
+        while let Some((line, after)) = rest.split_once('\n') {
+            let mut whole = self.partial.take().map(|(_, begun)| begun).unwrap_or_default();
+            whole.push_str(line);
+            self.line(sign, &whole);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            let (_, begun) = self.partial.get_or_insert((sign, String::new()));
+            if begun.len() < LONGEST {
+                begun.push_str(beginning(rest));
+            }
+        }
+        if piece.ends
+            && let Some((sign, last)) = self.partial.take()
+        {
+            self.line(sign, &last);
+        }
+    }
+
+    /// How many lines come and go.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        let open = |wanted| u64::from(self.partial.as_ref().is_some_and(|(sign, _)| *sign == wanted));
+        (self.added + open(Sign::Added), self.removed + open(Sign::Removed))
+    }
+
+    /// The newest lines, at most so many, the one that has begun included.
+    pub(super) fn newest(&self, lines: usize) -> impl Iterator<Item = DiffLine> {
+        let begun = self.partial.as_ref().map(|(sign, text)| DiffLine::new(*sign, text));
+        let before = lines.saturating_sub(usize::from(begun.is_some()));
+        let skipped = self.lines.len().saturating_sub(before);
+        self.lines.iter().skip(skipped).cloned().chain(begun)
+    }
+}
+
+/// As much of a line as is kept.
+fn beginning(line: &str) -> &str {
+    let end = line.char_indices().map(|(at, _)| at).find(|at| *at >= LONGEST);
+    end.and_then(|end| line.get(..end)).unwrap_or(line)
+}

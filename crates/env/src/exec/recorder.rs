@@ -1,0 +1,123 @@
+//! Keeping the output of a command: in memory at once, on the disk by another thread.
+
+use std::{
+    future::{Future, poll_fn},
+    pin::Pin,
+    task::Poll,
+};
+
+use crate::{
+    blocking::blocking,
+    error::EnvError,
+    output::{Captured, OutputCapture, OutputChunk, OutputLimits},
+};
+
+/// How many bytes are handed to the disk at a time. As many again are collected meanwhile.
+const BATCH: usize = 1 << 20;
+
+/// What a piece counts beside its bytes, so that many small ones are no way around the limit.
+const PIECE: usize = 64;
+
+/// Keeps output. While one batch is written to the disk the next is collected, and when that is full
+/// the command has to wait.
+pub(super) struct Recorder {
+    state: State,
+    /// What came after the batch that is being written.
+    waiting: Vec<OutputChunk>,
+    waiting_bytes: usize,
+}
+
+enum State {
+    Idle(OutputCapture),
+    Writing(Writing),
+    /// The disk could not be written to: the runtime is on its way down.
+    Lost,
+}
+
+type Writing = Pin<Box<dyn Future<Output = Result<OutputCapture, EnvError>> + Send>>;
+
+impl Recorder {
+    pub(super) fn new(limits: OutputLimits) -> Self {
+        let state = State::Idle(OutputCapture::new(limits));
+        Self { state, waiting: Vec::new(), waiting_bytes: 0 }
+    }
+
+    /// Keeps a piece. It waits only when the disk is a whole batch behind.
+    pub(super) async fn keep(&mut self, chunk: OutputChunk) -> Result<(), EnvError> {
+        if let State::Idle(capture) = &mut self.state
+            && self.waiting.is_empty()
+            && !capture.spools(chunk.bytes.len())
+        {
+            capture.push(&chunk);
+            return Ok(());
+        }
+        self.waiting_bytes += chunk.bytes.len() + PIECE;
+        self.waiting.push(chunk);
+        if self.waiting_bytes < BATCH { Ok(()) } else { self.write().await }
+    }
+
+    /// Everything that was kept.
+    pub(super) async fn finish(mut self) -> Result<Captured, EnvError> {
+        if !self.waiting.is_empty() {
+            self.write().await?;
+        }
+        Ok(self.written().await?.finish())
+    }
+
+    /// Begins to write what waits, once the batch before is written.
+    async fn write(&mut self) -> Result<(), EnvError> {
+        let mut capture = self.written().await?;
+        let batch = std::mem::take(&mut self.waiting);
+        self.waiting_bytes = 0;
+        let mut writing: Writing = Box::pin(blocking(move || {
+            batch.iter().for_each(|chunk| capture.push(chunk));
+            capture
+        }));
+        // The first poll is what starts it.
+        self.state = match poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await {
+            Poll::Ready(written) => State::Idle(written?),
+            Poll::Pending => State::Writing(writing),
+        };
+        Ok(())
+    }
+
+    /// Takes the capture out when nothing is being written any more.
+    async fn written(&mut self) -> Result<OutputCapture, EnvError> {
+        match std::mem::replace(&mut self.state, State::Lost) {
+            State::Idle(capture) => Ok(capture),
+            State::Writing(writing) => writing.await,
+            State::Lost => Err(EnvError::EnvironmentLost {
+                environment: "the asynchronous runtime".to_owned(),
+                source: None,
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::OutputStream;
+
+    #[tokio::test]
+    async fn whatever_is_written_behind_our_back_comes_out_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        for (pieces, piece) in [(1, 10), (3, 400), (5_000, 100), (60, 70_000), (200_000, 1)] {
+            let limits = OutputLimits::default().with_inline(1_000).with_spool_dir(directory.path());
+            let mut recorder = Recorder::new(limits);
+            let mut expected = Vec::new();
+            for number in 0..pieces {
+                // Small ones between large ones must not overtake them.
+                let len = if number % 3 == 1 { 1 } else { piece };
+                let bytes = vec![u8::try_from(number % 251).unwrap(); len];
+                expected.extend_from_slice(&bytes);
+                recorder.keep(OutputChunk::new(OutputStream::Stdout, bytes)).await.unwrap();
+                assert!(recorder.waiting_bytes < BATCH + piece + PIECE);
+                assert!(recorder.waiting.len() <= BATCH / PIECE);
+            }
+            let captured = recorder.finish().await.unwrap();
+            assert_eq!(captured.output.is_spooled(), expected.len() > 1_000);
+            assert!(captured.output.read_at(0, usize::MAX).unwrap() == expected, "{pieces} × {piece}");
+        }
+    }
+}

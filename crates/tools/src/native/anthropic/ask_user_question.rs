@@ -1,0 +1,93 @@
+//! `AskUserQuestion`: questions that only the user can answer.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::native::questions::{Question, ask};
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// Asks the user and gives the turn back to them, as [`AskUser`](crate::builtin::AskUser) does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AskUserQuestion(());
+
+/// The arguments of `AskUserQuestion`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct AskUserQuestionInput {
+    /// The questions, one to four.
+    #[schemars(length(min = 1, max = 4))]
+    pub questions: Vec<UserQuestion>,
+}
+
+/// One question.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct UserQuestion {
+    /// The question, complete in itself, with its question mark.
+    pub question: String,
+    /// A word or two that stand for it: `Library`, `Approach`.
+    pub header: String,
+    /// Two to four answers to choose from, the recommended one first. The user may always answer something else.
+    #[schemars(length(min = 2, max = 4))]
+    pub options: Vec<QuestionOption>,
+    /// Whether several of the options may be chosen.
+    #[serde(default)]
+    pub multi_select: bool,
+}
+
+/// An answer to choose.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct QuestionOption {
+    /// The answer, in a few words.
+    pub label: String,
+    /// What choosing it means.
+    pub description: String,
+}
+
+impl AskUserQuestion {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for AskUserQuestion {
+    type Input = AskUserQuestionInput;
+
+    fn name(&self) -> &str {
+        "AskUserQuestion"
+    }
+
+    fn description(&self) -> &str {
+        "Asks the user and ends your turn; the answers come as the next message of the user. Use it when you cannot go \
+         on without a decision or a fact that only the user has, and neither the files nor a sensible assumption can \
+         settle it. Put all that you need to know into one call, and make no other call beside it."
+    }
+
+    /// Nothing changes, neither here nor elsewhere.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    /// Nobody wants to be asked twice.
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, input: AskUserQuestionInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let questions: Vec<Question<'_>> = input.questions.iter().map(UserQuestion::as_question).collect();
+        ask(&questions)
+    }
+}
+
+impl UserQuestion {
+    fn as_question(&self) -> Question<'_> {
+        let options = self.options.iter().map(|option| (option.label.as_str(), option.description.as_str()));
+        Question { text: &self.question, options: options.collect(), several: self.multi_select }
+    }
+}

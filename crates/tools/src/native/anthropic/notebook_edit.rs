@@ -1,0 +1,148 @@
+//! `NotebookEdit`: one cell of a Jupyter notebook.
+
+mod document;
+
+use std::path::{Path, PathBuf};
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use self::document::{Document, NewCell};
+use crate::builtin::{file_change, unreadable};
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Changes, inserts or deletes one cell of a notebook. Every byte outside of the cell stays as it is.
+///
+/// A code cell that changes loses its outputs and its execution count, since they are of other code.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NotebookEdit(());
+
+/// The arguments of `NotebookEdit`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct NotebookEditInput {
+    /// The absolute path of the notebook.
+    pub notebook_path: String,
+    /// The ID of the cell, or its number as `Read` shows it. With `insert` the new cell comes after it, or at the
+    /// beginning if this is left out.
+    pub cell_id: Option<String>,
+    /// The new content of the cell.
+    pub new_source: String,
+    /// What kind of cell it is to be: wanted with `insert`, else as it was.
+    pub cell_type: Option<CellKind>,
+    /// What to do: `replace` if not given.
+    pub edit_mode: Option<NotebookEditMode>,
+}
+
+/// What a cell holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum CellKind {
+    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    #[expect(missing_docs, reason = "the names say it")]
+    Code,
+    #[expect(missing_docs, reason = "the names say it")]
+    Markdown,
+}
+
+/// What becomes of a cell.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+#[schemars(inline)]
+pub enum NotebookEditMode {
+    // As above.
+    #[expect(missing_docs, reason = "the names say it")]
+    #[default]
+    Replace,
+    #[expect(missing_docs, reason = "the names say it")]
+    Insert,
+    #[expect(missing_docs, reason = "the names say it")]
+    Delete,
+}
+
+impl NotebookEdit {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for NotebookEdit {
+    type Input = NotebookEditInput;
+
+    fn name(&self) -> &str {
+        "NotebookEdit"
+    }
+
+    fn description(&self) -> &str {
+        "Changes one cell of a Jupyter notebook (.ipynb): `replace` gives it a new content, `insert` adds a cell after \
+         it, `delete` removes it. Read the notebook first. A code cell that changes loses its outputs until it is run \
+         again."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::EditFile.as_str()
+    }
+
+    fn writes(&self, input: &NotebookEditInput) -> Vec<PathBuf> {
+        vec![PathBuf::from(&input.notebook_path)]
+    }
+
+    fn rehearsable(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: NotebookEditInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let path = Path::new(&input.notebook_path);
+        let old = match cx.env.read(path, None).await {
+            Ok(bytes) => bytes,
+            Err(error) => return Err(unreadable(cx.env.as_ref(), path, error).await),
+        };
+        let text = std::str::from_utf8(&old).map_err(|source| {
+            let message = format!("{} is no notebook: it is not UTF-8", input.notebook_path);
+            ToolError::new(ToolErrorKind::Failed, message).with_source(source)
+        })?;
+        let (new, done) = edited(text, &input, cx)?;
+        cx.env.write(path, new.as_bytes()).await?;
+        let change = file_change(&input.notebook_path, Some(&old), new.as_bytes());
+        Ok(ToolOutput::new(format!("{done} in {}.", input.notebook_path)).with_change(change))
+    }
+}
+
+/// The notebook after the edit, and what was done.
+fn edited(text: &str, input: &NotebookEditInput, cx: &ToolContext) -> Result<(String, String), ToolError> {
+    let document = Document::parse(&input.notebook_path, text)?;
+    let wanted = input.cell_id.as_deref().map(|id| document.find(id)).transpose()?;
+    let missing = |name: &str, mode: &str| {
+        let message = format!("`{name}`: required with edit_mode {mode}, but missing");
+        ToolError::new(ToolErrorKind::InvalidArguments, message)
+    };
+    match (input.edit_mode.unwrap_or_default(), wanted) {
+        (NotebookEditMode::Replace, None) => Err(missing("cell_id", "replace")),
+        (NotebookEditMode::Delete, None) => Err(missing("cell_id", "delete")),
+        (NotebookEditMode::Replace, Some(at)) => {
+            let new = document.replaced(at, &input.new_source, input.cell_type)?;
+            Ok((new, format!("Updated cell {}", document.name(at))))
+        }
+        (NotebookEditMode::Delete, Some(at)) => {
+            Ok((document.without(at), format!("Deleted cell {}", document.name(at))))
+        }
+        (NotebookEditMode::Insert, after) => {
+            let kind = input.cell_type.ok_or_else(|| missing("cell_type", "insert"))?;
+            let cell = NewCell { kind, source: &input.new_source, seed: &cx.call_id };
+            let (new, name) = document.with_new(after, &cell)?;
+            Ok((new, format!("Inserted cell {name}")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

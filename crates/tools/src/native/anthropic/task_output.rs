@@ -1,0 +1,121 @@
+//! `TaskOutput`: what a command in the background has written.
+
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::task_id::number_of;
+use crate::builtin::{BackgroundOutput, BackgroundState};
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::native::number::milliseconds;
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// How long a call waits at most, besides what the session allows.
+const MAX_WAIT: Duration = Duration::from_secs(600);
+
+/// Returns the new output of a command that [`Bash`](super::Bash) started in the background, and whether it runs.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskOutput(());
+
+/// The arguments of `TaskOutput`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct TaskOutputInput {
+    /// The ID that `Bash` gave.
+    pub task_id: String,
+    /// Whether to wait until the command has ended.
+    #[serde(default = "yes")]
+    pub block: bool,
+    /// How long to wait at most, in milliseconds, up to 600000.
+    #[serde(default = "half_a_minute")]
+    pub timeout: f64,
+}
+
+impl TaskOutput {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for TaskOutput {
+    type Input = TaskOutputInput;
+
+    fn name(&self) -> &str {
+        "TaskOutput"
+    }
+
+    fn description(&self) -> &str {
+        "Returns what a background command has written since it was last read, and whether it still runs. With \
+         `block`, the default, it first waits until the command has ended or `timeout` has passed; for a look at a \
+         server set `block` to false."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    /// What was read once does not come again.
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Shell.as_str()
+    }
+
+    async fn call(&self, input: TaskOutputInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let id = number_of(&input.task_id)?;
+        let wait = if input.block { milliseconds(input.timeout).min(MAX_WAIT) } else { Duration::ZERO };
+        tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => {
+                let message = "the waiting was stopped; the command runs on, and its output can still be read";
+                Err(ToolError::new(ToolErrorKind::Cancelled, message))
+            }
+            output = cx.background.follow(id, wait.min(cx.timeouts.max), cx.on_output.clone()) => {
+                Ok(told(output?, input.block))
+            }
+        }
+    }
+}
+
+/// The form in which Claude Code tells what became of a task.
+fn told(output: BackgroundOutput, waited: bool) -> ToolOutput {
+    let (retrieval, status) = match &output.status.state {
+        BackgroundState::Running if waited => ("timeout", "running"),
+        BackgroundState::Running => ("not_ready", "running"),
+        BackgroundState::Exited(0) => ("success", "completed"),
+        BackgroundState::Exited(_) => ("success", "failed"),
+        BackgroundState::Stopped => ("success", "killed"),
+        BackgroundState::Lost(_) => ("success", "lost"),
+    };
+    let mut preface = format!(
+        "<retrieval_status>{retrieval}</retrieval_status>\n<task_id>{}</task_id>\n<task_type>local_bash</task_type>\n\
+         <status>{status}</status>\n",
+        output.status.id
+    );
+    match &output.status.state {
+        BackgroundState::Exited(code) => preface.push_str(&format!("<exit_code>{code}</exit_code>\n")),
+        BackgroundState::Lost(reason) => preface.push_str(&format!("<error>{reason}</error>\n")),
+        BackgroundState::Running | BackgroundState::Stopped => {}
+    }
+    if output.dropped > 0 {
+        preface.push_str(&format!("[{} bytes of older output were dropped.]\n", output.dropped));
+    }
+    if output.text.is_empty() {
+        return ToolOutput::new("(no new output)").with_preface(preface);
+    }
+    ToolOutput::new(output.text).with_preface(preface + "<output>\n")
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn half_a_minute() -> f64 {
+    30_000.0
+}

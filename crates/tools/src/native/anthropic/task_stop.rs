@@ -1,0 +1,80 @@
+//! `TaskStop`: the end of a command in the background.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::task_id::number_of;
+use crate::builtin::BackgroundState;
+use crate::context::ToolContext;
+use crate::error::{ToolError, ToolErrorKind};
+use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+
+/// Ends a command that [`Bash`](super::Bash) started in the background, with everything that it started.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TaskStop(());
+
+/// The arguments of `TaskStop`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct TaskStopInput {
+    /// The ID that `Bash` gave.
+    pub task_id: Option<String>,
+    /// The former name of `task_id`.
+    pub shell_id: Option<String>,
+}
+
+impl TaskStop {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for TaskStop {
+    type Input = TaskStopInput;
+
+    fn name(&self) -> &str {
+        "TaskStop"
+    }
+
+    fn description(&self) -> &str {
+        "Ends a background command with everything that it started, and returns the output that was not read yet."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Execute
+    }
+
+    /// What is gone is not ended twice.
+    fn repeatable(&self) -> bool {
+        true
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::Shell.as_str()
+    }
+
+    async fn call(&self, input: TaskStopInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let Some(task_id) = input.task_id.or(input.shell_id) else {
+            let message = "`task_id`: required, but missing";
+            return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
+        };
+        let id = number_of(&task_id)?;
+        let output = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => {
+                let message = "the call was stopped before it could end the command";
+                return Err(ToolError::new(ToolErrorKind::Cancelled, message));
+            }
+            output = cx.background.stop(id) => output?,
+        };
+        let state = &output.status.state;
+        let done = if *state == BackgroundState::Stopped {
+            format!("Task {id} was stopped: {}\n", output.status.command)
+        } else {
+            format!("Task {id} had ended before: it {state}\n")
+        };
+        Ok(ToolOutput::new(output.text).with_preface(done))
+    }
+}

@@ -1,0 +1,88 @@
+//! `request_user_input`: questions that only the user can answer.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use crate::context::ToolContext;
+use crate::error::ToolError;
+use crate::native::questions::{Question, ask};
+use crate::tool::{Effect, Tool, ToolOutput};
+
+/// Asks the user and gives the turn back to them, as [`AskUser`](crate::builtin::AskUser) does.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct RequestUserInput(());
+
+/// The arguments of `request_user_input`.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct RequestUserInputInput {
+    /// The questions, best one, at most three.
+    pub questions: Vec<InputQuestion>,
+}
+
+/// One question.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct InputQuestion {
+    /// A name for the question, in `snake_case`.
+    pub id: String,
+    /// A word or two that stand for it.
+    pub header: String,
+    /// The question, complete in itself, in one sentence.
+    pub question: String,
+    /// Two or three answers to choose from, the recommended one first. The user may always answer something else.
+    pub options: Vec<InputOption>,
+}
+
+/// An answer to choose.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[non_exhaustive]
+pub struct InputOption {
+    /// The answer, in a few words.
+    pub label: String,
+    /// What choosing it means, in one sentence.
+    pub description: String,
+}
+
+impl RequestUserInput {
+    /// The tool.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+impl Tool for RequestUserInput {
+    type Input = RequestUserInputInput;
+
+    fn name(&self) -> &str {
+        "request_user_input"
+    }
+
+    fn description(&self) -> &str {
+        "Asks the user one to three short questions and ends your turn; the answers come as the next message of the \
+         user. Use it when a decision that only the user can make holds up the work, and make no other call beside it."
+    }
+
+    /// Nothing changes, neither here nor elsewhere.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    /// Nobody wants to be asked twice.
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, input: RequestUserInputInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let questions: Vec<Question<'_>> = input.questions.iter().map(InputQuestion::as_question).collect();
+        ask(&questions)
+    }
+}
+
+impl InputQuestion {
+    fn as_question(&self) -> Question<'_> {
+        let options = self.options.iter().map(|option| (option.label.as_str(), option.description.as_str()));
+        Question { text: &self.question, options: options.collect(), several: false }
+    }
+}

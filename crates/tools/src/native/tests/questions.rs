@@ -1,0 +1,58 @@
+use super::*;
+
+fn options() -> Value {
+    json!([{"label": "SQLite", "description": "One file."}, {"label": "Postgres", "description": " "}])
+}
+
+#[tokio::test]
+async fn questions_go_to_the_user_with_their_options() {
+    let bench = Workbench::new();
+    let both = json!({"questions": [
+        {"question": "Which database?", "header": "Database", "options": options()},
+        {"question": "Which tables?", "header": "Tables", "options": options(), "multiSelect": true},
+    ]});
+    let execution = bench.execute(anthropic::AskUserQuestion::new(), &both.to_string()).await;
+    insta::assert_snapshot!(execution.question.unwrap(), @"
+    (1/2) Which database?
+    1. SQLite: One file.
+    2. Postgres
+
+    (2/2) Which tables? (several may be chosen)
+    1. SQLite: One file.
+    2. Postgres
+    ");
+    insta::assert_snapshot!(text(&execution.result), @"The questions were put to the user. The answer comes as the next message of the user.");
+    let one = json!({"questions": [
+        {"id": "database", "question": "Which database?", "header": "Database", "options": options()},
+    ]});
+    let execution = bench.execute(openai::RequestUserInput::new(), &one.to_string()).await;
+    insta::assert_snapshot!(execution.question.unwrap(), @"
+    Which database?
+    1. SQLite: One file.
+    2. Postgres
+    ");
+    insta::assert_snapshot!(text(&execution.result), @"The question was put to the user. The answer comes as the next message of the user.");
+}
+
+#[tokio::test]
+async fn what_nobody_could_answer_is_not_asked() {
+    let bench = Workbench::new();
+    let ask = async |questions: Value| {
+        let arguments = json!({"questions": questions}).to_string();
+        bench.call(openai::RequestUserInput::new(), &arguments).await
+    };
+    let rows = [
+        (json!([]), "questions is empty; give at least one"),
+        (
+            json!([{"id": "a", "header": "A", "question": " ", "options": options()}]),
+            "question 1 has no text; say what the user should decide or tell",
+        ),
+        (
+            json!([{"id": "a", "header": "A", "question": "a?", "options": [{"label": "", "description": "x"}]}]),
+            "an option of question 1 has no label",
+        ),
+    ];
+    for (questions, expected) in rows {
+        assert_eq!(ask(questions).await, format!("error: Tool error (request_user_input): {expected}"));
+    }
+}

@@ -1,0 +1,155 @@
+//! A profile with one of its toolsets: what its tools are called, and a session that has them.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pintle_agent::{Outcome, OutcomeStatus, ProviderProfile, Session, SessionBuilder, SessionEvent, Toolset};
+use pintle_env::LocalEnvironment;
+use pintle_testkit::{Call, Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions};
+use serde_json::{Value, json};
+
+use crate::lab::{KEY, client, profile};
+
+/// The tools that a model has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kit {
+    pub(crate) dialect: Dialect,
+    pub(crate) toolset: Toolset,
+}
+
+/// What came of a script.
+pub(crate) struct Played {
+    pub(crate) events: Vec<SessionEvent>,
+    pub(crate) requests: Vec<RecordedRequest>,
+}
+
+impl Kit {
+    pub(crate) const fn spec(dialect: Dialect) -> Self {
+        Self { dialect, toolset: Toolset::Spec }
+    }
+
+    pub(crate) const fn native(dialect: Dialect) -> Self {
+        Self { dialect, toolset: Toolset::Native }
+    }
+
+    /// The tool that changes files.
+    pub(crate) fn editing_tool(self) -> &'static str {
+        match (self.dialect, self.toolset) {
+            (Dialect::OpenAiResponses, _) => "apply_patch",
+            (Dialect::AnthropicMessages, Toolset::Native) => "Edit",
+            (Dialect::Gemini, Toolset::Native) => "replace",
+            (Dialect::AnthropicMessages | Dialect::Gemini | Dialect::ChatCompletions, _) => "edit_file",
+        }
+    }
+
+    /// Whether that tool takes patches, and not one text in the place of another.
+    pub(crate) fn patches(self) -> bool {
+        self.editing_tool() == "apply_patch"
+    }
+
+    pub(crate) fn patch(self, patch: &str) -> Call {
+        match self.toolset {
+            Toolset::Spec => Call::new("apply_patch", json!({ "patch": patch })),
+            Toolset::Native => Call::freeform("apply_patch", patch),
+        }
+    }
+
+    pub(crate) fn edit(self, path: &str, old: &str, new: &str) -> Call {
+        let mut arguments = json!({ "file_path": path, "old_string": old, "new_string": new });
+        if self.dialect == Dialect::Gemini {
+            arguments["instruction"] = json!("Mend the bug, so that the program's tests pass.");
+        }
+        Call::new(self.editing_tool(), arguments)
+    }
+
+    pub(crate) fn write(self, path: &str, content: &str) -> Call {
+        let is_claude_code = self == Self::native(Dialect::AnthropicMessages);
+        let tool = if is_claude_code { "Write" } else { "write_file" };
+        Call::new(tool, json!({ "file_path": path, "content": content }))
+    }
+
+    pub(crate) fn run(self, command: &str) -> Call {
+        match (self.dialect, self.toolset) {
+            (Dialect::OpenAiResponses, Toolset::Native) => {
+                Call::new("exec_command", json!({ "cmd": command }))
+            }
+            (Dialect::AnthropicMessages, Toolset::Native) => Call::new("Bash", json!({ "command": command })),
+            (Dialect::Gemini, Toolset::Native) => {
+                Call::new("run_shell_command", json!({ "command": command }))
+            }
+            _ => Call::new("shell", json!({ "command": command })),
+        }
+    }
+
+    /// Plays a script in a folder: a whole session over HTTP, whose requests break no rule and which ends well.
+    pub(crate) async fn play(
+        self,
+        folder: &Path,
+        mut script: Script,
+        change: impl FnOnce(SessionBuilder, Arc<LocalEnvironment>) -> SessionBuilder,
+    ) -> Played {
+        for turn in &mut script.turns {
+            turn.only = Some(vec![self.dialect]);
+        }
+        let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
+        let env = Arc::new(LocalEnvironment::with_host_env(folder, std::env::vars_os()).unwrap());
+        let profile: ProviderProfile = profile(self.dialect).with_toolset(self.toolset);
+        let builder = Session::builder(client(&server, self.dialect, KEY), profile, env.clone());
+        let session = change(builder, env).build().unwrap();
+        let mut run = session.submit("Mend the program.");
+        let mut events = Vec::new();
+        while let Some(event) = run.next().await {
+            events.push(event);
+        }
+        let Outcome { status, error, .. } = run.await.expect("the session lives");
+        assert_eq!(status, OutcomeStatus::Completed, "{self:?}: {error:?}");
+        session.close().await;
+        assert!(server.finished(self.dialect), "{self:?}: the script has turns left");
+        let requests = server.requests();
+        server.shutdown().await;
+        for request in &requests {
+            assert_eq!(request.violations, [], "{self:?}: {}", request.body);
+        }
+        Played { events, requests }
+    }
+}
+
+impl Played {
+    /// The results of all calls, as the model read them, in order.
+    pub(crate) fn results(&self) -> Vec<String> {
+        let last = self.requests.last().expect("a session makes requests");
+        let body = &last.body;
+        match last.dialect.expect("the path is that of a dialect") {
+            Dialect::OpenAiResponses => {
+                each(&body["input"]).filter_map(|item| text(&item["output"])).collect()
+            }
+            Dialect::AnthropicMessages => each(&body["messages"])
+                .flat_map(|message| each(&message["content"]))
+                .filter(|block| block["type"] == "tool_result")
+                .filter_map(|block| text(&block["content"]))
+                .collect(),
+            Dialect::Gemini => each(&body["contents"])
+                .flat_map(|content| each(&content["parts"]))
+                .filter_map(|part| part["functionResponse"]["response"].as_object())
+                .filter_map(|response| response.values().find_map(text))
+                .collect(),
+            Dialect::ChatCompletions => each(&body["messages"])
+                .filter(|message| message["role"] == "tool")
+                .filter_map(|message| text(&message["content"]))
+                .collect(),
+        }
+    }
+}
+
+fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+/// A text, or the texts of a list of parts.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => Some(parts.iter().filter_map(|part| part["text"].as_str()).collect()),
+        _ => None,
+    }
+}

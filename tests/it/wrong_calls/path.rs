@@ -1,0 +1,48 @@
+//! Files that are not where the call says.
+
+use super::{CLAUDE_CODE, CODEX, GEMINI, GEMINI_CLI, LOCAL, OPENAI, SPEC, answer};
+use crate::kit::Kit;
+
+async fn edit(kit: Kit, path: &str) -> String {
+    answer(kit, kit.edit(path, "self.discount = 0", "self.rebate = 0")).await
+}
+
+async fn update(kit: Kit, path: &str) -> String {
+    let patch = format!("*** Begin Patch\n*** Update File: {path}\n@@\n-a\n+b\n*** End Patch");
+    answer(kit, kit.patch(&patch)).await
+}
+
+#[tokio::test]
+async fn the_name_is_misspelt() {
+    insta::assert_snapshot!(edit(CLAUDE_CODE, "src/carts.py").await, @"");
+    insta::assert_snapshot!(update(OPENAI, "src/carts.py").await, @"");
+}
+
+#[tokio::test]
+async fn the_path_is_a_directory() {
+    insta::assert_snapshot!(edit(SPEC, "src").await, @"");
+    insta::assert_snapshot!(update(CODEX, "src").await, @"");
+}
+
+#[tokio::test]
+async fn the_path_has_the_wrong_case() {
+    insta::assert_snapshot!(edit(GEMINI_CLI, "Src/Cart.py").await, @"");
+    insta::assert_snapshot!(update(CODEX, "Src/Cart.py").await, @"");
+}
+
+#[tokio::test]
+async fn the_path_begins_at_the_root() {
+    insta::assert_snapshot!(edit(CLAUDE_CODE, "/src/cart.py").await, @"");
+    insta::assert_snapshot!(update(OPENAI, "/src/cart.py").await, @"");
+}
+
+#[tokio::test]
+async fn the_path_begins_above_the_working_directory() {
+    insta::assert_snapshot!(edit(LOCAL, "shop/src/cart.py").await, @"");
+    insta::assert_snapshot!(update(CODEX, "a/src/cart.py").await, @"");
+}
+
+#[tokio::test]
+async fn the_directory_was_left_out() {
+    insta::assert_snapshot!(edit(GEMINI, "cart.py").await, @"");
+}

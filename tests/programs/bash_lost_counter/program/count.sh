@@ -1,0 +1,13 @@
+#!/usr/bin/env bash
+# Counts the lines of a log that report an error, and those that report a warning.
+set -euo pipefail
+
+errors=0
+warnings=0
+grep -E '^(ERROR|WARN)' "$1" | while read -r level _; do
+    case $level in
+        ERROR*) errors=$((errors + 1)) ;;
+        WARN*) warnings=$((warnings + 1)) ;;
+    esac
+done
+echo "$errors errors, $warnings warnings"

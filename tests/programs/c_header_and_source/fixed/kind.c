@@ -1,0 +1,12 @@
+#include "kind.h"
+
+static const char *const NAMES[KINDS] = {
+    [CIRCLE] = "circle",
+    [SQUARE] = "square",
+    [TRIANGLE] = "triangle",
+};
+
+const char *kind_name(enum kind kind)
+{
+    return (unsigned)kind < KINDS ? NAMES[kind] : "unknown";
+}

@@ -1,0 +1,7 @@
+function percentile(values, percent) {
+  const sorted = [...values].sort();
+  const index = Math.ceil((percent / 100) * sorted.length) - 1;
+  return sorted[Math.max(index, 0)];
+}
+
+module.exports = { percentile };

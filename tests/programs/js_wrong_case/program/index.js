@@ -1,0 +1,3 @@
+const slug = require("./lib/slug.js");
+
+module.exports = (titles) => titles.map(slug);

@@ -1,0 +1,5 @@
+set -eu
+make --silent
+[ "$(cat book.txt)" = "$(printf 'One.\nTwo.')" ]
+make --silent clean
+[ ! -e book.txt ]

@@ -1,0 +1,10 @@
+import json
+
+
+def dump(user):
+    """A user as a line of JSON."""
+    return json.dumps({
+        "id": user["id"],
+        "email": user["email"].lower(),
+        "version": 2,
+    })

@@ -1,0 +1,1 @@
+CREATE TABLE purchase (id INTEGER PRIMARY KEY, customer_id INTEGER, cents INTEGER NOT NULL);

@@ -1,0 +1,1 @@
+CREATE TABLE task (id INTEGER PRIMARY KEY, title TEXT NOT NULL, done_at TEXT, due TEXT);
