@@ -1,4 +1,7 @@
 //! Environments against the plain programs that do the same without any of our promises.
+//!
+//! Both sides of a row start processes and wake threads, so that a busy machine disturbs them more than it disturbs
+//! a computation. `chrt -r 1` before the command keeps others out of the way.
 
 mod commands;
 mod print;

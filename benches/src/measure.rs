@@ -42,7 +42,7 @@ struct Round {
 #[derive(Clone, Copy)]
 struct Cost {
     wall: Duration,
-    /// Of this process and of those that it has waited for.
+    /// Of this process and of those that it has waited for; not of servers, nor of what they run.
     cpu: Duration,
 }
 

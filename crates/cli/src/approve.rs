@@ -107,6 +107,27 @@ impl Terminal {
         self.shared.shown.send_modify(|shown| shown.push(call_id.to_owned()));
     }
 
+    /// Whether somebody can be asked.
+    pub(crate) fn can_ask(&self) -> bool {
+        self.shared.person.is_some()
+    }
+
+    /// Puts a question of the model, once everything before `mark` has been [shown](Self::shown), and waits for a line.
+    /// `None` if nobody answers, or with nothing.
+    pub(crate) async fn ask(&self, mark: &str, question: &str) -> Option<String> {
+        let person = self.shared.person.as_ref()?;
+        self.wait_for(mark).await;
+        let lines: Vec<String> = lines_of(question);
+        let answer = person.line(&format!("\n{}\n> ", lines.join("\n"))).await?;
+        Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
+    }
+
+    async fn wait_for(&self, mark: &str) {
+        let mut shown = self.shared.shown.subscribe();
+        // The sender lives as long as this does.
+        let _ = shown.wait_for(|shown| shown.iter().any(|known| known == mark)).await;
+    }
+
     /// The failure that a run is whose calls needed an answer that nobody could give.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let sentence = match self.shared.unasked.load(Ordering::Relaxed) {
@@ -127,23 +148,27 @@ impl Approver for Terminal {
             self.shared.unasked.fetch_add(1, Ordering::Relaxed);
             return deny("it needs approval, and nobody can be asked");
         };
-        let mut shown = self.shared.shown.subscribe();
-        // The sender lives as long as this does.
-        let _ = shown.wait_for(|shown| shown.contains(&request.call_id)).await;
+        self.wait_for(&request.call_id).await;
         person.answer(request).await
     }
 }
 
 impl Person {
     async fn answer(&self, request: &ApprovalRequest) -> Decision {
+        let answer = self.line(&question(request, self.style)).await;
+        answer.map_or_else(|| deny("the person who was asked is gone"), |answer| decision(&answer))
+    }
+
+    /// What is typed after a question.
+    async fn line(&self, question: &str) -> Option<String> {
         let mut answers = self.answers.lock().await;
         // What was typed before the question is no answer to it.
         while let Ok(Ok(Some(_))) = tokio::time::timeout(TYPED_AHEAD, answers.next_line()).await {}
-        (self.say)(Saying::Question(&question(request, self.style)));
+        (self.say)(Saying::Question(question));
         let mut asked = Asked { person: self, is_answered: false };
         let answer = answers.next_line().await.ok().flatten();
         asked.is_answered = answer.is_some();
-        answer.map_or_else(|| deny("the person who was asked is gone"), |answer| decision(&answer))
+        answer
     }
 }
 

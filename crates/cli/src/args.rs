@@ -9,7 +9,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::Toolset;
 
-use crate::environment::place::Place;
+use crate::environment::Place;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::provider::Provider;

@@ -1,5 +1,7 @@
 //! Where tools run: this machine, a container, or a host behind `ssh`.
 
+mod place;
+
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,13 +10,12 @@ use pintle_env::{
     SshError, SshErrorKind,
 };
 
-use self::place::Place;
+pub(crate) use self::place::Place;
+use self::place::SshHost;
 use crate::args::PlaceArgs;
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::interrupt::Interrupts;
-
-pub(crate) mod place;
 
 /// Where tools will run. Nothing is reached yet; what the command line says of this machine has been looked at.
 #[derive(Debug)]
@@ -64,28 +65,8 @@ impl<'a> Site<'a> {
                 let environment = self.prepared(Arc::clone(&local) as _).await?;
                 return Ok(Workplace { environment, local: Some(local) });
             }
-            Place::Docker(container) => {
-                self.reach_far(|directory| {
-                    let builder = DockerEnvironment::attach(container).output_limits(limits.clone());
-                    let builder = match directory {
-                        Some(directory) => builder.working_directory(directory),
-                        None => builder,
-                    };
-                    Ok(Arc::new(builder.build()?))
-                })
-                .await?
-            }
-            Place::Ssh(host) => {
-                self.reach_far(|directory| {
-                    let builder = SshEnvironment::builder(host.destination()).output_limits(limits.clone());
-                    let builder = match directory {
-                        Some(directory) => builder.working_directory(directory),
-                        None => builder,
-                    };
-                    Ok(Arc::new(builder.build()?))
-                })
-                .await?
-            }
+            Place::Docker(name) => self.reach_far(|directory| container(name, directory, &limits)).await?,
+            Place::Ssh(name) => self.reach_far(|directory| far_host(name, directory, &limits)).await?,
         };
         Ok(Workplace { environment, local: None })
     }
@@ -164,6 +145,32 @@ impl Workplace {
         let left = self.environment.cleanup().await;
         left.map_err(|error| Failure::failed("what was started may be left running").because(&error))
     }
+}
+
+fn container(
+    name: &str,
+    directory: Option<&Path>,
+    limits: &OutputLimits,
+) -> Result<Arc<dyn ExecutionEnvironment>, EnvError> {
+    let builder = DockerEnvironment::attach(name).output_limits(limits.clone());
+    let builder = match directory {
+        Some(directory) => builder.working_directory(directory),
+        None => builder,
+    };
+    Ok(Arc::new(builder.build()?))
+}
+
+fn far_host(
+    name: &SshHost,
+    directory: Option<&Path>,
+    limits: &OutputLimits,
+) -> Result<Arc<dyn ExecutionEnvironment>, EnvError> {
+    let builder = SshEnvironment::builder(name.destination()).output_limits(limits.clone());
+    let builder = match directory {
+        Some(directory) => builder.working_directory(directory),
+        None => builder,
+    };
+    Ok(Arc::new(builder.build()?))
 }
 
 fn missing(named: &Path, why: &str, place: &Place) -> Failure {

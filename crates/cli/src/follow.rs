@@ -7,7 +7,10 @@ use std::future::pending;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pintle_agent::{EventKind, Events, Outcome, Session, SessionEvent, SessionHandle, SessionId};
+use pintle_agent::{
+    EventKind, Events, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionHandle, SessionId,
+    TurnKind,
+};
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -88,16 +91,19 @@ pub(crate) async fn follow(
     let handle = session.handle();
     let events = session.events();
     let closed = CancellationToken::new();
+    let gone = CancellationToken::new();
     let work = async {
-        let outcome = session.submit(prompt).await;
+        let outcome = converse(&session, prompt, terminal, &gone).await;
         session.close().await;
         closed.cancel();
         outcome
     };
     let shown = async {
+        // However it ends: without anybody who sees the question there is no answer to wait for.
+        let _gone = gone.clone().drop_guard();
         tokio::select! {
             biased;
-            shown = Follower { view, console, started, bill: &mut bill, terminal }.show(events, &handle) => shown,
+            shown = Follower { view, console, started, bill: &mut bill, terminal, runs: 0 }.show(events, &handle) => shown,
             () = out_of_patience(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
         }
     };
@@ -110,6 +116,39 @@ pub(crate) async fn follow(
     Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total() })
 }
 
+/// Submits the task, and what is answered to each question that the model asks with a tool.
+async fn converse(
+    session: &Session,
+    prompt: String,
+    terminal: Option<&Terminal>,
+    gone: &CancellationToken,
+) -> Result<Outcome, SessionError> {
+    let mut outcome = session.submit(prompt).await?;
+    for run in 1_u64.. {
+        let Some(terminal) = terminal.filter(|_| asks(session, &outcome)) else { break };
+        let mark = end_of(run);
+        let answer = tokio::select! {
+            () = gone.cancelled() => None,
+            answer = terminal.ask(&mark, &outcome.text) => answer,
+        };
+        let Some(answer) = answer else { break };
+        outcome = session.submit(answer).await?;
+    }
+    Ok(outcome)
+}
+
+/// Whether a tool has put a question: then the model has said nothing after the results. An answer that ends in a
+/// question ends the run.
+fn asks(session: &Session, outcome: &Outcome) -> bool {
+    let last = session.history().last().map(|turn| turn.kind);
+    outcome.status == OutcomeStatus::AwaitingInput && last == Some(TurnKind::ToolResults)
+}
+
+/// Stands for the end of the run of this number, for whom waits until it is on the screen.
+fn end_of(run: u64) -> String {
+    format!("the end of run {run}")
+}
+
 /// Who looks on.
 struct Follower<'a, 'm> {
     view: &'a mut View,
@@ -117,6 +156,8 @@ struct Follower<'a, 'm> {
     started: Instant,
     bill: &'a mut Bill<'m>,
     terminal: Option<&'a Terminal>,
+    /// How many inputs have been worked off.
+    runs: u64,
 }
 
 impl Follower<'_, '_> {
@@ -153,6 +194,12 @@ impl Follower<'_, '_> {
         self.console.write(&shown.text).await?;
         if let (Some(terminal), Some(call_id)) = (self.terminal, &shown.asks) {
             terminal.shown(call_id);
+        }
+        if let EventKind::ProcessingEnd { .. } = &event.kind {
+            self.runs += 1;
+            if let Some(terminal) = self.terminal {
+                terminal.shown(&end_of(self.runs));
+            }
         }
         Ok(())
     }

@@ -10,6 +10,7 @@ mod console;
 mod cost;
 mod demo;
 mod environment;
+mod equipment;
 mod example;
 mod exit;
 mod explain;

@@ -92,7 +92,7 @@ fn syntax(path: &Path, error: &toml::de::Error, text: &str) -> Failure {
     let column = before.rsplit('\n').next().map_or(0, |line| line.chars().count()) + 1;
     let problem = error.message().trim_end().replace('\n', "; ");
     // The parser's own words do not always tell what it found.
-    let found = text.get(span).and_then(|found| found.lines().next()).unwrap_or_default();
+    let found = text.get(span).and_then(|found| found.lines().next()).unwrap_or_default().trim_matches('"');
     let found = if problem.contains(found) { String::new() } else { format!("found `{found}`, ") };
     refused(path, &format!("line {line}, column {column}: {found}{problem}"))
 }

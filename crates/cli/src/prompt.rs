@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::args::{PromptFormat, ShowPromptArgs};
 use crate::console::Console;
 use crate::environment::Site;
+use crate::equipment;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host::Host;
@@ -51,7 +52,8 @@ fn profile(args: &ShowPromptArgs, host: &Host) -> Result<ProviderProfile, Failur
     let model = args.model.as_deref().or_else(|| provider.default_model()).ok_or_else(|| {
         Failure::usage(format!("{} has no default model: name one with --model", provider.name()))
     })?;
-    Ok(provider.profile(model).with_toolset(args.toolset.into()))
+    equipment::shown(provider.profile(model), args.toolset.into())
+        .map_err(|error| Failure::failed("the tools cannot be shown").because(&error))
 }
 
 /// A system prompt, whole and in parts.

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use pintle_llm::{Client, Error};
+use pintle_llm::{Client, Error, Middleware};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
 use crate::args::{ModelArgs, ProviderName};

@@ -10,6 +10,7 @@ use crate::approve::{self, Terminal};
 use crate::args::RunArgs;
 use crate::console::{self, Console};
 use crate::environment::Site;
+use crate::equipment;
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
@@ -70,7 +71,7 @@ fn session(
     environment: Arc<dyn ExecutionEnvironment>,
     terminal: Terminal,
 ) -> Result<Session, Failure> {
-    let profile = model.profile().with_toolset(args.toolset.into());
+    let profile = equipment::of_run(model, args.toolset.into(), args.approve, terminal.can_ask());
     let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
     let config = SessionConfig::default()
         .with_max_turns(args.max_turns)

@@ -1,14 +1,20 @@
 //! `pintle tools`: what a model is told of its tools.
 
-use pintle_llm::ToolDefinition;
+use pintle_agent::ProviderProfile;
+use pintle_llm::{Error, Message, Request, ToolDefinition};
+use pintle_testkit::{Script, ScriptedServer, ServerOptions, Turn};
+use serde_json::Value;
 
 use crate::args::{ListFormat, ToolsArgs};
 use crate::console::Console;
+use crate::equipment;
 use crate::exit::Exit;
 use crate::failure::Failure;
+use crate::follow::Watch;
 use crate::host::Host;
 use crate::provider::Provider;
 use crate::render;
+use crate::route::Route;
 
 /// Stands for a model where the tools do not depend on it.
 const ANY_MODEL: &str = "any";
@@ -22,13 +28,33 @@ pub(crate) async fn tools(args: &ToolsArgs, host: &Host) -> Result<Exit, Failure
     let provider = args.provider.or_else(|| Provider::by_key(|name| host.variable(name)));
     let provider = provider.unwrap_or(Provider::OpenAi);
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
-    let tools = profile.with_toolset(args.toolset.into()).tools();
+    let profile = equipment::shown(profile, args.toolset.into())
+        .map_err(|error| Failure::failed("the tools cannot be shown").because(&error))?;
     let text = match args.output {
-        ListFormat::Json => render::line(&tools)?,
-        ListFormat::Text => tools.iter().map(described).collect::<Vec<_>>().join("\n"),
+        ListFormat::Json => render::line(&sent(provider, &profile).await?)?,
+        ListFormat::Text => profile.tools().iter().map(described).collect::<Vec<_>>().join("\n"),
     };
     Console::new().write(&text).await?;
     Ok(Exit::Done)
+}
+
+/// The tools as they stand in a request: one is made, to a server in this process, and looked at there.
+async fn sent(provider: Provider, profile: &ProviderProfile) -> Result<Value, Failure> {
+    let cannot = |error: &Error| Failure::failed("the tools cannot be shown as they are sent").because(error);
+    let script = Script::new("tools").with_turn(Turn::text("Thank you."));
+    let server = ScriptedServer::start(script, ServerOptions::new())
+        .await
+        .map_err(|error| Failure::failed("the scripted server cannot be started").because(&error))?;
+    let route = Route::to_script(provider, profile.model.clone(), server.base_url(provider.dialect()));
+    let client = route.client(Watch::default())?;
+    let mut request = Request::new(&profile.model, vec![Message::user("Which tools are there?")])
+        .with_provider(&profile.provider)
+        .with_tools(profile.tools());
+    request.provider_options.clone_from(&profile.provider_options);
+    client.complete(request).await.map_err(|error| cannot(&error))?;
+    let requests = server.requests();
+    let tools = requests.first().and_then(|request| request.body.get("tools"));
+    Ok(tools.cloned().unwrap_or_else(|| Value::Array(Vec::new())))
 }
 
 fn described(tool: &ToolDefinition) -> String {

@@ -290,7 +290,7 @@ fn all_of_a_large_output_is_in_the_spool() {
 fn a_host_that_is_slow_to_listen_holds_the_command_up() {
     in_a_world(async |world| {
         let heard = Arc::new(AtomicUsize::new(0));
-        let (begun, mut beginning) = tokio::sync::mpsc::unbounded_channel();
+        let (begun, beginning) = std::sync::mpsc::channel();
         let (release, gate) = std::sync::mpsc::channel::<()>();
         let (sink, gate) = (Arc::clone(&heard), Mutex::new(gate));
         let line = "head -c 10000000 /dev/zero; echo >finished";
@@ -303,8 +303,9 @@ fn a_host_that_is_slow_to_listen_holds_the_command_up() {
         let environment = Arc::clone(&world.environment);
         let mut running = tokio::task::JoinSet::new();
         running.spawn(async move { environment.exec_command(request).await });
-        beginning.recv().await.unwrap();
-        tokio::time::sleep(Duration::from_millis(200)).await;
+        // Without the runtime, which may itself be held up by the host.
+        beginning.recv_timeout(LONG).unwrap();
+        std::thread::sleep(Duration::from_millis(200));
         assert!(heard.load(Ordering::Relaxed) <= 64 << 10, "one piece, which is what a pipe holds");
         assert!(!world.at("finished").exists());
         drop(release);

@@ -77,6 +77,11 @@ pub enum DiagnosticKind {
         /// The first blanks that differ, where the first line that differs does so in blanks alone.
         blanks: Option<Box<BlankDifference>>,
     },
+    /// New lines alone, without a hint, went to the end of the file.
+    AdditionsAtEnd {
+        /// The line below which they went.
+        file_line: usize,
+    },
     /// The hint was found only loosely.
     LooseHint {
         /// The level at which it matched.
@@ -196,6 +201,12 @@ impl fmt::Display for DiagnosticKind {
             Self::LooseMatch { level, file_line, blanks } => {
                 write!(f, "the old lines match at line {file_line} only {level}")?;
                 return blanks.as_ref().map_or(Ok(()), |blanks| write!(f, ": {blanks}"));
+            }
+            Self::AdditionsAtEnd { file_line } => {
+                return write!(
+                    f,
+                    "nothing says where the new lines go; they were added at the end, below line {file_line}"
+                );
             }
             Self::LooseHint { level, file_line } => {
                 return write!(f, "the hint matches line {file_line} only {level}");

@@ -11,6 +11,9 @@ use crate::{ApplyOptions, DiagnosticKind};
 /// How many places are looked at before a search is called ambiguous and reported.
 pub(crate) const MAX_CANDIDATES: usize = 3;
 
+/// The longest line whose blanks are told apart, in bytes.
+const MAX_COMPARED: usize = 4096;
+
 /// Where a hunk goes.
 #[derive(Debug)]
 pub(crate) struct Placement {
@@ -234,10 +237,12 @@ impl<'s, 'a> Locator<'s, 'a> {
         let end = self.seeker.lines().len();
         let level = MatchLevel::Exact;
         let Some(anchor) = anchor else {
+            let is_said = pattern.hunk.end_of_file || end == 0;
+            let note = (!is_said).then_some(DiagnosticKind::AdditionsAtEnd { file_line: end });
             return Ok(Placement {
                 start: end,
                 dropped: 0,
-                notes: Vec::new(),
+                notes: note.into_iter().collect(),
                 level,
                 loose_hint: false,
                 cursor: from,
@@ -356,7 +361,9 @@ impl<'s, 'a> Locator<'s, 'a> {
             .iter()
             .zip(lines)
             .map(|(expected, (at, line))| (at, *expected, line.text))
-            .find(|(_, expected, found)| expected != found)?;
+            .find(|(_, expected, found)| expected != found)
+            // Thousands of hunks may match in one line of megabytes.
+            .filter(|(_, expected, found)| expected.len().max(found.len()) <= MAX_COMPARED)?;
         let text = |line| std::str::from_utf8(line).ok();
         BlankDifference::of(at + 1, text(expected)?, text(found)?)
     }

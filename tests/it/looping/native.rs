@@ -1,12 +1,21 @@
 //! The native toolsets: each family does with its own agent's tools what the specification's tools do.
 
-use pintle_agent::{OutcomeStatus, Toolset};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_agent::{EventKind, OutcomeStatus, SearchBy, Toolset, ToolsetOptions};
 use pintle_testkit::Dialect;
+use pintle_tools::builtin::{
+    FetchRequest, SearchHit, SearchQuery, SearchResults, WebClient, WebError, WebPage, WebSearchClient,
+};
 
 use crate::lab::{Lab, in_each_dialect, outputs, profile};
 
 in_each_dialect![
+    native_background_command,
     native_creation,
+    native_question,
+    native_web,
     native_read_then_edit,
     native_shell_command,
     native_grep_and_glob,
@@ -19,6 +28,152 @@ async fn native(dialect: Dialect, turns: &str) -> Lab {
     let profile = profile(dialect).with_toolset(Toolset::Native);
     lab.session.handle().set_profile(profile).unwrap();
     lab
+}
+
+/// As [`native`], with all that a host can bring.
+async fn equipped(dialect: Dialect, turns: &str) -> Lab {
+    let search = SearchBy::Client(Arc::new(Library));
+    let options = ToolsetOptions::new().with_web(Arc::new(Library)).with_search(search);
+    let options = options.with_questions(true).with_plan(true).with_background(true);
+    let lab = Lab::new(dialect, turns).await;
+    let profile = profile(dialect).with_toolset_and(Toolset::Native, &options);
+    lab.session.handle().set_profile(profile).unwrap();
+    lab
+}
+
+/// Has one page, and finds it.
+#[derive(Debug)]
+struct Library;
+
+#[async_trait]
+impl WebClient for Library {
+    async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError> {
+        Ok(WebPage::new(request.url, 200, "text/html", "# Pintles\n\nA pin."))
+    }
+}
+
+#[async_trait]
+impl WebSearchClient for Library {
+    async fn search(&self, _query: SearchQuery) -> Result<SearchResults, WebError> {
+        Ok(SearchResults::new(vec![SearchHit::new("Pintles", "https://a.example/", "On pins.")]))
+    }
+}
+
+async fn native_web(dialect: Dialect) {
+    let page = "arguments = { url = \"https://a.example/\", prompt = \"What is a pintle?\" }";
+    let query = "arguments = { query = \"pintles\" }";
+    let search = match dialect {
+        Dialect::OpenAiResponses | Dialect::ChatCompletions => call(dialect, "web_search", query),
+        Dialect::AnthropicMessages => call(dialect, "WebSearch", query),
+        Dialect::Gemini => call(dialect, "google_web_search", query),
+    };
+    let fetch = match dialect {
+        // codex has no tool for pages.
+        Dialect::OpenAiResponses => None,
+        Dialect::AnthropicMessages => Some(call(dialect, "WebFetch", page)),
+        Dialect::Gemini => {
+            Some(call(dialect, "web_fetch", "arguments = { prompt = \"Sum up https://a.example/.\" }"))
+        }
+        Dialect::ChatCompletions => {
+            Some(call(dialect, "web_fetch", "arguments = { url = \"https://a.example/\" }"))
+        }
+    };
+    let found =
+        "[[turn.expect]]\ncall = 0\ncontains = '''1. Pintles\n   https://a.example/\n   On pins.'''\n";
+    let turns = match fetch {
+        Some(fetch) => {
+            let page = "https://a.example/ (status 200, text/html)\n\n# Pintles";
+            format!("{search}{fetch}{found}{}", done(dialect, &[page]))
+        }
+        None => format!("{search}{}{found}", done(dialect, &[])),
+    };
+    let lab = equipped(dialect, &turns).await;
+    let (_, outcome) = lab.run("What is a pintle?").await;
+    assert_eq!(outcome.status, OutcomeStatus::Completed);
+    lab.finish().await;
+}
+
+async fn native_question(dialect: Dialect) {
+    let options = "options = [{ label = \"Yes\", description = \"Now.\" }, { label = \"No\", description = \"Never.\" }]";
+    let asked = match dialect {
+        Dialect::OpenAiResponses => call(
+            dialect,
+            "request_user_input",
+            &format!(
+                "arguments = {{ questions = [{{ id = \"go\", header = \"Go\", question = \"Go on?\", {options} }}] }}"
+            ),
+        ),
+        Dialect::AnthropicMessages => call(
+            dialect,
+            "AskUserQuestion",
+            &format!(
+                "arguments = {{ questions = [{{ header = \"Go\", question = \"Go on?\", {options} }}] }}"
+            ),
+        ),
+        Dialect::Gemini | Dialect::ChatCompletions => call(
+            dialect,
+            "ask_user",
+            "arguments = { question = \"Go on?\", options = [\"Yes: Now.\", \"No: Never.\"] }",
+        ),
+    };
+    let answered =
+        format!("{}text = \"Done.\"\n[[turn.expect]]\nrequest_contains = \"Yes, please.\"\n", turn(dialect));
+    let lab = equipped(dialect, &format!("{asked}{answered}")).await;
+    let (_, outcome) = lab.run("Do it").await;
+    assert_eq!(outcome.status, OutcomeStatus::AwaitingInput);
+    assert_eq!(outcome.text, "Go on?\n1. Yes: Now.\n2. No: Never.");
+    let (_, outcome) = lab.run("Yes, please.").await;
+    assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "Done."));
+    lab.finish().await;
+}
+
+/// What a command in the background writes is read by a later call, and seen while that call waits.
+async fn native_background_command(dialect: Dialect) {
+    let line = "echo up; read word < pipe; echo got $word";
+    let (start, read, told) = match dialect {
+        Dialect::OpenAiResponses => (
+            call(
+                dialect,
+                "exec_command",
+                &format!("arguments = {{ cmd = \"{line}\", yield_time_ms = 250 }}"),
+            ),
+            call(dialect, "write_stdin", "arguments = { session_id = 1, yield_time_ms = 60000 }"),
+            ["Process exited with code 0\n", "got this"],
+        ),
+        Dialect::AnthropicMessages => (
+            call(
+                dialect,
+                "Bash",
+                &format!("arguments = {{ command = \"{line}\", run_in_background = true }}"),
+            ),
+            call(dialect, "TaskOutput", "arguments = { task_id = \"1\" }"),
+            ["<status>completed</status>\n<exit_code>0</exit_code>", "got this"],
+        ),
+        Dialect::Gemini | Dialect::ChatCompletions => (
+            call(dialect, "shell_start", &format!("arguments = {{ command = \"{line}\" }}")),
+            call(dialect, "shell_read", "arguments = { id = 1, wait_ms = 60000 }"),
+            ["got this\n", "[Background command 1 exited with code 0.]"],
+        ),
+    };
+    let lab = equipped(dialect, &format!("{start}{read}{}", done(dialect, &told))).await;
+    assert!(std::process::Command::new("mkfifo").arg(lab.path("pipe")).status().unwrap().success());
+    let mut run = lab.session.submit("Start it, then read it");
+    let (mut calls, mut deltas) = (0, String::new());
+    while let Some(event) = run.next().await {
+        match event.kind {
+            EventKind::ToolCallStart { .. } => {
+                calls += 1;
+                if calls == 2 {
+                    lab.write("pipe", "this\n");
+                }
+            }
+            EventKind::ToolCallOutputDelta { delta, .. } => deltas.push_str(&delta),
+            _ => {}
+        }
+    }
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    assert!(deltas.contains("up\n") && deltas.contains("got this\n"), "{deltas:?}");
+    lab.finish().await;
 }
 
 /// The head of a turn. Only one dialect has calls with free text, so that its turns must be for it alone.

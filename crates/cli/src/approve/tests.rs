@@ -182,3 +182,28 @@ async fn without_a_terminal_a_question_is_a_denial_and_exit_code_5() {
     assert_eq!(terminal.decide(&command()).await, denied);
     assert!(terminal.failure().unwrap().sentence().starts_with("2 calls were denied"));
 }
+
+#[tokio::test]
+async fn a_question_of_the_model_is_put_once_all_before_it_is_shown() {
+    let mut bench = Bench::new(PLAIN);
+    assert!(bench.terminal.can_ask() && !Terminal::with(None).can_ask());
+    for (typed, expected) in [("8080\n", Some("8080".to_owned())), ("  \n", None)] {
+        let terminal = bench.terminal.clone();
+        let before = bench.screen().len();
+        let typing = async {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            assert_eq!(bench.screen.lock().unwrap().len(), before, "nothing is asked yet");
+            terminal.shown(typed);
+            while bench.screen.lock().unwrap().len() == before {
+                tokio::task::yield_now().await;
+            }
+            bench.keyboard.write_all(typed.as_bytes()).await.unwrap();
+        };
+        let (answer, ()) = tokio::join!(bench.terminal.ask(typed, "Which port?\n1. 80\x1b[2J"), typing);
+        assert_eq!(answer, expected);
+    }
+    assert!(bench.screen().starts_with("\nWhich port?\n1. 80\\u{1b}[2J\n> "), "{:?}", bench.screen());
+    assert_eq!(Terminal::with(None).ask("a", "Why?").await, None);
+}

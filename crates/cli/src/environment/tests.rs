@@ -118,8 +118,8 @@ fn why_a_place_cannot_be_used_is_one_sentence() {
         )
     );
     assert_eq!(
-        sentence("ssh:host", None, EnvError::NotADirectory { path: "/home/me".into() }),
-        (1, "ssh:host cannot be used: /home/me is not a directory".to_owned())
+        sentence("ssh:host", None, EnvError::NotADirectory { path: "/srv/me".into() }),
+        (1, "ssh:host cannot be used: /srv/me is not a directory".to_owned())
     );
     assert_eq!(
         sentence("docker:box", None, unreachable("No such container: box")),

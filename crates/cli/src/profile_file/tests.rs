@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "a test puts its files where the command reads them")]
+
 use pintle_agent::Toolset;
 use pintle_llm::TextToolCallForm;
 use tempfile::TempDir;

@@ -177,7 +177,7 @@ fn a_base_url_that_is_none_is_a_usage_failure() {
     for url in ["nonsense", "ftp://host/v1"] {
         let flags = Flags { base_url: Some(url), model: Some("m"), ..Flags::default() };
         let ModelSource::Provider(route) = choose(flags, &[]).unwrap() else { panic!("a script") };
-        let failure = route.client().unwrap_err();
+        let failure = route.client(crate::follow::Watch::default()).unwrap_err();
         assert_eq!(failure.exit(), Exit::Usage);
         assert!(failure.sentence().starts_with("--base-url: configuration error"), "{failure:?}");
     }

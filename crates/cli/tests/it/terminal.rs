@@ -278,6 +278,32 @@ fn ctrl_c_at_a_question_ends_its_line() {
     assert!(!model.path("a.txt").exists());
 }
 
+/// A model that asks, and goes on with the answer.
+const ONE_QUESTION: &str = "[[turn]]\n[[turn.call]]\ntool = \"ask_user\"\narguments = { question = \"Which port?\", options = [\"80\", \"8080\"] }\n[[turn]]\ntext = \"It is done.\"\n[[turn.expect]]\nrequest_contains = \"port 8080, please\"\n";
+
+#[test]
+fn a_question_of_the_model_is_answered_at_the_terminal() {
+    let model = Model::new(Dialect::ChatCompletions, ONE_QUESTION);
+    let mut terminal = Terminal::start(&model.command("run", &["--model", "m", "Go"]));
+    let screen = terminal.wait_for_text("\n> ");
+    assert!(screen.contains("Which port?\n1. 80\n2. 8080\n") && !is_spinning(&screen), "{screen}");
+    terminal.types("port 8080, please\n");
+    let (code, screen, _) = terminal.ends();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("> port 8080, please\n") && screen.contains("It is done."), "{screen}");
+}
+
+#[test]
+fn ctrl_c_at_a_question_of_the_model_ends_the_run() {
+    let model = Model::new(Dialect::ChatCompletions, ONE_QUESTION);
+    let mut terminal = Terminal::start(&model.command("run", &["--model", "m", "Go"]));
+    terminal.wait_for_text("\n> ");
+    terminal.types("\u{3}");
+    let (code, screen, _) = terminal.ends();
+    assert!(code == Some(130) || code == Some(0), "{screen}");
+    assert!(!screen.contains("It is done."), "{screen}");
+}
+
 #[test]
 fn a_second_ctrl_c_leaves_nothing_that_changes_behind() {
     let model = Model::new(

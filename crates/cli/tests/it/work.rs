@@ -118,28 +118,6 @@ fn an_alias_reaches_the_provider_as_the_models_own_name() {
 }
 
 #[test]
-fn tools_are_the_familys_own_unless_those_of_the_specification_are_asked_for() {
-    let rows: [(&[&str], &str); 5] = [
-        (&["--provider", "openai"], "exec_command write_stdin update_plan apply_patch view_image"),
-        (&["--provider", "anthropic", "--toolset", "native"], "Bash Glob Grep Read Edit Write TodoWrite"),
-        (
-            &["--provider", "gemini"],
-            "list_directory read_file read_many_files search_file_content glob replace write_file run_shell_command",
-        ),
-        (&["--provider", "openai-compatible"], "read_file write_file edit_file shell grep glob"),
-        (&["--provider", "anthropic", "--toolset", "spec"], "read_file write_file edit_file shell grep glob"),
-    ];
-    for (flags, expected) in rows {
-        let said = say(&mut crate::lab::pintle(&[&["tools", "--output", "json"], flags].concat()));
-        let tools: Vec<serde_json::Value> = serde_json::from_str(&said.out).unwrap();
-        let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
-        assert_eq!(names.join(" "), expected, "{flags:?}");
-        let has_grammar = tools.iter().any(|tool| tool["grammar"]["syntax"] == "lark");
-        assert_eq!(has_grammar, expected.starts_with("exec_command"), "{flags:?}");
-    }
-}
-
-#[test]
 fn a_run_has_the_familys_own_tools() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("script.toml");

@@ -11,9 +11,13 @@ use std::{os::unix::fs::PermissionsExt, path::Path, sync::Arc};
 
 use super::*;
 use crate::{
+    command::ExecRequest,
     contract,
     environment::ExecutionEnvironment,
-    remote::tests::matrix::{alone, matrix},
+    remote::tests::{
+        matrix::{alone, matrix, this_test},
+        volume,
+    },
 };
 
 /// The image to test with; without one the test is skipped, which must not happen in continuous integration.
@@ -68,6 +72,64 @@ async fn keeps_the_contract_of_commands() {
         })
         .await;
     }
+}
+
+/// A `podman` that passes its words on, on a machine without a `docker`.
+#[test]
+fn podman_is_driven_where_there_is_no_docker() {
+    const NAME: &str = "docker::tests::podman_is_driven_where_there_is_no_docker";
+    const PLACE: &str = "PINTLE_TEST_PODMAN";
+    let Some(image) = image() else {
+        return;
+    };
+    if let Some(place) = std::env::var_os(PLACE) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let environment = DockerEnvironment::start(image).working_directory("/tmp").build().unwrap();
+            environment.initialize().await.unwrap();
+            let result = environment.exec_command(ExecRequest::new("echo out; exit 3")).await.unwrap();
+            assert_eq!((result.exit_code, result.stdout.to_text_lossy().unwrap().as_str()), (3, "out\n"));
+            environment.cleanup().await.unwrap();
+        });
+        let words = std::fs::read_to_string(Path::new(&place).join("words")).unwrap();
+        assert!(words.starts_with("--version\nrun\nexec\n") && words.ends_with("container\n"), "{words}");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let docker = find_in_path("docker");
+    let script =
+        format!("#!/bin/sh\necho \"$1\" >>'{0}/words'\nexec '{docker}' \"$@\"\n", place.path().display());
+    let podman = place.path().join("podman");
+    std::fs::write(&podman, script).unwrap();
+    std::fs::set_permissions(&podman, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let status = this_test(NAME).env(PLACE, place.path()).env("PATH", place.path()).status().unwrap();
+    assert!(status.success(), "{status}");
+}
+
+fn find_in_path(program: &str) -> String {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
+    found.unwrap().into_os_string().into_string().unwrap()
+}
+
+#[tokio::test]
+async fn floods_hold_up_nothing() {
+    in_a_container(None, async |environment| volume::floods_hold_up_nothing(environment).await).await;
+}
+
+#[test]
+fn a_flood_passes_in_little_memory() {
+    alone("docker::tests::a_flood_passes_in_little_memory", async || {
+        let Some(image) = image() else {
+            return;
+        };
+        let builder = DockerEnvironment::start(image).working_directory("/tmp");
+        let environment = builder.output_limits(volume::limits()).build().unwrap();
+        environment.initialize().await.unwrap();
+        // An engine passes on some 50 MB in a second: a gibibyte would take too long for a test.
+        volume::a_flood_passes(&environment, 256 << 20).await;
+        environment.cleanup().await.unwrap();
+    });
 }
 
 #[test]

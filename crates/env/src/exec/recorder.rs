@@ -28,17 +28,17 @@ pub(super) struct Recorder {
 }
 
 enum State {
-    Idle(OutputCapture),
+    Idle(Box<OutputCapture>),
     Writing(Writing),
-    /// The disk could not be written to: the runtime is on its way down.
+    /// A batch did not come back: the runtime is on its way down.
     Lost,
 }
 
-type Writing = Pin<Box<dyn Future<Output = Result<OutputCapture, EnvError>> + Send>>;
+type Writing = Pin<Box<dyn Future<Output = Result<Box<OutputCapture>, EnvError>> + Send>>;
 
 impl Recorder {
     pub(super) fn new(limits: OutputLimits) -> Self {
-        let state = State::Idle(OutputCapture::new(limits));
+        let state = State::Idle(Box::new(OutputCapture::new(limits)));
         Self { state, waiting: Vec::new(), waiting_bytes: 0 }
     }
 
@@ -82,7 +82,7 @@ impl Recorder {
     }
 
     /// Takes the capture out when nothing is being written any more.
-    async fn written(&mut self) -> Result<OutputCapture, EnvError> {
+    async fn written(&mut self) -> Result<Box<OutputCapture>, EnvError> {
         match std::mem::replace(&mut self.state, State::Lost) {
             State::Idle(capture) => Ok(capture),
             State::Writing(writing) => writing.await,

@@ -70,8 +70,6 @@ impl Launch<'_> {
     pub(super) fn script(&self, tag: &str, mark: &Mark) -> io::Result<Vec<u8>> {
         let mut script = Script::default();
         script.set("pintle_k", mark.as_bytes());
-        // What start-up files of the login shell have printed ends here; the standard error has records for that.
-        script.push("echo \"$pintle_k\";");
         script.set("pintle_d", self.directory.as_os_str().as_bytes());
         script.push("pintle_z=$(command -v setsid);");
         let (plain, odd): (Vec<_>, Vec<_>) =

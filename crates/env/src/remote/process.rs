@@ -37,8 +37,11 @@ const START_LIMIT: Duration = Duration::from_secs(30);
 /// How long after its client has ended a record may come.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Shells tell the signal that killed a program as 128 plus its number; there are 31 of the plain ones.
-const SIGNALED: std::ops::RangeInclusive<i32> = 129..=159;
+/// Shells tell the signal that killed a program as its number and one of these: most of them, the Korn shell, yash.
+const SIGNALED: [i32; 3] = [128, 256, 384];
+
+/// The numbers of the plain signals.
+const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
 
 /// What a far side needs for a process.
 #[derive(Debug)]
@@ -59,9 +62,9 @@ pub(super) async fn spawn<T: Transport>(
     let script = launch.script(&scope.tag, &mark).map_err(|source| not_started(launch, source))?;
     let Client { child, mut stdin, stdout, stderr } = Client::start(&*transport)?;
     let stderr = Arc::new(ErrorStream::new(stderr, &mark));
-    let output = RemoteOutput::new(stdout, Arc::clone(&stderr), &mark, Arc::clone(&channel));
+    let mut output = RemoteOutput::new(stdout, Arc::clone(&stderr), &mark, Arc::clone(&channel));
     let mut process = RemoteProcess {
-        output: Some(output),
+        output: None,
         transport,
         channel,
         permit: Some(permit),
@@ -75,7 +78,10 @@ pub(super) async fn spawn<T: Transport>(
     // From here on a drop ends what may be about to start.
     let started = timeout(START_LIMIT, async {
         process.write_script(&mut stdin, &script).await?;
-        process.record().await
+        tokio::select! {
+            record = process.record() => record,
+            record = output.announcement() => Ok(record),
+        }
     });
     let record = started.await.map_err(|elapsed| lost_error(process.channel.name(), elapsed))??;
     let Some(leader) = parse_start(&record) else {
@@ -84,6 +90,7 @@ pub(super) async fn spawn<T: Transport>(
     };
     process.scope.leader = Some(leader);
     process.channel.note(&process.scope);
+    process.output = Some(output);
     process.stdin = (launch.stdin == Stdin::Piped).then_some(stdin);
     Ok(process)
 }
@@ -210,7 +217,11 @@ impl<T: Transport> Process for RemoteProcess<T> {
         if let Some(status) = self.status {
             return Ok(status);
         }
-        let record = self.record().await?;
+        let mut record = self.record().await?;
+        // The start is told on both streams, and may have been taken from the other one.
+        if parse_start(&record).is_some() {
+            record = self.record().await?;
+        }
         let status = parse_exit(&record).ok_or_else(|| {
             lost_error(self.channel.name(), format!("the far side said {record:?}, expected an exit"))
         })?;
@@ -286,7 +297,8 @@ fn parse_start(record: &str) -> Option<Leader> {
 
 fn parse_exit(record: &str) -> Option<ExitStatus> {
     let code: i32 = record.strip_prefix("exit ")?.parse().ok()?;
-    Some(if SIGNALED.contains(&code) { ExitStatus::Signaled(code - 128) } else { ExitStatus::Exited(code) })
+    let signal = SIGNALED.iter().map(|base| code - base).find(|signal| SIGNALS.contains(signal));
+    Some(signal.map_or(ExitStatus::Exited(code), ExitStatus::Signaled))
 }
 
 /// Why the far side has not started a command.
@@ -327,6 +339,8 @@ mod tests {
             ("exit 0", Some(ExitStatus::Exited(0))),
             ("exit 128", Some(ExitStatus::Exited(128))),
             ("exit 137", Some(ExitStatus::Signaled(9))),
+            ("exit 265", Some(ExitStatus::Signaled(9))),
+            ("exit 393", Some(ExitStatus::Signaled(9))),
             ("exit 255", Some(ExitStatus::Exited(255))),
             ("start 1", None),
         ] {

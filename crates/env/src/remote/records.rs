@@ -92,36 +92,50 @@ fn text(bytes: Vec<u8>, take: &mut impl FnMut(Piece)) {
     }
 }
 
-/// Takes away what a far side has printed before it says the mark on a line: start-up files of its login shell may
-/// print.
+/// Takes the first record out of a stream, with all that stands before it: start-up files of a login shell may print.
 #[derive(Debug)]
 pub(super) struct Preamble {
-    /// The mark with its line end; `None` when it has come.
+    /// `None` when the record has come.
     mark: Option<Finder<'static>>,
-    /// What may be the beginning of the mark.
+    /// What may be the beginning of the record.
     held: Vec<u8>,
+}
+
+/// The first record of a stream and what stands behind it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Announced {
+    pub(super) record: String,
+    pub(super) behind: Vec<u8>,
 }
 
 impl Preamble {
     pub(super) fn new(mark: &Mark) -> Self {
-        let line = [mark.as_bytes(), b"\n"].concat();
-        Self { mark: Some(Finder::new(&line).into_owned()), held: Vec::new() }
+        Self { mark: Some(Finder::new(mark.as_bytes()).into_owned()), held: Vec::new() }
     }
 
-    /// What of the next bytes stands behind the mark.
-    pub(super) fn skip<'a>(&mut self, bytes: &'a [u8]) -> &'a [u8] {
-        let Some(mark) = &self.mark else {
-            return bytes;
-        };
-        let before = self.held.len();
+    /// Whether the record has come.
+    pub(super) fn is_over(&self) -> bool {
+        self.mark.is_none()
+    }
+
+    /// Takes in the next bytes of a stream whose first record has not come.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<Announced> {
+        let mark = self.mark.as_ref()?;
         self.held.extend_from_slice(bytes);
         let length = mark.needle().len();
-        if let Some(at) = mark.find(&self.held) {
-            (self.mark, self.held) = (None, Vec::new());
-            return bytes.get(at + length - before..).unwrap_or_default();
+        let Some(at) = mark.find(&self.held) else {
+            self.held.drain(..(self.held.len() + 1).saturating_sub(length));
+            return None;
+        };
+        self.held.drain(..at);
+        let end = self.held.iter().position(|byte| *byte == b'\n');
+        if end.is_none() && self.held.len() > MAX_RECORD {
+            self.held.drain(..length);
         }
-        self.held.drain(..(self.held.len() + 1).saturating_sub(length));
-        &[]
+        let behind = self.held.split_off(end? + 1);
+        let record = String::from_utf8_lossy(self.held.get(length..)?).trim().to_owned();
+        (self.mark, self.held) = (None, Vec::new());
+        Some(Announced { record, behind })
     }
 }
 
@@ -173,16 +187,24 @@ mod tests {
     }
 
     #[test]
-    fn a_preamble_ends_with_the_mark_however_it_is_cut() {
-        let stream = b"noise\x1epintle:0123 \x1epintle:0123\n\x1epintle:0123\nout";
+    fn the_first_record_ends_a_preamble_however_it_is_cut() {
+        let stream = b"noise\x1epintle:012 \x1epintle:0123 start 7\n\x1epintle:0123\nout";
         for size in 1..=stream.len() {
             let mut preamble = Preamble::new(&Mark::new("0123"));
-            let mut out = Vec::new();
-            for block in stream.chunks(size) {
-                out.extend_from_slice(preamble.skip(block));
-                assert!(preamble.held.len() < 13, "what cannot be the mark is not held");
-            }
-            assert_eq!(out, b"\x1epintle:0123\nout", "in blocks of {size}");
+            let mut blocks = stream.chunks(size);
+            let Announced { record, mut behind } = blocks.find_map(|block| preamble.feed(block)).unwrap();
+            assert!(preamble.is_over() && preamble.held.is_empty());
+            blocks.for_each(|block| behind.extend_from_slice(block));
+            assert_eq!((record.as_str(), behind.as_slice()), ("start 7", b"\x1epintle:0123\nout".as_slice()));
+        }
+    }
+
+    #[test]
+    fn a_preamble_holds_no_more_than_a_record() {
+        let mut preamble = Preamble::new(&Mark::new("0123"));
+        for block in [b"\x1epintle:0123 ".as_slice(), &[b'x'; MAX_RECORD], &[b'x'; MAX_RECORD]] {
+            assert_eq!(preamble.feed(block), None);
+            assert!(preamble.held.len() <= MAX_RECORD + 100);
         }
     }
 

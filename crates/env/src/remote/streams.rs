@@ -15,7 +15,7 @@ use tokio::{
 use super::{
     channel::Channel,
     client::Tail,
-    records::{Mark, Piece, Preamble, Scanner},
+    records::{Announced, Mark, Piece, Preamble, Scanner},
 };
 use crate::{
     error::EnvError,
@@ -168,6 +168,8 @@ impl ErrorStream {
 pub(super) struct RemoteOutput {
     stdout: Option<ChildStdout>,
     preamble: Preamble,
+    /// What came right behind the preamble.
+    ahead: Vec<u8>,
     stderr: Option<Arc<ErrorStream>>,
     channel: Arc<Channel>,
     buffer: Vec<u8>,
@@ -180,8 +182,21 @@ impl RemoteOutput {
         mark: &Mark,
         channel: Arc<Channel>,
     ) -> Self {
-        let preamble = Preamble::new(mark);
-        Self { stdout: Some(stdout), preamble, stderr: Some(stderr), channel, buffer: Vec::new() }
+        let (preamble, stderr) = (Preamble::new(mark), Some(stderr));
+        Self { stdout: Some(stdout), preamble, ahead: Vec::new(), stderr, channel, buffer: Vec::new() }
+    }
+
+    /// The first record on the standard output; pending for ever if there is none. Cancel safe.
+    pub(super) async fn announcement(&mut self) -> String {
+        while !self.preamble.is_over()
+            && let Some(bytes) = read_open(&mut self.stdout, &mut self.buffer).await
+        {
+            if let Some(Announced { record, behind }) = self.preamble.feed(bytes) {
+                self.ahead = behind;
+                return record;
+            }
+        }
+        std::future::pending().await
     }
 }
 
@@ -189,16 +204,22 @@ impl RemoteOutput {
 impl ProcessOutput for RemoteOutput {
     async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
         loop {
+            if !self.ahead.is_empty() {
+                let ahead = std::mem::take(&mut self.ahead);
+                return Ok(Some(OutputChunk::new(OutputStream::Stdout, ahead)));
+            }
             let (has_stdout, has_stderr) = (self.stdout.is_some(), self.stderr.is_some());
             if !has_stdout && !has_stderr {
                 return Ok(None);
             }
             tokio::select! {
                 bytes = read_open(&mut self.stdout, &mut self.buffer), if has_stdout => match bytes {
-                    Some(bytes) => match self.preamble.skip(bytes) {
-                        [] => {}
-                        bytes => return Ok(Some(OutputChunk::new(OutputStream::Stdout, bytes))),
-                    },
+                    Some(bytes) if self.preamble.is_over() => {
+                        return Ok(Some(OutputChunk::new(OutputStream::Stdout, bytes)));
+                    }
+                    Some(bytes) => {
+                        self.ahead = self.preamble.feed(bytes).map(|announced| announced.behind).unwrap_or_default();
+                    }
                     None => self.stdout = None,
                 },
                 text = text_open(self.stderr.as_deref()), if has_stderr => match text {

@@ -2,8 +2,15 @@
 #![expect(clippy::disallowed_methods, reason = "the shell is the far side, and the tests prepare its files")]
 
 pub(crate) mod matrix;
+pub(crate) mod same_results;
+pub(crate) mod volume;
 
-use std::{fs, os::unix::process::ExitStatusExt, process, sync::atomic::AtomicUsize};
+use std::{
+    fs,
+    os::unix::process::ExitStatusExt,
+    process,
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+};
 
 use tempfile::TempDir;
 
@@ -16,16 +23,19 @@ use crate::{GrepMode, contract};
 struct Nearby {
     shell: &'static str,
     opened: AtomicUsize,
+    /// From now on lines are taken and nothing comes of them.
+    hangs: AtomicBool,
 }
 
 #[async_trait]
 impl Transport for Nearby {
     async fn open(&self) -> Result<(), EnvError> {
-        self.opened.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        self.opened.fetch_add(1, Ordering::Relaxed);
         Ok(())
     }
 
     fn command(&self, line: &str) -> process::Command {
+        let line = if self.hangs.load(Ordering::Relaxed) { "cat >/dev/null" } else { line };
         let mut command = process::Command::new(self.shell);
         command.arg("-c").arg(line).env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command
@@ -48,23 +58,34 @@ fn nearby(shell: &'static str) -> (TempDir, Remote<Nearby>) {
     let directory = TempDir::new().unwrap();
     let settings =
         Settings { working_directory: Some(directory.path().canonicalize().unwrap()), ..Settings::default() };
-    let transport = Nearby { shell, opened: AtomicUsize::new(0) };
+    let transport = Nearby { shell, opened: AtomicUsize::new(0), hangs: AtomicBool::new(false) };
     (directory, Remote::new(transport, settings).unwrap())
 }
 
 #[tokio::test]
-async fn keeps_the_contract() {
-    for shell in ["/bin/sh", "/bin/bash"] {
-        let (_directory, environment) = nearby(shell);
-        environment.initialize().await.unwrap();
-        assert_eq!(environment.platform(), "linux");
-        assert!(environment.os_version().starts_with("Linux "));
-        let root = environment.working_directory().join("contract");
-        contract::files(&environment, &root.join("files")).await.unwrap();
-        contract::search(&environment, &root.join("search")).await.unwrap();
-        contract::commands(&environment, &root.join("commands")).await.unwrap();
-        environment.cleanup().await.unwrap();
+async fn keeps_the_contract_in_every_shell_that_is_here() {
+    // What a POSIX shell is called where it is the system's; one under several names is tried once.
+    let shells = ["/bin/sh", "/bin/dash", "/bin/bash", "/bin/mksh", "/bin/ksh93"];
+    let mut tried = BTreeMap::new();
+    for shell in shells {
+        if let Ok(file) = fs::canonicalize(shell) {
+            tried.entry(file).or_insert(shell);
+        }
     }
+    let mut checks = tokio::task::JoinSet::new();
+    for shell in tried.into_values() {
+        checks.spawn(async move {
+            let (_directory, environment) = nearby(shell);
+            environment.initialize().await.unwrap();
+            assert_eq!(environment.platform(), "linux");
+            assert!(environment.os_version().starts_with("Linux "));
+            let root = environment.working_directory().join("contract");
+            let kept = contract::all(&environment, &root).await;
+            environment.cleanup().await.unwrap();
+            kept.unwrap_or_else(|violation| panic!("{shell}: {violation:?}"));
+        });
+    }
+    checks.join_all().await;
 }
 
 #[tokio::test]
@@ -113,7 +134,7 @@ async fn a_cleanup_ends_what_runs_and_the_next_command_connects_anew() {
     let id = fs::read_to_string(directory.path().join("id")).unwrap();
     assert!(!Path::new("/proc").join(id.trim()).exists());
     assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
-    assert_eq!(environment.transport().opened.load(std::sync::atomic::Ordering::Relaxed), 2);
+    assert_eq!(environment.transport().opened.load(Ordering::Relaxed), 2);
     environment.cleanup().await.unwrap();
 }
 
@@ -164,4 +185,52 @@ async fn an_exit_is_told_to_who_waits_while_another_reads() {
     assert_eq!(status.code(), 3);
     assert_eq!(process.end(std::time::Duration::from_secs(2)).await.unwrap(), 1);
     environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_far_side_that_begins_nothing_is_lost_in_time() {
+    let (_directory, environment) = nearby("/bin/sh");
+    environment.initialize().await.unwrap();
+    environment.transport().hangs.store(true, Ordering::Relaxed);
+    // Nothing happens any more, so the time that nobody waits for passes at once.
+    tokio::time::pause();
+    let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
+    tokio::time::resume();
+    assert!(matches!(error, EnvError::EnvironmentLost { .. }), "{error:?}");
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_is_printed_before_a_line_is_nobodys_output() {
+    let (_directory, environment) = nearby("/bin/sh");
+    let noisy = Noisy(environment.transport);
+    let environment = Remote::new(noisy, environment.settings).unwrap();
+    let result = environment.exec_command(ExecRequest::new("echo out; echo err >&2")).await.unwrap();
+    assert_eq!(result.stdout.to_text_lossy().unwrap(), "out\n");
+    assert_eq!(result.stderr.to_text_lossy().unwrap(), "err\n");
+    environment.cleanup().await.unwrap();
+}
+
+/// Prints on both streams before it runs a line, and does not end what it prints with a line end.
+#[derive(Debug)]
+struct Noisy(Arc<Nearby>);
+
+#[async_trait]
+impl Transport for Noisy {
+    fn command(&self, line: &str) -> process::Command {
+        let noise = "head -c 30000 /dev/zero; head -c 600000 /dev/zero >&2;";
+        self.0.command(&format!("{noise} {line}"))
+    }
+
+    fn lost(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
+        self.0.lost(status, stderr_tail)
+    }
+
+    fn concurrency(&self) -> usize {
+        self.0.concurrency()
+    }
+
+    fn name(&self) -> &str {
+        self.0.name()
+    }
 }

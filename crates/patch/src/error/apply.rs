@@ -249,8 +249,8 @@ impl fmt::Display for Elsewhere {
         match self {
             Self::BeforePreviousHunk { file_line } => write!(
                 f,
-                "they are at line {file_line}, above the hunk before; hunks out of file order \
-                 need one fitting place each"
+                "they are at line {file_line}, above the end of the hunk before; hunks that \
+                 overlap must be one hunk, and out of file order each needs one fitting place"
             ),
             Self::BeforeHint { file_line } => {
                 write!(f, "they are at line {file_line}, not below the line that the hint names")

@@ -106,8 +106,9 @@ impl Mistake {
 }
 
 impl BlankDifference {
-    /// Where two lines differ, if it is in blanks alone.
-    pub(crate) fn of(file_line: usize, expected: &str, found: &str) -> Option<Self> {
+    /// Where line `file_line` of a file, `found`, differs from what was expected there, if it is in blanks alone.
+    #[must_use]
+    pub fn of(file_line: usize, expected: &str, found: &str) -> Option<Self> {
         let words = |line: &str| line.chars().filter(|character| !is_blank(*character)).collect::<String>();
         if expected == found || words(expected) != words(found) {
             return None;

@@ -83,6 +83,12 @@ impl ParseError {
     pub(crate) fn new(line: usize, found: &str, kind: ParseErrorKind) -> Self {
         Self { line, found: excerpt(found.as_bytes()), kind }
     }
+
+    /// Whether the line is the header of a file in the other format that has hunks.
+    fn is_unified_diff(&self) -> bool {
+        let is_header = matches!(self.kind, ParseErrorKind::NoBegin | ParseErrorKind::NotAHeader);
+        is_header && ["--- ", "+++ ", "diff --git "].iter().any(|start| self.found.starts_with(start))
+    }
 }
 
 impl Wrapper {
@@ -109,9 +115,14 @@ impl std::error::Error for ParseError {}
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "patch line {}: {}", self.line, self.kind)?;
-        match self.found.is_empty() {
-            true => Ok(()),
-            false => write!(f, "; found `{}`", self.found),
+        if !self.found.is_empty() {
+            write!(f, "; found `{}`", self.found)?;
+        }
+        match self.is_unified_diff() {
+            true => f.write_str(
+                "; in the place of a unified diff's `---` and `+++` lines goes `*** Update File: PATH`",
+            ),
+            false => Ok(()),
         }
     }
 }
@@ -148,7 +159,7 @@ impl fmt::Display for ParseErrorKind {
             }
             Self::NotAHunkLine => {
                 "expected a line of a hunk to start with ` ` (unchanged), `-` (removed) or `+` \
-                 (added), or `@@`"
+                 (added), `@@` or the next `*** ` marker"
             }
             Self::UnknownMarker => {
                 "expected a marker of the format after `***`; an unchanged line of the file \

@@ -10,13 +10,15 @@ mod transaction;
 use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
-use pintle_patch::{ApplyOptions, Change, ChangeKind as PatchKind, Plan, parse, plan};
+use pintle_patch::{
+    ApplyError, ApplyErrorKind, ApplyOptions, Change, ChangeKind as PatchKind, Plan, parse, plan,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use self::error::{ApplyPlanCause, ApplyPlanError, LeftChanged, ReadFilesError};
 pub use self::transaction::{MAX_FILES_BYTES, apply_plan, read_files};
-use super::path::shown;
+use super::path::{shown, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
@@ -100,12 +102,25 @@ impl ApplyPatch {
             })?
             .resolve_paths(|path| canonical(env, path))?;
         let files = read_files(env, &patch).await?;
-        let plan = plan(&patch, &files, &self.options).map_err(|error| {
-            ToolError::new(ToolErrorKind::EditConflict, error.to_string()).with_source(error)
-        })?;
+        let plan = match plan(&patch, &files, &self.options) {
+            Ok(plan) => plan,
+            Err(error) => return Err(conflict(env, error).await),
+        };
         apply_plan(env, &plan).await?;
         Ok(plan)
     }
+}
+
+/// Why a patch does not fit. If a file is missing, it names those that may be meant.
+async fn conflict(env: &dyn ExecutionEnvironment, error: ApplyError) -> ToolError {
+    let mut message = error.to_string();
+    if matches!(*error.kind, ApplyErrorKind::Missing { taken_at: None, .. })
+        && let Some(suggestion) = suggestion(env, Path::new(&error.path)).await
+    {
+        message.push_str(". ");
+        message.push_str(&suggestion);
+    }
+    ToolError::new(ToolErrorKind::EditConflict, message).with_source(error)
 }
 
 /// A report to the model, with the changes of a plan for people and hosts.

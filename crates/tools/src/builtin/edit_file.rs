@@ -1,5 +1,6 @@
 //! `edit_file`: one text in the place of another.
 
+mod blanks;
 mod replace;
 
 use std::fmt;

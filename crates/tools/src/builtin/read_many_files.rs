@@ -22,9 +22,10 @@ const MAX_BYTES: usize = 8 << 20;
 
 /// Reads several files, each as `read_file` does (loop specification, section 3.6).
 ///
-/// An entry that names no file and has a wildcard is a glob. At most 100 files are read, and none after 8 MiB. A file
-/// that cannot be read is an error under its own header; the call fails only if none can be read, or if the
-/// environment is lost.
+/// An entry that names no file and has a wildcard is a glob. A link that it finds is not followed to where neither the
+/// glob searches nor the working directory is, since no gate could know that the call leads there. At most 100 files
+/// are read, and none after 8 MiB. A file that cannot be read is an error under its own header; the call fails only if
+/// none can be read, or if the environment is lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadManyFiles(());
 
@@ -108,6 +109,8 @@ impl Tool for ReadManyFiles {
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
     File(String),
+    /// A file that a glob found, and the real name of the directory where it searched.
+    Found(String, PathBuf),
     /// A glob that names no file.
     NoMatch(String),
 }
@@ -115,7 +118,7 @@ enum Entry {
 impl Entry {
     fn name(&self) -> &str {
         match self {
-            Self::File(name) | Self::NoMatch(name) => name,
+            Self::File(name) | Self::Found(name, _) | Self::NoMatch(name) => name,
         }
     }
 }
@@ -160,7 +163,9 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
     if found.is_empty() {
         return Ok(vec![Entry::NoMatch(path.to_owned())]);
     }
-    let mut entries: Vec<Entry> = found.iter().map(|path| Entry::File(shown(env, path))).collect();
+    let base = real(env, &search_base(None, path)).await;
+    let mut entries: Vec<Entry> =
+        found.iter().map(|path| Entry::Found(shown(env, path), base.clone())).collect();
     entries.sort();
     Ok(entries)
 }
@@ -168,10 +173,27 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
 async fn read(env: &dyn ExecutionEnvironment, entry: &Entry) -> Result<ToolOutput, ToolError> {
     match entry {
         Entry::File(path) => view_from_start(env, path).await,
+        Entry::Found(path, base) => {
+            let place = real(env, Path::new(path)).await;
+            if !place.starts_with(base) && !place.starts_with(real(env, Path::new(".")).await) {
+                let message = format!(
+                    "{path} is a link to {}, outside of what the glob searches; to read it, name it",
+                    place.display()
+                );
+                return Err(ToolError::new(ToolErrorKind::PermissionDenied, message));
+            }
+            view_from_start(env, path).await
+        }
         Entry::NoMatch(pattern) => {
             Err(ToolError::new(ToolErrorKind::NotFound, format!("no file matches {pattern}")))
         }
     }
+}
+
+/// A path with every link followed, where that can be found out.
+async fn real(env: &dyn ExecutionEnvironment, path: &Path) -> PathBuf {
+    let path = env.resolve(path);
+    env.canonicalize(&path).await.unwrap_or(path)
 }
 
 fn size(image: &ImageData) -> usize {
@@ -226,6 +248,32 @@ mod tests {
         ");
         assert!(!execution.result.is_error);
         assert_eq!(execution.result.images.len(), 1);
+    }
+
+    #[tokio::test]
+    async fn a_glob_does_not_lead_out_through_a_link() {
+        let (bench, outside) = (Workbench::new(), Workbench::new());
+        bench.write("README.md", "here\n");
+        bench.write("docs/a.md", "a\n");
+        outside.write("key", "secret\n");
+        for (target, link) in [(outside.path("key"), "docs/b.md"), (bench.path("README.md"), "docs/c.md")] {
+            std::os::unix::fs::symlink(target, bench.path(link)).unwrap();
+        }
+        let read = async |paths: &str| {
+            let answer = bench.call(ReadManyFiles::new(), &format!(r#"{{"paths": {paths}}}"#)).await;
+            answer.replace(&outside.path("key").canonicalize().unwrap().display().to_string(), "OUTSIDE")
+        };
+        insta::assert_snapshot!(read(r#"["docs/*.md"]"#).await, @"
+        ok: ==> docs/a.md <==
+        1 | a
+
+        ==> docs/b.md <==
+        [Error: docs/b.md is a link to OUTSIDE, outside of what the glob searches; to read it, name it]
+
+        ==> docs/c.md <==
+        1 | here
+        ");
+        assert_eq!(read(r#"["docs/b.md"]"#).await, "ok: ==> docs/b.md <==\n1 | secret", "as a gate can see");
     }
 
     #[tokio::test]

@@ -78,7 +78,7 @@ fn the_prompts_are_those_that_were_reviewed() {
       Core mandates / Workflow for software tasks / New applications / Tools / Security / Git / Project instructions / Tone
     gemini, native: 8427 bytes, c40fab07ee1396d8c38bc00c5b52f444
       Core mandates / Workflow for software tasks / New applications / Tools / Security / Git / Project instructions / Tone
-    openai-compatible: 6088 bytes, acc1328bb4c38168ee7ecb00ba7a5f5c
+    openai-compatible: 6117 bytes, 79a1bd8d2a3aa78f725ea3f7fc596abf
       How a turn works / Steps for a task / The tools / Rules for code / Rules for git / Instructions from others / The final answer
     ");
 }

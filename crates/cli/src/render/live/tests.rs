@@ -390,6 +390,45 @@ fn a_resize_leaves_no_garbage() {
     }
 }
 
+/// Resizes as terminals do that wrap their lines anew: the cursor stays with the character that it stands on.
+fn reflow(bench: &mut Bench, columns: usize) {
+    let shown = bench.screen();
+    let above = usize::from(bench.terminal.screen().cursor_position().0);
+    bench.size.columns = columns;
+    bench.terminal = terminal(bench.size);
+    let lines: Vec<&str> = shown.lines().collect();
+    let (before, live) = lines.split_at(above);
+    for line in before {
+        bench.terminal.process(format!("{line}\r\n").as_bytes());
+    }
+    let (row, _) = bench.terminal.screen().cursor_position();
+    bench.terminal.process(live.join("\r\n").as_bytes());
+    bench.terminal.process(format!("\x1b[{};1H", row + 1).as_bytes());
+}
+
+#[test]
+fn lines_that_the_terminal_wraps_anew_are_erased_all_the_same() {
+    let command = "cargo test --workspace --all-targets --all-features --no-fail-fast -- --nocapture";
+    for columns in [13, 40, 60] {
+        let mut bench = Bench::new(100, 30, PLAIN);
+        bench.say("I run the tests.");
+        bench.event(started("1", "shell", &json!({"command": command})));
+        bench.event(started("2", "shell", &json!({"command": command})));
+        bench.wait(TICK);
+        let rows = |bench: &Bench| -> Vec<String> {
+            let width = u16::try_from(columns).unwrap();
+            bench.terminal.screen().rows(0, width).filter(|row| !row.is_empty()).collect()
+        };
+        reflow(&mut bench, columns);
+        assert!(rows(&bench).len() > 4, "the lines are wrapped: {:?}", rows(&bench));
+        bench.wait(TICK);
+        let shown = rows(&bench);
+        let spinning: Vec<&String> = shown.iter().skip_while(|row| !row.starts_with('⠹')).collect();
+        assert!(spinning.len() == 2 && spinning.iter().all(|row| row.starts_with("⠹ shell")), "{shown:?}");
+        assert!(!shown.iter().any(|row| row.contains('⠙')), "{shown:?}");
+    }
+}
+
 #[test]
 fn colours_are_used_where_they_are_wanted() {
     let diff = "--- a/a\n+++ b/a\n@@ -1 +1 @@\n-old\n+new\n";

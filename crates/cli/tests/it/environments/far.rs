@@ -39,7 +39,7 @@ enum Side {
 }
 
 impl Far {
-    /// A container that works in `/work` and has nothing but busybox.
+    /// A container that works in `/project` and has nothing but busybox.
     pub(super) fn docker() -> Option<Self> {
         Self::docker_with(&[])
     }
@@ -48,7 +48,7 @@ impl Far {
     pub(super) fn docker_with(options: &[String]) -> Option<Self> {
         let image = service("PINTLE_TEST_IMAGE")?;
         let engine = service("DOCKER_HOST")?;
-        let words = ["run", "--detach", "--rm", "--network=none", "--workdir=/work"];
+        let words = ["run", "--detach", "--rm", "--network=none", "--workdir=/project"];
         let container = output(Command::new("docker").args(words).args(options).arg(image).args([
             "sh",
             "-c",
@@ -57,7 +57,7 @@ impl Far {
         let container = container.trim().to_owned();
         Some(Self {
             place: format!("docker:{container}"),
-            directory: "/work".to_owned(),
+            directory: "/project".to_owned(),
             here: tempfile::tempdir().unwrap(),
             variables: vec![("DOCKER_HOST", engine)],
             side: Side::Container(container),
@@ -86,6 +86,14 @@ impl Far {
         match &self.side {
             Side::Container(id) => output(Command::new("docker").args(["exec", id, "sh", "-c", &line])),
             Side::Host { config, .. } => over_ssh(config, &line),
+        }
+    }
+
+    /// Where a login begins.
+    pub(super) fn login(&self) -> String {
+        match &self.side {
+            Side::Container(_) => self.directory.clone(),
+            Side::Host { config, .. } => over_ssh(config, "pwd").trim().to_owned(),
         }
     }
 
@@ -169,7 +177,8 @@ impl Drop for Far {
     }
 }
 
-/// What a service is reached by, or `None` with the reason on standard error.
+/// What a service is reached by, or `None` with the reason on standard error. In continuous integration it must be there.
+#[expect(clippy::print_stderr, reason = "whoever reads the tests' output learns why nothing was tested")]
 pub(super) fn service(variable: &str) -> Option<OsString> {
     let value = std::env::var_os(variable);
     if value.is_none() {

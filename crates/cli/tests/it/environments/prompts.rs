@@ -56,9 +56,9 @@ fn a_container_is_described_from_within() {
     far.sh("mkdir /own && printf '#!/bin/sh\\n[ \"$1\" = -r ] && echo 4.2 || echo Plan9\\n' > /own/uname");
     far.sh(&format!("chmod +x /own/uname && {SKILL} && echo 'There, use spaces.' > AGENTS.md"));
     let told = prompt(&far, &[]);
-    let place = ["Working directory: /work\n", "Platform: plan9\n", "OS version: Plan9 4.2\n"];
+    let place = ["Working directory: /project\n", "Platform: plan9\n", "OS version: Plan9 4.2\n"];
     tells(&told, &place, &NOT);
-    let project = ["path=\"/work/AGENTS.md\"", "There, use spaces.", "Fill in forms."];
+    let project = ["path=\"/project/AGENTS.md\"", "There, use spaces.", "Fill in forms."];
     tells(&told, &project, &["Git branch"]);
     tells(&told, &["Is git repository: false\n"], &[]);
     far.is_left_in_order();
@@ -104,15 +104,15 @@ fn working_directory(far: &Far, words: &[&str]) -> String {
 fn in_a_container_relative_is_to_what_it_was_started_with() {
     let Some(far) = Far::docker() else { return };
     far.sh("mkdir src");
-    assert_eq!(working_directory(&far, &[]), "/work");
-    assert_eq!(working_directory(&far, &["--dir", "src"]), "/work/src");
+    assert_eq!(working_directory(&far, &[]), far.login());
+    assert_eq!(working_directory(&far, &["--dir", "src"]), format!("{}/src", far.login()));
     far.is_left_in_order();
 }
 
 #[test]
 fn on_a_host_relative_is_to_where_a_login_begins() {
     let Some(far) = Far::ssh() else { return };
-    assert_eq!(working_directory(&far, &[]), "/home/tester");
-    assert_eq!(working_directory(&far, &["--dir", "../../tmp"]), "/tmp");
+    assert_eq!(working_directory(&far, &[]), far.login());
+    assert_eq!(working_directory(&far, &["--dir", "../../../../tmp"]), "/tmp");
     far.is_left_in_order();
 }

@@ -9,7 +9,6 @@ use super::far::{Far, mark, running, until};
 
 /// Starts a run and waits until its command runs, with a child that has left the group; neither goes when it is asked
 /// to.
-#[expect(clippy::zombie_processes, reason = "the caller waits for it")]
 fn started(far: &Far, mark: &str) -> Child {
     let child = format!("trap '' TERM; while :; do sleep 1; done # {mark} child");
     let turns = format!(

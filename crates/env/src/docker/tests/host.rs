@@ -1,13 +1,19 @@
 //! A host that is killed leaves nothing.
 
 use std::{
+    fs,
     io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
 
 use super::image;
-use crate::{DockerEnvironment, ExecRequest, ExecutionEnvironment, remote::tests::matrix::until};
+use crate::{
+    DockerEnvironment, ExecRequest, ExecutionEnvironment,
+    remote::tests::matrix::{this_test, until},
+};
 
 /// Tells the second process that it is the host, and of which container.
 const HOST_OF: &str = "PINTLE_TEST_HOST_OF";
@@ -23,14 +29,8 @@ fn docker(words: &[&str]) -> std::process::Output {
 }
 
 /// Runs this test again as the host in a process of its own, waits until its command runs, and kills it.
-fn kill_a_host(test: &str, container: &str) -> String {
-    let mut host = Command::new(std::env::current_exe().unwrap())
-        .args([test, "--exact", "--nocapture"])
-        .env(HOST_OF, container)
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
+fn kill_a_host(test: &str, (name, value): (&str, &str)) -> String {
+    let mut host = this_test(test).env(name, value).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
     let begun = lines.find_map(|line| line.unwrap().strip_prefix("begun in ").map(str::to_owned));
     host.kill().unwrap();
@@ -58,12 +58,57 @@ async fn commands_do_not_survive_their_host() {
     let first = "while :; do sleep 1000 & wait $!; done";
     let started = docker(&["run", "--detach", "--rm", "--network", "none", &image.name, "sh", "-c", first]);
     let container = String::from_utf8(started.stdout).unwrap().trim().to_owned();
-    kill_a_host("docker::tests::host::commands_do_not_survive_their_host", &container);
+    kill_a_host("docker::tests::host::commands_do_not_survive_their_host", (HOST_OF, &container));
     let since = Instant::now();
     let running = || String::from_utf8(docker(&["top", &container]).stdout).unwrap();
     until("commands are ended", || !running().contains("sleep 432") && running().lines().count() <= 3).await;
     assert!(since.elapsed() < GONE, "they went after {:?}", since.elapsed());
     docker(&["kill", &container]);
+}
+
+/// A client that starts containers and whose other lines never come to anything.
+fn client_that_only_starts(directory: &Path, name: &str) -> PathBuf {
+    let client = directory.join(name);
+    let script = "#!/bin/sh\n[ \"$1\" = exec ] || exec docker \"$@\"\nexec sleep 60\n";
+    fs::write(&client, script).unwrap();
+    fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
+    client
+}
+
+#[tokio::test]
+async fn a_container_does_not_survive_a_host_that_dies_before_its_supervisor_comes() {
+    const CLIENT: &str = "PINTLE_TEST_CLIENT";
+    let Some(image) = image() else {
+        return;
+    };
+    if let Some(client) = std::env::var_os(CLIENT) {
+        let environment = DockerEnvironment::start(image).program(client).build().unwrap();
+        let coming = environment.initialize();
+        tokio::select! {
+            came = coming => panic!("the supervisor came: {came:?}"),
+            () = until("the container runs", || environment.container().is_some()) => {}
+        }
+        println!("begun in {}", environment.container().unwrap());
+        std::future::pending::<()>().await;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let client = client_that_only_starts(directory.path(), "client");
+    let test =
+        "docker::tests::host::a_container_does_not_survive_a_host_that_dies_before_its_supervisor_comes";
+    let container = kill_a_host(test, (CLIENT, client.to_str().unwrap()));
+    until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
+}
+
+#[tokio::test]
+async fn a_container_does_not_survive_an_environment_that_is_dropped() {
+    let Some(image) = image() else {
+        return;
+    };
+    let environment = DockerEnvironment::start(image).build().unwrap();
+    environment.initialize().await.unwrap();
+    let container = environment.container().unwrap();
+    drop(environment);
+    until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
 }
 
 #[tokio::test]
@@ -75,7 +120,7 @@ async fn a_container_does_not_survive_the_host_that_started_it() {
         return be_the_host(DockerEnvironment::start(image).build().unwrap()).await;
     }
     let test = "docker::tests::host::a_container_does_not_survive_the_host_that_started_it";
-    let container = kill_a_host(test, "");
+    let container = kill_a_host(test, (HOST_OF, ""));
     let since = Instant::now();
     until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
     assert!(since.elapsed() < GONE, "it went after {:?}", since.elapsed());

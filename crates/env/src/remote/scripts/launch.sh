@@ -1,7 +1,8 @@
 # Runs one command. Given: pintle_k the nonce, pintle_d the directory, pintle_z the program that makes a session, and
 # the program with its arguments as the positional parameters. The command's variables are set, but for those that
 # pintle_e puts before the program.
-# Answers are records on the standard error, each a line behind the nonce; descriptor 9 is that stream.
+# Answers are records on the standard error, each a line behind the nonce; descriptor 9 is that stream. The start is
+# told on the standard output, too: what comes first on either stream is never held up behind the other one.
 exec 2>/dev/null
 pintle_say() { echo "$pintle_k $*" >&9; }
 if ! cd "$pintle_d"; then
@@ -40,7 +41,9 @@ eval "${pintle_e-}"
 # The first process tells its number, and when it started, before it becomes the program. It alone has the standard
 # error: shells say there how a program was killed.
 pintle_i='IFS= read -r pintle_s </proc/$$/stat
-echo "$0 start $$ ${pintle_s-}" >&9
+pintle_s="$0 start $$ ${pintle_s-}"
+echo "$pintle_s"
+echo "$pintle_s" >&9
 unset pintle_s
 exec 2>&9 9>&- "$@"'
 # Some shells give their programs no other descriptor than they are told to.

@@ -1,6 +1,7 @@
 //! The environment as a whole: the contract, bad input, loss, and the death of the host.
 
 use std::{
+    error::Error,
     ffi::OsStr,
     fs,
     os::unix::{
@@ -12,15 +13,21 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tokio::task::JoinSet;
+
 use super::service::{Proxy, Setup, config_file, environment, far_directory, option, processes_naming};
 use crate::{
     command::ExecRequest,
     contract,
     environment::ExecutionEnvironment,
     error::EnvError,
-    remote::tests::matrix::{LONG, marked, this_test, until},
+    remote::tests::{
+        matrix::{LONG, alone, marked, this_test, until},
+        same_results::{fill, searches_find_the_same},
+        volume,
+    },
     search::GrepRequest,
-    ssh::SshEnvironment,
+    ssh::{SshEnvironment, SshError, SshErrorKind},
 };
 
 /// How long the far side may go on when its host is gone: what the far supervisor waits for a sign of life, and the
@@ -30,22 +37,19 @@ const WATCHDOG: Duration = Duration::from_secs(40);
 #[tokio::test]
 async fn the_contract_holds_for_every_user_and_within_default_limits() {
     let Some(services) = config_file() else { return };
+    let mut checks = JoinSet::new();
     for host in ["root", "tester", "limits"] {
         let (far, setup) = (far_directory(host), Setup::new(&services, ""));
-        let env = setup.environment(host, far.path());
-        env.initialize().await.unwrap();
-        for part in ["commands", "files", "search"] {
-            let root = far.path().join(part);
-            let checked = match part {
-                "commands" => contract::commands(&env, &root).await,
-                "files" => contract::files(&env, &root).await,
-                _ => contract::search(&env, &root).await,
-            };
-            checked.unwrap_or_else(|violation| panic!("{host}: {part}: {violation:?}"));
-        }
-        env.cleanup().await.unwrap();
-        assert_eq!(setup.sockets(), 0);
+        checks.spawn(async move {
+            let env = setup.environment(host, far.path());
+            env.initialize().await.unwrap();
+            let kept = contract::all(&env, &far.path().join("contract")).await;
+            kept.unwrap_or_else(|violation| panic!("{host}: {violation:?}"));
+            env.cleanup().await.unwrap();
+            assert_eq!(setup.sockets(), 0);
+        });
     }
+    checks.join_all().await;
 }
 
 #[tokio::test]
@@ -82,6 +86,72 @@ async fn commands_read_no_start_up_file() {
     let result = env.exec_command(request).await.unwrap();
     assert_eq!(result.output.to_text_lossy().unwrap(), "done\n");
     env.cleanup().await.unwrap();
+}
+
+/// Login shells of every kind, whose start-up files print on both streams without a line end.
+#[tokio::test]
+async fn any_login_shell_will_do_whatever_its_start_up_files_print() {
+    let Some(services) = config_file() else { return };
+    for host in ["bash", "csh", "fish"] {
+        let (far, setup) = (far_directory(host), Setup::new(&services, ""));
+        let env = setup.environment(host, far.path());
+        env.initialize().await.unwrap();
+        assert_eq!(env.platform(), "linux", "{host}");
+        for name in HOSTILE {
+            let path = far.path().join(OsStr::from_bytes(name));
+            env.write(&path, name).await.unwrap();
+            assert_eq!(env.read(&path, None).await.unwrap(), name, "{host}");
+        }
+        let request = ExecRequest::new("cat; printf out; printf err >&2; exit 7").with_stdin("in ");
+        let result = env.exec_command(request).await.unwrap();
+        assert_eq!(result.stdout.to_text_lossy().unwrap(), "in out", "{host}");
+        assert_eq!(result.stderr.to_text_lossy().unwrap(), "err", "{host}");
+        assert_eq!(result.exit_code, 7, "{host}");
+        let request = ExecRequest::new("sleep 1000 & sleep 1000").with_timeout(Duration::from_millis(300));
+        assert!(env.exec_command(request.with_env("PINTLE_SHELL", far.name())).await.unwrap().timed_out);
+        assert_eq!(marked(&format!("PINTLE_SHELL={}", far.name())).len(), 0, "{host}");
+        env.cleanup().await.unwrap();
+    }
+}
+
+/// The servers are on this machine, so the far side has what it has: continuous integration installs `rg`.
+#[tokio::test]
+async fn a_search_with_the_far_ripgrep_finds_the_same() {
+    let Some(services) = config_file() else { return };
+    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
+    fill(far.path());
+    let env = setup.environment("tester", far.path());
+    let has_ripgrep = env.exec_command(ExecRequest::new("command -v rg")).await.unwrap().success();
+    if !has_ripgrep {
+        assert!(std::env::var_os("CI").is_none(), "there is no rg on the far side");
+        eprintln!("SKIPPED: there is no rg on the far side");
+    }
+    searches_find_the_same(&env, far.path()).await;
+    env.cleanup().await.unwrap();
+}
+
+#[tokio::test]
+async fn floods_hold_up_nothing() {
+    let Some(services) = config_file() else { return };
+    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
+    let env = setup.environment("tester", far.path());
+    volume::floods_hold_up_nothing(&env).await;
+    env.cleanup().await.unwrap();
+}
+
+#[test]
+fn a_gibibyte_passes_in_little_memory() {
+    alone("ssh::tests::environment::a_gibibyte_passes_in_little_memory", async || {
+        let Some(services) = config_file() else { return };
+        let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
+        let mut builder =
+            SshEnvironment::builder("").working_directory(far.path()).output_limits(volume::limits());
+        builder.connection = setup.connection("tester");
+        let env = builder.build().unwrap();
+        env.initialize().await.unwrap();
+        volume::a_flood_passes(&env, 1 << 30).await;
+        env.cleanup().await.unwrap();
+    });
 }
 
 #[tokio::test]
@@ -208,8 +278,10 @@ async fn a_lost_connection_ends_the_call_and_the_far_command() {
         connection.alive_interval = Duration::from_secs(1);
         let env = environment(connection, far.path());
         let mark = format!("PINTLE_LOST={}", far.name());
-        let request = ExecRequest::new("touch begun; sleep 1000").with_timeout(10 * LONG);
-        let request = request.with_env("PINTLE_LOST", far.name());
+        // One of them has wiped its variables: only its group tells that it belongs to the command.
+        let wiped = format!("env -i sh -c 'sleep 1000; :' {}", far.path().display());
+        let line = format!("{wiped} & touch begun; sleep 1000");
+        let request = ExecRequest::new(line).with_timeout(10 * LONG).with_env("PINTLE_LOST", far.name());
         let losing = async {
             until("a command begins", || far.path().join("begun").exists()).await;
             if freeze {
@@ -226,9 +298,13 @@ async fn a_lost_connection_ends_the_call_and_the_far_command() {
             matches!(&lost, Err(EnvError::EnvironmentLost { environment, .. }) if environment == "ssh:tester"),
             "{lost:?}"
         );
+        let source = lost.as_ref().unwrap_err().source().unwrap();
+        let kind =
+            source.downcast_ref::<SshError>().unwrap_or_else(|| panic!("{source:?} is of another type")).kind;
+        assert_eq!(kind, SshErrorKind::ConnectionLost);
         // Nobody can reach the far side now, and it does not need to be reached.
         let started = Instant::now();
-        while !marked(&mark).is_empty() {
+        while !marked(&mark).is_empty() || !processes_naming(far.path()).is_empty() {
             assert!(started.elapsed() < WATCHDOG, "freeze {freeze}: the far command goes on");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }

@@ -109,7 +109,15 @@ impl Rewriter {
                 }
                 out.push(StreamEvent::Finish { finish_reason, usage, response: Box::new(response) });
             }
-            event => out.push(event),
+            StreamEvent::StreamStart { .. }
+            | StreamEvent::ReasoningStart { .. }
+            | StreamEvent::ReasoningDelta { .. }
+            | StreamEvent::ReasoningEnd { .. }
+            | StreamEvent::ToolCallStart { .. }
+            | StreamEvent::ToolCallDelta { .. }
+            | StreamEvent::ToolCallEnd { .. }
+            | StreamEvent::StepFinish { .. }
+            | StreamEvent::ProviderEvent { .. } => out.push(event),
         }
     }
 

@@ -8,10 +8,14 @@ use pintle_patch::{
 };
 
 use super::Edit;
+use super::blanks::OtherBlanks;
 use crate::error::{ToolError, ToolErrorKind};
 
 /// The most line numbers that a message lists.
 const LISTED: usize = 10;
+
+/// The least length of a text that is taken for a trace of an earlier edit, in bytes.
+const MIN_TELLING: usize = 8;
 
 /// A file after an edit.
 #[derive(Debug, PartialEq, Eq)]
@@ -105,6 +109,18 @@ impl<'a> Text<'a> {
         Replaced { content, lines: self.lines_at(places), notes: Vec::new() }
     }
 
+    /// The line of the new text, if it is there once and long enough to say something.
+    fn line_of_new(&self, edit: &Edit<'_>) -> Option<usize> {
+        let new = fold(edit.new);
+        if new.trim().len() < MIN_TELLING {
+            return None;
+        }
+        match self.lines_at(&occurrences(&self.folded, &new)).as_slice() {
+            [line] => Some(*line),
+            _ => None,
+        }
+    }
+
     /// Where in `folded` the lines end.
     fn line_feeds(&self) -> impl Iterator<Item = usize> {
         self.folded.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at)
@@ -151,7 +167,8 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
     let update = UpdateFile::new(path, vec![Hunk::new(hunk_lines(edit))]);
     let patch = Patch::new(vec![Operation::Update(update)]);
     let files = BTreeMap::from([(path.to_owned(), file.to_vec())]);
-    let plan = plan(&patch, &files, &ApplyOptions::default()).map_err(|error| not_found(path, error))?;
+    let plan =
+        plan(&patch, &files, &ApplyOptions::default()).map_err(|error| not_found(path, file, edit, error))?;
     if edit.expected.is_some_and(|expected| expected != 1) {
         return Err(conflict(format!("old_string does not occur in {path} exactly, and loosely only once")));
     }
@@ -242,15 +259,21 @@ fn wrong_count(path: &str, lines: &[usize], edit: &Edit<'_>) -> ToolError {
 }
 
 /// Why no place fits, in the words of this tool.
-fn not_found(path: &str, error: ApplyError) -> ToolError {
+fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> ToolError {
     #[expect(
         clippy::wildcard_enum_match_arm,
         reason = "what is not about the place is said in the engine's words"
     )]
     let message = match error.kind.as_ref() {
         ApplyErrorKind::ContextNotFound { difference, nearest, .. } => {
+            let text = Text::new(file);
+            if let Some(blanks) = OtherBlanks::find(&text.folded, &fold(edit.old)) {
+                return conflict(blanks.describe(path)).with_source(error);
+            }
             let mut message = format!("old_string does not occur in {path}");
-            if nearest.is_empty() {
+            if let Some(line) = text.line_of_new(edit) {
+                message.push_str(&format!(", but new_string does, at line {line}: already applied?"));
+            } else if nearest.is_empty() {
                 message.push_str(", and no line of it is like it; is it the right file?");
             }
             if let Some(difference) = difference {

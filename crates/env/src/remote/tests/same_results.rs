@@ -1,0 +1,97 @@
+//! The same tree, searched on this machine and through a far side that sees it at the same place.
+#![expect(clippy::disallowed_methods, reason = "the tests prepare the files of the far side")]
+
+use std::{
+    ffi::OsStr,
+    fs,
+    os::unix::{ffi::OsStrExt, fs::symlink},
+    path::Path,
+};
+
+use crate::{ExecutionEnvironment, GrepMode, GrepRequest, LocalEnvironment};
+
+/// Fills a tree with everything that a search treats in its own way.
+pub(crate) fn fill(root: &Path) {
+    let files: [(&[u8], &[u8]); 24] = [
+        (b".git/info/exclude", b"excluded.txt\n"),
+        (b".git/config", b"needle\n"),
+        (b".gitignore", b"*.log\n/build/\n!keep.log\n"),
+        (b".ignore", b"private/\n"),
+        (b".hidden/x.txt", b"needle\n"),
+        (b"a.log", b"needle\n"),
+        (b"keep.log", b"needle\n"),
+        (b"excluded.txt", b"needle\n"),
+        (b"private/x.txt", b"needle\n"),
+        (b"build/out.txt", b"needle\n"),
+        (b"src/build/in.txt", b"needle\nno\nNeedle\n"),
+        (b"src/.gitignore", b"local.txt\n"),
+        (b"src/local.txt", b"needle\n"),
+        (b"src/bin.dat", b"needle\0\n"),
+        (b"src/zero.dat", b"nothing\0here\n"),
+        (b"src/wide.txt", b"\xff\xfen\0e\0e\0d\0l\0e\0\n\0"),
+        (b"src/nested/.git/HEAD", b"needle\n"),
+        (b"src/nested/x.log", b"needle\n"),
+        (b"names/two\nlines", b"needle\n"),
+        (b"names/-rf", b"needle\n"),
+        (b"names/it's \"$(id)\" *", b"needle\n"),
+        (b"names/\xff\xfe", b"needle \xff\n"),
+        (b"names/ end ", b"fn needle(x) {}\r\n"),
+        (b"names/empty", b""),
+    ];
+    for (name, content) in files {
+        let path = root.join(OsStr::from_bytes(name));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+    symlink("keep.log", root.join("link.txt")).unwrap();
+    symlink("nowhere", root.join("broken.txt")).unwrap();
+    symlink("src", root.join("directory.txt")).unwrap();
+    for number in 0..300 {
+        fs::create_dir_all(root.join("many")).unwrap();
+        fs::write(root.join(format!("many/{number:04}")), format!("line\nneedle {number}\n")).unwrap();
+    }
+}
+
+/// Searches a tree that was filled from both sides. The far side works in `root`.
+pub(crate) async fn searches_find_the_same(remote: &dyn ExecutionEnvironment, root: &Path) {
+    let local = LocalEnvironment::builder(root).build().unwrap();
+    for request in requests() {
+        let (here, there) = (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
+        assert_eq!(here, there, "{request:?}");
+    }
+    for (pattern, path) in
+        [("**", ""), ("*.txt", ""), ("**/*", "names"), ("src/*/*.txt", ""), ("**", "src/nested")]
+    {
+        let (mut here, mut there) = (
+            local.glob(pattern, Path::new(path)).await.unwrap(),
+            remote.glob(pattern, Path::new(path)).await.unwrap(),
+        );
+        // The times of busybox are whole seconds, so the order within one is that of the paths.
+        here.sort();
+        there.sort();
+        assert_eq!(here, there, "{pattern} {path}");
+    }
+    let (here, there) = (
+        local.list_directory(Path::new(""), 9).await.unwrap(),
+        remote.list_directory(Path::new(""), 9).await.unwrap(),
+    );
+    assert_eq!(here, there);
+}
+
+/// Every pattern in the whole tree, one pattern in every place, in each of the ways to ask.
+fn requests() -> Vec<GrepRequest> {
+    let patterns = ["needle", "NEEDLE", "^fn needle\\(", "need.e|nothing", "e{2}dle$", "\\bneedle \\d+"];
+    let places = ["src", "build", "src/build/in.txt", "private", "names", "directory.txt"];
+    let everywhere = patterns.map(|pattern| GrepRequest::new(pattern).with_path(""));
+    let needle = places.map(|place| GrepRequest::new("needle").with_path(place));
+    let ways = |request: GrepRequest| {
+        [
+            request.clone().with_context(1, 1),
+            request.clone().with_case_insensitive(true).with_max_results(5),
+            request.clone().with_output_mode(GrepMode::Count).with_max_results(1000),
+            request.with_output_mode(GrepMode::FilesWithMatches).with_glob_filter("!*.txt"),
+        ]
+    };
+    let all = everywhere.into_iter().chain(needle).flat_map(ways);
+    all.collect()
+}
