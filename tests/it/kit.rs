@@ -1,4 +1,4 @@
-//! A profile with one of its toolsets: what its tools are called, and a session that has them.
+//! A profile with a toolset: what its tools are called, and a session that has them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,13 +8,17 @@ use pintle_env::LocalEnvironment;
 use pintle_testkit::{Call, Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions};
 use serde_json::{Value, json};
 
+use crate::events::CheckedEvents;
 use crate::lab::{KEY, client, profile};
 
 /// The tools that a model has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Kit {
+    /// The dialect that is spoken, and the profile that goes with it.
     pub(crate) dialect: Dialect,
     pub(crate) toolset: Toolset,
+    /// The profile whose tools they are: its own, unless a host lends it others.
+    tools_of: Dialect,
 }
 
 /// What came of a script.
@@ -25,16 +29,21 @@ pub(crate) struct Played {
 
 impl Kit {
     pub(crate) const fn spec(dialect: Dialect) -> Self {
-        Self { dialect, toolset: Toolset::Spec }
+        Self { dialect, toolset: Toolset::Spec, tools_of: dialect }
     }
 
     pub(crate) const fn native(dialect: Dialect) -> Self {
-        Self { dialect, toolset: Toolset::Native }
+        Self { dialect, toolset: Toolset::Native, tools_of: dialect }
+    }
+
+    /// With the tools of another profile.
+    pub(crate) const fn lent_to(self, dialect: Dialect) -> Self {
+        Self { dialect, ..self }
     }
 
     /// The tool that changes files.
     pub(crate) fn editing_tool(self) -> &'static str {
-        match (self.dialect, self.toolset) {
+        match (self.tools_of, self.toolset) {
             (Dialect::OpenAiResponses, _) => "apply_patch",
             (Dialect::AnthropicMessages, Toolset::Native) => "Edit",
             (Dialect::Gemini, Toolset::Native) => "replace",
@@ -48,28 +57,32 @@ impl Kit {
     }
 
     pub(crate) fn patch(self, patch: &str) -> Call {
-        match self.toolset {
-            Toolset::Spec => Call::new("apply_patch", json!({ "patch": patch })),
-            Toolset::Native => Call::freeform("apply_patch", patch),
+        match (self.toolset, self.dialect) {
+            (Toolset::Spec, _) => Call::new("apply_patch", json!({ "patch": patch })),
+            (Toolset::Native, Dialect::OpenAiResponses) => Call::freeform("apply_patch", patch),
+            // Elsewhere a tool has no free text, and what would be the text is an argument.
+            (Toolset::Native, _) => Call::new("apply_patch", json!({ "input": patch })),
         }
     }
 
     pub(crate) fn edit(self, path: &str, old: &str, new: &str) -> Call {
         let mut arguments = json!({ "file_path": path, "old_string": old, "new_string": new });
-        if self.dialect == Dialect::Gemini {
+        if self.tools_of == Dialect::Gemini {
             arguments["instruction"] = json!("Mend the bug, so that the program's tests pass.");
         }
         Call::new(self.editing_tool(), arguments)
     }
 
     pub(crate) fn write(self, path: &str, content: &str) -> Call {
-        let is_claude_code = self == Self::native(Dialect::AnthropicMessages);
-        let tool = if is_claude_code { "Write" } else { "write_file" };
+        let tool = match (self.tools_of, self.toolset) {
+            (Dialect::AnthropicMessages, Toolset::Native) => "Write",
+            _ => "write_file",
+        };
         Call::new(tool, json!({ "file_path": path, "content": content }))
     }
 
     pub(crate) fn run(self, command: &str) -> Call {
-        match (self.dialect, self.toolset) {
+        match (self.tools_of, self.toolset) {
             (Dialect::OpenAiResponses, Toolset::Native) => {
                 Call::new("exec_command", json!({ "cmd": command }))
             }
@@ -93,9 +106,13 @@ impl Kit {
         }
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
         let env = Arc::new(LocalEnvironment::with_host_env(folder, std::env::vars_os()).unwrap());
-        let profile: ProviderProfile = profile(self.dialect).with_toolset(self.toolset);
-        let builder = Session::builder(client(&server, self.dialect, KEY), profile, env.clone());
+        let mut own: ProviderProfile = profile(self.dialect).with_toolset(self.toolset);
+        if self.tools_of != self.dialect {
+            own.tool_registry = profile(self.tools_of).with_toolset(self.toolset).tool_registry;
+        }
+        let builder = Session::builder(client(&server, self.dialect, KEY), own, env.clone());
         let session = change(builder, env).build().unwrap();
+        let _checked = CheckedEvents::of(&session);
         let mut run = session.submit("Mend the program.");
         let mut events = Vec::new();
         while let Some(event) = run.next().await {

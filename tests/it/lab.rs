@@ -13,6 +13,8 @@ use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions};
 use tempfile::TempDir;
 
+use crate::events::CheckedEvents;
+
 /// The key that the server wants and nothing may show.
 pub(crate) const KEY: &str = "sk-very-secret";
 
@@ -69,6 +71,8 @@ pub(crate) struct Lab {
     pub(crate) server: ScriptedServer,
     pub(crate) folder: TempDir,
     pub(crate) session: Session,
+    /// Holds all that happened to the schema and the order of events when the lab is dropped.
+    _checked: CheckedEvents,
 }
 
 impl Lab {
@@ -106,7 +110,8 @@ impl Lab {
         let place = Arc::clone(&env);
         let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), env);
         let session = change(builder.config(config.with_retry(quick)), place).build().unwrap();
-        Self { dialect, server, folder, session }
+        let checked = CheckedEvents::of(&session);
+        Self { dialect, server, folder, session, _checked: checked }
     }
 
     /// Submits and collects every event of the run, and the outcome.

@@ -5,4 +5,5 @@ mod extension;
 mod limits;
 mod native;
 mod parity;
+mod search;
 mod shutdown;

@@ -60,6 +60,25 @@ async fn each_program_fails_its_tests_with_the_bug_and_passes_them_without() {
     none_failed(judged.buffer_unordered(AT_ONCE).collect().await);
 }
 
+/// Tools are no matter of the profile: a host may give any to any. The programs take turns.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_tools_of_each_profile_work_in_every_other() {
+    let profiles = Dialect::ALL.into_iter();
+    let own = profiles.flat_map(|dialect| [Kit::spec(dialect), Kit::native(dialect)]);
+    let lent: Vec<Kit> = own
+        .flat_map(|kit| Dialect::ALL.map(|dialect| (kit, dialect)))
+        .filter(|(kit, dialect)| kit.dialect != *dialect)
+        .map(|(kit, dialect)| kit.lent_to(dialect))
+        .collect();
+    let programs = Program::all();
+    let pairs = programs.iter().chain(&programs).zip(lent.iter().cycle());
+    let played = iter(pairs).map(async |(program, kit)| {
+        let problem = play(*kit, program).await.err();
+        problem.map(|problem| format!("{kit:?}: {problem}"))
+    });
+    none_failed(played.buffer_unordered(AT_ONCE).collect().await);
+}
+
 async fn every_fix_is_played(kit: Kit) {
     let programs = Program::all();
     let played = iter(&programs).map(async |program| play(kit, program).await.err());

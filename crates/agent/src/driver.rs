@@ -69,8 +69,6 @@ pub(crate) enum Report {
     },
     /// The approver has decided on this exact call.
     Decided { call_id: String, exactly: Fingerprint, decision: Decision },
-    /// What this loading of the prompt's facts came to.
-    Context { load: u64, input: InputKind },
 }
 
 pub(crate) struct Driver {
@@ -80,8 +78,6 @@ pub(crate) struct Driver {
     env: Arc<dyn ExecutionEnvironment>,
     /// Gathered once, so that the prompt stays the same over the session.
     environment: Arc<OnceCell<EnvironmentContext>>,
-    /// The newest loading of the prompt's facts; what an earlier one gives comes too late.
-    load: u64,
     /// The tools that the newest request offers, whatever the profile has become since.
     tools: ToolRegistry,
     config: SessionConfig,
@@ -140,7 +136,6 @@ impl Driver {
             profile,
             env,
             environment: Arc::default(),
-            load: 0,
             tools: ToolRegistry::new(),
             config,
             gates: gates.into(),
@@ -270,8 +265,6 @@ impl Driver {
                     self.step(decided).await;
                 }
             }
-            Report::Context { load, input } if load == self.load => self.step(input).await,
-            Report::Context { .. } => {}
         }
     }
 
@@ -304,7 +297,7 @@ impl Driver {
     /// Does what an action asks for. Some actions are answered at once.
     async fn perform(&mut self, action: Action) -> Option<InputKind> {
         match action {
-            Action::LoadContext => self.load_context(),
+            Action::LoadContext { load } => self.load_context(load),
             Action::CallModel { model_call, request } => self.call_model(model_call, *request),
             Action::CancelModel => {
                 if let Some(cancel) = &self.model {
@@ -401,7 +394,8 @@ impl Driver {
             | InputKind::ModelRetrying { .. }
             | InputKind::CallPrepared { .. }
             | InputKind::ToolStarted { .. }
-            | InputKind::CleanedUp => {}
+            | InputKind::CleanedUp
+            | InputKind::Resumed => {}
         }
     }
 

@@ -1,8 +1,11 @@
 //! What a host sees (loop specification, section 2.9; design, section 4).
 
+mod schema;
+
 use pintle_env::Output;
 use pintle_llm::{ErrorInfo, Fingerprint, FinishReason, Segment, Usage};
 use pintle_tools::{ArgumentRepair, FileChange, ToolErrorKind};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -11,10 +14,12 @@ use crate::project_docs::LoadedProject;
 use crate::timestamp::Timestamp;
 use crate::turn::SessionState;
 
+pub use schema::event_schema;
+
 /// One event of a session.
 ///
 /// Serialised as the specification's record: `kind`, `timestamp`, `session_id` and `data`, with `seq` beside them.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SessionEvent {
     /// Counts up from 0 without gaps within a session. A delta carries the number of its start.
@@ -22,19 +27,32 @@ pub struct SessionEvent {
     /// Where a delta begins, in bytes of its segment; `None` for every other event.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// When.
+    /// When: RFC 3339 in UTC, to the millisecond.
+    #[schemars(schema_with = "schema::timestamp")]
     pub timestamp: Timestamp,
     /// In which session.
+    #[schemars(with = "String")]
     pub session_id: SessionId,
     /// How deep the session stands below the first: 0 for a session that a host made.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub depth: u32,
     /// The session that spawned this one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "String")]
     pub parent: Option<SessionId>,
     /// What happened.
     #[serde(flatten)]
     pub kind: EventKind,
+}
+
+/// Where the history of a fork comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct ForkedFrom {
+    /// The session that was forked.
+    #[schemars(with = "String")]
+    pub session_id: SessionId,
+    /// How many entries of its history the fork has.
+    pub turns: usize,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -46,7 +64,7 @@ fn is_zero(depth: &u32) -> bool {
 ///
 /// The deltas of a text and of a reasoning concatenate to what the end carries. So do those of a tool call, unless
 /// the call was stopped or failed half way, or its tool streams something else than it returns, such as progress.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", content = "data", rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum EventKind {
@@ -58,6 +76,19 @@ pub enum EventKind {
         model: String,
         /// Where its tools run.
         working_directory: String,
+        /// The session that its history comes from, if it is a fork.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        forked_from: Option<ForkedFrom>,
+    },
+    /// The host that drove the session is gone, and another one goes on from its record. The events before this one
+    /// are those that the record gives.
+    SessionResumed {
+        /// Calls that had begun and are not made again, since nobody knows how far they came. Their ends follow.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        interrupted: Vec<String>,
+        /// Calls that had begun and are made again, since that is safe. They have one start and one end.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        repeated: Vec<String>,
     },
     /// The session is closed. The last event.
     SessionEnd {
@@ -80,11 +111,13 @@ pub enum EventKind {
     /// A request is about to be sent.
     RequestPrepared {
         /// The hash over everything that a provider may cache.
+        #[schemars(schema_with = "schema::fingerprint")]
         fingerprint: Fingerprint,
         /// The number of messages, the system prompt included.
         messages: usize,
         /// The first segment that is not as in the request before, so that a cache miss can be explained.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(schema_with = "schema::segment")]
         moved: Option<Segment>,
     },
     /// The model began to write text.
@@ -124,8 +157,10 @@ pub enum EventKind {
         /// The model that answered.
         model: String,
         /// Why it stopped.
+        #[schemars(schema_with = "schema::finish_reason")]
         finish_reason: FinishReason,
         /// Tokens of this call.
+        #[schemars(schema_with = "schema::usage")]
         usage: Usage,
     },
     /// Plain mistakes in a call's arguments were mended before it was judged. The other events of the call show its
@@ -136,6 +171,7 @@ pub enum EventKind {
         /// The tool.
         tool_name: String,
         /// What was mended.
+        #[schemars(schema_with = "schema::repairs")]
         repairs: Vec<ArgumentRepair>,
     },
     /// A tool call began to run.
@@ -161,14 +197,17 @@ pub enum EventKind {
         /// The tool.
         tool_name: String,
         /// The whole output, not what the model gets of it.
+        #[schemars(schema_with = "schema::output")]
         output: Output,
         /// The kind of failure, if it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(schema_with = "schema::tool_error_kind")]
         error: Option<ToolErrorKind>,
         /// How long it ran, in milliseconds.
         duration_ms: u64,
         /// The files that it changed.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        #[schemars(schema_with = "schema::changes")]
         changes: Vec<FileChange>,
     },
     /// A gate wants a person to decide on a call.
@@ -182,6 +221,7 @@ pub enum EventKind {
         /// Why.
         reason: String,
         /// What tells this call from every other. A decision is bound to it and holds once.
+        #[schemars(schema_with = "schema::fingerprint")]
         fingerprint: Fingerprint,
     },
     /// A person decided, or the time for it ran out.
@@ -223,10 +263,11 @@ pub enum EventKind {
     /// Something that stopped the turn.
     Error {
         /// What.
+        #[schemars(schema_with = "schema::error_info")]
         error: ErrorInfo,
     },
-    /// A subscriber lagged, or came late, and deltas were skipped. The segment's end carries what they said, with the
-    /// exceptions that [`EventKind`] names.
+    /// A subscriber lagged, or came late, and deltas were skipped. The segment's end carries what they said; that of a
+    /// tool call only where it carries what was streamed.
     Gap {
         /// How much, in bytes.
         skipped: u64,

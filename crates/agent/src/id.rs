@@ -45,6 +45,11 @@ pub struct RunId(pub u64);
 #[serde(transparent)]
 pub struct ModelCallId(pub u64);
 
+/// One gathering of the prompt's facts; counts up within a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct LoadId(pub u64);
+
 /// One tool call: the model call that asked for it and its place in the answer.
 ///
 /// The model's own ids are not used for this, since a model may use one twice.

@@ -20,8 +20,8 @@ pub mod turn;
 pub use approval::{ApprovalRequest, Approver};
 pub use config::{BackgroundLimit, ModelTimeout, SessionConfig, SessionRetry, TurnLimits};
 pub use error::SessionError;
-pub use event::{EventKind, SessionEvent};
-pub use id::{CallKey, ModelCallId, RunId, SegmentId, SessionId};
+pub use event::{EventKind, ForkedFrom, SessionEvent, event_schema};
+pub use id::{CallKey, LoadId, ModelCallId, RunId, SegmentId, SessionId};
 pub use profile::{
     ModelFamily, ProfileData, ProfileDataError, ProviderProfile, SearchBy, Toolset, ToolsetOptions,
 };

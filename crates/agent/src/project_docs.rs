@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt, future, stream};
 use pintle_env::{EnvError, ExecutionEnvironment};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::skills::{self, Skill};
@@ -56,7 +57,7 @@ pub struct ProjectDoc {
 }
 
 /// A file, or a directory of skills, that was there and could not be taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct SkippedFile {
     /// Where it stands: absolute. What is not UTF-8 in it is replaced.
@@ -66,7 +67,7 @@ pub struct SkippedFile {
 }
 
 /// What a prompt holds of a project, without the texts.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct LoadedProject {
     /// The documents, those of the root first.
@@ -81,7 +82,7 @@ pub struct LoadedProject {
 }
 
 /// A project document that a prompt holds.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct LoadedDocument {
     /// Where it stands: absolute.
@@ -123,7 +124,7 @@ impl ProjectDocs {
     /// has the highest precedence, is served first, so the root's is the first to be cut, always between two
     /// characters. It never fails: a file that is not there or blank is left out, and so is one with the same text as
     /// another in its directory, since projects link one name to the other. One that cannot be read, because it is a
-    /// directory, a link to itself or binary, is listed as skipped. However large a file is, no more than the budget
+    /// directory, a link to itself or binary, is listed as skipped, and so is a link that leads out of the project. However large a file is, no more than the budget
     /// is read of it.
     ///
     /// A root that is not above the working directory by name, because a link stands between them, is looked at
@@ -145,8 +146,12 @@ impl ProjectDocs {
     ) -> Self {
         let budget = budget.min(PROJECT_DOC_BUDGET);
         let nearest_first = directories(env, git_root);
-        let reads: Vec<_> =
-            nearest_first.iter().map(|directory| read_directory(env, directory, file_names)).collect();
+        // The root's name may be none of the working directory's, because a link stands between them.
+        let project = [Path::new("."), git_root.unwrap_or(Path::new("."))].map(|place| env.resolve(place));
+        let reads: Vec<_> = nearest_first
+            .iter()
+            .map(|directory| read_directory(env, directory, file_names, &project))
+            .collect();
         let mut found = stream::iter(reads).buffered(READ_AHEAD);
         let mut room = budget;
         let (mut documents, mut skipped) = (Vec::new(), Vec::new());
@@ -251,8 +256,9 @@ async fn read_directory(
     env: &dyn ExecutionEnvironment,
     directory: &Path,
     file_names: &[String],
+    project: &[PathBuf],
 ) -> (Vec<ProjectDoc>, Vec<SkippedFile>) {
-    let reads = file_names.iter().map(|name| read_document(env, directory.join(name)));
+    let reads = file_names.iter().map(|name| read_document(env, directory.join(name), project));
     let (mut documents, mut skipped) = (Vec::<ProjectDoc>::new(), Vec::new());
     for read in future::join_all(reads).await {
         match read {
@@ -274,6 +280,7 @@ async fn read_directory(
 async fn read_document(
     env: &dyn ExecutionEnvironment,
     path: PathBuf,
+    project: &[PathBuf],
 ) -> Result<Option<ProjectDoc>, SkippedFile> {
     let bytes = match env.read(&path, Some(0..READ_LIMIT)).await {
         Ok(bytes) => bytes,
@@ -286,7 +293,25 @@ async fn read_document(
     let truncated = bytes.len() > PROJECT_DOC_BUDGET;
     let content = text_of(&bytes, truncated);
     let document = ProjectDoc::new(path.to_string_lossy(), content).with_truncated(truncated);
-    Ok((!document.content.is_empty()).then_some(document))
+    if document.content.is_empty() {
+        return Ok(None);
+    }
+    if leads_out(env, &path, project).await {
+        return Err(SkippedFile::new(&path, "it is a link that leads out of the project"));
+    }
+    Ok(Some(document))
+}
+
+/// Whether a link takes a document from elsewhere. Whoever wrote the project may not have what it shows to the model
+/// be a file of the person who works in it. A place that cannot tell links has none to follow.
+async fn leads_out(env: &dyn ExecutionEnvironment, path: &Path, project: &[PathBuf]) -> bool {
+    let Ok(document) = env.canonicalize(path).await else { return false };
+    for place in project {
+        if env.canonicalize(place).await.is_ok_and(|place| document.starts_with(place)) {
+            return false;
+        }
+    }
+    true
 }
 
 /// An error with its causes, in one line.

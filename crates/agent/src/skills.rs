@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use futures_util::{StreamExt as _, stream};
 use pintle_env::{EnvError, ExecutionEnvironment};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::front_matter::FrontMatter;
@@ -21,7 +22,7 @@ const READ_LIMIT: u64 = 16 * 1024;
 const MAX_PER_DIRECTORY: usize = 200;
 
 /// One skill.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Skill {
     /// What it is called: at most 64 letters, digits, `-` and `_`.

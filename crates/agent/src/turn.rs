@@ -10,12 +10,14 @@ mod history;
 mod input;
 mod loops;
 mod round;
+mod start;
 #[cfg(test)]
 mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 
 use pintle_llm::{HistoryItem, PrefixChain, ReasoningEffort};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use action::{Action, Outcome, OutcomeStatus};
@@ -24,9 +26,11 @@ pub use input::{
     CallPlan, Change, FinishedCall, Input, InputKind, Preparation, SegmentKind, Timer, TurnContext,
 };
 
+pub use start::Start;
+
 use crate::config::TurnLimits;
-use crate::event::EventKind;
-use crate::id::{ModelCallId, RunId};
+use crate::event::{EventKind, ForkedFrom};
+use crate::id::{LoadId, ModelCallId, RunId};
 use crate::timestamp::Timestamp;
 use cycle::Progress;
 use ending::Ending;
@@ -34,7 +38,7 @@ use loops::LoopWindow;
 use round::Round;
 
 /// The states of a session (loop specification, section 2.3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum SessionState {
     /// Waiting for input.
@@ -72,6 +76,9 @@ pub struct Machine {
     /// Assistant turns of the session.
     turns: u64,
     model_calls: u64,
+    /// Draws the ids of loadings.
+    #[serde(default)]
+    loads: u64,
     /// Every call id that the history has, since two calls of one id cannot both be answered.
     call_ids: BTreeSet<String>,
     calls: LoopWindow,
@@ -84,6 +91,9 @@ pub struct Machine {
     /// A call of this round asks the user something.
     #[serde(default)]
     question: Option<String>,
+    /// Where the history that it began with comes from.
+    #[serde(default)]
+    forked_from: Option<ForkedFrom>,
     now: Timestamp,
 }
 
@@ -94,7 +104,7 @@ enum Phase {
     #[default]
     Resting,
     /// The prompt's facts; `stale` if they changed again meanwhile.
-    LoadingContext { stale: bool },
+    LoadingContext { load: LoadId, stale: bool },
     /// This model call.
     AwaitingModel(ModelCallId),
     /// The calls of a round.
@@ -123,6 +133,7 @@ impl Machine {
             follow_ups: VecDeque::new(),
             turns: 0,
             model_calls: 0,
+            loads: 0,
             call_ids: BTreeSet::new(),
             calls: LoopWindow::default(),
             chars: 0,
@@ -130,6 +141,7 @@ impl Machine {
             last_chain: None,
             environment_lost: false,
             question: None,
+            forked_from: None,
             now: Timestamp::from_millis(0),
         }
     }
@@ -153,7 +165,14 @@ impl Machine {
         self.now = self.now.max(input.at);
         match input.kind {
             InputKind::Opened { provider, model, working_directory } => {
-                out.push(Action::emit(EventKind::SessionStart { provider, model, working_directory }));
+                let forked_from = self.forked_from.clone();
+                out.push(Action::emit(EventKind::SessionStart {
+                    provider,
+                    model,
+                    working_directory,
+                    forked_from,
+                }));
+                self.opened(&mut out);
             }
             InputKind::Submit { run, text } => self.submit(run, text, &mut out),
             InputKind::Steer { text } => self.steer(text, &mut out),
@@ -165,8 +184,10 @@ impl Machine {
             InputKind::ApprovalDecided { call, approved, reason } => {
                 self.approval_decided(call, approved, reason, &mut out);
             }
-            InputKind::ContextLoaded { context } => self.context_loaded(*context, &mut out),
-            InputKind::ContextFailed { error } => self.context_failed(error, &mut out),
+            InputKind::ContextLoaded { load, context } => {
+                self.context_loaded(load, *context, &mut out);
+            }
+            InputKind::ContextFailed { load, error } => self.context_failed(load, error, &mut out),
             InputKind::SegmentOpened { kind, .. } => self.segment_opened(kind, &mut out),
             InputKind::SegmentClosed { kind, text, interrupted, .. } => {
                 self.segment_closed(kind, text, interrupted, &mut out);
@@ -187,6 +208,7 @@ impl Machine {
             InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, &mut out),
             InputKind::ToolLost { call } => self.tool_lost(call, &mut out),
             InputKind::CleanedUp => self.cleaned_up(&mut out),
+            InputKind::Resumed => self.resumed(&mut out),
         }
         out
     }
@@ -258,7 +280,7 @@ impl Machine {
             Change::Limits(limits) => self.limits = limits,
             Change::Context => {
                 self.context_is_current = false;
-                if let Phase::LoadingContext { stale } = &mut self.phase {
+                if let Phase::LoadingContext { stale, .. } = &mut self.phase {
                     *stale = true;
                 }
             }

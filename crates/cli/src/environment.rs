@@ -166,6 +166,10 @@ fn far_host(
     limits: &OutputLimits,
 ) -> Result<Arc<dyn ExecutionEnvironment>, EnvError> {
     let builder = SshEnvironment::builder(name.destination()).output_limits(limits.clone());
+    let builder = match name.port() {
+        Some(port) => builder.port(port),
+        None => builder,
+    };
     let builder = match directory {
         Some(directory) => builder.working_directory(directory),
         None => builder,

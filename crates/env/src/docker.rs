@@ -82,7 +82,7 @@ impl DockerEnvironment {
 
     /// Starts to build an environment in a container of its own, which is started by
     /// [`initialize`](crate::ExecutionEnvironment::initialize) and removed by
-    /// [`cleanup`](crate::ExecutionEnvironment::cleanup).
+    /// [`cleanup`](crate::ExecutionEnvironment::cleanup), or when the environment is dropped.
     pub fn start(image: ContainerImage) -> DockerEnvironmentBuilder {
         DockerEnvironmentBuilder::new(Target::Image(Box::new(image)))
     }

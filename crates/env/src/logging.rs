@@ -1,5 +1,7 @@
 //! A wrapper that tells the operator what happens.
 
+mod process;
+
 use std::{
     borrow::Cow,
     fmt,
@@ -11,6 +13,7 @@ use std::{
 use async_trait::async_trait;
 use tokio::time::Instant;
 
+use self::process::LoggedProcess;
 use crate::{
     command::{Command, ExecRequest, ExecResult, Program},
     environment::ExecutionEnvironment,
@@ -21,7 +24,8 @@ use crate::{
     search::{GrepOutput, GrepRequest},
 };
 
-/// Logs every operation through `tracing`: its name, its path, how long it took and what came of it.
+/// Logs every operation through `tracing`: its name, its path, how long it took and what came of it. Of a process that
+/// was spawned there is the start, and its end when somebody has waited for it.
 ///
 /// Contents are left out, and with them command lines, patterns and outputs, which may hold secrets:
 /// of each only the size is told. [`with_contents`](Self::with_contents) adds them for a host that
@@ -104,11 +108,13 @@ impl ExecutionEnvironment for Logging {
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        let entry = Entry::start("spawn", self.command_subject(&command.program));
-        entry.finish(self.inner.spawn(command).await, |process| match process.id() {
+        let subject = self.command_subject(&command.program);
+        let entry = Entry::start("spawn", subject.as_str());
+        let spawned = entry.finish(self.inner.spawn(command).await, |process| match process.id() {
             Some(id) => format!("process {id}"),
             None => "a process".to_owned(),
-        })
+        });
+        Ok(Box::new(LoggedProcess::new(spawned?, Entry::start("process", subject))))
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {

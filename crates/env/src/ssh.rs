@@ -37,6 +37,8 @@ const SOCKET_DIRECTORY: &str = "/tmp";
 #[derive(Clone, Debug)]
 struct Connection {
     host: String,
+    /// What the configuration says unless it is set.
+    port: Option<u16>,
     program: PathBuf,
     config_file: Option<PathBuf>,
     connect_timeout: Duration,
@@ -49,6 +51,7 @@ impl Connection {
     fn new(host: String) -> Self {
         Self {
             host,
+            port: None,
             program: PathBuf::from("ssh"),
             config_file: None,
             connect_timeout: CONNECT_TIMEOUT,
@@ -60,7 +63,10 @@ impl Connection {
 
     /// What errors call the host.
     fn name(&self) -> String {
-        format!("ssh:{}", self.host)
+        match self.port {
+            None => format!("ssh:{}", self.host),
+            Some(port) => format!("ssh:{}:{port}", self.host),
+        }
     }
 
     fn unreachable(&self, source: SshError) -> EnvError {
@@ -73,6 +79,9 @@ impl Connection {
         let mut options: Vec<OsString> = Vec::new();
         if let Some(file) = &self.config_file {
             options.extend(["-F".into(), file.into()]);
+        }
+        if let Some(port) = self.port {
+            options.extend(["-p".into(), port.to_string().into()]);
         }
         // No session, no terminal, no agent and no windows for the other side.
         options.extend(["-N", "-T", "-a", "-x", "-S"].map(Into::into));

@@ -7,7 +7,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use pintle_llm::{AdapterTimeout, Client, HistoryItem, Message, Request, Response};
 use pintle_tools::builtin::{SearchQuery, SearchResults, WebError, WebErrorKind, WebSearchClient};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use self::sources::hits_of;
 
@@ -27,7 +27,7 @@ const MAX_TOKENS: u64 = 4_096;
 const MAX_SEARCHES: u32 = 3;
 
 /// Searches the web by asking a model whose provider can: OpenAI with `web_search`, Anthropic with
-/// `web_search_20250305`, Gemini with `google_search`.
+/// `web_search_20250305`, Gemini with `googleSearch`.
 ///
 /// The model's answer comes as [`SearchResults::answer`], and the pages on which it rests as hits. Each search is a
 /// request of its own and costs what the provider asks for it; nothing of a session is in it but the query.
@@ -111,24 +111,27 @@ impl Provider {
         let SearchQuery { allowed_domains: allowed, blocked_domains: blocked, .. } = query;
         match self {
             Self::OpenAi => {
-                let mut tool = json!({"type": "web_search"});
-                if !allowed.is_empty() {
-                    tool["filters"] = json!({"allowed_domains": allowed});
-                }
+                let tool = if allowed.is_empty() {
+                    json!({"type": "web_search"})
+                } else {
+                    json!({"type": "web_search", "filters": {"allowed_domains": allowed}})
+                };
                 json!({"tools": [tool], "include": ["web_search_call.action.sources"]})
             }
             Self::Anthropic => {
-                let mut tool =
-                    json!({"type": "web_search_20250305", "name": "web_search", "max_uses": MAX_SEARCHES});
+                let mut tool = Map::new();
+                tool.insert("type".to_owned(), "web_search_20250305".into());
+                tool.insert("name".to_owned(), "web_search".into());
+                tool.insert("max_uses".to_owned(), MAX_SEARCHES.into());
                 // It takes one of the two.
                 if !allowed.is_empty() {
-                    tool["allowed_domains"] = json!(allowed);
+                    tool.insert("allowed_domains".to_owned(), json!(allowed));
                 } else if !blocked.is_empty() {
-                    tool["blocked_domains"] = json!(blocked);
+                    tool.insert("blocked_domains".to_owned(), json!(blocked));
                 }
                 json!({"tools": [tool]})
             }
-            Self::Gemini => json!({"tools": [{"google_search": {}}]}),
+            Self::Gemini => json!({"tools": [{"googleSearch": {}}]}),
         }
     }
 }

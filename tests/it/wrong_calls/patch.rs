@@ -129,13 +129,14 @@ async fn additions_have_no_context() {
     Output:
     Success. Updated the following files:
     M src/cart.py
+    Note: src/cart.py, hunk 1, patch line 3: nothing says where the new lines go; they were added at the end, below line 24
     ");
 }
 
 #[tokio::test]
 async fn the_lines_have_no_prefix() {
     let hunks = "@@\ndef total(self):\n-        total = 0\n+        total = 1";
-    insta::assert_snapshot!(cart(OPENAI, hunks).await, @"Tool error (apply_patch): patch line 4: expected a line of a hunk to start with ` ` (unchanged), `-` (removed) or `+` (added), or `@@`; found `def total(self):`");
+    insta::assert_snapshot!(cart(OPENAI, hunks).await, @"Tool error (apply_patch): patch line 4: expected a line of a hunk to start with ` ` (unchanged), `-` (removed) or `+` (added), `@@` or the next `*** ` marker; found `def total(self):`");
 }
 
 #[tokio::test]
@@ -147,14 +148,14 @@ async fn the_header_is_another() {
 #[tokio::test]
 async fn the_end_is_missing_and_prose_follows() {
     let patch = "*** Begin Patch\n*** Update File: src/cart.py\n@@\n-        self.discount = 0\n+        self.rebate = 0\n\nThis renames the attribute.";
-    insta::assert_snapshot!(text(OPENAI, patch).await, @"Tool error (apply_patch): patch line 7: expected a line of a hunk to start with ` ` (unchanged), `-` (removed) or `+` (added), or `@@`; found `This renames the attribute.`");
+    insta::assert_snapshot!(text(OPENAI, patch).await, @"Tool error (apply_patch): patch line 7: expected a line of a hunk to start with ` ` (unchanged), `-` (removed) or `+` (added), `@@` or the next `*** ` marker; found `This renames the attribute.`");
 }
 
 #[tokio::test]
 async fn it_is_a_unified_diff() {
     let diff = "--- a/src/cart.py\n+++ b/src/cart.py\n@@ -7,1 +7,1 @@\n-        self.discount = 0\n+        self.rebate = 0\n";
-    insta::assert_snapshot!(text(OPENAI, diff).await, @"Tool error (apply_patch): patch line 1: expected `*** Begin Patch` alone on the first line; found `--- a/src/cart.py`");
-    insta::assert_snapshot!(text(CODEX, &format!("*** Begin Patch\n{diff}*** End Patch")).await, @"Tool error (apply_patch): apply_patch verification failed: patch line 2: expected `*** Add File: `, `*** Delete File: `, `*** Update File: ` or `*** End Patch`; found `--- a/src/cart.py`");
+    insta::assert_snapshot!(text(OPENAI, diff).await, @"Tool error (apply_patch): patch line 1: expected `*** Begin Patch` alone on the first line; found `--- a/src/cart.py`; in the place of a unified diff's `---` and `+++` lines goes `*** Update File: PATH`");
+    insta::assert_snapshot!(text(CODEX, &format!("*** Begin Patch\n{diff}*** End Patch")).await, @"Tool error (apply_patch): apply_patch verification failed: patch line 2: expected `*** Add File: `, `*** Delete File: `, `*** Update File: ` or `*** End Patch`; found `--- a/src/cart.py`; in the place of a unified diff's `---` and `+++` lines goes `*** Update File: PATH`");
 }
 
 #[tokio::test]
@@ -188,7 +189,7 @@ async fn the_lines_of_an_added_file_have_no_plus() {
 #[tokio::test]
 async fn two_hunks_overlap() {
     let hunks = "@@\n-        self.discount = 0\n+        self.rebate = 0\n@@\n         self.items = []\n-        self.discount = 0\n+        self.discount = 1";
-    insta::assert_snapshot!(cart(CODEX, hunks).await, @"Tool error (apply_patch): apply_patch verification failed: src/cart.py, hunk 2 (patch line 6): the old lines are not in the file where they must be: they are at line 6, above the hunk before; hunks out of file order need one fitting place each");
+    insta::assert_snapshot!(cart(CODEX, hunks).await, @"Tool error (apply_patch): apply_patch verification failed: src/cart.py, hunk 2 (patch line 6): the old lines are not in the file where they must be: they are at line 6, above the end of the hunk before; hunks that overlap must be one hunk, and out of file order each needs one fitting place");
 }
 
 #[tokio::test]

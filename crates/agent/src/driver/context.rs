@@ -9,18 +9,17 @@ use pintle_llm::{Error, ErrorKind};
 use tokio::sync::OnceCell;
 
 use super::{Driver, Report};
+use crate::id::LoadId;
 use crate::profile::ProviderProfile;
 use crate::project_docs::LoadedProject;
 use crate::prompt::{EnvironmentContext, SystemPrompt};
 use crate::turn::{InputKind, TurnContext};
 
 impl Driver {
-    /// Starts to gather. What an earlier loading still gathers is not wanted any more.
-    pub(super) fn load_context(&mut self) {
-        self.load += 1;
-        let number = self.load;
+    /// Starts to gather. What an earlier loading still gathers comes too late; the machine tells it by its number.
+    pub(super) fn load_context(&mut self, load: LoadId) {
         let reports = self.reports.clone();
-        let load = Load {
+        let gathering = Load {
             env: Arc::clone(&self.env),
             environment: Arc::clone(&self.environment),
             initialize: !self.keep_environment,
@@ -29,17 +28,17 @@ impl Driver {
             date: self.clock.now().date(),
         };
         self.tasks.spawn(async move {
-            let loaded = AssertUnwindSafe(load.run()).catch_unwind().await;
+            let loaded = AssertUnwindSafe(gathering.run()).catch_unwind().await;
             let loaded = loaded.unwrap_or_else(|_| {
                 tracing::error!("gathering the prompt's facts panicked");
                 Err(Error::new(ErrorKind::Configuration, "gathering the prompt's facts panicked"))
             });
             let input = match loaded {
-                Ok(context) => InputKind::ContextLoaded { context: Box::new(context) },
-                Err(error) => InputKind::ContextFailed { error: error.info().clone() },
+                Ok(context) => InputKind::ContextLoaded { load, context: Box::new(context) },
+                Err(error) => InputKind::ContextFailed { load, error: error.info().clone() },
             };
             // Without a driver nobody wants the facts.
-            let _ = reports.send(Report::Context { load: number, input }).await;
+            let _ = reports.send(Report::Input(input)).await;
         });
     }
 }

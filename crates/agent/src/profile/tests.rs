@@ -464,7 +464,8 @@ async fn a_small_window_bounds_what_the_model_gets() {
 #[test]
 fn the_compatible_profile_leaves_most_of_a_small_window_to_the_work() {
     let profile = ProviderProfile::openai_compatible("m").with_context_window(8_192);
-    let environment = EnvironmentContext::new("/home/user/project", "linux", "Linux 6.18.0", "2026-11-21");
+    let environment =
+        EnvironmentContext::new("/srv/a/project/of/some/depth", "linux", "Linux 6.18.0", "2026-11-21");
     let prompt = profile.build_system_prompt(&environment, &ProjectDocs::default(), None);
     let definitions = serde_json::to_string(&profile.tools()).unwrap();
     assert!(profile.base_instructions.len() < 5_500, "{}", profile.base_instructions.len());

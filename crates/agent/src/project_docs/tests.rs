@@ -132,6 +132,19 @@ async fn what_is_no_document_is_left_out_and_said() {
 }
 
 #[tokio::test]
+async fn a_link_leads_to_a_document_within_the_project_only() {
+    let project = Project::with(&[("doc/rules.md", b"rules"), ("src/deep/file", b"")]).await;
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("credentials"), "key = secret").unwrap();
+    let at = |name: &str| project.root.path().join(name);
+    std::os::unix::fs::symlink("doc/rules.md", at("AGENTS.md")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path().join("credentials"), at("src/AGENTS.md")).unwrap();
+    let docs = project.discover(&["AGENTS.md"]).await;
+    assert_eq!(project.shown(&docs), [("AGENTS.md".into(), "rules".into(), false)]);
+    insta::assert_snapshot!(project.skipped(&docs), @"ROOT/src/AGENTS.md: it is a link that leads out of the project");
+}
+
+#[tokio::test]
 async fn of_a_huge_document_only_the_start_is_read() {
     let project = Project::with(&[("AGENTS.md", &b"x".repeat(40 * 1024))]).await;
     let path = project.root.path().join("AGENTS.md");

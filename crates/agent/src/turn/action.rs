@@ -6,7 +6,7 @@ use pintle_llm::{ErrorInfo, Request, ToolCall, Usage};
 use serde::{Deserialize, Serialize};
 
 use crate::event::EventKind;
-use crate::id::{CallKey, ModelCallId, RunId};
+use crate::id::{CallKey, LoadId, ModelCallId, RunId};
 use crate::turn::input::Timer;
 
 /// One thing for the driver to do, in the order given.
@@ -14,8 +14,11 @@ use crate::turn::input::Timer;
 #[non_exhaustive]
 pub enum Action {
     /// Gather the prompt's facts; answer with `ContextLoaded` or `ContextFailed`. What an earlier one still gathers
-    /// is not wanted any more, and must not be answered.
-    LoadContext,
+    /// is not wanted any more.
+    LoadContext {
+        /// Names the gathering.
+        load: LoadId,
+    },
     /// Send the request; answer with segments, retries, and one `ModelReplied` or `ModelFailed`.
     CallModel {
         /// Names the call.

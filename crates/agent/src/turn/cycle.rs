@@ -14,7 +14,7 @@ use super::input::{SegmentKind, TurnContext};
 use super::round::{NotRun, Round};
 use super::{Machine, Phase, Turn};
 use crate::event::EventKind;
-use crate::id::{ModelCallId, RunId};
+use crate::id::{LoadId, ModelCallId, RunId};
 
 /// A share of the window above which the host is warned.
 const WARN_ABOVE: f64 = 0.8;
@@ -60,8 +60,7 @@ impl Machine {
             return;
         }
         let Some(context) = self.context.take().filter(|_| self.context_is_current) else {
-            self.phase = Phase::LoadingContext { stale: false };
-            out.push(Action::LoadContext);
+            self.load_context(out);
             return;
         };
         self.warn_of_context(&context, out);
@@ -94,11 +93,20 @@ impl Machine {
         }
     }
 
-    pub(super) fn context_loaded(&mut self, context: TurnContext, out: &mut Vec<Action>) {
-        let Phase::LoadingContext { stale } = self.phase else { return };
+    fn load_context(&mut self, out: &mut Vec<Action>) {
+        self.loads += 1;
+        let load = LoadId(self.loads);
+        self.phase = Phase::LoadingContext { load, stale: false };
+        out.push(Action::LoadContext { load });
+    }
+
+    pub(super) fn context_loaded(&mut self, loaded: LoadId, context: TurnContext, out: &mut Vec<Action>) {
+        let Phase::LoadingContext { load, stale } = self.phase else { return };
+        if load != loaded {
+            return;
+        }
         if stale {
-            self.phase = Phase::LoadingContext { stale: false };
-            out.push(Action::LoadContext);
+            self.load_context(out);
             return;
         }
         // An unchanged prompt keeps its item, and with it what adapters made of it.
@@ -115,8 +123,8 @@ impl Machine {
         self.proceed(out);
     }
 
-    pub(super) fn context_failed(&mut self, error: ErrorInfo, out: &mut Vec<Action>) {
-        if matches!(self.phase, Phase::LoadingContext { .. }) {
+    pub(super) fn context_failed(&mut self, failed: LoadId, error: ErrorInfo, out: &mut Vec<Action>) {
+        if matches!(self.phase, Phase::LoadingContext { load, .. } if load == failed) {
             self.fail(error, out);
         }
     }
@@ -381,7 +389,7 @@ impl Machine {
 }
 
 /// The prompt in one part, or in two with the point between them where a provider's cache may end.
-fn system_message(context: &TurnContext) -> Message {
+pub(super) fn system_message(context: &TurnContext) -> Message {
     let prompt = context.system_prompt.as_str();
     match context.stable_prompt.and_then(|end| prompt.split_at_checked(end)) {
         Some((stable, rest)) if !stable.is_empty() && !rest.is_empty() => {

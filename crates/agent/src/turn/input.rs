@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::TurnLimits;
-use crate::id::{CallKey, ModelCallId, RunId, SegmentId};
+use crate::id::{CallKey, LoadId, ModelCallId, RunId, SegmentId};
 use crate::project_docs::LoadedProject;
 use crate::timestamp::Timestamp;
 
@@ -89,11 +89,15 @@ pub enum InputKind {
 
     /// The prompt's facts are there.
     ContextLoaded {
+        /// The gathering that they come from.
+        load: LoadId,
         /// The facts.
         context: Box<TurnContext>,
     },
     /// The prompt's facts could not be had.
     ContextFailed {
+        /// The gathering that failed.
+        load: LoadId,
         /// Why.
         error: ErrorInfo,
     },
@@ -174,6 +178,8 @@ pub enum InputKind {
     },
     /// Every process that the session started is gone.
     CleanedUp,
+    /// The host that drove the session is gone, and with it all that ran. Another one goes on from the record.
+    Resumed,
 }
 
 /// What is different.

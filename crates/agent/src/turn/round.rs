@@ -1,5 +1,7 @@
 //! The calls of one answer: which may run when, and what each of them gave.
 
+use std::time::Duration;
+
 use pintle_env::Output;
 use pintle_llm::{Error, ErrorKind, Retry, ToolCall, ToolResult};
 use pintle_tools::{Effect, ToolErrorKind};
@@ -24,6 +26,9 @@ pub(super) struct Round {
 struct CallState {
     call: ToolCall,
     stage: Stage,
+    /// Subscribers know that it has begun; a call that is made again does not begin again.
+    #[serde(default)]
+    told: bool,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -65,9 +70,11 @@ impl NotRun {
 const LOST: &str =
     "Interrupted: the turn was stopped while this call ran. It may have had part of its effect.";
 
+const HOST_GONE: &str = "Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again.";
+
 impl Round {
     pub(super) fn new(model_call: ModelCallId, calls: Vec<ToolCall>, at_once: usize) -> Self {
-        let calls = calls.into_iter().map(|call| CallState { call, stage: Stage::Preparing }).collect();
+        let calls = calls.into_iter().map(|call| CallState { call, stage: Stage::Preparing, told: false }).collect();
         Self { model_call, calls, at_once }
     }
 
@@ -75,6 +82,44 @@ impl Round {
         for (index, state) in self.calls.iter().enumerate() {
             out.push(Action::PrepareCall { call: self.key(index), tool_call: Box::new(state.call.clone()) });
         }
+    }
+
+    /// Goes on after the host that ran the calls is gone. Gives the ids of those that had begun: not made again, and
+    /// made again.
+    pub(super) fn resume(
+        &mut self,
+        stopping: bool,
+        now: Timestamp,
+        out: &mut Vec<Action>,
+    ) -> (Vec<String>, Vec<String>) {
+        let (mut interrupted, mut repeated) = (Vec::new(), Vec::new());
+        for index in 0..self.calls.len() {
+            let key = self.key(index);
+            let Some(state) = self.calls.get_mut(index) else { continue };
+            match &state.stage {
+                Stage::Done(_) => continue,
+                Stage::Running { plan, since: Some(since) } if stopping || !plan.repeatable => {
+                    interrupted.push(state.call.id.clone());
+                    let ran = now.since(*since);
+                    state.lose(HOST_GONE, ran, out);
+                    continue;
+                }
+                Stage::Running { since: Some(_), .. } => repeated.push(state.call.id.clone()),
+                Stage::Running { since: None, .. } if stopping => {
+                    let message = NotRun::Stopped.for_model().to_owned();
+                    refuse(state, ToolErrorKind::Cancelled, message, out);
+                    continue;
+                }
+                Stage::Running { since: None, .. }
+                | Stage::Preparing
+                | Stage::Asking(_)
+                | Stage::Ready(_) => {}
+            }
+            // What was prepared is gone with the host, and what was decided was decided about that.
+            state.stage = Stage::Preparing;
+            out.push(Action::PrepareCall { call: key, tool_call: Box::new(state.call.clone()) });
+        }
+        (interrupted, repeated)
     }
 
     fn key(&self, index: usize) -> CallKey {
@@ -155,6 +200,22 @@ impl Round {
     }
 }
 
+impl CallState {
+    /// Says once that it has begun.
+    fn tell_start(&mut self, out: &mut Vec<Action>) {
+        if !std::mem::replace(&mut self.told, true) {
+            out.push(started(&self.call));
+        }
+    }
+
+    /// Answers a call of which nobody knows how far it came.
+    fn lose(&mut self, message: &str, ran: Duration, out: &mut Vec<Action>) {
+        self.tell_start(out);
+        out.push(ended(&self.call, message, ToolErrorKind::Cancelled, ran.as_millis()));
+        self.stage = Stage::Done(ToolResult::new(self.call.id.clone(), message, true));
+    }
+}
+
 /// Calls that write the same file, and writing beside a command, which may read or write anything.
 fn keep_order(a: &CallPlan, b: &CallPlan) -> bool {
     match (a.effect, b.effect) {
@@ -227,7 +288,7 @@ impl Machine {
         let Some(state) = round.get_mut(key) else { return };
         if let Stage::Running { since: since @ None, .. } = &mut state.stage {
             *since = Some(now);
-            out.push(started(&state.call));
+            state.tell_start(out);
         }
     }
 
@@ -235,12 +296,10 @@ impl Machine {
         let now = self.now;
         let Phase::RunningTools(round) = &mut self.phase else { return };
         let Some(state) = round.get_mut(key) else { return };
-        let Stage::Running { since, .. } = &state.stage else { return };
+        let Stage::Running { since, .. } = state.stage else { return };
         // A start that was never told is told now, so that starts and ends pair.
-        let since = since.unwrap_or_else(|| {
-            out.push(started(&state.call));
-            now
-        });
+        state.tell_start(out);
+        let since = since.unwrap_or(now);
         let mut result = finished.result;
         if finished.error == Some(ToolErrorKind::EnvironmentLost) {
             self.environment_lost = true;
@@ -270,8 +329,8 @@ impl Machine {
         let Some(state) = round.get_mut(key) else { return };
         let Stage::Running { since, .. } = &state.stage else { return };
         if let Some(since) = since {
-            out.push(ended(&state.call, LOST, ToolErrorKind::Cancelled, now.since(*since).as_millis()));
-            state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), LOST, true));
+            let ran = now.since(*since);
+            state.lose(LOST, ran, out);
         } else {
             refuse(state, ToolErrorKind::Cancelled, NotRun::Stopped.for_model().to_owned(), out);
         }
@@ -338,7 +397,7 @@ fn tell_repairs(call: &ToolCall, plan: &CallPlan, out: &mut Vec<Action>) {
 }
 
 fn refuse(state: &mut CallState, error: ToolErrorKind, message: String, out: &mut Vec<Action>) {
-    out.push(started(&state.call));
+    state.tell_start(out);
     out.push(ended(&state.call, &message, error, 0));
     state.stage = Stage::Done(ToolResult::new(state.call.id.clone(), message, true));
 }

@@ -68,7 +68,7 @@ impl Bench {
             Action::CallModel { request, .. } => self.requests.push(*request),
             Action::Emit(event) => self.events.push(*event),
             Action::Finish { outcome, .. } => self.outcomes.push(*outcome),
-            Action::LoadContext => self.wanted.push("load".into()),
+            Action::LoadContext { .. } => self.wanted.push("load".into()),
             Action::CancelModel => self.wanted.push("cancel model".into()),
             Action::SetTimer { after, .. } => self.wanted.push(format!("timer {}", after.as_secs())),
             Action::PrepareCall { call, .. } => self.wanted.push(format!("prepare {}", call.index)),
@@ -88,8 +88,12 @@ impl Bench {
     }
 
     fn load(&mut self) {
-        let context = TurnContext::new("p", "m", "system", 1_000);
-        self.tell(InputKind::ContextLoaded { context: Box::new(context) });
+        self.load_this(TurnContext::new("p", "m", "system", 1_000));
+    }
+
+    fn load_this(&mut self, context: TurnContext) {
+        let load = LoadId(self.machine.loads);
+        self.tell(InputKind::ContextLoaded { load, context: Box::new(context) });
     }
 
     fn model_call(&self) -> ModelCallId {
@@ -318,7 +322,7 @@ fn without_parallel_calls_they_run_one_by_one() {
     bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
     let mut context = TurnContext::new("p", "m", "system", 1_000);
     context.parallel_tool_calls = false;
-    bench.tell(InputKind::ContextLoaded { context: Box::new(context) });
+    bench.load_this(context);
     bench.call(&["a", "b"]);
     bench.wanted();
     bench.prepared(1, Effect::Read, &[]);
@@ -832,7 +836,7 @@ fn configuration_changes_from_the_next_request_on() {
     assert_eq!(bench.wanted().last().unwrap(), "load");
     let mut context = TurnContext::new("q", "n", "another system", 1_000);
     context.max_tokens = Some(77);
-    bench.tell(InputKind::ContextLoaded { context: Box::new(context) });
+    bench.load_this(context);
     let request = bench.requests.last().unwrap();
     assert_eq!((request.provider.as_deref(), request.model.as_str()), (Some("q"), "n"));
     assert_eq!(
@@ -856,6 +860,21 @@ fn a_change_while_the_context_is_loading_loads_it_again() {
     assert_eq!(bench.wanted(), ["load", "load"]);
     bench.load();
     assert_eq!(bench.requests.len(), 1);
+}
+
+#[test]
+fn facts_that_were_gathered_for_a_turn_that_was_interrupted_come_too_late() {
+    let mut bench = Bench::new();
+    bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    bench.tell(InputKind::Interrupt);
+    bench.tell(InputKind::Submit { run: RunId(2), text: "again".into() });
+    let late = Box::new(TurnContext::new("p", "old", "late", 1_000));
+    bench.tell(InputKind::ContextLoaded { load: LoadId(1), context: late });
+    let error = Error::new(ErrorKind::Configuration, "late").info().clone();
+    bench.tell(InputKind::ContextFailed { load: LoadId(1), error });
+    assert_eq!((bench.requests.len(), bench.machine.state()), (0, SessionState::Processing));
+    bench.load();
+    assert_eq!(bench.requests[0].model, "m");
 }
 
 #[test]
@@ -946,7 +965,7 @@ fn a_failed_context_fails_the_run() {
     let mut bench = Bench::new();
     bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
     let error: ErrorInfo = Error::new(ErrorKind::Configuration, "no folder").info().clone();
-    bench.tell(InputKind::ContextFailed { error });
+    bench.tell(InputKind::ContextFailed { load: LoadId(1), error });
     bench.tell(InputKind::CleanedUp);
     assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Closed));
 }

@@ -27,14 +27,17 @@ pub(crate) struct SshHost {
 }
 
 impl SshHost {
-    /// What `ssh` takes for its destination. A port makes it a URI, where the user is encoded.
+    /// Who and where, as `ssh` takes it.
     pub(crate) fn destination(&self) -> String {
-        let Some(port) = self.port else {
-            let user = self.user.as_ref().map(|user| format!("{user}@")).unwrap_or_default();
-            return format!("{user}{}", self.name);
-        };
-        let user = self.user.as_ref().map(|user| format!("{}@", encoded(user))).unwrap_or_default();
-        format!("ssh://{user}{}:{port}", self.name)
+        match &self.user {
+            Some(user) => format!("{user}@{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// The port, if it was named.
+    pub(crate) fn port(&self) -> Option<u16> {
+        self.port
     }
 }
 
@@ -122,12 +125,7 @@ fn bracketed(text: &str) -> Result<(String, Option<u16>), String> {
     }
     match rest.strip_prefix(':') {
         None if rest.is_empty() => Ok((address.to_owned(), None)),
-        // The client takes a port in a URI, and its URIs have no place for such an address.
-        Some(digits) => port(digits).and(Err(
-            "found a port after an IPv6 address, which ssh does not take; give the host a name and its port in the \
-             ssh configuration"
-                .to_owned(),
-        )),
+        Some(digits) => Ok((address.to_owned(), Some(port(digits)?))),
         None => Err(format!("found {rest:?} after the address, expected `:` and a port, or nothing")),
     }
 }
@@ -172,14 +170,4 @@ fn port(digits: &str) -> Result<u16, String> {
     let number = Some(digits).filter(|digits| digits.chars().all(|digit| digit.is_ascii_digit()));
     let number = number.and_then(|digits| digits.parse().ok()).filter(|port| *port != 0);
     number.ok_or_else(|| format!("found the port {digits:?}, expected a number from 1 to 65535"))
-}
-
-/// With everything percent-encoded that has a meaning in a URI.
-fn encoded(user: &str) -> String {
-    let byte = |byte: u8| match byte {
-        b'-' | b'.' | b'_' | b'~' => char::from(byte).to_string(),
-        byte if byte.is_ascii_alphanumeric() => char::from(byte).to_string(),
-        byte => format!("%{byte:02X}"),
-    };
-    user.bytes().map(byte).collect()
 }

@@ -284,7 +284,7 @@ const ONE_QUESTION: &str = "[[turn]]\n[[turn.call]]\ntool = \"ask_user\"\nargume
 #[test]
 fn a_question_of_the_model_is_answered_at_the_terminal() {
     let model = Model::new(Dialect::ChatCompletions, ONE_QUESTION);
-    let mut terminal = Terminal::start(&model.command("run", &["--model", "m", "Go"]));
+    let mut terminal = Terminal::start(&model.command("run", &["Go"]));
     let screen = terminal.wait_for_text("\n> ");
     assert!(screen.contains("Which port?\n1. 80\n2. 8080\n") && !is_spinning(&screen), "{screen}");
     terminal.types("port 8080, please\n");
@@ -296,7 +296,7 @@ fn a_question_of_the_model_is_answered_at_the_terminal() {
 #[test]
 fn ctrl_c_at_a_question_of_the_model_ends_the_run() {
     let model = Model::new(Dialect::ChatCompletions, ONE_QUESTION);
-    let mut terminal = Terminal::start(&model.command("run", &["--model", "m", "Go"]));
+    let mut terminal = Terminal::start(&model.command("run", &["Go"]));
     terminal.wait_for_text("\n> ");
     terminal.types("\u{3}");
     let (code, screen, _) = terminal.ends();

@@ -46,6 +46,7 @@ pub async fn commands(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(),
     exits(subject).await?;
     streams(subject).await?;
     surroundings(subject).await?;
+    links(subject).await?;
     arguments(subject).await?;
     volume(subject).await?;
     time_out(subject).await?;
@@ -109,6 +110,17 @@ async fn surroundings(subject: Subject<'_>) -> Checked {
     let missing: [&str; 0] = [];
     let spawned = subject.env.spawn(Command::argv("no-such-program-at-all", missing)).await;
     fails("a missing program is not started", spawned, |error| matches!(error, EnvError::Spawn { .. }))
+}
+
+async fn links(subject: Subject<'_>) -> Checked {
+    let made =
+        run(subject, ExecRequest::new("ln -s nowhere broken; ln -s loop loop; ln -s present good")).await?;
+    holds("links are made", made.success(), &made)?;
+    let read = subject.env.read(&subject.at("good"), None).await;
+    equals("a link is followed", succeeds("a link is read", read)?.len(), 0_usize)?;
+    fails("a broken link leads nowhere", subject.env.read(&subject.at("broken"), None).await, is_not_found)?;
+    let is_io = |error: &EnvError| matches!(error, EnvError::Io { .. });
+    fails("a loop of links is an error", subject.env.read(&subject.at("loop"), None).await, is_io)
 }
 
 async fn arguments(subject: Subject<'_>) -> Checked {
@@ -180,7 +192,18 @@ async fn cancellation(subject: Subject<'_>) -> Checked {
         ended = running => holds("a command runs until it is dropped", false, ended)?,
         written = wait_for_id(subject) => { written?; }
     }
-    is_gone(subject, "a job of a dropped command").await
+    is_gone(subject, "a job of a dropped command").await?;
+    forget_id(subject).await?;
+    let polite = "trap 'echo bye >bye; exit' TERM; echo $$ >id; while :; do sleep 0.1; done";
+    let running = subject.env.exec_command(ExecRequest::new(polite).with_working_dir(subject.root));
+    tokio::select! {
+        ended = running => holds("a command runs until it is dropped", false, ended)?,
+        written = wait_for_id(subject) => { written?; }
+    }
+    is_gone(subject, "a dropped command").await?;
+    // Nobody reads its output any more, but what it has to put in order it can.
+    let said = subject.env.read_file(&subject.at("bye"), None, None).await;
+    equals("a dropped command may say goodbye", succeeds("its file is read", said)?.as_str(), "bye\n")
 }
 
 async fn run(subject: Subject<'_>, mut request: ExecRequest) -> Checked<ExecResult> {

@@ -109,6 +109,26 @@ async fn contents_are_told_on_request_and_values_never() {
 }
 
 #[tokio::test]
+async fn a_process_has_a_start_and_an_end() {
+    let log = Log::default();
+    let _guard = tracing::subscriber::set_default(log.clone());
+    let memory = MemoryEnvironment::new("/project").with_commands(|_| CommandScript::exit(3));
+    let environment = Logging::new(Arc::new(memory));
+    let none: [&str; 0] = [];
+    let mut process = environment.spawn(Command::argv("program", none)).await.unwrap();
+    assert_eq!(log.text().lines().count(), 1);
+    for _ in 0..2 {
+        assert_eq!(process.wait().await.unwrap().code(), 3);
+    }
+    drop(process);
+    drop(environment.spawn(Command::argv("program", none)).await.unwrap());
+    let log = log.text().clone();
+    let outcomes: Vec<_> =
+        log.lines().filter_map(|line| Some(line.split_once("outcome=")?.1.trim_end())).collect();
+    assert_eq!(outcomes, ["a process", "exit code 3", "a process", "dropped"]);
+}
+
+#[tokio::test]
 async fn what_is_dropped_is_told() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());

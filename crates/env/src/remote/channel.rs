@@ -19,7 +19,11 @@ use tokio::{
 };
 
 use self::driver::Driver;
-use super::{nonce::nonce, transport::Transport};
+use super::{
+    nonce::nonce,
+    streams::{ErrorStream, SharedStdout},
+    transport::Transport,
+};
 use crate::{error::EnvError, process::TERMINATE_GRACE};
 
 /// How long a command that was given up before it told its process is looked for, since it may be about to start: in
@@ -101,11 +105,21 @@ enum Message {
 /// What a dropped process leaves.
 #[derive(Debug)]
 struct Released {
-    client: Option<Child>,
+    client: Option<Held>,
     /// Kept until nothing is left: the far side counts it as running.
     permit: Option<OwnedSemaphorePermit>,
     /// How the supervisor is asked to end the command, if it still may run.
     request: Option<String>,
+    /// The command has begun, and may have something to say or to write when it is ended.
+    has_begun: bool,
+}
+
+/// A local client with its streams open: a command that says goodbye is not ended by a closed pipe.
+#[derive(Debug)]
+pub(super) struct Held {
+    pub(super) child: Box<Child>,
+    pub(super) _stdout: SharedStdout,
+    pub(super) _stderr: Arc<ErrorStream>,
 }
 
 impl Channel {
@@ -177,7 +191,7 @@ impl Channel {
     /// wait.
     pub(super) fn release(
         &self,
-        client: Option<Child>,
+        client: Option<Held>,
         permit: Option<OwnedSemaphorePermit>,
         unsettled: Option<&Scope>,
     ) {
@@ -186,7 +200,8 @@ impl Channel {
             scope.request("drop", &linger.to_string())
         });
         // If nobody listens any more the client is killed by its own drop, and its command has been ended.
-        let _ = self.messages.send(Message::Release(Released { client, permit, request }));
+        let has_begun = unsettled.is_some_and(|scope| scope.leader.is_some());
+        let _ = self.messages.send(Message::Release(Released { client, permit, request, has_begun }));
     }
 
     /// Ends everything and waits until it is gone; blocks.

@@ -6,17 +6,17 @@ use async_trait::async_trait;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     process::{Child, ChildStdin},
-    sync::OwnedSemaphorePermit,
+    sync::{Mutex, OwnedSemaphorePermit},
     time::{Instant, sleep, timeout},
 };
 
 use super::{
-    channel::{Channel, Leader, Members, Scope, lost_error},
+    channel::{Channel, Held, Leader, Members, Scope, lost_error},
     client::Client,
     launch::{Launch, program_name},
     nonce::nonce,
     records::Mark,
-    streams::{ErrorStream, RemoteOutput},
+    streams::{ErrorStream, RemoteOutput, SharedStdout},
     transport::Transport,
 };
 use crate::{
@@ -61,8 +61,8 @@ pub(super) async fn spawn<T: Transport>(
     let mark = Mark::new(&nonce());
     let script = launch.script(&scope.tag, &mark).map_err(|source| not_started(launch, source))?;
     let Client { child, mut stdin, stdout, stderr } = Client::start(&*transport)?;
-    let stderr = Arc::new(ErrorStream::new(stderr, &mark));
-    let mut output = RemoteOutput::new(stdout, Arc::clone(&stderr), &mark, Arc::clone(&channel));
+    let (stdout, stderr) = (Arc::new(Mutex::new(stdout)), Arc::new(ErrorStream::new(stderr, &mark)));
+    let mut output = RemoteOutput::new(Arc::clone(&stdout), Arc::clone(&stderr), &mark, Arc::clone(&channel));
     let mut process = RemoteProcess {
         output: None,
         transport,
@@ -70,6 +70,7 @@ pub(super) async fn spawn<T: Transport>(
         permit: Some(permit),
         client: Some(child),
         stdin: None,
+        stdout,
         stderr,
         scope,
         status: None,
@@ -105,6 +106,7 @@ pub(super) struct RemoteProcess<T> {
     permit: Option<OwnedSemaphorePermit>,
     stdin: Option<ChildStdin>,
     output: Option<RemoteOutput>,
+    stdout: SharedStdout,
     stderr: Arc<ErrorStream>,
     status: Option<ExitStatus>,
     /// Nothing of it is left.
@@ -266,11 +268,12 @@ impl<T> fmt::Debug for RemoteProcess<T> {
 
 impl<T> Drop for RemoteProcess<T> {
     fn drop(&mut self) {
-        self.channel.release(
-            self.client.take(),
-            self.permit.take(),
-            (!self.is_settled).then_some(&self.scope),
-        );
+        let client = self.client.take().map(|child| Held {
+            child: Box::new(child),
+            _stdout: Arc::clone(&self.stdout),
+            _stderr: Arc::clone(&self.stderr),
+        });
+        self.channel.release(client, self.permit.take(), (!self.is_settled).then_some(&self.scope));
     }
 }
 

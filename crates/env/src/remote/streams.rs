@@ -164,9 +164,12 @@ impl ErrorStream {
     }
 }
 
+/// The standard output of a line, held by who reads it and by who lets its command say goodbye.
+pub(super) type SharedStdout = Arc<AsyncMutex<ChildStdout>>;
+
 /// The output of a remote process. `None` is a stream at its end.
 pub(super) struct RemoteOutput {
-    stdout: Option<ChildStdout>,
+    stdout: Option<SharedStdout>,
     preamble: Preamble,
     /// What came right behind the preamble.
     ahead: Vec<u8>,
@@ -177,7 +180,7 @@ pub(super) struct RemoteOutput {
 
 impl RemoteOutput {
     pub(super) fn new(
-        stdout: ChildStdout,
+        stdout: SharedStdout,
         stderr: Arc<ErrorStream>,
         mark: &Mark,
         channel: Arc<Channel>,
@@ -189,7 +192,7 @@ impl RemoteOutput {
     /// The first record on the standard output; pending for ever if there is none. Cancel safe.
     pub(super) async fn announcement(&mut self) -> String {
         while !self.preamble.is_over()
-            && let Some(bytes) = read_open(&mut self.stdout, &mut self.buffer).await
+            && let Some(bytes) = read_open(self.stdout.as_deref(), &mut self.buffer).await
         {
             if let Some(Announced { record, behind }) = self.preamble.feed(bytes) {
                 self.ahead = behind;
@@ -213,7 +216,7 @@ impl ProcessOutput for RemoteOutput {
                 return Ok(None);
             }
             tokio::select! {
-                bytes = read_open(&mut self.stdout, &mut self.buffer), if has_stdout => match bytes {
+                bytes = read_open(self.stdout.as_deref(), &mut self.buffer), if has_stdout => match bytes {
                     Some(bytes) if self.preamble.is_over() => {
                         return Ok(Some(OutputChunk::new(OutputStream::Stdout, bytes)));
                     }
@@ -232,8 +235,8 @@ impl ProcessOutput for RemoteOutput {
     }
 }
 
-async fn read_open<'a>(pipe: &mut Option<ChildStdout>, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
-    read(pipe.as_mut()?, buffer).await
+async fn read_open<'a>(pipe: Option<&AsyncMutex<ChildStdout>>, buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
+    read(&mut *pipe?.lock().await, buffer).await
 }
 
 async fn text_open(stream: Option<&ErrorStream>) -> Option<Vec<u8>> {

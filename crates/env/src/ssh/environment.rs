@@ -13,8 +13,8 @@ use crate::{
 /// Runs tools on a host that the system's `ssh` reaches.
 ///
 /// The user's configuration, agent and jump hosts are honoured, and nobody is ever asked: a host whose key is not
-/// known, or that wants a password, is an error. The other side needs a POSIX shell, and uses `rg` if it has one.
-/// Its login shell must not write anything by itself when it runs a command, as for `scp`.
+/// known, or that wants a password, is an error. The other side needs a POSIX shell at `/bin/sh`, and uses `rg` if it
+/// has one. The login shell may be any, and its start-up files may print: nothing of that reaches an output.
 ///
 /// One connection carries everything: a control master of the environment's own, with its socket in a private
 /// directory. It is made by [`initialize`](crate::ExecutionEnvironment::initialize), or by the first call, and ended by
@@ -66,6 +66,12 @@ impl SshEnvironmentBuilder {
     /// Where commands start and relative paths begin on the host, absolute; default where it puts who logs in.
     pub fn working_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.settings.working_directory = Some(directory.into());
+        self
+    }
+
+    /// The port of the host; default what the configuration says, else 22.
+    pub fn port(mut self, port: u16) -> Self {
+        self.connection.port = Some(port);
         self
     }
 

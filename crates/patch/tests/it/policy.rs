@@ -483,9 +483,11 @@ fn what_is_already_applied_is_called_so() {
 fn levels_hints_and_gaps_are_reported() {
     // How they differ is in the messages.
     let loose = |level, file_line| D::LooseMatch { level, file_line, blanks: None };
-    let without_blanks = |kind| match kind {
-        D::LooseMatch { level, file_line, .. } => loose(level, file_line),
-        kind => kind,
+    let without_blanks = |mut kind: D| {
+        if let D::LooseMatch { blanks, .. } = &mut kind {
+            *blanks = None;
+        }
+        kind
     };
     let cases: &[(&str, &str, &[D])] = &[
         ("a\nx\n", "@@\n-x\n+y", &[]),

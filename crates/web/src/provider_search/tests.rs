@@ -68,7 +68,7 @@ async fn each_provider_is_asked_with_its_own_tool() {
     insta::assert_snapshot!(sent.join("\n"), @r#"
     openai: {"include":["web_search_call.action.sources"],"tools":[{"filters":{"allowed_domains":["a.example"]},"type":"web_search"}]}
     anthropic: {"tools":[{"blocked_domains":["b.example"],"max_uses":3,"name":"web_search","type":"web_search_20250305"}]}
-    gemini: {"tools":[{"google_search":{}}]}
+    gemini: {"tools":[{"googleSearch":{}}]}
     "#);
 }
 

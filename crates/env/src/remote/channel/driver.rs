@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
 };
 
-use super::{ENDING_LIMIT, Loss, Message, Released, lost_error};
+use super::{ENDING_LIMIT, Held, Loss, Message, Released, lost_error};
 use crate::{
     error::EnvError,
     remote::{
@@ -79,7 +79,8 @@ enum Pending {
     Reply(oneshot::Sender<String>),
     /// The far side says when nothing is left; then the command's place is free.
     Ended {
-        _permit: Option<OwnedSemaphorePermit>,
+        permit: Option<OwnedSemaphorePermit>,
+        client: Option<Held>,
     },
     Beat,
 }
@@ -90,7 +91,7 @@ struct Work {
     ids: u64,
     pending: HashMap<u64, Pending>,
     /// Killed, and not yet waited for.
-    clients: Vec<(Child, Option<OwnedSemaphorePermit>)>,
+    clients: Vec<(Held, Option<OwnedSemaphorePermit>)>,
     heard: Instant,
 }
 
@@ -283,11 +284,15 @@ impl Work {
         match message {
             Message::Ask { request, reply } => self.request(&request, Pending::Reply(reply)).await,
             Message::Tell(request) => self.write(0, &request).await,
-            Message::Release(Released { client, permit, request: Some(request) }) => {
-                self.kill(client, None);
-                self.request(&request, Pending::Ended { _permit: permit }).await
+            Message::Release(Released { client, permit, request: Some(request), has_begun: true }) => {
+                self.request(&request, Pending::Ended { permit, client }).await
             }
-            Message::Release(Released { client, permit, request: None }) => {
+            Message::Release(Released { client, permit, request: Some(request), has_begun: false }) => {
+                // Without its client it may not begin at all.
+                self.kill(client, None);
+                self.request(&request, Pending::Ended { permit, client: None }).await
+            }
+            Message::Release(Released { client, permit, request: None, .. }) => {
                 self.kill(client, permit);
                 Ok(())
             }
@@ -314,19 +319,22 @@ impl Work {
     fn answer(&mut self, line: &str) {
         self.heard = Instant::now();
         let (id, answer) = line.split_once(' ').unwrap_or((line, ""));
-        let pending = id.parse().ok().and_then(|id| self.pending.remove(&id));
-        if let Some(Pending::Reply(reply)) = pending {
-            // Nobody may wait for it any more.
-            let _ = reply.send(answer.to_owned());
+        match id.parse().ok().and_then(|id| self.pending.remove(&id)) {
+            Some(Pending::Reply(reply)) => {
+                // Nobody may wait for it any more.
+                let _ = reply.send(answer.to_owned());
+            }
+            Some(Pending::Ended { permit, client }) => self.kill(client, permit),
+            Some(Pending::Beat) | None => {}
         }
     }
 
     /// Kills a client; its place is free when it is gone.
-    fn kill(&mut self, client: Option<Child>, permit: Option<OwnedSemaphorePermit>) {
+    fn kill(&mut self, client: Option<Held>, permit: Option<OwnedSemaphorePermit>) {
         let Some(mut client) = client else {
             return;
         };
-        if let Err(error) = client.start_kill() {
+        if let Err(error) = client.child.start_kill() {
             tracing::debug!(%error, "a client has ended already");
         }
         self.clients.push((client, permit));
@@ -335,7 +343,7 @@ impl Work {
 
     fn look_after_clients(&mut self) {
         // An error means that somebody else has waited for it.
-        self.clients.retain_mut(|(client, _)| matches!(client.try_wait(), Ok(None)));
+        self.clients.retain_mut(|(client, _)| matches!(client.child.try_wait(), Ok(None)));
     }
 
     /// Says more of a loss than what was noticed, if anything was; the client may know it.
@@ -369,7 +377,11 @@ impl Work {
 
     /// Waits for the local clients; they have been killed.
     async fn reap(&mut self) {
-        self.pending.clear();
+        for pending in std::mem::take(&mut self.pending).into_values() {
+            if let Pending::Ended { permit, client } = pending {
+                self.kill(client, permit);
+            }
+        }
         let _ = self.link.child.start_kill();
         let _ = timeout(WRITE_LIMIT, self.link.child.wait()).await;
         let deadline = Instant::now() + WRITE_LIMIT;

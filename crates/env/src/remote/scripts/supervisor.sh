@@ -140,6 +140,12 @@ forget() {
     pintle_commands=$kept
 }
 
+# tell SIGNAL sends it to the supervisor, and to nobody who has its number by now.
+tell() {
+    born $$
+    [ "$birth" = "$own_birth" ] && kill "-$1" $$
+}
+
 watch() {
     trap 'alive=1' USR1
     trap 'kill $nap; exit' TERM
@@ -154,14 +160,11 @@ watch() {
         [ -n "$alive" ] || break
     done
     # The supervisor knows the groups of its commands, but may be held up by a full pipe, or gone.
-    born $$
-    if [ "$birth" = "$own_birth" ]; then
-        kill -USR2 $$
-        sleep "$pintle_wait" &
-        nap=$!
-        wait $nap
-        kill -KILL $$
-    fi
+    tell USR2
+    sleep "$pintle_wait" &
+    nap=$!
+    wait $nap
+    tell KILL
     trap '' TERM
     end_all
 }

@@ -100,7 +100,7 @@ mod tests {
                 "a\nx = f(a,  b)\n",
                 "f(a, b",
                 "line 2",
-                "line 2, column 8, old_string has 1 space, the file 2 spaces",
+                "line 2, column 9, old_string has 1 space, the file 2 spaces",
             ),
             (
                 "é\tb\n\n c\n",

@@ -95,7 +95,7 @@ fn counts_decide() {
     assert_eq!(edited(b"x x x", &every(None, true)).unwrap(), b"y y y");
     assert_eq!(edited(b"x x x", &every(Some(3), false)).unwrap(), b"y y y");
     assert_eq!(edited(b"x", &every(Some(1), false)).unwrap(), b"y");
-    insta::assert_snapshot!(edited(b"x x x", &every(Some(2), false)).unwrap_err(), @"old_string occurs 3 times in f, at line 1; expected_replacements is 2");
+    insta::assert_snapshot!(edited(b"x x x", &every(Some(2), false)).unwrap_err(), @"old_string occurs 3 times in f, at line 1; expected_replacements is 2. Add neighbouring lines to name fewer places, or set it to 3 to replace every one");
     insta::assert_snapshot!(edited(b"x", &every(Some(2), false)).unwrap_err(), @"old_string occurs once in f, at line 1; expected_replacements is 2");
     assert_eq!(edited(b"aaaa", &Edit { old: "aa", new: "b", all: true, expected: None }).unwrap(), b"bb");
 }
@@ -133,7 +133,7 @@ async fn a_call_edits_the_file_and_says_where() {
         json!({"file_path": "a.rs", "old_string": "fn main() { \n", "new_string": "fn test() {\n"});
     insta::assert_snapshot!(bench.call(EditFile::new(), &arguments.to_string()).await, @"
     ok: Replaced 1 occurrence in a.rs (at line 1)
-    Note: old_string matched only ignoring trailing blanks; check that the result is as you want it
+    Note: old_string matched only ignoring trailing blanks (line 1, column 12: old_string has 1 space, the file none); check that the result is as you want it
     ");
 }
 

@@ -49,7 +49,7 @@ async fn a_file_is_written_and_replaced_in() {
         bench.call(Replace::new(), &replace("x = 1", "x = 2", None)).await,
         "ok: Successfully modified file: src/a.py (1 replacements)."
     );
-    insta::assert_snapshot!(bench.call(Replace::new(), &replace(" = ", " == ", None)).await, @"error: Tool error (replace): old_string occurs 2 times in src/a.py, at lines 1, 2; expected_replacements is 1");
+    insta::assert_snapshot!(bench.call(Replace::new(), &replace(" = ", " == ", None)).await, @"error: Tool error (replace): old_string occurs 2 times in src/a.py, at lines 1, 2, and one occurrence was expected. Add neighbouring lines to make it unique, or set expected_replacements to 2 to replace every one");
     assert_eq!(
         bench.call(Replace::new(), &replace(" = ", " == ", Some(2))).await,
         "ok: Successfully modified file: src/a.py (2 replacements)."

@@ -1,0 +1,50 @@
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the checked-in schema is compared, and written when asked for"
+)]
+
+use serde_json::json;
+
+use super::event_schema;
+use crate::event::EventKind;
+
+const PATH: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/schema/events.json");
+
+/// The names of all kinds, as the type itself lists them.
+fn kinds() -> Vec<String> {
+    let error =
+        serde_json::from_value::<EventKind>(json!({ "kind": "?", "data": {} })).unwrap_err().to_string();
+    let (_, names) = error.split_once("one of ").expect("serde lists what it expected");
+    names
+        .split('`')
+        .filter(|name| name.chars().all(|c| c.is_ascii_uppercase() || c == '_'))
+        .map(str::to_owned)
+        .filter(|name| !name.is_empty())
+        .collect()
+}
+
+#[test]
+fn the_checked_in_schema_is_that_of_the_types() {
+    let now = format!("{}\n", serde_json::to_string_pretty(&event_schema()).unwrap());
+    if std::env::var_os("WRITE_EVENT_SCHEMA").is_some() {
+        std::fs::write(PATH, &now).unwrap();
+    }
+    let checked_in = std::fs::read_to_string(PATH).unwrap_or_default();
+    assert!(
+        checked_in == now,
+        "crates/agent/schema/events.json is not what the types say; write it anew with\n    \
+         WRITE_EVENT_SCHEMA=1 cargo test -p pintle-agent the_checked_in_schema"
+    );
+}
+
+#[test]
+fn every_kind_is_in_the_schema() {
+    let schema = event_schema();
+    let named: Vec<&str> = schema["oneOf"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|kind| kind["properties"]["kind"]["const"].as_str())
+        .collect();
+    assert_eq!(named, kinds());
+}

@@ -1,0 +1,46 @@
+//! Where in a tree of sessions a session stands.
+
+use std::sync::Arc;
+
+use super::{Above, Tree};
+use crate::id::SessionId;
+
+/// Which subagent something comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubagentOrigin {
+    /// Its name among the subagents of its parent.
+    pub agent_id: String,
+    /// Its session.
+    pub session_id: SessionId,
+    /// The session that spawned it.
+    pub parent: SessionId,
+    /// How deep it stands: 1 for one that a host's session spawned.
+    pub depth: u32,
+}
+
+/// What a session knows of those around it.
+#[derive(Clone, Debug)]
+pub(crate) struct Lineage {
+    /// Every session of the tree.
+    pub(crate) tree: Arc<Tree>,
+    /// Set for a subagent.
+    pub(crate) origin: Option<SubagentOrigin>,
+    /// Takes what the session spends to the one that spawned it.
+    pub(crate) above: Option<Above>,
+}
+
+impl Lineage {
+    /// That of a session that a host makes.
+    pub(crate) fn root() -> Self {
+        Self { tree: Arc::default(), origin: None, above: None }
+    }
+
+    pub(crate) fn depth(&self) -> u32 {
+        self.origin.as_ref().map_or(0, |origin| origin.depth)
+    }
+
+    pub(crate) fn parent(&self) -> Option<SessionId> {
+        self.origin.as_ref().map(|origin| origin.parent.clone())
+    }
+}
