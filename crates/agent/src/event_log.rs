@@ -5,10 +5,14 @@
 //! so a slow one gets fewer and larger deltas. Only the newest part of an open segment is kept: who lags behind
 //! that gets a [`Gap`](EventKind::Gap). When a segment has ended, its text is read from the end event; the last part
 //! of it is kept only where the end event says something else, as that of a stopped command does.
+//!
+//! Nothing is forgotten by itself: a log of a thousand rounds has a thousand rounds of events. A host that keeps the
+//! past elsewhere says up to where it may go; what a subscriber has not read stays all the same.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::watch;
 
@@ -40,7 +44,11 @@ pub(crate) struct EventLog {
 
 #[derive(Debug, Default)]
 struct Inner {
-    entries: Vec<Entry>,
+    entries: VecDeque<Entry>,
+    /// How many events before the first entry are forgotten.
+    forgotten: u64,
+    /// How far each subscriber has read.
+    readers: Vec<Weak<AtomicU64>>,
     open: BTreeMap<u64, Segment>,
     closed: bool,
 }
@@ -151,12 +159,12 @@ impl EventLog {
 
     fn add(&self, at: Timestamp, kind: EventKind, ends: Option<Ended>) -> u64 {
         let mut inner = self.lock();
-        let seq = inner.entries.len() as u64;
+        let seq = inner.next_seq();
         if opens(&kind) {
             inner.open.insert(seq, Segment::new(at));
         }
         let event = Arc::new(self.event(seq, None, at, kind));
-        inner.entries.push(Entry { event, ends });
+        inner.entries.push_back(Entry { event, ends });
         drop(inner);
         self.wake();
         seq
@@ -178,7 +186,27 @@ impl EventLog {
 
     /// The number that the next event will have.
     pub(crate) fn next_seq(&self) -> u64 {
-        self.lock().entries.len() as u64
+        self.lock().next_seq()
+    }
+
+    /// Forgets the events before `before`, up to the first that a reader has still to read or whose segment is open.
+    /// Gives the number of the first that is kept.
+    pub(crate) fn forget(&self, before: u64) -> u64 {
+        let mut inner = self.lock();
+        let reached = inner.readers.iter().filter_map(Weak::upgrade).map(|reader| reader.load(Ordering::Acquire));
+        let unread = reached.min().unwrap_or(u64::MAX);
+        let open = inner.open.keys().next().copied().unwrap_or(u64::MAX);
+        let keep_from = before.min(unread).min(open).clamp(inner.forgotten, inner.next_seq());
+        let count = usize::try_from(keep_from - inner.forgotten).unwrap_or(usize::MAX);
+        let gone: Vec<Entry> = inner.entries.drain(..count).collect();
+        inner.forgotten = keep_from;
+        if inner.entries.capacity() > 2 * inner.entries.len() {
+            inner.entries.shrink_to_fit();
+        }
+        drop(inner);
+        // Freeing takes its time, and the driver may wait for the lock.
+        drop(gone);
+        keep_from
     }
 
     fn event(&self, seq: u64, offset: Option<u64>, timestamp: Timestamp, kind: EventKind) -> SessionEvent {
@@ -201,7 +229,11 @@ impl Inner {
     }
 
     fn entry(&self, seq: u64) -> Option<&Entry> {
-        self.entries.get(usize::try_from(seq).ok()?)
+        self.entries.get(usize::try_from(seq.checked_sub(self.forgotten)?).ok()?)
+    }
+
+    fn next_seq(&self) -> u64 {
+        self.forgotten + self.entries.len() as u64
     }
 }
 
@@ -243,6 +275,8 @@ fn whole_text(end: &EventKind) -> Option<Cow<'_, str>> {
 pub(crate) struct Cursor {
     log: Arc<EventLog>,
     next: u64,
+    /// The same for the log, which forgets nothing that is still to be read.
+    reached: Arc<AtomicU64>,
     /// The open segments that this reader has seen begin: start and bytes read.
     open: BTreeMap<u64, u64>,
     version: watch::Receiver<u64>,
@@ -259,14 +293,18 @@ pub(crate) enum Found {
 }
 
 impl Cursor {
-    /// A reader that begins with event `from`.
+    /// A reader that begins with event `from`, or with the first that is not forgotten.
     pub(crate) fn new(log: Arc<EventLog>, from: u64) -> Self {
         let version = log.version.subscribe();
-        let mut cursor = Self { log, next: from, open: BTreeMap::new(), version };
+        let mut inner = log.lock();
+        let next = from.max(inner.forgotten);
+        let reached = Arc::new(AtomicU64::new(next));
+        inner.readers.retain(|reader| reader.strong_count() > 0);
+        inner.readers.push(Arc::downgrade(&reached));
         // A late reader gets the text so far of what is still open.
-        let open: Vec<u64> = cursor.log.lock().open.keys().copied().filter(|start| *start < from).collect();
-        cursor.open.extend(open.into_iter().map(|start| (start, 0)));
-        cursor
+        let open = inner.open.keys().filter(|start| **start < next).map(|start| (*start, 0)).collect();
+        drop(inner);
+        Self { log, next, reached, open, version }
     }
 
     /// The number of the next lifecycle event that this reader will get.
@@ -305,6 +343,7 @@ impl Cursor {
             self.open.remove(&ended.start.seq);
         }
         self.next += 1;
+        self.reached.store(self.next, Ordering::Release);
         if opens(&entry.event.kind) {
             self.open.insert(entry.event.seq, 0);
         }

@@ -84,6 +84,15 @@ impl Session {
         self.events_from(0)
     }
 
+    /// Frees the memory of the events before `before`, for a host that keeps them elsewhere or needs them no more.
+    ///
+    /// What a subscriber has still to read stays, and so does what is open; subscribers that come later begin with the
+    /// first event that is kept, whose number is given back. Nothing is freed otherwise: a session keeps its events,
+    /// as it keeps its history, until it is dropped.
+    pub fn forget_events(&self, before: u64) -> u64 {
+        self.log.forget(before)
+    }
+
     /// The session's id.
     #[must_use]
     pub fn id(&self) -> &SessionId {

@@ -135,7 +135,7 @@ async fn what_is_no_document_is_left_out_and_said() {
 async fn a_link_leads_to_a_document_within_the_project_only() {
     let project = Project::with(&[("doc/rules.md", b"rules"), ("src/deep/file", b"")]).await;
     let elsewhere = tempfile::tempdir().unwrap();
-    std::fs::write(elsewhere.path().join("credentials"), "key = secret").unwrap();
+    project.env.write(&elsewhere.path().join("credentials"), b"key = secret").await.unwrap();
     let at = |name: &str| project.root.path().join(name);
     std::os::unix::fs::symlink("doc/rules.md", at("AGENTS.md")).unwrap();
     std::os::unix::fs::symlink(elsewhere.path().join("credentials"), at("src/AGENTS.md")).unwrap();

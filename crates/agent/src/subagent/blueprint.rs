@@ -61,7 +61,7 @@ impl Blueprint {
         let ours = &self.profile;
         let provider = match Catalog::built_in().get(model) {
             // A server behind Chat Completions, and a host's own provider, may have any model under any name.
-            Some(info) if info.provider != ours.id && family(&ours.id, "").is_some() => &info.provider,
+            Some(info) if info.provider != ours.id && FAMILIES.contains(&ours.id.as_str()) => &info.provider,
             Some(_) | None => return Ok(ours.clone().with_model(model)),
         };
         let other = family(provider, model).filter(|_| self.client.adapter(Some(provider)).is_ok());
@@ -76,7 +76,10 @@ impl Blueprint {
     }
 }
 
-/// The profile of a family whose models bear names of their own.
+/// The families whose models bear names of their own.
+const FAMILIES: [&str; 3] = ["openai", "anthropic", "gemini"];
+
+/// The profile of such a family.
 fn family(provider: &str, model: &str) -> Option<ProviderProfile> {
     match provider {
         "openai" => Some(ProviderProfile::openai(model)),
