@@ -6,6 +6,8 @@ use pintle_llm::{AdapterTimeout, ReasoningEffort, RetryPolicy};
 use pintle_tools::{CommandTimeouts, TruncationLimits};
 use serde::{Deserialize, Serialize};
 
+use crate::turn::Budget;
+
 /// The limits that the turn machine keeps: plain data that a record can hold.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -23,6 +25,8 @@ pub struct TurnLimits {
     pub max_parallel_tools: usize,
     /// How long an approval may take before it counts as a denial; `None` waits without end. Default `None`.
     pub approval_timeout: Option<Duration>,
+    /// What may be spent before the session pauses. Default: no limit.
+    pub budget: Budget,
     /// Steering messages, and follow-ups, that may wait. Default 1,000 each; more are refused.
     pub max_queued: usize,
 }
@@ -36,6 +40,7 @@ impl Default for TurnLimits {
             loop_detection_window: 10,
             max_parallel_tools: 8,
             approval_timeout: None,
+            budget: Budget::default(),
             max_queued: 1_000,
         }
     }
@@ -82,6 +87,13 @@ impl SessionConfig {
     #[must_use]
     pub fn with_max_tool_rounds(mut self, max_rounds: u64) -> Self {
         self.limits.max_tool_rounds_per_input = max_rounds;
+        self
+    }
+
+    /// With limits on what the session and its subagents may spend.
+    #[must_use]
+    pub fn with_budget(mut self, budget: Budget) -> Self {
+        self.limits.budget = budget;
         self
     }
 

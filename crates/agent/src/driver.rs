@@ -1,10 +1,12 @@
 //! The driver: performs what the turn machine wants done and tells it what came of it. It decides nothing.
 
 mod approval;
+mod begin;
 mod context;
 mod model;
 mod output;
 mod tool;
+mod trace;
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -16,11 +18,14 @@ use pintle_llm::{Client, Fingerprint, ReasoningEffort};
 use pintle_tools::ToolRegistry;
 use pintle_tools::builtin::BackgroundCommands;
 use pintle_tools::pipeline::{Gate, PreparedCall};
-use tokio::sync::{OnceCell, mpsc, watch};
+use tokio::sync::{OnceCell, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
 use self::approval::Asking;
+use self::trace::Trace;
+pub(crate) use self::begin::SharedFacts;
 use crate::approval::{ApprovalRequest, Approver};
 use crate::config::{SessionConfig, TurnLimits};
 use crate::event::EventKind;
@@ -29,8 +34,9 @@ use crate::id::{CallKey, RunId, SegmentId};
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
 use crate::run::Finished;
-use crate::session::{Decision, Owner, Shared};
-use crate::timestamp::Clock;
+use crate::record::{Recorder, request_of};
+use crate::session::{Decision, Owner, SessionBuilder, Shared};
+use crate::timestamp::{Clock, Timestamp};
 use crate::turn::{Action, Change, Input, InputKind, Machine, Outcome, Preparation, SessionState, Timer};
 
 /// Reports of tasks that may wait for the driver; a task that has more waits itself.
@@ -50,6 +56,8 @@ pub(crate) enum Command {
     SetProfile(Box<ProviderProfile>),
     SetLimits(TurnLimits),
     Decide { call_id: String, exactly: Fingerprint, decision: Decision },
+    /// A builder of the fork, or how many entries the history has.
+    Fork { turns: usize, reply: oneshot::Sender<Result<Box<SessionBuilder>, usize>> },
 }
 
 /// What a task tells the driver.
@@ -85,7 +93,13 @@ pub(crate) struct Driver {
     approver: Option<Arc<dyn Approver>>,
     clock: Arc<dyn Clock>,
     keep_environment: bool,
+    /// Whether the place where tools run is this session's to initialise.
+    initialize: bool,
+    recorder: Option<Arc<Recorder>>,
+    /// What a session that goes on from a record is told first.
+    to_resume: Vec<InputKind>,
     log: Arc<EventLog>,
+    trace: Trace,
     shared: watch::Sender<Shared>,
     reports: mpsc::Sender<Report>,
     inbox: mpsc::Receiver<Report>,
@@ -106,7 +120,7 @@ pub(crate) struct Driver {
     asking: HashMap<String, Asking>,
     /// Calls that may run once because somebody agreed to exactly this.
     approved: HashMap<CallKey, Fingerprint>,
-    timers: HashMap<CallKey, CancellationToken>,
+    timers: HashMap<Timer, CancellationToken>,
     /// Calls that have begun and not ended: the number of the start event by call id.
     open_calls: HashMap<String, u64>,
     /// Commands that outlive their calls, and not the session.
@@ -130,7 +144,7 @@ impl Driver {
     ) -> Self {
         let (reports, inbox) = mpsc::channel(MAX_REPORTS);
         let background = BackgroundCommands::with_max_running(config.background_commands.0);
-        let mut driver = Self {
+        Self {
             machine: Machine::new(config.limits.clone(), config.reasoning_effort.clone()),
             client,
             profile,
@@ -142,7 +156,11 @@ impl Driver {
             approver,
             clock,
             keep_environment,
+            initialize: !keep_environment,
+            recorder: None,
+            to_resume: Vec::new(),
             _closing: CloseOnDrop(Arc::clone(&log)),
+            trace: Trace::new(log.identity()),
             log,
             shared,
             reports,
@@ -160,9 +178,7 @@ impl Driver {
             timers: HashMap::new(),
             open_calls: HashMap::new(),
             background,
-        };
-        driver.open();
-        driver
+        }
     }
 
     /// The first input, which asks for nothing but events: the session has begun before anyone can submit to it.
@@ -173,15 +189,30 @@ impl Driver {
             model: self.profile.model.clone(),
             working_directory: self.env.working_directory().display().to_string(),
         };
-        for action in self.machine.step(Input::new(at, kind)) {
+        for action in self.advance(at, kind) {
             if let Action::Emit(event) = action {
-                self.emit(*event, None, None);
+                self.emit(at, *event, None, None);
             }
         }
     }
 
+    /// Tells the machine, and the record before anything follows from it.
+    fn advance(&mut self, at: Timestamp, kind: InputKind) -> Vec<Action> {
+        let input = Input::new(at, kind);
+        let Some(recorder) = &self.recorder else { return self.machine.step(input) };
+        let actions = self.machine.step(input.clone());
+        recorder.push(input, request_of(&actions));
+        actions
+    }
+
     /// Drives the session until it is closed, or until nobody can reach it any more.
-    pub(crate) async fn run(mut self, mut commands: mpsc::Receiver<Command>) {
+    pub(crate) async fn run(self, commands: mpsc::Receiver<Command>) {
+        let span = self.trace.session();
+        self.drive(commands).instrument(span).await;
+    }
+
+    async fn drive(mut self, mut commands: mpsc::Receiver<Command>) {
+        self.resume().await;
         while self.machine.state() != SessionState::Closed {
             tokio::select! {
                 // Who drops a run and submits another has dropped the first one first.
@@ -239,6 +270,12 @@ impl Driver {
                 let Some(decided) = self.decided(&call_id, exactly, decision) else { return };
                 decided
             }
+            Command::Fork { turns, reply } => {
+                let forked = self.fork(turns).map(Box::new).ok_or(self.machine.history().len());
+                // Who does not wait any more wants no fork.
+                let _ = reply.send(forked);
+                return;
+            }
         };
         self.step(kind).await;
     }
@@ -277,12 +314,14 @@ impl Driver {
             let opened = opened_segment(&kind);
             let closed = closed_segment(&kind);
             let started = started_call(&kind);
-            let actions = self.machine.step(Input::new(at, kind));
+            self.trace.count(&kind);
+            let actions = self.advance(at, kind);
             // Who reads an event must find the session in the state that it tells of.
             self.show();
+            self.trace.serve(self.machine.served(), &self.profile);
             for action in actions {
                 if let Action::Emit(event) = action {
-                    self.emit(*event, opened, closed);
+                    self.emit(at, *event, opened, closed);
                 } else {
                     inputs.extend(self.perform(action).await);
                 }
@@ -304,9 +343,13 @@ impl Driver {
                     cancel.cancel();
                 }
             }
-            Action::SetTimer { timer: Timer::Approval(call), after } => self.set_timer(call, after),
+            Action::SetTimer { timer, after } => self.set_timer(timer, after),
             Action::PrepareCall { call, tool_call } => self.prepare_call(call, *tool_call),
             Action::AskApproval { call, call_id } => return self.ask(call, call_id),
+            Action::WithdrawApproval { call } => {
+                self.forget_approval(call);
+                self.show();
+            }
             Action::RunTool { call } => return Some(InputKind::ToolStarted { call }),
             Action::CancelTool { call } => {
                 if let Some(cancel) = self.running.get(&call) {
@@ -323,8 +366,13 @@ impl Driver {
         None
     }
 
-    fn emit(&mut self, event: EventKind, opened: Option<SegmentId>, closed: Option<SegmentId>) {
-        let at = self.clock.now();
+    fn emit(
+        &mut self,
+        at: Timestamp,
+        event: EventKind,
+        opened: Option<SegmentId>,
+        closed: Option<SegmentId>,
+    ) {
         if let EventKind::ToolCallStart { call_id, .. } = &event {
             let call_id = call_id.clone();
             let start = self.log.append(at, event);
@@ -345,26 +393,40 @@ impl Driver {
     }
 
     fn finish(&mut self, run: RunId, outcome: Outcome) {
+        self.forget_timer(Timer::Run(run));
+        self.trace.finish(run, &outcome);
         if let Some(owner) = self.runs.remove(&run) {
             // Nobody waits for a detached run.
             let _ = owner.finished.send(Some(Finished { outcome, end: self.log.next_seq() }));
         }
     }
 
-    fn set_timer(&mut self, call: CallKey, after: Duration) {
+    fn set_timer(&mut self, timer: Timer, after: Duration) {
         let cancel = CancellationToken::new();
-        self.timers.insert(call, cancel.clone());
+        if let Some(earlier) = self.timers.insert(timer, cancel.clone()) {
+            earlier.cancel();
+        }
         let reports = self.reports.clone();
         self.tasks.spawn(async move {
             tokio::select! {
                 () = cancel.cancelled() => {}
                 () = tokio::time::sleep(after) => {
-                    let timer = Timer::Approval(call);
                     // Without a driver there is nothing to time.
                     let _ = reports.send(Report::Input(InputKind::TimerFired { timer })).await;
                 }
             }
         });
+    }
+
+    fn forget_timer(&mut self, timer: Timer) {
+        if let Some(cancel) = self.timers.remove(&timer) {
+            cancel.cancel();
+        }
+    }
+
+    fn forget_approval(&mut self, call: CallKey) {
+        self.asking.retain(|_, asking| asking.call != call);
+        self.forget_timer(Timer::Approval(call));
     }
 
     /// Drops what an input makes superfluous.
@@ -373,11 +435,9 @@ impl Driver {
             InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => self.model = None,
             InputKind::ApprovalDecided { call, .. }
             | InputKind::TimerFired { timer: Timer::Approval(call) } => {
-                self.asking.retain(|_, asking| asking.call != *call);
-                if let Some(timer) = self.timers.remove(call) {
-                    timer.cancel();
-                }
+                self.forget_approval(*call);
             }
+            InputKind::TimerFired { timer: timer @ Timer::Run(_) } => self.forget_timer(*timer),
             InputKind::ToolFinished { call, .. } | InputKind::ToolLost { call } => {
                 self.running.remove(call);
             }
@@ -405,9 +465,13 @@ impl Driver {
         self.requests.clear();
         self.asking.clear();
         self.approved.clear();
-        for (_, timer) in self.timers.drain() {
-            timer.cancel();
-        }
+        self.timers.retain(|timer, cancel| {
+            let is_of_run = matches!(timer, Timer::Run(_));
+            if !is_of_run {
+                cancel.cancel();
+            }
+            is_of_run
+        });
     }
 
     /// Ends every task, then every process, and waits for both (appendix B, steps 1 to 4).

@@ -18,6 +18,23 @@ pub enum SessionError {
     /// The client has no provider of the profile's name.
     #[error("the profile cannot be used")]
     Profile(#[source] pintle_llm::Error),
+    /// The history has fewer entries than the fork should have.
+    #[error("the history has no entry {asked}: it has {turns} so far")]
+    NoSuchTurn {
+        /// How many entries were asked for.
+        asked: usize,
+        /// How many there are.
+        turns: usize,
+    },
+    /// The session does not keep its inputs.
+    #[error("the session has no record: it was built without one")]
+    NotRecorded,
+    /// The record cannot be gone on with.
+    #[error("the record cannot be resumed")]
+    Resume(#[source] crate::record::ReplayError),
+    /// The record tells how the session ended.
+    #[error("the session of the record is closed, so it cannot be resumed; it can be forked")]
+    Ended,
     /// The session cannot be built as asked.
     #[error("the session cannot be built")]
     Build(#[source] pintle_llm::Error),

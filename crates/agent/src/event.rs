@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::id::SessionId;
 use crate::project_docs::LoadedProject;
 use crate::timestamp::Timestamp;
-use crate::turn::SessionState;
+use crate::turn::{BudgetKind, SessionState};
 
 pub use schema::event_schema;
 
@@ -244,6 +244,15 @@ pub enum EventKind {
         /// Assistant turns of the session, if that limit was met.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         total_turns: Option<u64>,
+    },
+    /// A limit on what may be spent stopped the loop. A raised limit holds from the next input on.
+    BudgetReached {
+        /// Which; its name says the unit.
+        budget: BudgetKind,
+        /// How much may be spent.
+        limit: u64,
+        /// How much is spent, in this session and below it.
+        spent: u64,
     },
     /// The newest calls repeat.
     LoopDetection {

@@ -137,6 +137,10 @@ impl EventLog {
         Self { identity, inner: Mutex::default(), version: watch::Sender::new(0) }
     }
 
+    pub(crate) fn identity(&self) -> &Identity {
+        &self.identity
+    }
+
     /// Appends an event and gives its number. Starts of segments open one.
     pub(crate) fn append(&self, at: Timestamp, kind: EventKind) -> u64 {
         self.add(at, kind, None)
@@ -182,6 +186,11 @@ impl EventLog {
     pub(crate) fn close(&self) {
         self.lock().closed = true;
         self.wake();
+    }
+
+    /// The session that the events are of.
+    pub(crate) fn session_id(&self) -> &SessionId {
+        &self.identity.session_id
     }
 
     /// The number that the next event will have.

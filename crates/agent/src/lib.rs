@@ -11,6 +11,7 @@ mod id;
 mod profile;
 mod project_docs;
 mod prompt;
+mod record;
 mod run;
 mod session;
 mod skills;
@@ -29,8 +30,9 @@ pub use project_docs::{
     LoadedDocument, LoadedProject, PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs, SkippedFile,
 };
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
+pub use record::{Record, RecordEntry, RecordError, RecordHeader, Replay, ReplayError};
 pub use run::{Events, Run};
 pub use session::{Decision, Session, SessionBuilder, SessionHandle};
 pub use skills::Skill;
 pub use timestamp::{Clock, SystemClock, Timestamp};
-pub use turn::{Outcome, OutcomeStatus, SessionState, Turn, TurnKind};
+pub use turn::{Budget, BudgetKind, Outcome, OutcomeStatus, SessionState, Spent, Start, Turn, TurnKind};

@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::{Capability, Catalog, Client, TextToolCallForm, TextToolCalls, ToolDefinition};
+use pintle_llm::{Capability, Catalog, Client, ModelInfo, TextToolCallForm, TextToolCalls, ToolDefinition};
 use pintle_tools::{DefinitionError, DynTool, ToolRegistry, TruncationLimits};
 use serde_json::{Map, Value};
 
@@ -68,6 +68,9 @@ pub struct ProviderProfile {
     pub context_window_size: u64,
     /// The most tokens that the model writes in one answer; `None` if unknown.
     pub max_output_tokens: Option<u64>,
+    /// What the catalog knows of the model, for the prices of its calls; `None` if it does not know the model of this
+    /// provider.
+    pub pricing: Option<Box<ModelInfo>>,
 }
 
 /// What is taken for granted of a model that the catalog does not know.
@@ -123,6 +126,7 @@ impl ProviderProfile {
             text_tool_calls: Vec::new(),
             context_window_size: 32_768,
             max_output_tokens: None,
+            pricing: None,
         };
         profile.with_model(model)
     }
@@ -190,6 +194,8 @@ impl ProviderProfile {
         self.display_name = known.map(|info| info.display_name.clone());
         self.knowledge_cutoff = known.and_then(|info| info.knowledge_cutoff.clone());
         self.max_output_tokens = known.and_then(|info| info.max_output);
+        // Another provider may serve a model of this name at another price.
+        self.pricing = known.filter(|info| info.provider == self.id).cloned().map(Box::new);
         if let Some(info) = known {
             self.context_window_size = info.context_window;
             self.supports_reasoning = info.supports_reasoning;

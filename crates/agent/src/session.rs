@@ -6,20 +6,21 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::{Client, Fingerprint, ReasoningEffort};
 use pintle_tools::pipeline::Gate;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 use crate::approval::{ApprovalRequest, Approver};
 use crate::config::{SessionConfig, TurnLimits};
-use crate::driver::{Command, Driver};
+use crate::driver::{Command, Driver, SharedFacts};
 use crate::error::SessionError;
 use crate::event_log::{Cursor, EventLog, Identity};
 use crate::id::{RunId, SessionId};
 use crate::profile::ProviderProfile;
+use crate::record::{Record, RecordHeader, Recorder, Replay, ReplayError};
 use crate::run::{Events, Finished, Run};
 use crate::timestamp::{Clock, SystemClock};
-use crate::turn::{SessionState, Turn};
+use crate::turn::{SessionState, Start, Turn};
 
 /// Commands that may wait before the session takes no more.
 const MAX_COMMANDS: usize = 1_024;
@@ -34,6 +35,8 @@ pub struct Session {
     handle: SessionHandle,
     runs: AtomicU64,
     log: Arc<EventLog>,
+    /// The run that a record left unfinished.
+    resumed: Option<Run>,
     driver: JoinSet<()>,
 }
 
@@ -55,6 +58,10 @@ impl Session {
             id: None,
             clock: Arc::new(SystemClock),
             keep_environment: false,
+            record: false,
+            start: None,
+            facts: None,
+            resume: None,
         }
     }
 
@@ -64,12 +71,9 @@ impl Session {
     /// input that comes while a run is being interrupted waits for its end.
     pub fn submit(&self, text: impl Into<String>) -> Run {
         let run = RunId(self.runs.fetch_add(1, Ordering::Relaxed));
-        let (sender, finished) = watch::channel(None);
-        let abandoned = CancellationToken::new();
-        let owner = Owner { finished: sender, abandoned: Some(abandoned.clone()) };
-        let from = self.log.next_seq();
+        let (owner, run_of) = Owner::of_run(&self.log);
         let refused = self.handle.send(Command::Submit { run, text: text.into(), owner }).err();
-        Run::new(Arc::clone(&self.log), from, finished, abandoned.drop_guard(), refused)
+        run_of(refused)
     }
 
     /// Every event from `seq` on, those of the past first. Any number of subscribers may read at their own pace.
@@ -117,6 +121,51 @@ impl Session {
         self.handle.shared.borrow().history.clone()
     }
 
+    /// The run that was going on when the record ended that this session goes on from, once. Its events are those from
+    /// there on. Dropping it interrupts it; while nobody takes it, it goes on.
+    pub fn resumed(&mut self) -> Option<Run> {
+        self.resumed.take()
+    }
+
+    /// What has happened so far, in the middle of a turn as well. Also to be had from a
+    /// [handle](SessionHandle::record), after the end.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NotRecorded`] unless the session was built with [`SessionBuilder::record`].
+    pub fn record(&self) -> Result<Record, SessionError> {
+        self.handle.record()
+    }
+
+    /// Has the events, requests and outcomes of a record come about once more, without a model and without a place
+    /// where tools run.
+    ///
+    /// # Errors
+    ///
+    /// [`ReplayError::Diverged`] at the first input that leads to another request than it did.
+    pub fn replay(record: &Record) -> Result<Replay, ReplayError> {
+        record.replay()
+    }
+
+    /// A session of its own that goes on from the first `turns` entries of the [history](Session::history), with the
+    /// same configuration as this one has now: its requests begin with the same bytes, so that the provider's cache
+    /// serves both. This session goes on, in the middle of a turn as well; what waits in its queues stays with it.
+    ///
+    /// Tools run in the same place. It stays this session's to clean up, so that the fork has to be closed first.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::NoSuchTurn`] if the history has fewer entries, else as for [`SessionHandle::steer`]. A session
+    /// that is closed can be forked from its [record](Record::fork).
+    pub async fn fork(&self, turns: usize) -> Result<SessionBuilder, SessionError> {
+        let (reply, forked) = oneshot::channel();
+        self.handle.send(Command::Fork { turns, reply })?;
+        match forked.await.map_err(|_| SessionError::Closed)? {
+            Ok(builder) => Ok(*builder),
+            Err(there_are) => Err(SessionError::NoSuchTurn { asked: turns, turns: there_are }),
+        }
+    }
+
     /// Stops what runs, cleans up and waits for the end. [`EventKind::SessionEnd`](crate::EventKind::SessionEnd) is
     /// the last event.
     pub async fn close(mut self) {
@@ -132,6 +181,7 @@ pub struct SessionHandle {
     commands: mpsc::Sender<Command>,
     shared: watch::Receiver<Shared>,
     client: Client,
+    recorder: Option<Arc<Recorder>>,
 }
 
 /// What the driver shows of itself.
@@ -270,6 +320,15 @@ impl SessionHandle {
         self.send(Command::Decide { call_id: call_id.to_owned(), exactly: fingerprint, decision })
     }
 
+    /// As [`Session::record`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::record`].
+    pub fn record(&self) -> Result<Record, SessionError> {
+        Ok(self.recorder.as_ref().ok_or(SessionError::NotRecorded)?.record())
+    }
+
     pub(crate) fn send(&self, command: Command) -> Result<(), SessionError> {
         self.commands.try_send(command).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => SessionError::Full(MAX_COMMANDS),
@@ -290,6 +349,10 @@ pub struct SessionBuilder {
     id: Option<SessionId>,
     clock: Arc<dyn Clock>,
     keep_environment: bool,
+    record: bool,
+    start: Option<Start>,
+    facts: Option<SharedFacts>,
+    resume: Option<Record>,
 }
 
 impl SessionBuilder {
@@ -336,20 +399,66 @@ impl SessionBuilder {
         self
     }
 
+    /// Keeps a [record](Session::record) of the session. Default false: it holds a second copy of each answer, of what
+    /// the model reads of each result, and of the prompt whenever it is loaded; whole outputs are shared.
+    #[must_use]
+    pub fn record(mut self, record: bool) -> Self {
+        self.record = record;
+        self
+    }
+
+    /// Begins with a history. Limits and effort become those of `start`; its prompt is kept if its model and tools are
+    /// the profile's, so that the provider's cache is.
+    #[must_use]
+    pub fn start(mut self, start: Start) -> Self {
+        self.config.limits.clone_from(&start.limits);
+        self.config.reasoning_effort.clone_from(&start.reasoning_effort);
+        self.start = Some(start);
+        self
+    }
+
+    /// Goes on with the session of this record, whose host is gone: under its id, with its limits, and recorded. What it
+    /// was in the middle of is taken up at once, see [`Session::resumed`].
+    ///
+    /// A call that has ended is not made again. One that had begun is answered as interrupted, or made again if its tool
+    /// is [repeatable](pintle_tools::Tool::repeatable). One that had not begun is made, and one that waited for a
+    /// decision, or had it, is asked about again. The model is asked again for an answer that was cut off.
+    #[must_use]
+    pub fn resume(mut self, record: Record) -> Self {
+        self.resume = Some(record);
+        self
+    }
+
+    pub(crate) fn share(
+        &mut self,
+        gates: Vec<Arc<dyn Gate>>,
+        approver: Option<Arc<dyn Approver>>,
+        facts: SharedFacts,
+    ) {
+        self.gates = gates;
+        self.approver = approver;
+        self.facts = Some(facts);
+    }
+
     /// The session. Call it from within a tokio runtime, which will drive it.
     ///
     /// # Errors
     ///
-    /// [`SessionError::Build`] if the client has no provider of the profile's name.
+    /// [`SessionError::Build`] if the client has no provider of the profile's name; [`SessionError::Resume`] or
+    /// [`SessionError::Ended`] if the record cannot be gone on with.
     pub fn build(self) -> Result<Session, SessionError> {
         self.client.adapter(Some(&self.profile.provider)).map_err(SessionError::Build)?;
-        let id = self.id.unwrap_or_else(SessionId::generate);
+        let resumed_id = self.resume.as_ref().map(|record| record.header.session_id.clone());
+        let id = resumed_id.or(self.id).unwrap_or_else(SessionId::generate);
         let identity = Identity { session_id: id.clone(), depth: 0, parent: None };
         let log = Arc::new(EventLog::new(identity));
         let (sender, commands) = mpsc::channel(MAX_COMMANDS);
         let (shared, shown) = watch::channel(Shared::default());
-        let handle = SessionHandle { commands: sender, shared: shown, client: self.client.clone() };
-        let driver = Driver::new(
+        let mut start = self.start.unwrap_or_default();
+        start.limits.clone_from(&self.config.limits);
+        start.reasoning_effort.clone_from(&self.config.reasoning_effort);
+        let client = self.client.clone();
+        let mut driver = Driver::new(
             self.client,
             self.profile,
             self.env,
@@ -361,9 +470,29 @@ impl SessionBuilder {
             Arc::clone(&log),
             shared,
         );
+        let mut resumed = None;
+        let mut runs = 0;
+        if let Some(record) = self.resume {
+            driver.catch_up(&record).map_err(SessionError::Resume)?;
+            if shown.borrow().state == SessionState::Closed {
+                return Err(SessionError::Ended);
+            }
+            runs = record.next_run();
+            resumed = driver.served_run().map(|run| {
+                let (owner, run_of) = Owner::of_run(&log);
+                driver.adopt(run, owner);
+                run_of(None)
+            });
+        } else {
+            let recorder = || Arc::new(Recorder::new(RecordHeader::new(id.clone(), start.clone())));
+            let recorder = self.record.then(recorder);
+            driver.begin(start, self.facts, recorder);
+        }
+        let recorder = driver.recorder();
+        let handle = SessionHandle { commands: sender, shared: shown, client, recorder };
         let mut task = JoinSet::new();
         task.spawn(driver.run(commands));
-        Ok(Session { id, handle, runs: AtomicU64::new(0), log, driver: task })
+        Ok(Session { id, handle, runs: AtomicU64::new(runs), log, resumed, driver: task })
     }
 }
 
@@ -373,6 +502,17 @@ pub(crate) struct Owner {
     pub(crate) finished: watch::Sender<Option<Finished>>,
     /// Fires when the run is dropped; `None` once that has been acted upon.
     pub(crate) abandoned: Option<CancellationToken>,
+}
+
+impl Owner {
+    /// The two sides of a run whose events begin now. The host's is to be told why the input was refused, if it was.
+    fn of_run(log: &Arc<EventLog>) -> (Self, impl FnOnce(Option<SessionError>) -> Run + use<>) {
+        let (sender, finished) = watch::channel(None);
+        let abandoned = CancellationToken::new();
+        let owner = Self { finished: sender, abandoned: Some(abandoned.clone()) };
+        let (log, from) = (Arc::clone(log), log.next_seq());
+        (owner, move |refused| Run::new(log, from, finished, abandoned.drop_guard(), refused))
+    }
 }
 
 #[cfg(test)]

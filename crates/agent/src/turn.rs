@@ -4,6 +4,7 @@
 //! actions, so a session can be tested as a table, replayed from its record, and run inside a workflow engine.
 
 mod action;
+mod budget;
 mod cycle;
 mod ending;
 mod history;
@@ -21,6 +22,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use action::{Action, Outcome, OutcomeStatus};
+pub use budget::{Budget, BudgetKind, Spent};
 pub use history::{Turn, TurnKind};
 pub use input::{
     CallPlan, Change, FinishedCall, Input, InputKind, Preparation, SegmentKind, Timer, TurnContext,
@@ -32,6 +34,7 @@ use crate::config::TurnLimits;
 use crate::event::{EventKind, ForkedFrom};
 use crate::id::{LoadId, ModelCallId, RunId};
 use crate::timestamp::Timestamp;
+use budget::Met;
 use cycle::Progress;
 use ending::Ending;
 use loops::LoopWindow;
@@ -91,6 +94,12 @@ pub struct Machine {
     /// A call of this round asks the user something.
     #[serde(default)]
     question: Option<String>,
+    /// A call of this round did not run because of this limit.
+    #[serde(default)]
+    over_budget: Option<Met>,
+    /// What was spent, in this session and below it.
+    #[serde(default)]
+    spent: Spent,
     /// Where the history that it began with comes from.
     #[serde(default)]
     forked_from: Option<ForkedFrom>,
@@ -141,6 +150,8 @@ impl Machine {
             last_chain: None,
             environment_lost: false,
             question: None,
+            over_budget: None,
+            spent: Spent::default(),
             forked_from: None,
             now: Timestamp::from_millis(0),
         }
@@ -150,6 +161,11 @@ impl Machine {
     #[must_use]
     pub fn history(&self) -> &[Turn] {
         &self.history
+    }
+
+    /// The run that is served.
+    pub(crate) fn served(&self) -> Option<RunId> {
+        self.progress.as_ref().map(|progress| progress.run)
     }
 
     /// The state that the host sees.
@@ -180,7 +196,7 @@ impl Machine {
             InputKind::Interrupt => self.stop(Ending::Interrupt, &mut out),
             InputKind::Abort => self.stop(Ending::Abort, &mut out),
             InputKind::Close => self.stop(Ending::Close, &mut out),
-            InputKind::Configure { change } => self.configure(change),
+            InputKind::Configure { change } => self.configure(change, &mut out),
             InputKind::ApprovalDecided { call, approved, reason } => {
                 self.approval_decided(call, approved, reason, &mut out);
             }
@@ -203,6 +219,7 @@ impl Machine {
                 let reason = "nobody decided in time".to_owned();
                 self.approval_decided(call, false, Some(reason), &mut out);
             }
+            InputKind::TimerFired { timer: Timer::Run(run) } => self.run_timed_out(run, &mut out),
             InputKind::CallPrepared { call, preparation } => self.call_prepared(call, preparation, &mut out),
             InputKind::ToolStarted { call } => self.tool_started(call, &mut out),
             InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, &mut out),
@@ -214,7 +231,8 @@ impl Machine {
     }
 
     fn submit(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
-        let is_free = self.waiting.is_none() && self.ending == Some(Ending::Interrupt);
+        let is_pausing = matches!(self.ending, Some(Ending::Interrupt | Ending::Budget(_)));
+        let is_free = self.waiting.is_none() && is_pausing;
         let refusal = if self.state == SessionState::Closed || matches!(self.phase, Phase::CleaningUp) {
             Some("the session is closed")
         } else if self.progress.is_some() && !is_free {
@@ -236,8 +254,9 @@ impl Machine {
     }
 
     fn begin_run(&mut self, run: RunId, text: String, out: &mut Vec<Action>) {
-        self.progress = Some(Progress::new(run));
+        self.progress = Some(Progress::new(run, self.now));
         self.state = SessionState::Processing;
+        self.time_run(out);
         self.begin_input(text, out);
     }
 
@@ -274,10 +293,13 @@ impl Machine {
         }
     }
 
-    fn configure(&mut self, change: Change) {
+    fn configure(&mut self, change: Change, out: &mut Vec<Action>) {
         match change {
             Change::ReasoningEffort(effort) => self.reasoning_effort = effort,
-            Change::Limits(limits) => self.limits = limits,
+            Change::Limits(limits) => {
+                self.limits = limits;
+                self.time_run(out);
+            }
             Change::Context => {
                 self.context_is_current = false;
                 if let Phase::LoadingContext { stale, .. } = &mut self.phase {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use pintle_agent::{ProviderProfile, SearchBy, Toolset, ToolsetOptions};
-use pintle_llm::{Client, Error};
+use pintle_llm::Client;
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
 
 use crate::args::ApproveName;
+use crate::failure::Failure;
 use crate::model::Model;
 use crate::provider::Provider;
 
@@ -26,54 +27,60 @@ pub(crate) struct Equipment {
 ///
 /// Searches go to the model's provider, and only to its own address with a model that is known: others might refuse
 /// the request.
+///
+/// # Errors
+///
+/// A usage failure for a profile of the user's own that names a tool which there is not.
 pub(crate) fn of_run(
     model: &Model,
     toolset: Toolset,
     approve: ApproveName,
     questions: bool,
-) -> ProviderProfile {
+) -> Result<ProviderProfile, Failure> {
     let ungated_search = match approve {
         ApproveName::Never | ApproveName::Writes | ApproveName::Commands => true,
         ApproveName::All => false,
     };
     let client = (model.route.base_url.is_none() && model.priced().is_some()).then_some(&model.client);
-    equipped(model.profile(), toolset, client, Equipment { ungated_search, questions })
+    let equipment = Equipment { ungated_search, questions };
+    let options = options(&model.profile(), model.toolset(toolset), client, equipment);
+    model.equipped(toolset, &options)
 }
 
-/// The profile of a model that nobody reaches, as it would be in a run without a terminal.
+/// What goes with the tools of a model that nobody reaches, as it would in a run without a terminal.
 ///
 /// # Errors
 ///
 /// None is expected: a client without providers can always be made.
-pub(crate) fn shown(profile: ProviderProfile, toolset: Toolset) -> Result<ProviderProfile, Error> {
-    let nobody = Client::builder().build()?;
-    Ok(equipped(profile, toolset, Some(&nobody), Equipment { ungated_search: true, questions: false }))
+pub(crate) fn shown(profile: &ProviderProfile, toolset: Toolset) -> Result<ToolsetOptions, Failure> {
+    let nobody = Client::builder()
+        .build()
+        .map_err(|error| Failure::failed("the tools cannot be shown").because(&error))?;
+    let equipment = Equipment { ungated_search: true, questions: false };
+    Ok(options(profile, toolset, Some(&nobody), equipment))
 }
 
-fn equipped(
-    profile: ProviderProfile,
+/// What the command has for the tools of this profile.
+fn options(
+    profile: &ProviderProfile,
     toolset: Toolset,
     client: Option<&Client>,
     equipment: Equipment,
-) -> ProviderProfile {
+) -> ToolsetOptions {
     if profile.context_window_size < SMALLEST_WINDOW {
-        return profile.with_toolset(toolset);
+        return ToolsetOptions::default();
     }
     let web = HttpWebClient::new(FetchLimits::default(), AddressRules::public_only());
-    let mut options = ToolsetOptions::new()
+    let options = ToolsetOptions::new()
         .with_web(Arc::new(web))
         .with_plan(true)
         .with_background(true)
         .with_questions(equipment.questions);
     let engine =
         client.and_then(|client| ProviderSearch::new(client.clone(), &profile.provider, &profile.model));
-    if let Some(engine) = engine {
-        // As codex does it; other families call a tool for it.
-        let within = equipment.ungated_search
-            && toolset == Toolset::Native
-            && profile.provider == Provider::OpenAi.name();
-        let search = if within { SearchBy::Provider } else { SearchBy::Client(Arc::new(engine)) };
-        options = options.with_search(search);
-    }
-    profile.with_toolset_and(toolset, &options)
+    let Some(engine) = engine else { return options };
+    // As codex does it; other families call a tool for it.
+    let within =
+        equipment.ungated_search && toolset == Toolset::Native && profile.provider == Provider::OpenAi.name();
+    options.with_search(if within { SearchBy::Provider } else { SearchBy::Client(Arc::new(engine)) })
 }

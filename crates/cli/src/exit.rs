@@ -53,7 +53,9 @@ impl Exit {
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         match outcome.status {
             OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => Self::Done,
-            OutcomeStatus::RoundLimit | OutcomeStatus::TurnLimit => Self::LimitReached,
+            OutcomeStatus::RoundLimit | OutcomeStatus::TurnLimit | OutcomeStatus::Budget => {
+                Self::LimitReached
+            }
             OutcomeStatus::Interrupted | OutcomeStatus::Aborted => Self::Interrupted,
             OutcomeStatus::Failed => {
                 outcome.error.as_ref().map_or(Self::Failed, |error| Self::of_error(error.kind))
@@ -107,6 +109,7 @@ mod tests {
             (OutcomeStatus::Refused, 1),
             (OutcomeStatus::RoundLimit, 3),
             (OutcomeStatus::TurnLimit, 3),
+            (OutcomeStatus::Budget, 3),
             (OutcomeStatus::Interrupted, 130),
             (OutcomeStatus::Aborted, 130),
             (OutcomeStatus::Failed, 1),

@@ -29,6 +29,7 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
         (OutcomeStatus::TurnLimit, None) => {
             Failure::new(exit, "the limit of turns is reached").advise("--max-turns sets it")
         }
+        (OutcomeStatus::Budget, None) => Failure::new(exit, "a limit on what may be spent is reached"),
         (OutcomeStatus::Refused, None) => Failure::new(exit, "the model, or a filter before it, refused"),
         // Whoever interrupted it knows, and was told when it was noticed.
         (OutcomeStatus::Interrupted | OutcomeStatus::Aborted, None) => Failure::silent(exit),
@@ -124,6 +125,7 @@ mod tests {
         let rows = [
             (OutcomeStatus::RoundLimit, "the limit of tool rounds is reached; --max-tool-rounds sets it"),
             (OutcomeStatus::TurnLimit, "the limit of turns is reached; --max-turns sets it"),
+            (OutcomeStatus::Budget, "a limit on what may be spent is reached"),
             (OutcomeStatus::Refused, "the model, or a filter before it, refused"),
             (OutcomeStatus::Aborted, ""),
             (OutcomeStatus::Failed, "the run failed"),

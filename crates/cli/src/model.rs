@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use pintle_agent::ProviderProfile;
+use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::{Catalog, Client, ModelInfo};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions};
 
@@ -28,8 +28,8 @@ pub(crate) struct Model {
     pub(crate) drafts: Drafts,
     /// How it is reached.
     pub(crate) route: Route,
-    /// The user's own, for this model.
-    profile: Option<ProviderProfile>,
+    /// The user's own, and what it gives for this model.
+    own: Option<(ProfileFile, ProviderProfile)>,
     /// What is known of models.
     catalog: Catalog,
     /// Serves for as long as it lives.
@@ -47,8 +47,11 @@ impl Model {
         let file = args.profile.as_deref().map(ProfileFile::read).transpose()?;
         let filled = file.as_ref().map(|file| file.fill(args)).transpose()?;
         let mut model = Self::chosen(filled.as_ref().unwrap_or(args), host).await?;
-        let profile = file.map(|file| file.profile(Some(&model.route.model), &model.catalog));
-        model.profile = profile.transpose()?;
+        if let Some(file) = file {
+            let options = ToolsetOptions::default();
+            let profile = file.profile(Some(&model.route.model), &model.catalog, &options)?;
+            model.own = Some((file, profile));
+        }
         Ok(model)
     }
 
@@ -62,7 +65,7 @@ impl Model {
                     route.model.clone_from(&known.id);
                 }
                 let (client, drafts) = watched(&route)?;
-                Ok(Self { client, drafts, route, profile: None, catalog, server: None })
+                Ok(Self { client, drafts, route, own: None, catalog, server: None })
             }
             ModelSource::Script { file, dialect, model } => {
                 let mut script = read_script(&file)?;
@@ -88,15 +91,36 @@ impl Model {
         let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
         let (client, drafts) = watched(&route)?;
         let catalog = Catalog::built_in().clone();
-        Ok(Self { client, drafts, route, profile: None, catalog, server: Some(server) })
+        Ok(Self { client, drafts, route, own: None, catalog, server: Some(server) })
     }
 
     /// Prompt, tools and limits for it.
     pub(crate) fn profile(&self) -> ProviderProfile {
-        if let Some(own) = &self.profile {
+        if let Some((_, own)) = &self.own {
             return own.clone();
         }
         self.route.provider.profile(&self.route.model).with_catalog(&self.catalog)
+    }
+
+    /// The toolset that it is given: a profile of the user's own says which, else it is the one that is asked for.
+    pub(crate) fn toolset(&self, asked: Toolset) -> Toolset {
+        self.own.as_ref().map_or(asked, |(file, _)| file.toolset())
+    }
+
+    /// The profile with the tools of a toolset and those that these options bring.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Model::of`].
+    pub(crate) fn equipped(
+        &self,
+        toolset: Toolset,
+        options: &ToolsetOptions,
+    ) -> Result<ProviderProfile, Failure> {
+        match &self.own {
+            Some((file, _)) => file.profile(Some(&self.route.model), &self.catalog, options),
+            None => Ok(self.profile().with_toolset_and(toolset, options)),
+        }
     }
 
     /// Whose prices hold: nobody's for a model that is not in the catalog, and for a script.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum as _;
-use pintle_agent::{ModelFamily, ProfileData, ProviderProfile};
+use pintle_agent::{ModelFamily, ProfileData, ProviderProfile, Toolset, ToolsetOptions};
 use pintle_llm::Catalog;
 
 use crate::args::{ModelArgs, ProviderName};
@@ -63,13 +63,25 @@ impl ProfileFile {
         Ok(filled)
     }
 
-    /// The profile, for this model or else its own.
+    /// The profile, for this model or else its own, with the tools that these options bring.
     ///
     /// # Errors
     ///
     /// A usage failure that names the field that cannot be used.
-    pub(crate) fn profile(&self, model: Option<&str>, catalog: &Catalog) -> Result<ProviderProfile, Failure> {
-        self.data.profile(model, catalog).map_err(|error| refused(&self.path, &error.to_string()))
+    pub(crate) fn profile(
+        &self,
+        model: Option<&str>,
+        catalog: &Catalog,
+        options: &ToolsetOptions,
+    ) -> Result<ProviderProfile, Failure> {
+        self.data
+            .profile_with(model, catalog, options)
+            .map_err(|error| refused(&self.path, &error.to_string()))
+    }
+
+    /// The toolset that it takes its tools from.
+    pub(crate) fn toolset(&self) -> Toolset {
+        self.data.toolset
     }
 
     fn require(&self, flag: &str, given: Provider) -> Result<(), Failure> {

@@ -2,6 +2,7 @@
 
 use pintle_agent::{
     Clock as _, EnvironmentContext, LayerKind, LoadedProject, PromptLayer, ProviderProfile, SystemClock,
+    ToolsetOptions,
 };
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::Catalog;
@@ -45,15 +46,19 @@ pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Fa
 
 fn profile(args: &ShowPromptArgs, host: &Host) -> Result<ProviderProfile, Failure> {
     if let Some(file) = &args.profile {
-        return ProfileFile::read(file)?.profile(args.model.as_deref(), Catalog::built_in());
+        let (file, model) = (ProfileFile::read(file)?, args.model.as_deref());
+        let of = |options| file.profile(model, Catalog::built_in(), options);
+        let options = equipment::shown(&of(&ToolsetOptions::default())?, file.toolset())?;
+        return of(&options);
     }
     let provider = args.provider.or_else(|| Provider::by_key(|name| host.variable(name)));
     let provider = provider.unwrap_or(Provider::OpenAi);
     let model = args.model.as_deref().or_else(|| provider.default_model()).ok_or_else(|| {
         Failure::usage(format!("{} has no default model: name one with --model", provider.name()))
     })?;
-    equipment::shown(provider.profile(model), args.toolset.into())
-        .map_err(|error| Failure::failed("the tools cannot be shown").because(&error))
+    let (profile, toolset) = (provider.profile(model), args.toolset.into());
+    let options = equipment::shown(&profile, toolset)?;
+    Ok(profile.with_toolset_and(toolset, &options))
 }
 
 /// A system prompt, whole and in parts.

@@ -71,7 +71,7 @@ fn session(
     environment: Arc<dyn ExecutionEnvironment>,
     terminal: Terminal,
 ) -> Result<Session, Failure> {
-    let profile = equipment::of_run(model, args.toolset.into(), args.approve, terminal.can_ask());
+    let profile = equipment::of_run(model, args.toolset.into(), args.approve, terminal.can_ask())?;
     let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
     let config = SessionConfig::default()
         .with_max_turns(args.max_turns)

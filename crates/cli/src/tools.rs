@@ -28,8 +28,9 @@ pub(crate) async fn tools(args: &ToolsArgs, host: &Host) -> Result<Exit, Failure
     let provider = args.provider.or_else(|| Provider::by_key(|name| host.variable(name)));
     let provider = provider.unwrap_or(Provider::OpenAi);
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
-    let profile = equipment::shown(profile, args.toolset.into())
-        .map_err(|error| Failure::failed("the tools cannot be shown").because(&error))?;
+    let toolset = args.toolset.into();
+    let options = equipment::shown(&profile, toolset)?;
+    let profile = profile.with_toolset_and(toolset, &options);
     let text = match args.output {
         ListFormat::Json => render::line(&sent(provider, &profile).await?)?,
         ListFormat::Text => profile.tools().iter().map(described).collect::<Vec<_>>().join("\n"),

@@ -60,9 +60,10 @@ impl OneSession {
             EventKind::ReasoningEnd { text, .. } => {
                 self.end(event, |open| matches!(open.start, EventKind::ReasoningStart {}) && open.says(text));
             }
-            EventKind::ToolCallEnd { call_id: ended, .. } => self.end(event, |open| {
-                matches!(&open.start, EventKind::ToolCallStart { call_id, .. } if call_id == ended)
-            }),
+            EventKind::ToolCallEnd { call_id: ended, .. } => self.end(
+                event,
+                |open| matches!(&open.start, EventKind::ToolCallStart { call_id, .. } if call_id == ended),
+            ),
             EventKind::SessionEnd { .. } => {
                 assert!(self.open.is_empty(), "SESSION_END leaves something open: {:?}", self.open);
                 self.ended = true;

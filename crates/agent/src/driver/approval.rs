@@ -10,6 +10,7 @@ use pintle_llm::Fingerprint;
 use pintle_tools::gate::{self, Rehearsal};
 use pintle_tools::pipeline::{Execution, Gate, PreparedCall, Verdict};
 use tokio_util::sync::{CancellationToken, DropGuard};
+use tracing::Instrument as _;
 
 use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
@@ -41,7 +42,7 @@ impl Driver {
         if let Some(approver) = self.approver.clone() {
             let (asked, request) = (asked.clone(), Arc::clone(&request));
             let reports = self.reports.clone();
-            self.tasks.spawn(async move {
+            let task = async move {
                 // Within a future of our own, since a host's function may panic before it has made one.
                 let deciding = AssertUnwindSafe(async { approver.decide(&request).await }).catch_unwind();
                 let decision = tokio::select! {
@@ -53,7 +54,8 @@ impl Driver {
                 // Without a driver nobody waits for the decision.
                 let _ =
                     reports.send(Report::Decided { call_id, exactly: request.fingerprint, decision }).await;
-            });
+            };
+            self.tasks.spawn(task.instrument(self.trace.run()));
         }
         self.asking.insert(call_id, Asking { call, request, _asked: asked.drop_guard() });
         self.show();

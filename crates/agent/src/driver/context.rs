@@ -7,6 +7,7 @@ use futures_util::FutureExt as _;
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::{Error, ErrorKind};
 use tokio::sync::OnceCell;
+use tracing::Instrument as _;
 
 use super::{Driver, Report};
 use crate::id::LoadId;
@@ -22,12 +23,12 @@ impl Driver {
         let gathering = Load {
             env: Arc::clone(&self.env),
             environment: Arc::clone(&self.environment),
-            initialize: !self.keep_environment,
+            initialize: self.initialize,
             profile: self.profile.clone(),
             user_instructions: self.config.user_instructions.clone(),
             date: self.clock.now().date(),
         };
-        self.tasks.spawn(async move {
+        let task = async move {
             let loaded = AssertUnwindSafe(gathering.run()).catch_unwind().await;
             let loaded = loaded.unwrap_or_else(|_| {
                 tracing::error!("gathering the prompt's facts panicked");
@@ -39,7 +40,8 @@ impl Driver {
             };
             // Without a driver nobody wants the facts.
             let _ = reports.send(Report::Input(input)).await;
-        });
+        };
+        self.tasks.spawn(task.instrument(self.trace.run()));
     }
 }
 
@@ -72,6 +74,7 @@ impl Load {
         context.tools = profile.tools();
         context.provider_options.clone_from(&profile.provider_options);
         context.max_tokens = profile.max_output_tokens;
+        context.pricing.clone_from(&profile.pricing);
         context.parallel_tool_calls = profile.supports_parallel_tool_calls;
         Ok(context)
     }

@@ -11,8 +11,9 @@ use pintle_llm::{
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
-use super::{Driver, Report};
+use super::{Driver, Report, trace};
 use crate::id::{ModelCallId, SegmentId};
 use crate::turn::{InputKind, SegmentKind};
 
@@ -37,11 +38,15 @@ impl Driver {
                 text: String::new(),
             },
         };
-        self.tasks.spawn(async move {
+        let span = self.trace.model_call(&call.request);
+        let inside = span.clone();
+        let calling = async move {
             let kind = call.run(cancel).await;
+            trace::ended(&span, &kind);
             // Without a driver nobody waits for the answer.
             let _ = reports.send(Report::Input(kind)).await;
-        });
+        };
+        self.tasks.spawn(calling.instrument(inside));
     }
 }
 

@@ -10,8 +10,9 @@ use pintle_llm::{ToolCall, ToolResult};
 use pintle_tools::pipeline::{self, Execution, PreparedCall};
 use pintle_tools::{ToolContext, ToolErrorKind, gate};
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument as _;
 
-use super::{Driver, Report, approval, output};
+use super::{Driver, Report, approval, output, trace};
 use crate::id::CallKey;
 use crate::turn::{CallPlan, FinishedCall, InputKind, Preparation};
 
@@ -25,7 +26,7 @@ impl Driver {
         let gates = Arc::clone(&self.gates);
         let env = Arc::clone(&self.env);
         let reports = self.reports.clone();
-        self.tasks.spawn(async move {
+        let task = async move {
             let preparing = pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call);
             let mut request = None;
             let (preparation, prepared) = match AssertUnwindSafe(preparing).catch_unwind().await {
@@ -51,7 +52,8 @@ impl Driver {
             };
             // Without a driver nobody waits for the call.
             let _ = reports.send(Report::Prepared { call, preparation, prepared, request }).await;
-        });
+        };
+        self.tasks.spawn(task.instrument(self.trace.run()));
     }
 
     /// Runs a call whose start is in the log.
@@ -76,7 +78,9 @@ impl Driver {
         let gates = Arc::clone(&self.gates);
         let approved = self.approved.remove(&key);
         self.running.insert(key, cancel.clone());
-        self.tasks.spawn(async move {
+        let span = self.trace.tool_call(&prepared);
+        let inside = span.clone();
+        let task = async move {
             let running = async {
                 if let Some(reason) = approval::objection(&gates, &prepared, approved).await {
                     return denied(key, &prepared, &reason);
@@ -93,9 +97,11 @@ impl Driver {
                 // Dropping the call is what stops it; the environment ends its processes.
                 () = stopped(&cancel) => InputKind::ToolLost { call: key },
             };
+            trace::ended(&span, &kind);
             // Without a driver nobody waits for the result.
             let _ = reports.send(Report::Input(kind)).await;
-        });
+        };
+        self.tasks.spawn(task.instrument(inside));
     }
 }
 

@@ -151,6 +151,7 @@ impl Replay {
             | Action::SetTimer { .. }
             | Action::PrepareCall { .. }
             | Action::AskApproval { .. }
+            | Action::WithdrawApproval { .. }
             | Action::RunTool { .. }
             | Action::CancelTool { .. }
             | Action::CleanUp => {}

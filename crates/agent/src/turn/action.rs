@@ -28,7 +28,8 @@ pub enum Action {
     },
     /// Stop the model call that runs; it answers with `ModelFailed`.
     CancelModel,
-    /// Answer with `TimerFired` after this long, unless cancelled with what it is for.
+    /// Answer with `TimerFired` after this long, unless what it is for has ended; in the place of an earlier timer for
+    /// the same.
     SetTimer {
         /// What it is for.
         timer: Timer,
@@ -48,6 +49,11 @@ pub enum Action {
         call: CallKey,
         /// The model's id of it, which the host sees.
         call_id: String,
+    },
+    /// A decision on this call is not wanted any more; no answer.
+    WithdrawApproval {
+        /// The call.
+        call: CallKey,
     },
     /// Run a prepared call; answer with `ToolStarted`, then `ToolFinished` or `ToolLost`.
     RunTool {
@@ -127,6 +133,8 @@ pub enum OutcomeStatus {
     RoundLimit,
     /// The limit of assistant turns for the session.
     TurnLimit,
+    /// A limit of the [`Budget`](crate::Budget); the session is usable, and goes on once the limit is raised.
+    Budget,
     /// Stopped by the host; the session is usable.
     Interrupted,
     /// Stopped by the host; the session is closed.

@@ -12,9 +12,10 @@ use super::action::{Action, OutcomeStatus};
 use super::ending::Ending;
 use super::input::{SegmentKind, TurnContext};
 use super::round::{NotRun, Round};
-use super::{Machine, Phase, Turn};
+use super::{Machine, Phase, Spent, Turn};
 use crate::event::EventKind;
 use crate::id::{LoadId, ModelCallId, RunId};
+use crate::timestamp::Timestamp;
 
 /// A share of the window above which the host is warned.
 const WARN_ABOVE: f64 = 0.8;
@@ -29,6 +30,10 @@ const PAUSED: &str = "pause_turn";
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Progress {
     pub(super) run: RunId,
+    /// When it began.
+    pub(super) since: Timestamp,
+    /// The limit on its time that a timer runs for.
+    pub(super) timed: Option<Duration>,
     /// Rounds of tool calls for the input that is being handled.
     pub(super) rounds: u64,
     pub(super) text: String,
@@ -38,8 +43,17 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(run: RunId) -> Self {
-        Self { run, rounds: 0, text: String::new(), usage: Usage::default(), model_calls: 0, tool_calls: 0 }
+    pub(super) fn new(run: RunId, since: Timestamp) -> Self {
+        Self {
+            run,
+            since,
+            timed: None,
+            rounds: 0,
+            text: String::new(),
+            usage: Usage::default(),
+            model_calls: 0,
+            tool_calls: 0,
+        }
     }
 }
 
@@ -63,6 +77,11 @@ impl Machine {
             self.load_context(out);
             return;
         };
+        if let Some(error) = self.unpriced(&context) {
+            self.context = Some(context);
+            self.fail(error, out);
+            return;
+        }
         self.warn_of_context(&context, out);
         let request = self.request(&context);
         self.context = Some(context);
@@ -77,6 +96,7 @@ impl Machine {
     }
 
     fn stopped_by_limit(&mut self, out: &mut Vec<Action>) -> bool {
+        let over_budget = self.over_budget.take().or_else(|| self.met_before_model());
         let rounds = self.progress.as_ref().map_or(0, |progress| progress.rounds);
         let max_rounds = self.limits.max_tool_rounds_per_input;
         let max_turns = self.limits.max_turns;
@@ -87,6 +107,10 @@ impl Machine {
         } else if max_turns > 0 && self.turns >= max_turns {
             out.push(Action::emit(EventKind::TurnLimit { round: None, total_turns: Some(self.turns) }));
             self.finish_input(OutcomeStatus::TurnLimit, out);
+            true
+        } else if let Some(met) = over_budget {
+            out.push(met.event());
+            self.finish_input(OutcomeStatus::Budget, out);
             true
         } else {
             false
@@ -250,6 +274,8 @@ impl Machine {
 
     fn record_answer(&mut self, response: &Response, out: &mut Vec<Action>) {
         self.turns += 1;
+        let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
+        self.spent += Spent::of_answer(&response.usage, pricing);
         if let Some(progress) = &mut self.progress {
             progress.text = response.text();
             progress.usage += &response.usage;

@@ -4,6 +4,7 @@ use pintle_llm::{Error, ErrorInfo, ErrorKind};
 use serde::{Deserialize, Serialize};
 
 use super::action::{Action, Outcome, OutcomeStatus};
+use super::budget::Met;
 use super::{Machine, Phase, SessionState};
 use crate::event::EventKind;
 use crate::id::RunId;
@@ -13,6 +14,8 @@ use crate::id::RunId;
 pub(super) enum Ending {
     /// The turn only.
     Interrupt,
+    /// The turn only, because this limit is met.
+    Budget(Met),
     /// The session, because the host says so.
     Abort,
     /// The session, in order.
@@ -51,6 +54,10 @@ impl Machine {
     pub(super) fn conclude(&mut self, out: &mut Vec<Action>) {
         match self.ending.take() {
             Some(Ending::Interrupt) => self.rest(OutcomeStatus::Interrupted, None, out),
+            Some(Ending::Budget(met)) => {
+                out.push(met.event());
+                self.rest(OutcomeStatus::Budget, None, out);
+            }
             Some(ending @ (Ending::Abort | Ending::Close | Ending::Failure(_))) => {
                 self.ending = Some(ending);
                 self.clean_up(out);
@@ -72,7 +79,9 @@ impl Machine {
         self.state = SessionState::Closed;
         let (status, error) = match self.ending.take() {
             Some(Ending::Failure(error)) => (OutcomeStatus::Failed, Some(error)),
-            Some(Ending::Interrupt | Ending::Abort | Ending::Close) | None => (OutcomeStatus::Aborted, None),
+            Some(Ending::Interrupt | Ending::Budget(_) | Ending::Abort | Ending::Close) | None => {
+                (OutcomeStatus::Aborted, None)
+            }
         };
         if self.progress.is_some() {
             out.push(Action::emit(EventKind::ProcessingEnd { state: self.state }));
@@ -83,8 +92,8 @@ impl Machine {
 
     /// The input is handled: on to the next follow-up, or to rest.
     pub(super) fn finish_input(&mut self, status: OutcomeStatus, out: &mut Vec<Action>) {
-        // At the turn limit a follow-up would only meet the limit again; it waits.
-        if status != OutcomeStatus::TurnLimit
+        // At these limits a follow-up would only meet them again; it waits.
+        if !matches!(status, OutcomeStatus::TurnLimit | OutcomeStatus::Budget)
             && let Some(next) = self.follow_ups.pop_front()
         {
             self.begin_input(next, out);
@@ -102,6 +111,7 @@ impl Machine {
             | OutcomeStatus::Refused
             | OutcomeStatus::RoundLimit
             | OutcomeStatus::TurnLimit
+            | OutcomeStatus::Budget
             | OutcomeStatus::Interrupted
             | OutcomeStatus::Aborted
             | OutcomeStatus::Failed => SessionState::Idle,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pintle_env::Output;
-use pintle_llm::{ErrorInfo, Fingerprint, ReasoningEffort, Response, ToolDefinition, ToolResult};
+use pintle_llm::{ErrorInfo, Fingerprint, ModelInfo, ReasoningEffort, Response, ToolDefinition, ToolResult};
 use pintle_tools::{ArgumentRepair, Effect, FileChange, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -222,6 +222,9 @@ pub struct TurnContext {
     pub parallel_tool_calls: bool,
     /// The model's window, in tokens.
     pub context_window: u64,
+    /// What the model's calls cost; `None` if unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pricing: Option<Box<ModelInfo>>,
 }
 
 impl TurnContext {
@@ -244,6 +247,7 @@ impl TurnContext {
             max_tokens: None,
             parallel_tool_calls: true,
             context_window,
+            pricing: None,
         }
     }
 }
@@ -259,11 +263,13 @@ pub enum SegmentKind {
 }
 
 /// What a timer is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Timer {
     /// The approval of this call.
     Approval(CallKey),
+    /// The time that this run may take.
+    Run(RunId),
 }
 
 /// What came of a call's preparation.

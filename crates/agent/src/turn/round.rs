@@ -53,6 +53,8 @@ pub(super) enum NotRun {
     Blocked,
     /// The turn was stopped.
     Stopped,
+    /// A limit of the budget is met.
+    OverBudget,
 }
 
 impl NotRun {
@@ -63,6 +65,9 @@ impl NotRun {
             }
             Self::Blocked => "Not run: the answer was blocked by a content filter.",
             Self::Stopped => "Not run: the turn was stopped before this call started.",
+            Self::OverBudget => {
+                "Not run: the session has reached a limit on what it may spend, and is paused until the user raises it."
+            }
         }
     }
 }
@@ -130,15 +135,36 @@ impl Round {
         if key.model_call == self.model_call { self.calls.get_mut(key.index) } else { None }
     }
 
-    /// Starts every call that may start now.
-    fn start(&mut self, out: &mut Vec<Action>) {
-        for index in self.startable() {
+    /// Starts every call that may start now, `most` of them at most. Gives how many.
+    fn start(&mut self, most: usize, out: &mut Vec<Action>) -> u64 {
+        let mut started = 0;
+        for index in self.startable().into_iter().take(most) {
             let key = self.key(index);
             let Some(state) = self.calls.get_mut(index) else { continue };
             if let Stage::Ready(plan) = &state.stage {
                 state.stage = Stage::Running { plan: plan.clone(), since: None };
                 out.push(Action::RunTool { call: key });
+                started += 1;
             }
+        }
+        started
+    }
+
+    /// Answers what has not started, since nothing more may be spent. Says whether there was any.
+    pub(super) fn hold(&mut self, out: &mut Vec<Action>) -> bool {
+        let waiting = self.calls.iter().any(CallState::is_waiting);
+        self.answer_waiting(NotRun::OverBudget, out);
+        waiting
+    }
+
+    fn answer_waiting(&mut self, why: NotRun, out: &mut Vec<Action>) {
+        for index in 0..self.calls.len() {
+            let key = self.key(index);
+            let Some(state) = self.calls.get_mut(index).filter(|state| state.is_waiting()) else { continue };
+            if matches!(state.stage, Stage::Asking(_)) {
+                out.push(Action::WithdrawApproval { call: key });
+            }
+            refuse(state, ToolErrorKind::Cancelled, why.for_model().to_owned(), out);
         }
     }
 
@@ -185,22 +211,21 @@ impl Round {
 
     /// Cancels what runs and answers what has not started.
     pub(super) fn stop(&mut self, out: &mut Vec<Action>) {
-        for index in 0..self.calls.len() {
-            let key = self.key(index);
-            let Some(state) = self.calls.get_mut(index) else { continue };
-            match state.stage {
-                Stage::Running { .. } => out.push(Action::CancelTool { call: key }),
-                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) => {
-                    let message = NotRun::Stopped.for_model().to_owned();
-                    refuse(state, ToolErrorKind::Cancelled, message, out);
-                }
-                Stage::Done(_) => {}
+        for (index, state) in self.calls.iter().enumerate() {
+            if matches!(state.stage, Stage::Running { .. }) {
+                out.push(Action::CancelTool { call: self.key(index) });
             }
         }
+        self.answer_waiting(NotRun::Stopped, out);
     }
 }
 
 impl CallState {
+    /// Whether it has not been told to run.
+    fn is_waiting(&self) -> bool {
+        matches!(self.stage, Stage::Preparing | Stage::Asking(_) | Stage::Ready(_))
+    }
+
     /// Says once that it has begun.
     fn tell_start(&mut self, out: &mut Vec<Action>) {
         if !std::mem::replace(&mut self.told, true) {
@@ -338,12 +363,19 @@ impl Machine {
     }
 
     fn go_on(&mut self, out: &mut Vec<Action>) {
-        if self.ending.is_none()
-            && let Phase::RunningTools(round) = &mut self.phase
-        {
-            round.start(out);
+        if self.ending.is_none() {
+            self.start_calls(out);
         }
         self.settle_round(out);
+    }
+
+    fn start_calls(&mut self, out: &mut Vec<Action>) {
+        if self.met_before_tool().is_none() {
+            let left = self.tool_calls_left();
+            let Phase::RunningTools(round) = &mut self.phase else { return };
+            self.spent.tool_calls += round.start(left, out);
+        }
+        self.hold_calls(out);
     }
 
     /// Ends the round if every call has its result.
@@ -356,13 +388,18 @@ impl Machine {
         self.record(Turn::tool_results(results, self.now));
         let lost = std::mem::take(&mut self.environment_lost);
         let question = self.question.take();
+        if self.ending.is_some() || lost {
+            // The run ends for another reason.
+            self.over_budget = None;
+        }
         if self.ending.is_some() {
             self.conclude(out);
         } else if lost {
             let error =
                 Error::new(ErrorKind::Network, "the place where tools run is lost").with_retry(Retry::Never);
             self.fail(error.info().clone(), out);
-        } else if let Some(question) = question.filter(|_| self.steering.is_empty()) {
+        } else if let Some(question) = question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())
+        {
             self.asked(question, out);
         } else {
             // Who steers has said something new, which may be the answer.

@@ -73,6 +73,7 @@ impl Bench {
             Action::SetTimer { after, .. } => self.wanted.push(format!("timer {}", after.as_secs())),
             Action::PrepareCall { call, .. } => self.wanted.push(format!("prepare {}", call.index)),
             Action::AskApproval { call, .. } => self.wanted.push(format!("ask {}", call.index)),
+            Action::WithdrawApproval { call } => self.wanted.push(format!("withdraw {}", call.index)),
             Action::RunTool { call } => self.wanted.push(format!("run {}", call.index)),
             Action::CancelTool { call } => self.wanted.push(format!("cancel {}", call.index)),
             Action::CleanUp => self.wanted.push("clean up".into()),

@@ -16,7 +16,8 @@ fn written(text: &str) -> (TempDir, PathBuf) {
 /// What is said of a file, without its path.
 fn refusal(text: &str) -> String {
     let (_folder, path) = written(text);
-    let profile = ProfileFile::read(&path).and_then(|file| file.profile(Some("m"), Catalog::built_in()));
+    let profile = ProfileFile::read(&path)
+        .and_then(|file| file.profile(Some("m"), Catalog::built_in(), &ToolsetOptions::default()));
     let failure = profile.map(|profile| panic!("{profile:?}")).unwrap_or_else(|failure: Failure| failure);
     failure.sentence().replace(&path.display().to_string(), "p.toml")
 }
@@ -39,7 +40,7 @@ fn the_documented_example_loads() {
     for name in known.iter().filter(|name| **name != "system_prompt_file") {
         assert!(fields.get(name).is_some(), "{name} is missing in the example");
     }
-    let profile = file.profile(None, Catalog::built_in()).unwrap();
+    let profile = file.profile(None, Catalog::built_in(), &ToolsetOptions::default()).unwrap();
     assert_eq!((profile.id.as_str(), profile.provider.as_str()), ("qwen-small", "openai-compatible"));
     assert_eq!(profile.base_instructions, "You repair Python programs.\n");
     assert_eq!((profile.context_window_size, profile.max_output_tokens), (8192, Some(2048)));

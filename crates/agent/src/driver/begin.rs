@@ -1,0 +1,120 @@
+//! What a session begins with: nothing, a history, or the record of one whose host is gone.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use tokio::sync::OnceCell;
+
+use super::{Driver, closed_segment, opened_segment};
+use crate::id::RunId;
+use crate::prompt::EnvironmentContext;
+use crate::record::{Record, Recorder, ReplayError};
+use crate::session::{Owner, Session, SessionBuilder};
+use crate::turn::{Action, Change, InputKind, Machine, Start, TurnContext};
+
+/// What is known of the place where tools run, by a session and its forks together.
+#[derive(Clone, Debug)]
+pub(crate) struct SharedFacts {
+    pub(crate) environment: Arc<OnceCell<EnvironmentContext>>,
+    /// Whether the first of them that looks has to initialise the place.
+    pub(crate) initialize: bool,
+}
+
+impl Driver {
+    /// The first input, which asks for nothing but events: the session has begun before anyone can submit to it.
+    pub(crate) fn begin(&mut self, mut start: Start, facts: Option<SharedFacts>, recorder: Option<Arc<Recorder>>) {
+        if let Some(facts) = facts {
+            self.environment = facts.environment;
+            self.initialize = facts.initialize;
+        }
+        start.context = start.context.filter(|context| self.is_of_profile(context));
+        self.tools = self.profile.tool_registry.clone();
+        self.machine = Machine::starting(start);
+        self.recorder = recorder;
+        self.open();
+        self.show();
+    }
+
+    /// Brings machine and events to where the record ends, and does nothing of what it tells.
+    pub(crate) fn catch_up(&mut self, record: &Record) -> Result<(), ReplayError> {
+        self.machine = Machine::starting(record.header.start.clone());
+        for (index, entry) in record.entries.iter().enumerate() {
+            let input = entry.input.clone();
+            let (at, opened, closed) = (input.at, opened_segment(&input.kind), closed_segment(&input.kind));
+            let actions = self.machine.step(input);
+            record.compare(index, entry, &actions)?;
+            for action in actions {
+                if let Action::Emit(event) = action {
+                    self.emit(at, *event, opened, closed);
+                }
+            }
+        }
+        self.tools = self.profile.tool_registry.clone();
+        self.segments_drawn.store(record.next_segment(), Ordering::Relaxed);
+        self.recorder = Some(Arc::new(Recorder::of(record.clone())));
+        self.to_resume = self.inputs_to_resume(record);
+        self.show();
+        Ok(())
+    }
+
+    pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
+        self.recorder.clone()
+    }
+
+    /// The run that is served.
+    pub(crate) fn served_run(&self) -> Option<RunId> {
+        self.machine.run()
+    }
+
+    /// Lets somebody wait for a run.
+    pub(crate) fn adopt(&mut self, run: RunId, owner: Owner) {
+        self.runs.insert(run, owner);
+    }
+
+    /// The first thing that a resumed session does.
+    pub(super) async fn resume(&mut self) {
+        for kind in std::mem::take(&mut self.to_resume) {
+            self.step(kind).await;
+        }
+    }
+
+    /// A session that goes on from the first `turns` entries of this one's history; `None` if there are not so many.
+    pub(super) fn fork(&self, turns: usize) -> Option<SessionBuilder> {
+        let start = self.machine.fork(turns, self.log.session_id().clone())?;
+        let mut builder = Session::builder(self.client.clone(), self.profile.clone(), Arc::clone(&self.env))
+            .config(self.config.clone())
+            .clock(Arc::clone(&self.clock))
+            .shared_environment()
+            .record(self.recorder.is_some())
+            .start(start);
+        builder.share(self.gates.to_vec(), self.approver.clone(), self.facts());
+        Some(builder)
+    }
+
+    fn facts(&self) -> SharedFacts {
+        SharedFacts { environment: Arc::clone(&self.environment), initialize: self.initialize }
+    }
+
+    /// What the machine must know before it goes on.
+    fn inputs_to_resume(&self, record: &Record) -> Vec<InputKind> {
+        let ends = record.open_segments().into_iter().map(|(segment, kind)| InputKind::SegmentClosed {
+            segment,
+            kind,
+            text: String::new(),
+            interrupted: true,
+        });
+        let changed = self.machine.context().is_some_and(|context| !self.is_of_profile(context));
+        let change = changed.then_some(InputKind::Configure { change: Change::Context });
+        ends.chain(change).chain([InputKind::Resumed]).collect()
+    }
+
+    /// Whether requests of this context are what the profile asks for, the words of the prompt aside.
+    fn is_of_profile(&self, context: &TurnContext) -> bool {
+        let profile = &self.profile;
+        context.provider == profile.provider
+            && context.model == profile.model
+            && context.tools == profile.tools()
+            && context.provider_options == profile.provider_options
+            && context.max_tokens == profile.max_output_tokens
+    }
+}

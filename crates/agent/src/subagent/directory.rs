@@ -1,0 +1,155 @@
+//! The environment of a subagent that works in a directory below its parent's.
+
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_env::{
+    Command, DirEntry, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, GrepOutput, GrepRequest,
+    Metadata, OutputLimits, Process,
+};
+
+/// The parent's environment with another working directory: the same files and processes, and relative paths begin
+/// elsewhere. It confines nothing.
+#[derive(Clone, Debug)]
+pub(super) struct Subdirectory {
+    inner: Arc<dyn ExecutionEnvironment>,
+    directory: PathBuf,
+}
+
+impl Subdirectory {
+    /// `inner` with `directory`, which must lie below its working directory wherever links lead.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Refused`] for a place outside, [`EnvError::NotADirectory`] for a file, and whatever looking gives.
+    pub(super) async fn enter(
+        inner: Arc<dyn ExecutionEnvironment>,
+        directory: &str,
+    ) -> Result<Arc<dyn ExecutionEnvironment>, EnvError> {
+        let above = real(inner.as_ref(), inner.working_directory()).await?;
+        let path = inner.resolve(Path::new(directory));
+        let found = real(inner.as_ref(), &path).await?;
+        if !found.starts_with(&above) {
+            return Err(EnvError::Refused {
+                operation: format!("working in {}", path.display()),
+                reason: format!("it is not below {}", inner.working_directory().display()),
+            });
+        }
+        if !inner.metadata(&found).await?.is_dir() {
+            return Err(EnvError::NotADirectory { path, source: std::io::ErrorKind::NotADirectory.into() });
+        }
+        Ok(Arc::new(Self { inner, directory: found }))
+    }
+}
+
+/// Where a path leads. An environment that cannot follow links is taken at its word.
+async fn real(env: &dyn ExecutionEnvironment, path: &Path) -> Result<PathBuf, EnvError> {
+    match env.canonicalize(path).await {
+        Err(EnvError::Unsupported { .. }) => Ok(env.resolve(path)),
+        found => found,
+    }
+}
+
+#[async_trait]
+impl ExecutionEnvironment for Subdirectory {
+    fn working_directory(&self) -> &Path {
+        &self.directory
+    }
+
+    fn platform(&self) -> &str {
+        self.inner.platform()
+    }
+
+    fn os_version(&self) -> &str {
+        self.inner.os_version()
+    }
+
+    async fn initialize(&self) -> Result<(), EnvError> {
+        self.inner.initialize().await
+    }
+
+    async fn cleanup(&self) -> Result<(), EnvError> {
+        self.inner.cleanup().await
+    }
+
+    fn output_limits(&self) -> OutputLimits {
+        self.inner.output_limits()
+    }
+
+    async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
+        command.working_dir = Some(self.start(command.working_dir));
+        self.inner.spawn(command).await
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        self.inner.read(&self.resolve(path), range).await
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        self.inner.write(&self.resolve(path), bytes).await
+    }
+
+    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        self.inner.metadata(&self.resolve(path)).await
+    }
+
+    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        self.inner.list(&self.resolve(path)).await
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        self.inner.remove(&self.resolve(path)).await
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        self.inner.rename(&self.resolve(from), &self.resolve(to)).await
+    }
+
+    async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
+        self.inner.canonicalize(&self.resolve(path)).await
+    }
+
+    async fn exec_command(&self, mut request: ExecRequest) -> Result<ExecResult, EnvError> {
+        request.working_dir = Some(self.start(request.working_dir));
+        self.inner.exec_command(request).await
+    }
+
+    async fn read_file(
+        &self,
+        path: &Path,
+        offset: Option<usize>,
+        limit: Option<usize>,
+    ) -> Result<String, EnvError> {
+        self.inner.read_file(&self.resolve(path), offset, limit).await
+    }
+
+    async fn write_file(&self, path: &Path, content: &str) -> Result<(), EnvError> {
+        self.inner.write_file(&self.resolve(path), content).await
+    }
+
+    async fn file_exists(&self, path: &Path) -> Result<bool, EnvError> {
+        self.inner.file_exists(&self.resolve(path)).await
+    }
+
+    async fn list_directory(&self, path: &Path, depth: usize) -> Result<Vec<DirEntry>, EnvError> {
+        self.inner.list_directory(&self.resolve(path), depth).await
+    }
+
+    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
+        self.inner.glob(pattern, &self.resolve(path)).await
+    }
+
+    async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
+        let path = self.start(request.path.clone());
+        self.inner.grep(&request.clone().with_path(path)).await
+    }
+}
+
+impl Subdirectory {
+    /// An absolute path for what begins here by default.
+    fn start(&self, path: Option<PathBuf>) -> PathBuf {
+        path.map_or_else(|| self.directory.clone(), |path| self.resolve(&path))
+    }
+}

@@ -1,0 +1,68 @@
+//! All sessions that come from one session of a host.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use pintle_llm::Client;
+use tokio::sync::{mpsc, watch};
+
+use crate::driver::Command;
+use crate::event_log::EventLog;
+use crate::id::SessionId;
+use crate::session::{SessionHandle, Shared};
+
+/// The sessions of a tree, by their ids. Logs of those that have ended stay, for those who read late.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    members: Mutex<Vec<Member>>,
+    /// Told when there is another member.
+    grown: watch::Sender<usize>,
+}
+
+impl Default for Tree {
+    fn default() -> Self {
+        Self { members: Mutex::default(), grown: watch::Sender::new(0) }
+    }
+}
+
+/// One session of a tree.
+#[derive(Debug)]
+pub(crate) struct Member {
+    pub(crate) id: SessionId,
+    pub(crate) log: Arc<EventLog>,
+    /// What a handle is made of. It keeps no session alive.
+    pub(crate) commands: mpsc::WeakSender<Command>,
+    pub(crate) shared: watch::Receiver<Shared>,
+    pub(crate) client: Client,
+}
+
+impl Tree {
+    pub(crate) fn join(&self, member: Member) {
+        let mut members = self.lock();
+        members.push(member);
+        let size = members.len();
+        drop(members);
+        self.grown.send_replace(size);
+    }
+
+    /// The log of this session, once it is there.
+    pub(super) fn log(&self, id: &SessionId) -> Option<Arc<EventLog>> {
+        self.lock().iter().find(|member| member.id == *id).map(|member| Arc::clone(&member.log))
+    }
+
+    /// A handle of this session, as long as it takes commands.
+    pub(crate) fn handle(self: &Arc<Self>, id: &SessionId) -> Option<SessionHandle> {
+        let members = self.lock();
+        let member = members.iter().find(|member| member.id == *id)?;
+        let commands = member.commands.upgrade().filter(|commands| !commands.is_closed())?;
+        let (shared, client) = (member.shared.clone(), member.client.clone());
+        Some(SessionHandle { commands, shared, client, tree: Arc::clone(self) })
+    }
+
+    pub(super) fn grown(&self) -> watch::Receiver<usize> {
+        self.grown.subscribe()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Member>> {
+        self.members.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
