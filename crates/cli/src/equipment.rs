@@ -16,11 +16,13 @@ const SMALLEST_WINDOW: u64 = 16_384;
 
 /// What there is beyond the toolset.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Equipment {
+struct Equipment {
+    /// Whether there is room for more tools than those of the toolset.
+    roomy: bool,
     /// Whether searches may be made within the model's answers, where no gate sees them.
-    pub(crate) ungated_search: bool,
+    ungated_search: bool,
     /// Whether somebody answers questions.
-    pub(crate) questions: bool,
+    questions: bool,
 }
 
 /// The profile of a run, with the toolset and what goes with it.
@@ -42,22 +44,34 @@ pub(crate) fn of_run(
         ApproveName::All => false,
     };
     let client = (model.route.base_url.is_none() && model.priced().is_some()).then_some(&model.client);
-    let equipment = Equipment { ungated_search, questions };
-    let options = options(&model.profile(), model.toolset(toolset), client, equipment);
+    let profile = model.profile();
+    let roomy = model.names_tools() || has_room(&profile);
+    let equipment = Equipment { roomy, ungated_search, questions };
+    let options = options(&profile, model.toolset(toolset), client, equipment);
     model.equipped(toolset, &options)
 }
 
-/// What goes with the tools of a model that nobody reaches, as it would in a run without a terminal.
+/// What goes with the tools of a model that nobody reaches, as it would in a run without a terminal. Who has named the
+/// tools has those.
 ///
 /// # Errors
 ///
 /// None is expected: a client without providers can always be made.
-pub(crate) fn shown(profile: &ProviderProfile, toolset: Toolset) -> Result<ToolsetOptions, Failure> {
+pub(crate) fn shown(
+    profile: &ProviderProfile,
+    toolset: Toolset,
+    names_tools: bool,
+) -> Result<ToolsetOptions, Failure> {
     let nobody = Client::builder()
         .build()
         .map_err(|error| Failure::failed("the tools cannot be shown").because(&error))?;
-    let equipment = Equipment { ungated_search: true, questions: false };
+    let roomy = names_tools || has_room(profile);
+    let equipment = Equipment { roomy, ungated_search: true, questions: false };
     Ok(options(profile, toolset, Some(&nobody), equipment))
+}
+
+fn has_room(profile: &ProviderProfile) -> bool {
+    profile.context_window_size >= SMALLEST_WINDOW
 }
 
 /// What the command has for the tools of this profile.
@@ -67,7 +81,7 @@ fn options(
     client: Option<&Client>,
     equipment: Equipment,
 ) -> ToolsetOptions {
-    if profile.context_window_size < SMALLEST_WINDOW {
+    if !equipment.roomy {
         return ToolsetOptions::default();
     }
     let web = HttpWebClient::new(FetchLimits::default(), AddressRules::public_only());

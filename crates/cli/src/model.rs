@@ -28,7 +28,7 @@ pub(crate) struct Model {
     pub(crate) drafts: Drafts,
     /// How it is reached.
     pub(crate) route: Route,
-    /// The user's own, and what it gives for this model.
+    /// The user's own, and what it gives for this model before tools are chosen.
     own: Option<(ProfileFile, ProviderProfile)>,
     /// What is known of models.
     catalog: Catalog,
@@ -48,8 +48,7 @@ impl Model {
         let filled = file.as_ref().map(|file| file.fill(args)).transpose()?;
         let mut model = Self::chosen(filled.as_ref().unwrap_or(args), host).await?;
         if let Some(file) = file {
-            let options = ToolsetOptions::default();
-            let profile = file.profile(Some(&model.route.model), &model.catalog, &options)?;
+            let profile = file.with_all_tools(Some(&model.route.model), &model.catalog)?;
             model.own = Some((file, profile));
         }
         Ok(model)
@@ -94,7 +93,7 @@ impl Model {
         Ok(Self { client, drafts, route, own: None, catalog, server: Some(server) })
     }
 
-    /// Prompt, tools and limits for it.
+    /// Prompt, tools and limits for it, with all tools of the toolset.
     pub(crate) fn profile(&self) -> ProviderProfile {
         if let Some((_, own)) = &self.own {
             return own.clone();
@@ -105,6 +104,11 @@ impl Model {
     /// The toolset that it is given: a profile of the user's own says which, else it is the one that is asked for.
     pub(crate) fn toolset(&self, asked: Toolset) -> Toolset {
         self.own.as_ref().map_or(asked, |(file, _)| file.toolset())
+    }
+
+    /// Whether the user has named the tools, however small the window is.
+    pub(crate) fn names_tools(&self) -> bool {
+        self.own.as_ref().is_some_and(|(file, _)| file.names_tools())
     }
 
     /// The profile with the tools of a toolset and those that these options bring.

@@ -79,6 +79,26 @@ impl ProfileFile {
             .map_err(|error| refused(&self.path, &error.to_string()))
     }
 
+    /// The profile as it would be if it chose no tools.
+    ///
+    /// # Errors
+    ///
+    /// As for [`ProfileFile::profile`].
+    pub(crate) fn with_all_tools(
+        &self,
+        model: Option<&str>,
+        catalog: &Catalog,
+    ) -> Result<ProviderProfile, Failure> {
+        let mut data = self.data.clone();
+        data.tools = None;
+        data.profile(model, catalog).map_err(|error| refused(&self.path, &error.to_string()))
+    }
+
+    /// Whether it chooses its tools.
+    pub(crate) fn names_tools(&self) -> bool {
+        self.data.tools.is_some()
+    }
+
     /// The toolset that it takes its tools from.
     pub(crate) fn toolset(&self) -> Toolset {
         self.data.toolset

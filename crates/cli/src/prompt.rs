@@ -2,7 +2,6 @@
 
 use pintle_agent::{
     Clock as _, EnvironmentContext, LayerKind, LoadedProject, PromptLayer, ProviderProfile, SystemClock,
-    ToolsetOptions,
 };
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::Catalog;
@@ -46,10 +45,10 @@ pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Fa
 
 fn profile(args: &ShowPromptArgs, host: &Host) -> Result<ProviderProfile, Failure> {
     if let Some(file) = &args.profile {
-        let (file, model) = (ProfileFile::read(file)?, args.model.as_deref());
-        let of = |options| file.profile(model, Catalog::built_in(), options);
-        let options = equipment::shown(&of(&ToolsetOptions::default())?, file.toolset())?;
-        return of(&options);
+        let (file, model, catalog) = (ProfileFile::read(file)?, args.model.as_deref(), Catalog::built_in());
+        let all = file.with_all_tools(model, catalog)?;
+        let options = equipment::shown(&all, file.toolset(), file.names_tools())?;
+        return file.profile(model, catalog, &options);
     }
     let provider = args.provider.or_else(|| Provider::by_key(|name| host.variable(name)));
     let provider = provider.unwrap_or(Provider::OpenAi);
@@ -57,7 +56,7 @@ fn profile(args: &ShowPromptArgs, host: &Host) -> Result<ProviderProfile, Failur
         Failure::usage(format!("{} has no default model: name one with --model", provider.name()))
     })?;
     let (profile, toolset) = (provider.profile(model), args.toolset.into());
-    let options = equipment::shown(&profile, toolset)?;
+    let options = equipment::shown(&profile, toolset, false)?;
     Ok(profile.with_toolset_and(toolset, &options))
 }
 

@@ -29,7 +29,7 @@ pub(crate) async fn tools(args: &ToolsArgs, host: &Host) -> Result<Exit, Failure
     let provider = provider.unwrap_or(Provider::OpenAi);
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
     let toolset = args.toolset.into();
-    let options = equipment::shown(&profile, toolset)?;
+    let options = equipment::shown(&profile, toolset, false)?;
     let profile = profile.with_toolset_and(toolset, &options);
     let text = match args.output {
         ListFormat::Json => render::line(&sent(provider, &profile).await?)?,

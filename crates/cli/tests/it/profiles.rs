@@ -5,7 +5,7 @@ use pintle_testkit::Dialect;
 use crate::lab::{Model, pintle, say};
 
 const PROFILE: &str = "name = \"own\"\nextends = \"openai-compatible\"\nmodel = \"local-model\"\n\
-                       system_prompt_file = \"own.md\"\ntools = [\"write_file\"]\n\
+                       system_prompt_file = \"own.md\"\ntools = [\"write_file\", \"web_fetch\"]\n\
                        context_window = 8192\ntext_tool_calls = [\"hermes\"]\n";
 
 const CALL: &str = r#"[[turn]]
@@ -30,7 +30,8 @@ fn a_run_with_it_has_its_prompt_its_tools_and_its_calls() {
     let requests = model.server.requests();
     assert!(requests.iter().all(|request| request.violations.is_empty()));
     let tools = requests[0].body["tools"].as_array().unwrap();
-    assert_eq!((tools.len(), tools[0]["function"]["name"].as_str()), (1, Some("write_file")));
+    let names: Vec<_> = tools.iter().map(|tool| tool["function"]["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["write_file", "web_fetch"]);
     assert_eq!(requests[0].body["model"], "local-model");
 
     let shown = say(pintle(&["prompt", "--output", "plain", "--profile"])
