@@ -15,7 +15,7 @@ use crate::{
     local::beneath::{self, Beneath},
 };
 use crate::{
-    command::Command,
+    command::{Command, ExecRequest, ExecResult},
     environment::ExecutionEnvironment,
     error::EnvError,
     file::{DirEntry, Metadata},
@@ -156,6 +156,12 @@ impl ExecutionEnvironment for Confined {
         let directory = command.working_dir.as_deref().unwrap_or(Path::new(""));
         command.working_dir = Some(self.admit("running a command in", directory, Last::Followed).await?);
         self.inner.spawn(command).await
+    }
+
+    async fn exec_command(&self, mut request: ExecRequest) -> Result<ExecResult, EnvError> {
+        let directory = request.working_dir.as_deref().unwrap_or(Path::new(""));
+        request.working_dir = Some(self.admit("running a command in", directory, Last::Followed).await?);
+        self.inner.exec_command(request).await
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {

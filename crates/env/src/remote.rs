@@ -11,6 +11,7 @@ mod facts;
 mod files;
 mod launch;
 pub(crate) mod nonce;
+mod places;
 mod process;
 mod quote;
 mod records;
@@ -32,7 +33,7 @@ use std::{
 
 use async_trait::async_trait;
 use tokio::{
-    sync::{Mutex, OwnedSemaphorePermit, Semaphore},
+    sync::{AcquireError, Mutex},
     time::Instant,
 };
 
@@ -40,6 +41,7 @@ use self::{
     channel::{Channel, lost_error},
     facts::Facts,
     launch::Launch,
+    places::{Place, Places},
     process::{Setting, spawn},
     tool::{StatWords, Tool},
     transport::Transport,
@@ -60,9 +62,6 @@ use crate::{
 
 const FACTS: &str = include_str!("remote/scripts/facts.sh");
 
-/// For so many commands at a time there is one line for files, at least one.
-const COMMANDS_PER_TOOL: usize = 8;
-
 /// A place behind a transport.
 pub(crate) struct Remote<T> {
     transport: Arc<T>,
@@ -70,8 +69,7 @@ pub(crate) struct Remote<T> {
     /// Set once the far side has been asked.
     facts: OnceLock<(Facts, PathBuf)>,
     channel: Mutex<Option<Arc<Channel>>>,
-    commands: Arc<Semaphore>,
-    tools: Arc<Semaphore>,
+    places: Places,
 }
 
 /// What a host chooses for a far side.
@@ -103,14 +101,13 @@ impl<T: Transport> Remote<T> {
             }
             *directory = normalize(directory);
         }
-        let concurrency = transport.concurrency().max(1);
+        let places = Places::new(transport.concurrency());
         Ok(Self {
             transport: Arc::new(transport),
             settings,
             facts: OnceLock::new(),
             channel: Mutex::new(None),
-            commands: Arc::new(Semaphore::new(concurrency)),
-            tools: Arc::new(Semaphore::new((concurrency / COMMANDS_PER_TOOL).max(1))),
+            places,
         })
     }
 
@@ -148,16 +145,14 @@ impl<T: Transport> Remote<T> {
     }
 
     /// Waits for a place among the lines that may run at the same time.
-    async fn permit(&self, places: &Arc<Semaphore>) -> Result<OwnedSemaphorePermit, EnvError> {
-        let permit = Arc::clone(places).acquire_owned().await;
-        permit.map_err(|closed| lost_error(self.transport.name(), closed))
+    async fn place(
+        &self,
+        place: impl Future<Output = Result<Place, AcquireError>>,
+    ) -> Result<Place, EnvError> {
+        place.await.map_err(|closed| lost_error(self.transport.name(), closed))
     }
 
-    async fn spawn_within(
-        &self,
-        permit: OwnedSemaphorePermit,
-        command: Command,
-    ) -> Result<Box<dyn Process>, EnvError> {
+    async fn spawn_within(&self, place: Place, command: Command) -> Result<Box<dyn Process>, EnvError> {
         let facts = self.facts().await?;
         let channel = self.channel().await?;
         let directory = match &command.working_dir {
@@ -174,7 +169,7 @@ impl<T: Transport> Remote<T> {
             withheld: &self.withheld(facts),
             stdin: command.stdin,
         };
-        let setting = Setting { transport: Arc::clone(&self.transport), channel, permit };
+        let setting = Setting { transport: Arc::clone(&self.transport), channel, place };
         Ok(Box::new(spawn(&launch, setting).await?))
     }
 
@@ -225,15 +220,15 @@ impl<T: Transport> ExecutionEnvironment for Remote<T> {
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        let permit = self.permit(&self.commands).await?;
-        self.spawn_within(permit, command).await
+        let place = self.place(self.places.for_process()).await?;
+        self.spawn_within(place, command).await
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
-        let permit = self.permit(&self.commands).await?;
+        let place = self.place(self.places.for_command()).await?;
         // A command's time begins when it is its turn.
         let started = Instant::now();
-        let process = self.spawn_within(permit, Command::from(&request)).await?;
+        let process = self.spawn_within(place, Command::from(&request)).await?;
         exec::run(process, request, self.output_limits(), started).await
     }
 

@@ -14,13 +14,14 @@ use std::{
 
 use tokio::{
     process::Child,
-    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     time::sleep,
 };
 
 use self::driver::Driver;
 use super::{
     nonce::nonce,
+    places::Place,
     streams::{ErrorStream, SharedStdout},
     transport::Transport,
 };
@@ -107,7 +108,7 @@ enum Message {
 struct Released {
     client: Option<Held>,
     /// Kept until nothing is left: the far side counts it as running.
-    permit: Option<OwnedSemaphorePermit>,
+    place: Option<Place>,
     /// How the supervisor is asked to end the command, if it still may run.
     request: Option<String>,
     /// The command has begun, and may have something to say or to write when it is ended.
@@ -189,19 +190,14 @@ impl Channel {
 
     /// Takes what a dropped process leaves: its local client, and its command if that is not at its end. Does not
     /// wait.
-    pub(super) fn release(
-        &self,
-        client: Option<Held>,
-        permit: Option<OwnedSemaphorePermit>,
-        unsettled: Option<&Scope>,
-    ) {
+    pub(super) fn release(&self, client: Option<Held>, place: Option<Place>, unsettled: Option<&Scope>) {
         let request = unsettled.map(|scope| {
             let linger = if scope.leader.is_some() { 0 } else { LINGER };
             scope.request("drop", &linger.to_string())
         });
         // If nobody listens any more the client is killed by its own drop, and its command has been ended.
         let has_begun = unsettled.is_some_and(|scope| scope.leader.is_some());
-        let _ = self.messages.send(Message::Release(Released { client, permit, request, has_begun }));
+        let _ = self.messages.send(Message::Release(Released { client, place, request, has_begun }));
     }
 
     /// Ends everything and waits until it is gone; blocks.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use tokio::{
     io::{AsyncWrite, AsyncWriteExt},
     process::{Child, ChildStdin},
-    sync::{Mutex, OwnedSemaphorePermit},
+    sync::Mutex,
     time::{Instant, sleep, timeout},
 };
 
@@ -15,6 +15,7 @@ use super::{
     client::Client,
     launch::{Launch, program_name},
     nonce::nonce,
+    places::Place,
     records::Mark,
     streams::{ErrorStream, RemoteOutput, SharedStdout},
     transport::Transport,
@@ -48,7 +49,7 @@ const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
 pub(super) struct Setting<T> {
     pub(super) transport: Arc<T>,
     pub(super) channel: Arc<Channel>,
-    pub(super) permit: OwnedSemaphorePermit,
+    pub(super) place: Place,
 }
 
 /// Starts a process and waits until the far side says that it runs.
@@ -56,7 +57,7 @@ pub(super) async fn spawn<T: Transport>(
     launch: &Launch<'_>,
     setting: Setting<T>,
 ) -> Result<RemoteProcess<T>, EnvError> {
-    let Setting { transport, channel, permit } = setting;
+    let Setting { transport, channel, place } = setting;
     let scope = Scope { tag: channel.next_tag(), leader: None };
     let mark = Mark::new(&nonce());
     let script = launch.script(&scope.tag, &mark).map_err(|source| not_started(launch, source))?;
@@ -67,7 +68,7 @@ pub(super) async fn spawn<T: Transport>(
         output: None,
         transport,
         channel,
-        permit: Some(permit),
+        place: Some(place),
         client: Some(child),
         stdin: None,
         stdout,
@@ -103,7 +104,7 @@ pub(super) struct RemoteProcess<T> {
     scope: Scope,
     /// The local client; given away when the process is dropped, and not before.
     client: Option<Child>,
-    permit: Option<OwnedSemaphorePermit>,
+    place: Option<Place>,
     stdin: Option<ChildStdin>,
     output: Option<RemoteOutput>,
     stdout: SharedStdout,
@@ -273,7 +274,7 @@ impl<T> Drop for RemoteProcess<T> {
             _stdout: Arc::clone(&self.stdout),
             _stderr: Arc::clone(&self.stderr),
         });
-        self.channel.release(client, self.permit.take(), (!self.is_settled).then_some(&self.scope));
+        self.channel.release(client, self.place.take(), (!self.is_settled).then_some(&self.scope));
     }
 }
 

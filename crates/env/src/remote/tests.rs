@@ -188,6 +188,22 @@ async fn an_exit_is_told_to_who_waits_while_another_reads() {
 }
 
 #[tokio::test]
+async fn processes_that_run_for_ever_leave_room_for_commands() {
+    let (_directory, environment) = nearby("/bin/sh");
+    let spawn = || environment.spawn(Command::shell("sleep 1000"));
+    let mut running = Vec::new();
+    for _ in 0..3 {
+        running.push(spawn().await.unwrap());
+    }
+    let one_more = tokio::time::timeout(std::time::Duration::from_millis(200), spawn()).await;
+    assert!(one_more.is_err(), "it has taken the last place");
+    assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
+    drop(running.pop());
+    drop(spawn().await.unwrap());
+    environment.cleanup().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_far_side_that_begins_nothing_is_lost_in_time() {
     let (_directory, environment) = nearby("/bin/sh");
     environment.initialize().await.unwrap();

@@ -84,7 +84,7 @@ impl<'a> Tool<'a> {
 impl<T: Transport> Remote<T> {
     /// Runs a script to its end. Dropping the future ends it.
     pub(super) async fn run_tool(&self, tool: Tool<'_>, words: StatWords) -> Result<Answer, EnvError> {
-        let permit = self.permit(&self.tools).await?;
+        let place = self.place(self.places.for_tool()).await?;
         let channel = self.channel().await?;
         let program = tool.program(words);
         // Messages and classes of characters are the same everywhere.
@@ -96,7 +96,7 @@ impl<T: Transport> Remote<T> {
             withheld: &[],
             stdin: if tool.input.is_some() { Stdin::Piped } else { Stdin::Null },
         };
-        let setting = Setting { transport: self.transport.clone(), channel, permit };
+        let setting = Setting { transport: self.transport.clone(), channel, place };
         let mut process = spawn(&launch, setting).await?;
         let answer = self.collect(&mut process, tool.input).await?;
         // Our scripts leave nothing running.

@@ -6,7 +6,7 @@ use std::{collections::HashMap, io, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     process::{Child, ChildStderr, ChildStdin, ChildStdout},
-    sync::{OwnedSemaphorePermit, mpsc, oneshot, watch},
+    sync::{mpsc, oneshot, watch},
     time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
 };
 
@@ -16,6 +16,7 @@ use crate::{
     remote::{
         client::{Client, Tail},
         nonce::nonce,
+        places::Place,
         quote::quote,
         records::Mark,
         transport::Transport,
@@ -79,7 +80,7 @@ enum Pending {
     Reply(oneshot::Sender<String>),
     /// The far side says when nothing is left; then the command's place is free.
     Ended {
-        permit: Option<OwnedSemaphorePermit>,
+        place: Option<Place>,
         client: Option<Held>,
     },
     Beat,
@@ -91,7 +92,7 @@ struct Work {
     ids: u64,
     pending: HashMap<u64, Pending>,
     /// Killed, and not yet waited for.
-    clients: Vec<(Held, Option<OwnedSemaphorePermit>)>,
+    clients: Vec<(Held, Option<Place>)>,
     heard: Instant,
 }
 
@@ -134,8 +135,8 @@ impl<T: Transport> Driver<T> {
             }
             self.messages.close();
             while let Ok(message) = self.messages.try_recv() {
-                if let Message::Release(Released { client, permit, .. }) = message {
-                    work.kill(client, permit);
+                if let Message::Release(Released { client, place, .. }) = message {
+                    work.kill(client, place);
                 }
             }
             work.reap().await;
@@ -284,16 +285,16 @@ impl Work {
         match message {
             Message::Ask { request, reply } => self.request(&request, Pending::Reply(reply)).await,
             Message::Tell(request) => self.write(0, &request).await,
-            Message::Release(Released { client, permit, request: Some(request), has_begun: true }) => {
-                self.request(&request, Pending::Ended { permit, client }).await
+            Message::Release(Released { client, place, request: Some(request), has_begun: true }) => {
+                self.request(&request, Pending::Ended { place, client }).await
             }
-            Message::Release(Released { client, permit, request: Some(request), has_begun: false }) => {
+            Message::Release(Released { client, place, request: Some(request), has_begun: false }) => {
                 // Without its client it may not begin at all.
                 self.kill(client, None);
-                self.request(&request, Pending::Ended { permit, client: None }).await
+                self.request(&request, Pending::Ended { place, client: None }).await
             }
-            Message::Release(Released { client, permit, request: None, .. }) => {
-                self.kill(client, permit);
+            Message::Release(Released { client, place, request: None, .. }) => {
+                self.kill(client, place);
                 Ok(())
             }
             Message::Finish => Ok(()),
@@ -324,20 +325,20 @@ impl Work {
                 // Nobody may wait for it any more.
                 let _ = reply.send(answer.to_owned());
             }
-            Some(Pending::Ended { permit, client }) => self.kill(client, permit),
+            Some(Pending::Ended { place, client }) => self.kill(client, place),
             Some(Pending::Beat) | None => {}
         }
     }
 
     /// Kills a client; its place is free when it is gone.
-    fn kill(&mut self, client: Option<Held>, permit: Option<OwnedSemaphorePermit>) {
+    fn kill(&mut self, client: Option<Held>, place: Option<Place>) {
         let Some(mut client) = client else {
             return;
         };
         if let Err(error) = client.child.start_kill() {
             tracing::debug!(%error, "a client has ended already");
         }
-        self.clients.push((client, permit));
+        self.clients.push((client, place));
         self.look_after_clients();
     }
 
@@ -378,8 +379,8 @@ impl Work {
     /// Waits for the local clients; they have been killed.
     async fn reap(&mut self) {
         for pending in std::mem::take(&mut self.pending).into_values() {
-            if let Pending::Ended { permit, client } = pending {
-                self.kill(client, permit);
+            if let Pending::Ended { place, client } = pending {
+                self.kill(client, place);
             }
         }
         let _ = self.link.child.start_kill();
