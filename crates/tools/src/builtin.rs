@@ -47,6 +47,7 @@ pub use list_dir::{ListDir, ListDirInput};
 pub(crate) use path::{search_base, shown, unreadable};
 pub use read_file::{ReadFile, ReadFileInput};
 pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
+pub(crate) use shell::sought_a_tool;
 pub use shell::{Shell, ShellInput};
 pub use update_plan::{PlanStatus, PlanStep, UpdatePlan, UpdatePlanInput};
 pub use web::{

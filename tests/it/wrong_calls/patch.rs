@@ -166,7 +166,15 @@ async fn it_is_a_command_for_the_shell() {
     let run = answer(OPENAI, OPENAI.run(&command)).await;
     insta::assert_snapshot!(run.split("Duration").next().unwrap(), @"
     /bin/bash: line 1: apply_patch: command not found
+    [apply_patch is no program here. If you have a tool of that name, call it with the text from `*** Begin Patch` to `*** End Patch`; else edit with the tools that you have.]
     Exit code: 127
+    ");
+    let run = answer(CODEX, CODEX.run(&command)).await;
+    insta::assert_snapshot!(run.split_once("Original token count").unwrap().1, @"
+    : 13
+    Note: apply_patch is no program here. If you have a tool of that name, call it with the text from `*** Begin Patch` to `*** End Patch`; else edit with the tools that you have.
+    Output:
+    /bin/bash: line 1: apply_patch: command not found
     ");
 }
 

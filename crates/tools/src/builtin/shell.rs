@@ -13,6 +13,9 @@ use crate::tool::{Effect, Tool, ToolOutput};
 /// The bytes of one read while a spooled output is copied.
 const BLOCK: usize = 1 << 20;
 
+/// Within so many bytes a shell has said that a program is missing.
+const COMPLAINT: usize = 4_096;
+
 /// Runs a command in the system's shell (loop specification, sections 3.3 and 5.4).
 ///
 /// The result is what the command wrote to both streams, in order of arrival, then notes, the exit code and the
@@ -132,12 +135,25 @@ fn report(result: &ExecResult, timeout: &Timeout) -> String {
             result.ended_jobs
         ));
     }
+    let start = result.output.read_at(0, COMPLAINT).unwrap_or_default();
+    lines.extend(
+        sought_a_tool(result.exit_code, &String::from_utf8_lossy(&start)).map(|note| format!("[{note}]")),
+    );
     if let Some(process) = result.stuck {
         lines.push(format!("[Process {process} of this command cannot be ended and may still run.]"));
     }
     lines.push(format!("Exit code: {}", result.exit_code));
     lines.push(format!("Duration: {} ms", result.duration.as_millis()));
     lines.join("\n")
+}
+
+/// What a model is told that looks in the shell for `apply_patch`, as some were trained to.
+pub(crate) fn sought_a_tool(exit_code: i32, output: &str) -> Option<&'static str> {
+    let is_missing = |line: &str| line.contains("apply_patch: ") && line.contains("not found");
+    (exit_code == 127 && output.lines().any(is_missing)).then_some(
+        "apply_patch is no program here. If you have a tool of that name, call it with the text from \
+         `*** Begin Patch` to `*** End Patch`; else edit with the tools that you have.",
+    )
 }
 
 /// The output with the report below it. A spooled one is copied on disk, off the runtime's own threads.

@@ -6,7 +6,7 @@ use pintle_env::{Command, Stdin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{BackgroundOutput, BackgroundState};
+use crate::builtin::{BackgroundOutput, BackgroundState, sought_a_tool};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::native::number::{count, milliseconds};
@@ -154,6 +154,9 @@ pub(super) fn told(
     preface.push_str(&format!("{state}\nOriginal token count: {}\n", output.text.len().div_ceil(4)));
     if output.dropped > 0 {
         preface.push_str(&format!("Older output that was not kept: {} bytes\n", output.dropped));
+    }
+    if let BackgroundState::Exited(code) = output.status.state {
+        preface.extend(sought_a_tool(code, &output.text).map(|note| format!("Note: {note}\n")));
     }
     preface.push_str("Output:\n");
     let failed = !matches!(output.status.state, BackgroundState::Running | BackgroundState::Exited(0));
