@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, Approver, Decision, EventKind, ProviderProfile, Session};
+use pintle_agent::{ApprovalRequest, Decision, EventKind, ProviderProfile, Session};
 use pintle_env::LocalEnvironment;
 use pintle_llm::Client;
 use pintle_providers::OpenAiCompatible;
@@ -30,24 +30,17 @@ impl Gate for ManifestGate {
     }
 }
 
-/// Stands for the person, whom a real host would show a dialog. Without an `Approver`, a host waits for the event
-/// `ApprovalRequested` and answers it with `session.handle().decide(call_id, decision)`.
-#[derive(Debug)]
-struct Reviewer;
-
-#[async_trait]
-impl Approver for Reviewer {
-    async fn decide(&self, request: &ApprovalRequest) -> Decision {
-        println!("asked    {}, because {}", request.tool_name, request.reason);
-        // The call was made where nothing is kept, to find out what it would change.
-        let Some(rehearsal) = &request.rehearsal else {
-            return Decision::Deny { reason: Some("ask me again when it is ready".to_owned()) };
-        };
-        for change in &rehearsal.changes {
-            print!("{}", change.diff);
-        }
-        Decision::Approve
+/// Stands for the person, whom a real host would show a dialog.
+fn review(request: &ApprovalRequest) -> Decision {
+    println!("asked    {}, because {}", request.tool_name, request.reason);
+    // A change of files was made where nothing is kept, to find out what it would be. A command cannot be tried so.
+    let Some(rehearsal) = &request.rehearsal else {
+        return Decision::Deny { reason: Some("ask me again when it is ready".to_owned()) };
+    };
+    for change in &rehearsal.changes {
+        print!("{}", change.diff);
     }
+    Decision::Approve
 }
 
 #[tokio::main]
@@ -62,21 +55,31 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?;
 
     // The ready gates judge by command, effect, tool or path; what no rule of this one names is asked about.
-    let commands =
-        CommandGate::new().with("git push *", Ruling::Deny)?.with("cat *", Ruling::Allow)?.otherwise(Ruling::Ask);
+    let commands = CommandGate::new()
+        .with("git push *", Ruling::Deny)?
+        .with("cat *", Ruling::Allow)?
+        .otherwise(Ruling::Ask);
     let session = Session::builder(client, ProviderProfile::openai_compatible("local-model"), Arc::new(env))
         .gate(commands)
         .gate(ManifestGate)
-        .approver(Reviewer)
         .build()?;
 
+    let handle = session.handle();
     let mut run = session.submit("Make a release.");
     while let Some(event) = run.next().await {
         match event.kind {
+            // The call waits until somebody decides, here or anywhere else that a handle is. A host that would rather be
+            // called than watch gives the builder an `Approver`.
+            EventKind::ApprovalRequested { call_id, .. } => {
+                for request in handle.approvals().iter().filter(|request| request.call_id == call_id) {
+                    handle.decide(&call_id, review(request))?;
+                }
+            }
             EventKind::ApprovalDecided { approved, .. } => println!("decided  approved: {approved}"),
             // A call that is refused has an end as well, with what the model is told.
             EventKind::ToolCallEnd { tool_name, output, error, .. } => {
-                println!("result   {tool_name} {error:?}: {}", output.to_text_lossy()?.trim_end());
+                let said = output.to_text_lossy()?;
+                println!("result   {tool_name} {error:?}: {}", said.lines().next().unwrap_or_default());
             }
             _ => {}
         }

@@ -23,7 +23,7 @@ mod own_environment;
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The model is a script, so that this runs offline. Yours comes from `Client::from_env()`.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
-    let provider = Gemini::builder("any key").base_url(server.base_url(Dialect::Gemini)).build()?;
+    let provider = Gemini::builder("any-key").base_url(server.base_url(Dialect::Gemini)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
     // A launcher is any program that runs another one: here `env`, elsewhere `kubectl exec pod --` or `nsenter`.
@@ -41,9 +41,12 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut run = session.submit("Which ship is this? Rename it to Fram.");
     while let Some(event) = run.next().await {
         match event.kind {
-            EventKind::ToolCallStart { tool_name, arguments, .. } => println!("call    {tool_name} {arguments}"),
-            EventKind::ToolCallEnd { output, error, .. } => {
-                println!("result  {:?} {error:?}", output.to_text_lossy()?);
+            EventKind::ToolCallStart { tool_name, arguments, .. } => {
+                println!("call    {tool_name} {arguments}")
+            }
+            EventKind::ToolCallEnd { error: Some(error), .. } => println!("failed  {error:?}"),
+            EventKind::ToolCallEnd { output, error: None, .. } => {
+                println!("result  {}", output.to_text_lossy()?.lines().next().unwrap_or_default());
             }
             _ => {}
         }

@@ -51,7 +51,8 @@ impl Tool for TicketLookup {
             // A failure is written for the model: it says what to do better, and the turn goes on.
             None => {
                 let open: Vec<u32> = self.open_tickets.keys().copied().collect();
-                let message = format!("There is no open ticket {}; the open ones are {open:?}.", input.number);
+                let message =
+                    format!("There is no open ticket {}; the open ones are {open:?}.", input.number);
                 Err(ToolError::new(ToolErrorKind::NotFound, message))
             }
         }
@@ -62,7 +63,8 @@ impl Tool for TicketLookup {
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The model is a script, so that this runs offline. Yours comes from `Client::from_env()`.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
-    let provider = Anthropic::builder("any key").base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
+    let provider =
+        Anthropic::builder("any-key").base_url(server.base_url(Dialect::AnthropicMessages)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
     // A profile has the tools that its models were trained on; yours stand beside them.
@@ -76,10 +78,10 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut run = session.submit("What is ticket 70 about?");
     while let Some(event) = run.next().await {
         match event.kind {
-            EventKind::ToolCallStart { tool_name, arguments, .. } => println!("call    {tool_name} {arguments}"),
-            EventKind::ToolCallEnd { output, error, .. } => {
-                println!("result  {} {error:?}", output.to_text_lossy()?);
+            EventKind::ToolCallStart { tool_name, arguments, .. } => {
+                println!("call    {tool_name} {arguments}")
             }
+            EventKind::ToolCallEnd { output, .. } => println!("result  {}", output.to_text_lossy()?),
             _ => {}
         }
     }

@@ -10,8 +10,8 @@ use futures_util::stream;
 use pintle_agent::{EventKind, ProviderProfile, Session};
 use pintle_env::LocalEnvironment;
 use pintle_llm::{
-    Client, Error, ErrorKind, EventStream, Finish, FinishReason, Message, Origin, PartialToolCall, ProviderAdapter,
-    Request, Response, Role, StreamEvent, ToolCall, Usage,
+    Client, ContentPart, Error, ErrorKind, EventStream, Finish, FinishReason, Message, Origin,
+    PartialToolCall, ProviderAdapter, Request, Response, Role, StreamEvent, ToolCall, Usage,
 };
 use pintle_tools::builtin::Shell;
 
@@ -24,7 +24,10 @@ impl Parrot {
     fn think(request: &Request) -> Result<Response, Error> {
         if request.model != "grey" {
             // The kind decides what follows: whether it is tried again, and what becomes of the session.
-            return Err(Error::new(ErrorKind::NotFound, format!("no model `{}`, expected `grey`", request.model)));
+            return Err(Error::new(
+                ErrorKind::NotFound,
+                format!("no model `{}`, expected `grey`", request.model),
+            ));
         }
         let heard = request.messages.last().map(|item| item.message());
         let (message, finish) = match heard {
@@ -32,11 +35,12 @@ impl Parrot {
                 let arguments = serde_json::json!({ "command": heard.text() }).to_string();
                 // The id must be unique within the session. A real provider draws it.
                 let call = ToolCall::from_raw(format!("call_{}", request.messages.len()), "shell", arguments);
-                (Message::new(Role::Assistant, vec![call.into()]), Finish::ToolCalls)
+                (Message::new(Role::Assistant, vec![ContentPart::ToolCall(call)]), Finish::ToolCalls)
             }
             Some(heard) => {
                 let told: String = heard.results().map(|result| result.text()).collect();
-                (Message::assistant(format!("It said: {}", told.trim())), Finish::Stop)
+                let first = told.lines().next().unwrap_or_default();
+                (Message::assistant(format!("It said: {first}")), Finish::Stop)
             }
             None => return Err(Error::new(ErrorKind::InvalidRequest, "the request has no messages")),
         };
@@ -98,12 +102,17 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut run = session.submit("echo land ahoy");
     while let Some(event) = run.next().await {
         match event.kind {
-            EventKind::ToolCallStart { tool_name, arguments, .. } => println!("call    {tool_name} {arguments}"),
-            EventKind::AssistantTextDelta { delta } => println!("delta   {delta:?}"),
+            EventKind::ToolCallStart { tool_name, arguments, .. } => {
+                println!("call    {tool_name} {arguments}")
+            }
+            EventKind::AssistantTextStart {} => print!("answer  "),
+            // As it comes. How much comes at a time depends on how quickly you read.
+            EventKind::AssistantTextDelta { delta } => print!("{delta}"),
+            EventKind::AssistantTextEnd { .. } => println!(),
             _ => {}
         }
     }
-    println!("answer  {:?}", run.await?.text);
+    drop(run);
 
     // The error of the adapter is the outcome of the run, with its kind.
     session.handle().set_model("blue")?;

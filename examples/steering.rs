@@ -13,7 +13,11 @@ use pintle_providers::OpenAi;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
 
 /// Watches the session with a subscription of its own and has its say whenever a tool begins.
-async fn oversee(mut events: Events, handle: SessionHandle, folder: &Path) -> Result<(), Box<dyn std::error::Error>> {
+async fn oversee(
+    mut events: Events,
+    handle: SessionHandle,
+    folder: &Path,
+) -> Result<(), Box<dyn std::error::Error>> {
     let mut tools = 0;
     while let Some(event) = events.next().await {
         let EventKind::ToolCallStart { .. } = event.kind else { continue };
@@ -53,12 +57,13 @@ async fn watch(session: &Session) -> Result<(), Box<dyn std::error::Error>> {
 pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
     // The model is a script, so that this runs offline. Yours comes from `Client::from_env()`.
     let server = ScriptedServer::start(Script::parse(SCRIPT)?, ServerOptions::new()).await?;
-    let provider = OpenAi::builder("any key").base_url(server.base_url(Dialect::OpenAiResponses)).build()?;
+    let provider = OpenAi::builder("any-key").base_url(server.base_url(Dialect::OpenAiResponses)).build()?;
     let client = Client::builder().provider(provider).build()?;
 
     let folder = tempfile::tempdir()?;
     let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os())?;
-    let session = Session::builder(client, ProviderProfile::openai("gpt-5.2-codex"), Arc::new(env)).build()?;
+    let session =
+        Session::builder(client, ProviderProfile::openai("gpt-5.2-codex"), Arc::new(env)).build()?;
 
     // Both sides run in this function, so that neither outlives it; `tokio::spawn` does as well.
     let overseer = oversee(session.events(), session.handle(), folder.path());

@@ -3,24 +3,27 @@
 //! The lab and the kit hold each of their sessions to it, so that whatever a test makes happen is checked.
 
 mod law;
+mod noticed;
+mod page;
+mod spans;
 
 use std::sync::LazyLock;
 
 use futures_util::FutureExt as _;
 use jsonschema::Validator;
-use pintle_agent::{Events, Session, SessionEvent, event_schema};
+use pintle_agent::{Session, SessionEvent, TreeEvents, event_schema};
 use serde_json::{Map, Value};
 
 pub(crate) use self::law::Law;
 
-/// A subscriber that never reads before the end, and then holds all that happened to schema and law.
+/// A subscriber that never reads before the end, and then holds all that happened, in subagents too, to schema and law.
 pub(crate) struct CheckedEvents {
-    events: Events,
+    events: TreeEvents,
 }
 
 impl CheckedEvents {
     pub(crate) fn of(session: &Session) -> Self {
-        Self { events: session.events() }
+        Self { events: session.tree_events() }
     }
 }
 

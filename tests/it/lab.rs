@@ -41,7 +41,11 @@ pub(crate) use in_each_dialect;
 
 /// A client that talks to this server in this dialect with this key.
 pub(crate) fn client(server: &ScriptedServer, dialect: Dialect, key: &str) -> Client {
-    let url = server.base_url(dialect);
+    client_at(&server.base_url(dialect), dialect, key)
+}
+
+/// A client that talks to whatever is there.
+pub(crate) fn client_at(url: &str, dialect: Dialect, key: &str) -> Client {
     let builder = Client::builder();
     let builder = match dialect {
         Dialect::OpenAiResponses => builder.provider(OpenAi::builder(key).base_url(url).build().unwrap()),

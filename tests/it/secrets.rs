@@ -3,7 +3,7 @@
 //! Every adapter goes through success and through every kind of failure, against servers that quote the key wherever a
 //! server can, while everything that `tracing` is told is written down. Then all that was shown is searched.
 
-mod log;
+pub(crate) mod log;
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -258,7 +258,7 @@ fn seals(history: &[HistoryItem]) -> Vec<String> {
 
 /// Stronger than item by item: the body itself goes on where the one before ended. Nothing in front of the
 /// conversation changes, and the conversation stands last.
-fn continues_to_the_byte(dialect: Dialect, before: &[u8], now: &[u8]) {
+pub(crate) fn continues_to_the_byte(dialect: Dialect, before: &[u8], now: &[u8]) {
     let text = |body: &[u8]| {
         let text = String::from_utf8(body.to_vec()).unwrap();
         if dialect == Dialect::AnthropicMessages { text.replace(CACHE_POINT, "") } else { text }

@@ -11,6 +11,7 @@ use pintle_tools::pipeline::PreparedCall;
 use serde_json::Value;
 
 use crate::session::Decision;
+use crate::subagent::SubagentOrigin;
 
 /// One call that waits for a decision: what exactly would run, and what it would do.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +35,8 @@ pub struct ApprovalRequest {
     pub rehearsal: Option<Rehearsal>,
     /// What tells this call from every other. A decision is bound to it and holds once.
     pub fingerprint: Fingerprint,
+    /// The subagent whose call it is; `None` for the session that the host made.
+    pub origin: Option<SubagentOrigin>,
 }
 
 impl ApprovalRequest {
@@ -58,6 +61,7 @@ impl ApprovalRequest {
             reason: String::new(),
             rehearsal: None,
             fingerprint,
+            origin: None,
         }
     }
 
@@ -82,6 +86,13 @@ impl ApprovalRequest {
     #[must_use]
     pub fn with_rehearsal(mut self, rehearsal: Option<Rehearsal>) -> Self {
         self.rehearsal = rehearsal;
+        self
+    }
+
+    /// With the subagent that makes the call.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Option<SubagentOrigin>) -> Self {
+        self.origin = origin;
         self
     }
 }

@@ -62,8 +62,12 @@ pub struct SessionConfig {
     pub retry: SessionRetry,
     /// How many commands may run on between calls, at once. Default 16.
     pub background_commands: BackgroundLimit,
+    /// How deep and how many subagents may be. Default: one level, 8 at a time.
+    pub subagents: SubagentLimits,
     /// How long a model call may be silent. Default 300 s.
     pub model_timeout: ModelTimeout,
+    /// How large an answer of the model may grow. Default 64 MiB.
+    pub answer_limit: AnswerLimit,
     /// Appended to the system prompt last, with the highest priority.
     pub user_instructions: Option<String>,
 }
@@ -132,6 +136,27 @@ impl SessionConfig {
         self
     }
 
+    /// With subagents down to this depth; 0 is none, and then the model has no tools for them.
+    #[must_use]
+    pub fn with_max_subagent_depth(mut self, depth: u32) -> Self {
+        self.subagents.max_depth = depth;
+        self
+    }
+
+    /// With another limit on subagents at a time.
+    #[must_use]
+    pub fn with_max_subagents(mut self, max: usize) -> Self {
+        self.subagents.max_open = max;
+        self
+    }
+
+    /// With another limit on the size of an answer, in bytes.
+    #[must_use]
+    pub fn with_answer_limit(mut self, bytes: u64) -> Self {
+        self.answer_limit = AnswerLimit(bytes);
+        self
+    }
+
     /// With instructions of the user, appended last.
     #[must_use]
     pub fn with_user_instructions(mut self, text: impl Into<String>) -> Self {
@@ -158,6 +183,33 @@ pub struct BackgroundLimit(pub usize);
 impl Default for BackgroundLimit {
     fn default() -> Self {
         Self(16)
+    }
+}
+
+/// The limits on the subagents of a session (loop specification, sections 2.2 and 7).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubagentLimits {
+    /// How deep they may be nested below a session of a host. Default 1: a subagent has none of its own.
+    pub max_depth: u32,
+    /// Those of one session that are open at a time; one that has finished gives way to another. Default 8.
+    pub max_open: usize,
+}
+
+impl Default for SubagentLimits {
+    fn default() -> Self {
+        Self { max_depth: 1, max_open: 8 }
+    }
+}
+
+/// How many bytes of text, reasoning and arguments an answer may have. A larger one is not waited for, and the run fails;
+/// an answer that comes whole has the same limit in the transport.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnswerLimit(pub u64);
+
+impl Default for AnswerLimit {
+    fn default() -> Self {
+        Self(64 << 20)
     }
 }
 

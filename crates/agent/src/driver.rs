@@ -5,10 +5,13 @@ mod begin;
 mod context;
 mod model;
 mod output;
+mod room;
+mod subagents;
 mod tool;
 mod trace;
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -24,8 +27,8 @@ use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use self::approval::Asking;
-use self::trace::Trace;
 pub(crate) use self::begin::SharedFacts;
+use self::trace::Trace;
 use crate::approval::{ApprovalRequest, Approver};
 use crate::config::{SessionConfig, TurnLimits};
 use crate::event::EventKind;
@@ -33,9 +36,10 @@ use crate::event_log::EventLog;
 use crate::id::{CallKey, RunId, SegmentId};
 use crate::profile::ProviderProfile;
 use crate::prompt::EnvironmentContext;
-use crate::run::Finished;
 use crate::record::{Recorder, request_of};
+use crate::run::Finished;
 use crate::session::{Decision, Owner, SessionBuilder, Shared};
+use crate::subagent::{Lineage, Subagents};
 use crate::timestamp::{Clock, Timestamp};
 use crate::turn::{Action, Change, Input, InputKind, Machine, Outcome, Preparation, SessionState, Timer};
 
@@ -45,7 +49,11 @@ const MAX_REPORTS: usize = 256;
 /// What a host wants of a session.
 #[derive(Debug)]
 pub(crate) enum Command {
-    Submit { run: RunId, text: String, owner: Owner },
+    Submit {
+        run: RunId,
+        text: String,
+        owner: Owner,
+    },
     Steer(String),
     FollowUp(String),
     Interrupt,
@@ -54,10 +62,19 @@ pub(crate) enum Command {
     SetReasoningEffort(Option<ReasoningEffort>),
     SetModel(String),
     SetProfile(Box<ProviderProfile>),
+    SetTools(ToolRegistry),
+    SetEnvironment(Arc<dyn ExecutionEnvironment>),
     SetLimits(TurnLimits),
-    Decide { call_id: String, exactly: Fingerprint, decision: Decision },
+    Decide {
+        call_id: String,
+        exactly: Fingerprint,
+        decision: Decision,
+    },
     /// A builder of the fork, or how many entries the history has.
-    Fork { turns: usize, reply: oneshot::Sender<Result<Box<SessionBuilder>, usize>> },
+    Fork {
+        turns: usize,
+        reply: oneshot::Sender<Result<Box<SessionBuilder>, usize>>,
+    },
 }
 
 /// What a task tells the driver.
@@ -82,8 +99,18 @@ pub(crate) enum Report {
 pub(crate) struct Driver {
     machine: Machine,
     client: Client,
+    /// With the tools for subagents.
     profile: ProviderProfile,
+    /// As the host gave it.
+    given: ProviderProfile,
+    subagents: Subagents,
+    lineage: Lineage,
     env: Arc<dyn ExecutionEnvironment>,
+    /// The place that the newest request speaks of, and its calls run in.
+    place: Arc<dyn ExecutionEnvironment>,
+    /// The place that is this session's to initialise and to clean up.
+    home: Arc<dyn ExecutionEnvironment>,
+    initialized: Arc<OnceCell<()>>,
     /// Gathered once, so that the prompt stays the same over the session.
     environment: Arc<OnceCell<EnvironmentContext>>,
     /// The tools that the newest request offers, whatever the profile has become since.
@@ -96,6 +123,10 @@ pub(crate) struct Driver {
     /// Whether the place where tools run is this session's to initialise.
     initialize: bool,
     recorder: Option<Arc<Recorder>>,
+    /// Why an input is not in the journal, until the machine knows.
+    unrecorded: Option<io::Error>,
+    /// The journal has failed.
+    off_record: bool,
     /// What a session that goes on from a record is told first.
     to_resume: Vec<InputKind>,
     log: Arc<EventLog>,
@@ -139,15 +170,23 @@ impl Driver {
         approver: Option<Arc<dyn Approver>>,
         clock: Arc<dyn Clock>,
         keep_environment: bool,
+        lineage: Lineage,
         log: Arc<EventLog>,
         shared: watch::Sender<Shared>,
     ) -> Self {
+        let subagents = Subagents::new(log.session_id().clone(), lineage.clone(), config.subagents);
         let (reports, inbox) = mpsc::channel(MAX_REPORTS);
         let background = BackgroundCommands::with_max_running(config.background_commands.0);
         Self {
             machine: Machine::new(config.limits.clone(), config.reasoning_effort.clone()),
             client,
-            profile,
+            profile: subagents.equip(&profile),
+            given: profile,
+            subagents,
+            lineage,
+            place: Arc::clone(&env),
+            home: Arc::clone(&env),
+            initialized: Arc::default(),
             env,
             environment: Arc::default(),
             tools: ToolRegistry::new(),
@@ -158,6 +197,8 @@ impl Driver {
             keep_environment,
             initialize: !keep_environment,
             recorder: None,
+            unrecorded: None,
+            off_record: false,
             to_resume: Vec::new(),
             _closing: CloseOnDrop(Arc::clone(&log)),
             trace: Trace::new(log.identity()),
@@ -201,7 +242,11 @@ impl Driver {
         let input = Input::new(at, kind);
         let Some(recorder) = &self.recorder else { return self.machine.step(input) };
         let actions = self.machine.step(input.clone());
-        recorder.push(input, request_of(&actions));
+        if let Err(error) = recorder.push(input, request_of(&actions)) {
+            tracing::error!(%error, "the journal of the session cannot be written");
+            self.unrecorded = Some(error);
+            self.off_record = true;
+        }
         actions
     }
 
@@ -222,6 +267,7 @@ impl Driver {
                     Some(command) => self.command(command).await,
                     None => return,
                 },
+                () = self.subagents.changed() => self.follow_subagents().await,
                 Some(report) = self.inbox.recv() => self.report(report).await,
                 // Ended tasks have reported what they had; this only frees them.
                 Some(_) = self.tasks.join_next() => {}
@@ -244,6 +290,7 @@ impl Driver {
     }
 
     async fn command(&mut self, command: Command) {
+        self.follow_subagents().await;
         let kind = match command {
             Command::Submit { run, text, owner } => {
                 self.runs.insert(run, owner);
@@ -257,13 +304,23 @@ impl Driver {
             Command::SetReasoningEffort(effort) => {
                 InputKind::Configure { change: Change::ReasoningEffort(effort) }
             }
+            Command::SetTools(tools) => {
+                let mut profile = self.given.clone();
+                profile.tool_registry = tools;
+                self.set_profile(profile);
+                InputKind::Configure { change: Change::Context }
+            }
+            Command::SetEnvironment(env) => {
+                self.move_to(env);
+                InputKind::Configure { change: Change::Context }
+            }
             Command::SetLimits(limits) => InputKind::Configure { change: Change::Limits(limits) },
             Command::SetModel(model) => {
-                self.profile = self.profile.clone().with_model(model);
+                self.set_profile(self.given.clone().with_model(model));
                 InputKind::Configure { change: Change::Context }
             }
             Command::SetProfile(profile) => {
-                self.profile = *profile;
+                self.set_profile(*profile);
                 InputKind::Configure { change: Change::Context }
             }
             Command::Decide { call_id, exactly, decision } => {
@@ -281,6 +338,8 @@ impl Driver {
     }
 
     async fn report(&mut self, report: Report) {
+        // What a tool did to subagents is known before what came of it.
+        self.follow_subagents().await;
         match report {
             Report::Input(kind) => self.step(kind).await,
             Report::Text { segment, delta } => {
@@ -315,7 +374,9 @@ impl Driver {
             let closed = closed_segment(&kind);
             let started = started_call(&kind);
             self.trace.count(&kind);
+            let spent = self.machine.spent();
             let actions = self.advance(at, kind);
+            self.tell_spent(spent);
             // Who reads an event must find the session in the state that it tells of.
             self.show();
             self.trace.serve(self.machine.served(), &self.profile);
@@ -327,14 +388,20 @@ impl Driver {
                 }
             }
             // The start is in the log before the effect, and its number is known for the deltas.
-            if let Some(call) = started {
-                self.start_tool(call);
+            match started {
+                // What is not on record must not happen.
+                Some(call) if self.off_record => inputs.push_back(InputKind::ToolLost { call }),
+                Some(call) => self.start_tool(call),
+                None => {}
+            }
+            if let Some(unrecorded) = self.unrecorded() {
+                inputs.push_front(unrecorded);
             }
         }
     }
 
     /// Does what an action asks for. Some actions are answered at once.
-    async fn perform(&mut self, action: Action) -> Option<InputKind> {
+    async fn perform(&mut self, action: Action) -> Vec<InputKind> {
         match action {
             Action::LoadContext { load } => self.load_context(load),
             Action::CallModel { model_call, request } => self.call_model(model_call, *request),
@@ -345,25 +412,27 @@ impl Driver {
             }
             Action::SetTimer { timer, after } => self.set_timer(timer, after),
             Action::PrepareCall { call, tool_call } => self.prepare_call(call, *tool_call),
-            Action::AskApproval { call, call_id } => return self.ask(call, call_id),
+            Action::AskApproval { call, call_id } => return self.ask(call, call_id).into_iter().collect(),
             Action::WithdrawApproval { call } => {
                 self.forget_approval(call);
                 self.show();
             }
-            Action::RunTool { call } => return Some(InputKind::ToolStarted { call }),
+            Action::RunTool { call } => return vec![InputKind::ToolStarted { call }],
             Action::CancelTool { call } => {
                 if let Some(cancel) = self.running.get(&call) {
                     cancel.cancel();
                 }
             }
             Action::CleanUp => {
-                self.clean_up().await;
-                return Some(InputKind::CleanedUp);
+                let mut ended = self.clean_up().await;
+                ended.push(InputKind::CleanedUp);
+                return ended;
             }
             Action::Finish { run, outcome } => self.finish(run, *outcome),
+            Action::StopSubagents => self.subagents.interrupt(),
             Action::Emit(_) => {}
         }
-        None
+        Vec::new()
     }
 
     fn emit(
@@ -454,7 +523,11 @@ impl Driver {
             | InputKind::ModelRetrying { .. }
             | InputKind::CallPrepared { .. }
             | InputKind::ToolStarted { .. }
+            | InputKind::ChildSpawned { .. }
+            | InputKind::ChildSpent { .. }
+            | InputKind::ChildEnded { .. }
             | InputKind::CleanedUp
+            | InputKind::Unrecorded { .. }
             | InputKind::Resumed => {}
         }
     }
@@ -474,8 +547,9 @@ impl Driver {
         });
     }
 
-    /// Ends every task, then every process, and waits for both (appendix B, steps 1 to 4).
-    async fn clean_up(&mut self) {
+    /// Ends every task, then every process, then every subagent, and waits for them (appendix B, steps 1 to 6). What
+    /// became of the subagents is still to be told.
+    async fn clean_up(&mut self) -> Vec<InputKind> {
         if let Some(model) = self.model.take() {
             model.cancel();
         }
@@ -483,17 +557,24 @@ impl Driver {
         self.running.clear();
         self.forget_waiting_calls();
         self.background.close().await;
+        self.subagents.close().await;
         if !self.keep_environment
-            && let Err(error) = self.env.cleanup().await
+            && let Err(error) = self.home.cleanup().await
         {
             tracing::warn!(%error, "the environment could not be cleaned up");
         }
+        self.subagents.news().into()
     }
 
     fn show(&self) {
         let state = self.machine.state();
         let turns = self.machine.history().len();
+        let repairs = self.machine.repairs();
         self.shared.send_if_modified(|shared| {
+            if shared.repairs != repairs {
+                shared.history.clear();
+                shared.repairs = repairs;
+            }
             let changed = shared.state != state
                 || shared.history.len() != turns
                 || shared.asking.len() != self.asking.len()

@@ -29,9 +29,12 @@ pub enum SessionError {
     /// The session does not keep its inputs.
     #[error("the session has no record: it was built without one")]
     NotRecorded,
+    /// The journal does not take the first line of the record.
+    #[error("the journal cannot be written")]
+    Journal(#[source] std::io::Error),
     /// The record cannot be gone on with.
     #[error("the record cannot be resumed")]
-    Resume(#[source] crate::record::ReplayError),
+    Resume(#[source] Box<crate::record::ReplayError>),
     /// The record tells how the session ended.
     #[error("the session of the record is closed, so it cannot be resumed; it can be forked")]
     Ended,

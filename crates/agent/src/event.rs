@@ -11,6 +11,7 @@ use serde_json::Value;
 
 use crate::id::SessionId;
 use crate::project_docs::LoadedProject;
+use crate::subagent::SubagentStatus;
 use crate::timestamp::Timestamp;
 use crate::turn::{BudgetKind, SessionState};
 
@@ -235,6 +236,29 @@ pub enum EventKind {
     SteeringInjected {
         /// The text.
         content: String,
+    },
+    /// A subagent is about to begin. Its own events have its session's id.
+    SubagentSpawned {
+        /// Its name among the subagents of this session.
+        agent_id: String,
+        /// Its session.
+        #[schemars(with = "String")]
+        child: SessionId,
+        /// What it is to do.
+        task: String,
+    },
+    /// A subagent is closed: it was told to be, another one took its place, or this session ends. Its last event was
+    /// before this one.
+    SubagentEnded {
+        /// Its name among the subagents of this session.
+        agent_id: String,
+        /// Its session.
+        #[schemars(with = "String")]
+        child: SessionId,
+        /// How its last piece of work ended; one that was closed at work has failed.
+        status: SubagentStatus,
+        /// Its answers.
+        turns_used: u64,
     },
     /// A limit stopped the loop.
     TurnLimit {

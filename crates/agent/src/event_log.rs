@@ -202,7 +202,8 @@ impl EventLog {
     /// Gives the number of the first that is kept.
     pub(crate) fn forget(&self, before: u64) -> u64 {
         let mut inner = self.lock();
-        let reached = inner.readers.iter().filter_map(Weak::upgrade).map(|reader| reader.load(Ordering::Acquire));
+        let reached =
+            inner.readers.iter().filter_map(Weak::upgrade).map(|reader| reader.load(Ordering::Acquire));
         let unread = reached.min().unwrap_or(u64::MAX);
         let open = inner.open.keys().next().copied().unwrap_or(u64::MAX);
         let keep_from = before.min(unread).min(open).clamp(inner.forgotten, inner.next_seq());

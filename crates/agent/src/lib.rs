@@ -15,11 +15,14 @@ mod record;
 mod run;
 mod session;
 mod skills;
+mod subagent;
 mod timestamp;
 pub mod turn;
 
 pub use approval::{ApprovalRequest, Approver};
-pub use config::{BackgroundLimit, ModelTimeout, SessionConfig, SessionRetry, TurnLimits};
+pub use config::{
+    AnswerLimit, BackgroundLimit, ModelTimeout, SessionConfig, SessionRetry, SubagentLimits, TurnLimits,
+};
 pub use error::SessionError;
 pub use event::{EventKind, ForkedFrom, SessionEvent, event_schema};
 pub use id::{CallKey, LoadId, ModelCallId, RunId, SegmentId, SessionId};
@@ -34,5 +37,6 @@ pub use record::{Record, RecordEntry, RecordError, RecordHeader, Replay, ReplayE
 pub use run::{Events, Run};
 pub use session::{Decision, Session, SessionBuilder, SessionHandle};
 pub use skills::Skill;
+pub use subagent::{SubagentOrigin, SubagentStatus, TreeEvents};
 pub use timestamp::{Clock, SystemClock, Timestamp};
 pub use turn::{Budget, BudgetKind, Outcome, OutcomeStatus, SessionState, Spent, Start, Turn, TurnKind};

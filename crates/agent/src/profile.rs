@@ -47,6 +47,10 @@ pub struct ProviderProfile {
     pub base_instructions: String,
     /// The tools, in the order in which the model sees them.
     pub tool_registry: ToolRegistry,
+    /// The tools for subagents that a session adds to these, in the form of this toolset: as the specification has
+    /// them, or as the family's own agent has. `None` adds none; so does a depth of 0
+    /// ([`SessionConfig::subagents`](crate::SessionConfig::subagents)).
+    pub subagent_tools: Option<Toolset>,
     /// The project documents that the prompt holds: names relative to a directory, the later with more precedence.
     pub doc_files: Vec<String>,
     /// Where skills stand: names relative to a directory, the later with more precedence, or absolute ones. By default
@@ -117,6 +121,7 @@ impl ProviderProfile {
             knowledge_cutoff: None,
             base_instructions: String::new(),
             tool_registry: ToolRegistry::new(),
+            subagent_tools: None,
             doc_files: vec!["AGENTS.md".to_owned()],
             skill_dirs: vec![".agents/skills".to_owned()],
             provider_options: Map::new(),
@@ -230,6 +235,7 @@ impl ProviderProfile {
             _ => return self,
         };
         self.tool_registry = tools;
+        self.subagent_tools = Some(toolset);
         self.base_instructions = instructions;
         toolset_options::set_provider_tools(&mut self.provider_options, &self.id, provider_tools);
         self
@@ -277,6 +283,13 @@ impl ProviderProfile {
     #[must_use]
     pub fn without_tool(mut self, name: &str) -> Self {
         self.tool_registry.unregister(name);
+        self
+    }
+
+    /// With the tools for subagents in this form, or with none.
+    #[must_use]
+    pub fn with_subagent_tools(mut self, toolset: Option<Toolset>) -> Self {
+        self.subagent_tools = toolset;
         self
     }
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use pintle_llm::Fingerprint;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::recorder::Recorder;
+pub(crate) use self::recorder::{Journal, Recorder};
 pub use self::replay::{Replay, ReplayError};
 use crate::event::EventKind;
 use crate::id::{RunId, SegmentId, SessionId};
@@ -142,14 +142,20 @@ impl Record {
 
     /// The number of the next run.
     pub(crate) fn next_run(&self) -> u64 {
-        let run = |kind: &InputKind| if let InputKind::Submit { run: RunId(run), .. } = kind { *run + 1 } else { 0 };
+        let run = |kind: &InputKind| {
+            if let InputKind::Submit { run: RunId(run), .. } = kind { *run + 1 } else { 0 }
+        };
         self.entries.iter().map(|entry| run(&entry.input.kind)).max().unwrap_or(0)
     }
 
     /// The number of the next segment.
     pub(crate) fn next_segment(&self) -> u64 {
         let segment = |kind: &InputKind| {
-            if let InputKind::SegmentOpened { segment: SegmentId(segment), .. } = kind { *segment + 1 } else { 0 }
+            if let InputKind::SegmentOpened { segment: SegmentId(segment), .. } = kind {
+                *segment + 1
+            } else {
+                0
+            }
         };
         self.entries.iter().map(|entry| segment(&entry.input.kind)).max().unwrap_or(0)
     }

@@ -1,10 +1,11 @@
 //! The session: what a host holds (loop specification, section 2.1; design, section 4).
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::{Client, Fingerprint, ReasoningEffort};
+use pintle_tools::ToolRegistry;
 use pintle_tools::pipeline::Gate;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
@@ -17,8 +18,9 @@ use crate::error::SessionError;
 use crate::event_log::{Cursor, EventLog, Identity};
 use crate::id::{RunId, SessionId};
 use crate::profile::ProviderProfile;
-use crate::record::{Record, RecordHeader, Recorder, Replay, ReplayError};
+use crate::record::{Journal, Record, RecordHeader, Recorder, Replay, ReplayError};
 use crate::run::{Events, Finished, Run};
+use crate::subagent::{Blueprint, Lineage, Member, Tree, TreeEvents};
 use crate::timestamp::{Clock, SystemClock};
 use crate::turn::{SessionState, Start, Turn};
 
@@ -36,7 +38,7 @@ pub struct Session {
     runs: AtomicU64,
     log: Arc<EventLog>,
     /// The run that a record left unfinished.
-    resumed: Option<Run>,
+    resumed: Mutex<Option<Run>>,
     driver: JoinSet<()>,
 }
 
@@ -59,9 +61,11 @@ impl Session {
             clock: Arc::new(SystemClock),
             keep_environment: false,
             record: false,
+            journal: None,
             start: None,
             facts: None,
             resume: None,
+            lineage: Lineage::root(),
         }
     }
 
@@ -86,6 +90,13 @@ impl Session {
     #[must_use]
     pub fn events(&self) -> Events {
         self.events_from(0)
+    }
+
+    /// The events of this session and of every subagent below it in one stream, from the first on. Those of a
+    /// subagent carry its session's id, its depth and its parent, and their own numbers.
+    #[must_use]
+    pub fn tree_events(&self) -> TreeEvents {
+        TreeEvents::new(Arc::clone(&self.handle.tree), self.id.clone(), Arc::clone(&self.log))
     }
 
     /// Frees the memory of the events before `before`, for a host that keeps them elsewhere or needs them no more.
@@ -124,7 +135,7 @@ impl Session {
     /// The run that was going on when the record ended that this session goes on from, once. Its events are those from
     /// there on. Dropping it interrupts it; while nobody takes it, it goes on.
     pub fn resumed(&mut self) -> Option<Run> {
-        self.resumed.take()
+        self.resumed.get_mut().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     /// What has happened so far, in the middle of a turn as well. Also to be had from a
@@ -175,13 +186,19 @@ impl Session {
     }
 }
 
+const _: fn() = || {
+    fn is_shared_between_tasks<T: Send + Sync>() {}
+    is_shared_between_tasks::<Session>();
+};
+
 /// Reaches a session from anywhere. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SessionHandle {
-    commands: mpsc::Sender<Command>,
-    shared: watch::Receiver<Shared>,
-    client: Client,
-    recorder: Option<Arc<Recorder>>,
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) shared: watch::Receiver<Shared>,
+    pub(crate) client: Client,
+    pub(crate) recorder: Option<Arc<Recorder>>,
+    pub(crate) tree: Arc<Tree>,
 }
 
 /// What the driver shows of itself.
@@ -189,6 +206,8 @@ pub struct SessionHandle {
 pub(crate) struct Shared {
     pub(crate) state: SessionState,
     pub(crate) history: Vec<Turn>,
+    /// How often entries of it were replaced.
+    pub(crate) repairs: u64,
     /// The calls that wait for a decision.
     pub(crate) asking: Vec<Arc<ApprovalRequest>>,
 }
@@ -270,7 +289,30 @@ impl SessionHandle {
         self.send(Command::SetProfile(Box::new(profile)))
     }
 
-    /// Changes the limits, from now on.
+    /// Changes the tools within the profile, from the next request on. Calls of an answer that was asked for before mean
+    /// the tools that it was offered.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_tools(&self, tools: ToolRegistry) -> Result<(), SessionError> {
+        self.send(Command::SetTools(tools))
+    }
+
+    /// Has tools run behind other wrappers of the place, from the next request on. What the prompt says of the place is
+    /// gathered anew if the working directory is another one.
+    ///
+    /// The session takes care of the place that it was built with and of no other: one that is not around it is the
+    /// host's to initialise and to clean up. Commands in the background go on where they run.
+    ///
+    /// # Errors
+    ///
+    /// [`SessionError::Closed`] or [`SessionError::Full`].
+    pub fn set_environment(&self, env: Arc<dyn ExecutionEnvironment>) -> Result<(), SessionError> {
+        self.send(Command::SetEnvironment(env))
+    }
+
+    /// Changes the limits, from now on. A run that a limit has paused goes on with the next input.
     ///
     /// # Errors
     ///
@@ -320,13 +362,20 @@ impl SessionHandle {
         self.send(Command::Decide { call_id: call_id.to_owned(), exactly: fingerprint, decision })
     }
 
+    /// A handle of a session in the same tree: of a subagent, whose session's id an event has told. `None` once it
+    /// takes no commands any more. With it a host decides on the calls of a subagent, and steers or stops it.
+    #[must_use]
+    pub fn of_session(&self, id: &SessionId) -> Option<Self> {
+        self.tree.handle(id)
+    }
+
     /// As [`Session::record`].
     ///
     /// # Errors
     ///
     /// As for [`Session::record`].
     pub fn record(&self) -> Result<Record, SessionError> {
-        Ok(self.recorder.as_ref().ok_or(SessionError::NotRecorded)?.record())
+        self.recorder.as_ref().and_then(|recorder| recorder.record()).ok_or(SessionError::NotRecorded)
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), SessionError> {
@@ -350,9 +399,11 @@ pub struct SessionBuilder {
     clock: Arc<dyn Clock>,
     keep_environment: bool,
     record: bool,
+    journal: Option<Journal>,
     start: Option<Start>,
     facts: Option<SharedFacts>,
     resume: Option<Record>,
+    lineage: Lineage,
 }
 
 impl SessionBuilder {
@@ -407,6 +458,18 @@ impl SessionBuilder {
         self
     }
 
+    /// Writes the [record](Session::record) to `journal`, each line before anything follows from its input, so that
+    /// another host can [go on](SessionBuilder::resume) from it when this one dies. A session that goes on from a record
+    /// writes what is new.
+    ///
+    /// Lines are written on the task that drives the session, and flushed; they should not be waited for long. When one
+    /// cannot be written, the session ends as failed, and no tool runs of which the journal does not know.
+    #[must_use]
+    pub fn journal(mut self, journal: impl std::io::Write + Send + 'static) -> Self {
+        self.journal = Some(Journal(Box::new(journal)));
+        self
+    }
+
     /// Begins with a history. Limits and effort become those of `start`; its prompt is kept if its model and tools are
     /// the profile's, so that the provider's cache is.
     #[must_use]
@@ -429,6 +492,14 @@ impl SessionBuilder {
         self
     }
 
+    /// A session below another one, in the environment of that one.
+    pub(crate) fn subagent(blueprint: Blueprint, lineage: Lineage) -> Self {
+        let Blueprint { client, profile, env, config, gates, approver, clock } = blueprint;
+        let id = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
+        let builder = Session::builder(client, profile, env).config(config).clock(clock);
+        Self { gates, approver, id, lineage, ..builder.shared_environment() }
+    }
+
     pub(crate) fn share(
         &mut self,
         gates: Vec<Arc<dyn Gate>>,
@@ -445,12 +516,21 @@ impl SessionBuilder {
     /// # Errors
     ///
     /// [`SessionError::Build`] if the client has no provider of the profile's name; [`SessionError::Resume`] or
-    /// [`SessionError::Ended`] if the record cannot be gone on with.
+    /// [`SessionError::Ended`] if the record cannot be gone on with; [`SessionError::Journal`] if its first line cannot be
+    /// written.
     pub fn build(self) -> Result<Session, SessionError> {
+        let (mut session, driver, commands) = self.assemble()?;
+        session.driver.spawn(driver.run(commands));
+        Ok(session)
+    }
+
+    /// The session, and what is to drive it with these commands.
+    fn assemble(self) -> Result<(Session, Driver, mpsc::Receiver<Command>), SessionError> {
         self.client.adapter(Some(&self.profile.provider)).map_err(SessionError::Build)?;
         let resumed_id = self.resume.as_ref().map(|record| record.header.session_id.clone());
         let id = resumed_id.or(self.id).unwrap_or_else(SessionId::generate);
-        let identity = Identity { session_id: id.clone(), depth: 0, parent: None };
+        let lineage = self.lineage;
+        let identity = Identity { session_id: id.clone(), depth: lineage.depth(), parent: lineage.parent() };
         let log = Arc::new(EventLog::new(identity));
         let (sender, commands) = mpsc::channel(MAX_COMMANDS);
         let (shared, shown) = watch::channel(Shared::default());
@@ -467,13 +547,14 @@ impl SessionBuilder {
             self.approver,
             self.clock,
             self.keep_environment,
+            lineage.clone(),
             Arc::clone(&log),
             shared,
         );
         let mut resumed = None;
         let mut runs = 0;
         if let Some(record) = self.resume {
-            driver.catch_up(&record).map_err(SessionError::Resume)?;
+            driver.catch_up(&record, self.journal).map_err(|error| SessionError::Resume(Box::new(error)))?;
             if shown.borrow().state == SessionState::Closed {
                 return Err(SessionError::Ended);
             }
@@ -484,15 +565,18 @@ impl SessionBuilder {
                 run_of(None)
             });
         } else {
-            let recorder = || Arc::new(Recorder::new(RecordHeader::new(id.clone(), start.clone())));
-            let recorder = self.record.then(recorder);
-            driver.begin(start, self.facts, recorder);
+            let recorder = (self.record || self.journal.is_some()).then(|| {
+                let header = RecordHeader::new(id.clone(), start.clone());
+                Recorder::new(header, self.record, self.journal).map(Arc::new)
+            });
+            driver.begin(start, self.facts, recorder.transpose().map_err(SessionError::Journal)?);
         }
         let recorder = driver.recorder();
-        let handle = SessionHandle { commands: sender, shared: shown, client, recorder };
-        let mut task = JoinSet::new();
-        task.spawn(driver.run(commands));
-        Ok(Session { id, handle, runs: AtomicU64::new(runs), log, resumed, driver: task })
+        let tree = lineage.tree;
+        let handle = SessionHandle { commands: sender, shared: shown, client, recorder, tree };
+        handle.tree.join(Member::new(id.clone(), Arc::clone(&log), &handle));
+        let (runs, resumed) = (AtomicU64::new(runs), Mutex::new(resumed));
+        Ok((Session { id, handle, runs, log, resumed, driver: JoinSet::new() }, driver, commands))
     }
 }
 

@@ -5,11 +5,13 @@
 
 mod action;
 mod budget;
+mod children;
 mod cycle;
 mod ending;
 mod history;
 mod input;
 mod loops;
+mod repair;
 mod round;
 mod start;
 #[cfg(test)]
@@ -35,6 +37,7 @@ use crate::event::{EventKind, ForkedFrom};
 use crate::id::{LoadId, ModelCallId, RunId};
 use crate::timestamp::Timestamp;
 use budget::Met;
+use children::Children;
 use cycle::Progress;
 use ending::Ending;
 use loops::LoopWindow;
@@ -76,6 +79,12 @@ pub struct Machine {
     system: Option<HistoryItem>,
     steering: VecDeque<String>,
     follow_ups: VecDeque<String>,
+    /// The first entries of the history, which the model has accepted: an answer has followed them.
+    #[serde(default)]
+    accepted: usize,
+    /// How often entries of the history were replaced.
+    #[serde(default)]
+    repairs: u64,
     /// Assistant turns of the session.
     turns: u64,
     model_calls: u64,
@@ -103,6 +112,9 @@ pub struct Machine {
     /// Where the history that it began with comes from.
     #[serde(default)]
     forked_from: Option<ForkedFrom>,
+    /// The subagents that are open.
+    #[serde(default)]
+    children: Children,
     now: Timestamp,
 }
 
@@ -140,6 +152,8 @@ impl Machine {
             system: None,
             steering: VecDeque::new(),
             follow_ups: VecDeque::new(),
+            accepted: 0,
+            repairs: 0,
             turns: 0,
             model_calls: 0,
             loads: 0,
@@ -153,6 +167,7 @@ impl Machine {
             over_budget: None,
             spent: Spent::default(),
             forked_from: None,
+            children: Children::default(),
             now: Timestamp::from_millis(0),
         }
     }
@@ -161,6 +176,12 @@ impl Machine {
     #[must_use]
     pub fn history(&self) -> &[Turn] {
         &self.history
+    }
+
+    /// How often entries of the history were replaced by others; it grows otherwise.
+    #[must_use]
+    pub fn repairs(&self) -> u64 {
+        self.repairs
     }
 
     /// The run that is served.
@@ -178,7 +199,8 @@ impl Machine {
     pub fn step(&mut self, input: Input) -> Vec<Action> {
         let mut out = Vec::new();
         // A clock that jumps back must not make a history that runs backwards.
-        self.now = self.now.max(input.at);
+        let last = self.now;
+        self.now = last.max(input.at);
         match input.kind {
             InputKind::Opened { provider, model, working_directory } => {
                 let forked_from = self.forked_from.clone();
@@ -224,8 +246,16 @@ impl Machine {
             InputKind::ToolStarted { call } => self.tool_started(call, &mut out),
             InputKind::ToolFinished { call, finished } => self.tool_finished(call, *finished, &mut out),
             InputKind::ToolLost { call } => self.tool_lost(call, &mut out),
+            InputKind::ChildSpawned { agent, session, task } => {
+                self.child_spawned(agent, session, task, &mut out);
+            }
+            InputKind::ChildSpent { agent, spent } => self.child_spent(&agent, spent, &mut out),
+            InputKind::ChildEnded { agent, status, turns_used } => {
+                self.child_ended(&agent, status, turns_used, &mut out);
+            }
             InputKind::CleanedUp => self.cleaned_up(&mut out),
-            InputKind::Resumed => self.resumed(&mut out),
+            InputKind::Unrecorded { error } => self.unrecorded(error, &mut out),
+            InputKind::Resumed => self.resumed(last, &mut out),
         }
         out
     }

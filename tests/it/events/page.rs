@@ -41,8 +41,9 @@ fn section<'a>(kind: &str) -> Option<&'a str> {
 fn every_kind_has_a_section_with_its_fields_and_an_example() {
     let examples = examples();
     for (kind, fields) in kinds() {
-        let section = section(&kind)
-            .unwrap_or_else(|| panic!("docs/events.md has no section `{kind}`: add it, with an example line"));
+        let section = section(&kind).unwrap_or_else(|| {
+            panic!("docs/events.md has no section `{kind}`: add it, with an example line")
+        });
         for field in fields {
             let named = section.contains(&format!("`{field}`"));
             assert!(named, "docs/events.md, section `{kind}`, does not name the field `{field}`");
@@ -57,7 +58,10 @@ fn every_section_is_of_a_kind_that_there_is() {
     let kinds: Vec<String> = kinds().into_iter().map(|(kind, _)| kind).collect();
     for line in PAGE.lines().filter_map(|line| line.strip_prefix("### `")) {
         let kind = line.trim_end_matches('`');
-        assert!(kinds.iter().any(|known| known == kind), "docs/events.md tells of `{kind}`, which there is not");
+        assert!(
+            kinds.iter().any(|known| known == kind),
+            "docs/events.md tells of `{kind}`, which there is not"
+        );
     }
 }
 

@@ -10,17 +10,17 @@ use tracing::{Event, Metadata, Subscriber};
 
 /// Writes down every span, every field and every event of this thread.
 #[derive(Clone, Default)]
-pub(super) struct Log(Arc<Mutex<String>>);
+pub(crate) struct Log(Arc<Mutex<String>>);
 
 impl Log {
     /// A log that is kept until the guard is dropped.
-    pub(super) fn begin() -> (Self, DefaultGuard) {
+    pub(crate) fn begin() -> (Self, DefaultGuard) {
         let log = Self::default();
         let guard = tracing::subscriber::set_default(log.clone());
         (log, guard)
     }
 
-    pub(super) fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -28,6 +28,7 @@ const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-benches", to: LIBRARIES, to_in_tests: &[] },
+    Arrows { from: "pintle-examples", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "xtask", to: &[], to_in_tests: &[] },
 ];
 
@@ -51,7 +52,7 @@ struct Fence {
 
 const FENCES: &[Fence] = &[
     Fence { dependency: "reqwest", owners: &["pintle-providers", "pintle-web"] },
-    Fence { dependency: "hyper", owners: &[] },
+    Fence { dependency: "hyper", owners: &["pintle-examples"] },
     Fence { dependency: "rustls", owners: &["pintle-providers", "pintle-web"] },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },

@@ -16,6 +16,7 @@ use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
 use crate::id::CallKey;
 use crate::session::Decision;
+use crate::subagent::SubagentOrigin;
 use crate::turn::InputKind;
 
 /// How long it may take to find out what a call would change.
@@ -94,9 +95,11 @@ pub(super) async fn request(
     call: &PreparedCall,
     reason: &str,
     env: Arc<dyn ExecutionEnvironment>,
+    origin: Option<SubagentOrigin>,
 ) -> Arc<ApprovalRequest> {
     let rehearsal = rehearsal(call, env).await;
-    Arc::new(ApprovalRequest::of(call).with_reason(reason).with_rehearsal(rehearsal))
+    let request = ApprovalRequest::of(call).with_reason(reason).with_rehearsal(rehearsal);
+    Arc::new(request.with_origin(origin))
 }
 
 async fn rehearsal(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<Rehearsal> {

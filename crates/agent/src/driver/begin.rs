@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use pintle_llm::{Error, ErrorKind};
 use tokio::sync::OnceCell;
 
 use super::{Driver, closed_segment, opened_segment};
 use crate::id::RunId;
 use crate::prompt::EnvironmentContext;
-use crate::record::{Record, Recorder, ReplayError};
+use crate::record::{Journal, Record, Recorder, ReplayError};
 use crate::session::{Owner, Session, SessionBuilder};
 use crate::turn::{Action, Change, InputKind, Machine, Start, TurnContext};
 
@@ -22,7 +23,12 @@ pub(crate) struct SharedFacts {
 
 impl Driver {
     /// The first input, which asks for nothing but events: the session has begun before anyone can submit to it.
-    pub(crate) fn begin(&mut self, mut start: Start, facts: Option<SharedFacts>, recorder: Option<Arc<Recorder>>) {
+    pub(crate) fn begin(
+        &mut self,
+        mut start: Start,
+        facts: Option<SharedFacts>,
+        recorder: Option<Arc<Recorder>>,
+    ) {
         if let Some(facts) = facts {
             self.environment = facts.environment;
             self.initialize = facts.initialize;
@@ -36,7 +42,7 @@ impl Driver {
     }
 
     /// Brings machine and events to where the record ends, and does nothing of what it tells.
-    pub(crate) fn catch_up(&mut self, record: &Record) -> Result<(), ReplayError> {
+    pub(crate) fn catch_up(&mut self, record: &Record, journal: Option<Journal>) -> Result<(), ReplayError> {
         self.machine = Machine::starting(record.header.start.clone());
         for (index, entry) in record.entries.iter().enumerate() {
             let input = entry.input.clone();
@@ -51,8 +57,9 @@ impl Driver {
         }
         self.tools = self.profile.tool_registry.clone();
         self.segments_drawn.store(record.next_segment(), Ordering::Relaxed);
-        self.recorder = Some(Arc::new(Recorder::of(record.clone())));
+        self.recorder = Some(Arc::new(Recorder::of(record.clone(), journal)));
         self.to_resume = self.inputs_to_resume(record);
+        self.subagents.count_on(self.machine.subagents_spawned());
         self.show();
         Ok(())
     }
@@ -63,7 +70,7 @@ impl Driver {
 
     /// The run that is served.
     pub(crate) fn served_run(&self) -> Option<RunId> {
-        self.machine.run()
+        self.machine.served()
     }
 
     /// Lets somebody wait for a run.
@@ -81,14 +88,21 @@ impl Driver {
     /// A session that goes on from the first `turns` entries of this one's history; `None` if there are not so many.
     pub(super) fn fork(&self, turns: usize) -> Option<SessionBuilder> {
         let start = self.machine.fork(turns, self.log.session_id().clone())?;
-        let mut builder = Session::builder(self.client.clone(), self.profile.clone(), Arc::clone(&self.env))
+        let mut builder = Session::builder(self.client.clone(), self.given.clone(), Arc::clone(&self.env))
             .config(self.config.clone())
             .clock(Arc::clone(&self.clock))
             .shared_environment()
-            .record(self.recorder.is_some())
+            .record(self.recorder.as_ref().is_some_and(|recorder| recorder.keeps()))
             .start(start);
         builder.share(self.gates.to_vec(), self.approver.clone(), self.facts());
         Some(builder)
+    }
+
+    /// What the machine must be told once an input could not be written.
+    pub(super) fn unrecorded(&mut self) -> Option<InputKind> {
+        let source = self.unrecorded.take()?;
+        let error = Error::new(ErrorKind::Configuration, "the journal of the session cannot be written");
+        Some(InputKind::Unrecorded { error: error.with_source(source).info().clone() })
     }
 
     fn facts(&self) -> SharedFacts {

@@ -17,13 +17,22 @@ use crate::prompt::{EnvironmentContext, SystemPrompt};
 use crate::turn::{InputKind, TurnContext};
 
 impl Driver {
+    /// Has what follows take place in `env`, and what the prompt says of the place gathered anew if it is another one.
+    pub(super) fn move_to(&mut self, env: Arc<dyn ExecutionEnvironment>) {
+        if env.working_directory() != self.env.working_directory() {
+            self.environment = Arc::default();
+        }
+        self.env = env;
+    }
+
     /// Starts to gather. What an earlier loading still gathers comes too late; the machine tells it by its number.
     pub(super) fn load_context(&mut self, load: LoadId) {
         let reports = self.reports.clone();
         let gathering = Load {
             env: Arc::clone(&self.env),
             environment: Arc::clone(&self.environment),
-            initialize: self.initialize,
+            home: self.initialize.then(|| Arc::clone(&self.home)),
+            initialized: Arc::clone(&self.initialized),
             profile: self.profile.clone(),
             user_instructions: self.config.user_instructions.clone(),
             date: self.clock.now().date(),
@@ -49,7 +58,9 @@ struct Load {
     env: Arc<dyn ExecutionEnvironment>,
     /// Gathered by the first loading that comes so far, so that the prompt stays the same bytes.
     environment: Arc<OnceCell<EnvironmentContext>>,
-    initialize: bool,
+    /// The place to initialise first, once.
+    home: Option<Arc<dyn ExecutionEnvironment>>,
+    initialized: Arc<OnceCell<()>>,
     profile: ProviderProfile,
     user_instructions: Option<String>,
     date: String,
@@ -80,8 +91,9 @@ impl Load {
     }
 
     async fn look_around(&self) -> Result<EnvironmentContext, Error> {
-        if self.initialize {
-            self.env.initialize().await.map_err(|error| {
+        if let Some(home) = &self.home {
+            let initialized = self.initialized.get_or_try_init(|| home.initialize());
+            initialized.await.map_err(|error| {
                 Error::new(ErrorKind::Configuration, "the place where tools run cannot be used")
                     .with_source(error)
             })?;

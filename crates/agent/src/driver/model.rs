@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::room::Room;
 use super::{Driver, Report, trace};
 use crate::id::{ModelCallId, SegmentId};
 use crate::turn::{InputKind, SegmentKind};
@@ -21,7 +22,9 @@ impl Driver {
     pub(super) fn call_model(&mut self, model_call: ModelCallId, request: Request) {
         // The round before is over, and the calls of this answer mean the tools that it offers.
         self.forget_waiting_calls();
+        self.subagents.forget_orders();
         self.tools = self.profile.tool_registry.clone();
+        self.place = Arc::clone(&self.env);
         let cancel = CancellationToken::new();
         self.model = Some(cancel.clone());
         let reports = self.reports.clone();
@@ -30,6 +33,7 @@ impl Driver {
             request: request.with_timeout(self.config.model_timeout.0),
             streams: self.profile.supports_streaming,
             policy: self.config.retry.0.clone(),
+            answer_limit: self.config.answer_limit.0,
             model_call,
             segments: Segments {
                 reports: reports.clone(),
@@ -55,6 +59,8 @@ struct ModelCall {
     request: Request,
     streams: bool,
     policy: RetryPolicy,
+    /// In bytes.
+    answer_limit: u64,
     model_call: ModelCallId,
     segments: Segments,
 }
@@ -107,6 +113,7 @@ impl ModelCall {
             self.streamed().await?
         } else {
             let response = self.client.complete(self.request.clone()).await?;
+            Room::new(self.answer_limit).fits(&response)?;
             self.segments.whole(&response).await;
             response
         };
@@ -120,8 +127,12 @@ impl ModelCall {
 
     async fn streamed(&mut self) -> Result<Response, Error> {
         let mut events = self.client.stream(self.request.clone()).await?;
+        let mut room = Room::new(self.answer_limit);
         while let Some(event) = events.next().await {
-            if let StreamEvent::Finish { response, .. } = self.segments.follow(event?).await {
+            let event = event?;
+            room.take(&event)?;
+            if let StreamEvent::Finish { response, .. } = self.segments.follow(event).await {
+                room.fits(&response)?;
                 return Ok(*response);
             }
         }

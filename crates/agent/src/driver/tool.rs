@@ -23,8 +23,9 @@ const STOP_GRACE: Duration = Duration::from_millis(500);
 impl Driver {
     pub(super) fn prepare_call(&mut self, call: CallKey, tool_call: ToolCall) {
         let registry = self.tools.clone();
+        let origin = self.lineage.origin.clone();
         let gates = Arc::clone(&self.gates);
-        let env = Arc::clone(&self.env);
+        let env = Arc::clone(&self.place);
         let reports = self.reports.clone();
         let task = async move {
             let preparing = pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call);
@@ -34,7 +35,8 @@ impl Driver {
                     (Preparation::Ready(plan(&call)), Some(Box::new(call)))
                 }
                 Ok(pipeline::Preparation::Ask { call, reason }) => {
-                    request = Some(approval::request(&call, &reason, Arc::clone(&env)).await);
+                    let asked = approval::request(&call, &reason, Arc::clone(&env), origin);
+                    request = Some(asked.await);
                     (ask(&call, reason), Some(Box::new(call)))
                 }
                 Ok(pipeline::Preparation::Refused(error)) => {
@@ -66,8 +68,9 @@ impl Driver {
             });
             return;
         };
+        self.order_subagent(&prepared);
         let cancel = CancellationToken::new();
-        let mut cx = ToolContext::new(Arc::clone(&self.env), prepared.call_id())
+        let mut cx = ToolContext::new(Arc::clone(&self.place), prepared.call_id())
             .with_cancel(cancel.clone())
             .with_timeouts(self.config.command_timeouts)
             .with_background(self.background.clone());

@@ -30,7 +30,7 @@ struct RunSpan {
     tokens: Tokens,
 }
 
-/// What the convention counts; nothing of it is an estimate.
+/// What the convention counts.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tokens {
     input: u64,
@@ -201,8 +201,9 @@ impl Tokens {
     fn record(self, span: &Span) {
         span.record("gen_ai.usage.input_tokens", self.input);
         span.record("gen_ai.usage.output_tokens", self.output);
-        span.record("gen_ai.usage.cache_read.input_tokens", self.cache_read);
-        span.record("gen_ai.usage.cache_creation.input_tokens", self.cache_creation);
+        let some = |tokens: u64| (tokens > 0).then_some(tokens);
+        span.record("gen_ai.usage.cache_read.input_tokens", some(self.cache_read));
+        span.record("gen_ai.usage.cache_creation.input_tokens", some(self.cache_creation));
     }
 }
 
@@ -215,4 +216,25 @@ fn provider_name(provider: &str) -> &str {
 fn word(kind: &impl Serialize) -> String {
     let value = serde_json::to_value(kind).unwrap_or_default();
     value.as_str().unwrap_or("_OTHER").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_llm::Message;
+
+    use super::*;
+
+    #[test]
+    fn cached_tokens_are_input_whoever_counts() {
+        for (provider, input) in [("anthropic", 1_110), ("gemini", 10)] {
+            let mut response = Response::new(provider, "m", Message::assistant("hi"));
+            response.usage = Usage::new(10, 5);
+            response.usage.cache_read_tokens = Some(100);
+            response.usage.cache_write_tokens = Some(1_000);
+            let mut tokens = Tokens::default();
+            tokens.add(&response);
+            let counted = (tokens.input, tokens.output, tokens.cache_read, tokens.cache_creation);
+            assert_eq!(counted, (input, 5, 100, 1_000), "{provider}");
+        }
+    }
 }

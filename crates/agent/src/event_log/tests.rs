@@ -172,7 +172,11 @@ fn what_is_forgotten_was_read_by_everybody() {
     assert_eq!(drain(&mut slow).last().unwrap().2, "end:b", "what was not read is all there");
     assert_eq!((log.forget(3), kept(&log)), (3, vec![3]), "no more than was asked for");
     drop(slow);
-    assert_eq!((log.forget(u64::MAX), kept(&log)), (4, Vec::new()), "a reader that is gone holds nothing back");
+    assert_eq!(
+        (log.forget(u64::MAX), kept(&log)),
+        (4, Vec::new()),
+        "a reader that is gone holds nothing back"
+    );
     assert_eq!((log.forget(0), log.next_seq()), (4, 4), "numbers go on");
     assert_eq!((log.append(NOW(), EventKind::AssistantTextStart {}), kept(&log)), (4, vec![4]));
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use pintle_tools::DynTool;
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 
-use super::toolset::Equipment;
+use super::toolset::{Equipment, Toolset};
 use super::toolset_options::ToolsetOptions;
 use super::{ProviderProfile, UnknownModel};
 use crate::prompt::base::COMPATIBLE;
@@ -21,6 +21,7 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     ProviderProfile {
         base_instructions: instructions,
         tool_registry: tools,
+        subagent_tools: Some(Toolset::Spec),
         ..ProviderProfile::new(ID, model)
     }
 }

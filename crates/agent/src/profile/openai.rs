@@ -21,6 +21,7 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     ProviderProfile {
         base_instructions: instructions,
         tool_registry: tools,
+        subagent_tools: Some(Toolset::Spec),
         supports_parallel_tool_calls: true,
         ..ProviderProfile::new(ID, model)
     }

@@ -154,6 +154,7 @@ impl Replay {
             | Action::WithdrawApproval { .. }
             | Action::RunTool { .. }
             | Action::CancelTool { .. }
+            | Action::StopSubagents
             | Action::CleanUp => {}
         }
     }

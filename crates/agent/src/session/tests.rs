@@ -3,6 +3,9 @@
 
 mod background;
 mod disorder;
+mod polls;
+mod spans;
+mod subscribers;
 
 use std::sync::Arc;
 

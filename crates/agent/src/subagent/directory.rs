@@ -38,7 +38,7 @@ impl Subdirectory {
             });
         }
         if !inner.metadata(&found).await?.is_dir() {
-            return Err(EnvError::NotADirectory { path, source: std::io::ErrorKind::NotADirectory.into() });
+            return Err(EnvError::NotADirectory { path });
         }
         Ok(Arc::new(Self { inner, directory: found }))
     }

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::turn::{Outcome, OutcomeStatus};
 
+/// Why an agent failed that was stopped.
+pub(super) const INTERRUPTED: &str = "it was interrupted";
+
 /// What a subagent is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
@@ -87,7 +90,8 @@ fn failure(outcome: &Outcome) -> Option<String> {
         OutcomeStatus::Refused => "the model refused",
         OutcomeStatus::RoundLimit => "its limit of tool rounds is reached",
         OutcomeStatus::TurnLimit => "its limit of turns is reached",
-        OutcomeStatus::Interrupted => "it was interrupted",
+        OutcomeStatus::Budget => "its budget is spent",
+        OutcomeStatus::Interrupted => INTERRUPTED,
         OutcomeStatus::Aborted => "it was closed",
         OutcomeStatus::Failed => "it failed",
     };

@@ -8,11 +8,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use super::Blueprint;
 use super::origin::{Lineage, SubagentOrigin};
 use super::report::{Report, SubagentStatus};
 use super::tool::{self, Order};
 use super::worker::{Desk, Worker};
-use super::Blueprint;
 use crate::config::SubagentLimits;
 use crate::id::SessionId;
 use crate::profile::ProviderProfile;
@@ -92,7 +92,7 @@ impl Agent {
     pub(super) fn tell(&self, message: String, interrupt: bool) -> Result<(), ToolError> {
         let mut refused = None;
         self.desk.send_if_modified(|desk| {
-            refused = if desk.is_closed {
+            refused = if desk.is_closed || self.closing.is_cancelled() {
                 Some(format!("{} is closed", self.name))
             } else if desk.messages.len() >= MAX_MESSAGES {
                 Some(format!("{MAX_MESSAGES} messages wait for {} already", self.name))
@@ -133,14 +133,8 @@ impl Agent {
 impl Subagents {
     pub(crate) fn new(session: SessionId, lineage: Lineage, limits: SubagentLimits) -> Self {
         let (news, told) = watch::channel(0);
-        let roster = Roster {
-            session,
-            lineage,
-            limits,
-            state: Mutex::default(),
-            news,
-            known: watch::Sender::new(0),
-        };
+        let roster =
+            Roster { session, lineage, limits, state: Mutex::default(), news, known: watch::Sender::new(0) };
         Self { roster: Arc::new(roster), told }
     }
 
@@ -163,6 +157,11 @@ impl Subagents {
         state.drawn += 1;
         let name = format!("agent_{}", state.drawn);
         state.orders.insert(call_id.to_owned(), (name, blueprint));
+    }
+
+    /// Goes on with the names after the first `spawned`.
+    pub(crate) fn count_on(&self, spawned: u64) {
+        self.roster.lock().drawn = spawned;
     }
 
     /// Forgets what was drawn for calls that are over.
@@ -242,7 +241,11 @@ impl Roster {
         };
         let worker = Worker::new(
             blueprint,
-            Lineage { tree: Arc::clone(&self.lineage.tree), origin: Some(origin), above: Some(above.clone()) },
+            Lineage {
+                tree: Arc::clone(&self.lineage.tree),
+                origin: Some(origin),
+                above: Some(above.clone()),
+            },
             above,
             Arc::clone(&agent.desk),
             agent.closing.clone(),

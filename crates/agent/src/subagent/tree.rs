@@ -8,6 +8,7 @@ use tokio::sync::{mpsc, watch};
 use crate::driver::Command;
 use crate::event_log::EventLog;
 use crate::id::SessionId;
+use crate::record::Recorder;
 use crate::session::{SessionHandle, Shared};
 
 /// The sessions of a tree, by their ids. Logs of those that have ended stay, for those who read late.
@@ -27,12 +28,26 @@ impl Default for Tree {
 /// One session of a tree.
 #[derive(Debug)]
 pub(crate) struct Member {
-    pub(crate) id: SessionId,
-    pub(crate) log: Arc<EventLog>,
+    id: SessionId,
+    log: Arc<EventLog>,
     /// What a handle is made of. It keeps no session alive.
-    pub(crate) commands: mpsc::WeakSender<Command>,
-    pub(crate) shared: watch::Receiver<Shared>,
-    pub(crate) client: Client,
+    commands: mpsc::WeakSender<Command>,
+    shared: watch::Receiver<Shared>,
+    client: Client,
+    recorder: Option<Arc<Recorder>>,
+}
+
+impl Member {
+    pub(crate) fn new(id: SessionId, log: Arc<EventLog>, handle: &SessionHandle) -> Self {
+        Self {
+            id,
+            log,
+            commands: handle.commands.downgrade(),
+            shared: handle.shared.clone(),
+            client: handle.client.clone(),
+            recorder: handle.recorder.clone(),
+        }
+    }
 }
 
 impl Tree {
@@ -54,8 +69,13 @@ impl Tree {
         let members = self.lock();
         let member = members.iter().find(|member| member.id == *id)?;
         let commands = member.commands.upgrade().filter(|commands| !commands.is_closed())?;
-        let (shared, client) = (member.shared.clone(), member.client.clone());
-        Some(SessionHandle { commands, shared, client, tree: Arc::clone(self) })
+        Some(SessionHandle {
+            commands,
+            shared: member.shared.clone(),
+            client: member.client.clone(),
+            recorder: member.recorder.clone(),
+            tree: Arc::clone(self),
+        })
     }
 
     pub(super) fn grown(&self) -> watch::Receiver<usize> {

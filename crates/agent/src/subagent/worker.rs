@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Blueprint;
 use super::origin::Lineage;
-use super::report::{Report, SubagentStatus};
+use super::report::{INTERRUPTED, Report, SubagentStatus};
 use super::roster::Above;
 use crate::event::EventKind;
 use crate::run::Run;
@@ -49,6 +49,8 @@ pub(super) struct Worker {
     turns: u64,
     /// What the agent said last.
     said: String,
+    /// Messages that were steered into the run before and not taken up: the next run begins with them.
+    left_over: usize,
     /// Tells the parent of the end, however it comes.
     end: End,
 }
@@ -74,6 +76,7 @@ impl Worker {
             desk: desk.subscribe(),
             turns: 0,
             said: String::new(),
+            left_over: 0,
             end: End { desk, above },
         }
     }
@@ -115,11 +118,16 @@ impl Worker {
         }
     }
 
-    /// The next message for an agent that rests. To interrupt it means nothing.
+    /// The next message for an agent that rests.
     async fn next_message(&mut self) -> String {
         loop {
             match self.told().await {
-                Told::Interrupt => {}
+                Told::Interrupt => self.end.desk.send_modify(|desk| {
+                    // It was stopped before it began.
+                    if desk.messages.is_empty() && desk.report.status == SubagentStatus::Running {
+                        desk.report = Report::failed(INTERRUPTED, String::new(), desk.report.turns_used);
+                    }
+                }),
                 Told::Message(message) => return message,
             }
         }
@@ -151,7 +159,7 @@ impl Worker {
         let mut message = message;
         loop {
             let mut run = session.submit(message);
-            let Some(steered) = self.follow(session, &mut run).await else {
+            let Some(late) = self.follow(session, &mut run).await else {
                 let report = Report::failed("it was closed", self.said.clone(), self.turns);
                 self.end.report(report);
                 return false;
@@ -161,7 +169,8 @@ impl Worker {
                 return false;
             };
             // What was steered too late waits in the session for its next input.
-            if steered > 0 && may_go_on(&outcome) {
+            self.left_over = late;
+            if late > 0 && may_go_on(&outcome) {
                 message = LATE.to_owned();
                 continue;
             }
@@ -174,12 +183,11 @@ impl Worker {
     /// it must close before.
     async fn follow(&mut self, session: &Session, run: &mut Run) -> Option<usize> {
         let (handle, closing) = (session.handle(), self.closing.clone());
-        let (mut steered, mut stopped) = (0_usize, false);
+        let (mut steered, mut left_over, mut stopped) = (0_usize, self.left_over, false);
         loop {
             let event = tokio::select! {
                 biased;
                 () = closing.cancelled() => return None,
-                event = run.next() => event,
                 // After an interrupt, messages wait for the run after this one.
                 told = self.told(), if !stopped => {
                     let sent = match told {
@@ -198,6 +206,7 @@ impl Worker {
                     }
                     continue;
                 }
+                event = run.next() => event,
             };
             let Some(event) = event else { return Some(steered) };
             if let EventKind::AssistantTextEnd { text, .. } = &event.kind
@@ -207,7 +216,8 @@ impl Worker {
             } else if matches!(event.kind, EventKind::ModelResponse { .. }) {
                 self.turns += 1;
             } else if matches!(event.kind, EventKind::SteeringInjected { .. }) {
-                steered = steered.saturating_sub(1);
+                // Those of before come first.
+                if left_over > 0 { left_over -= 1 } else { steered = steered.saturating_sub(1) }
             }
         }
     }
@@ -232,6 +242,7 @@ fn may_go_on(outcome: &Outcome) -> bool {
         OutcomeStatus::Refused
         | OutcomeStatus::RoundLimit
         | OutcomeStatus::TurnLimit
+        | OutcomeStatus::Budget
         | OutcomeStatus::Interrupted
         | OutcomeStatus::Aborted
         | OutcomeStatus::Failed => false,
@@ -252,15 +263,15 @@ impl End {
 
 impl Drop for End {
     fn drop(&mut self) {
-        let mut ended = (SubagentStatus::Failed, 0);
+        let mut report = self.desk.borrow().report.clone();
+        if report.status == SubagentStatus::Running {
+            report = Report::failed("it was closed", String::new(), report.turns_used);
+        }
+        // Who waits for the end goes on when the parent's driver has heard of it.
+        self.above.ended(report.status, report.turns_used);
         self.desk.send_modify(|desk| {
             desk.is_closed = true;
-            if desk.report.status == SubagentStatus::Running {
-                desk.report = Report::failed("it was closed", String::new(), desk.report.turns_used);
-            }
-            ended = (desk.report.status, desk.report.turns_used);
+            desk.report = report;
         });
-        let (status, turns_used) = ended;
-        self.above.ended(status, turns_used);
     }
 }

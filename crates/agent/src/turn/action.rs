@@ -65,6 +65,8 @@ pub enum Action {
         /// The call.
         call: CallKey,
     },
+    /// Stop what the subagents work on; they stay open. Nothing is waited for.
+    StopSubagents,
     /// Tell subscribers.
     Emit(Box<EventKind>),
     /// End everything that the session started; answer with `CleanedUp`.

@@ -241,7 +241,8 @@ impl Machine {
 
     /// The time of a run is over. The timer is believed, and not the clock, which may have jumped back meanwhile.
     pub(super) fn run_timed_out(&mut self, run: RunId, out: &mut Vec<Action>) {
-        let Some(Progress { since, timed: Some(limit), .. }) = self.progress.as_ref().filter(|p| p.run == run)
+        let Some(Progress { since, timed: Some(limit), .. }) =
+            self.progress.as_ref().filter(|p| p.run == run)
         else {
             return;
         };

@@ -73,7 +73,9 @@ impl Machine {
         if self.stopped_by_limit(out) {
             return;
         }
-        let Some(context) = self.context.take().filter(|_| self.context_is_current) else {
+        // One that is not current any more is kept, since the next is compared with it.
+        let current = if self.context_is_current { self.context.take() } else { None };
+        let Some(context) = current else {
             self.load_context(out);
             return;
         };
@@ -109,6 +111,7 @@ impl Machine {
             self.finish_input(OutcomeStatus::TurnLimit, out);
             true
         } else if let Some(met) = over_budget {
+            self.stop_children(out);
             out.push(met.event());
             self.finish_input(OutcomeStatus::Budget, out);
             true
@@ -136,6 +139,11 @@ impl Machine {
         // An unchanged prompt keeps its item, and with it what adapters made of it.
         if self.system.as_ref().is_none_or(|item| item.text() != context.system_prompt) {
             self.system = Some(system_message(&context).into());
+        }
+        let of_model = |context: &TurnContext| (context.provider.clone(), context.model.clone());
+        if self.context.as_ref().map(of_model) != Some(of_model(&context)) {
+            // Another model may refuse what this one has accepted.
+            self.accepted = 0;
         }
         let before = self.context.as_ref().map(|context| &context.project);
         if before.map_or(!context.project.is_empty(), |before| *before != context.project) {
@@ -237,6 +245,7 @@ impl Machine {
         if !self.awaits(model_call) {
             return;
         }
+        self.accepted = self.history.len();
         self.make_call_ids_unique(&mut response.message, out);
         let calls: Vec<ToolCall> = response.tool_calls().cloned().collect();
         self.record_answer(&response, out);
@@ -295,28 +304,6 @@ impl Machine {
         }));
     }
 
-    /// A model may use an id twice, in one answer or over several, or none; each call must have its own.
-    fn make_call_ids_unique(&mut self, message: &mut Message, out: &mut Vec<Action>) {
-        for part in &mut message.content {
-            let ContentPart::ToolCall(call) = part else { continue };
-            if !call.id.is_empty() && self.call_ids.insert(call.id.clone()) {
-                continue;
-            }
-            // Some models use one id for every call, so that counting from the beginning would take ever longer.
-            let first = self.call_ids.len() + 1;
-            let base = if call.id.is_empty() { "call" } else { &call.id };
-            let fresh = (first..).map(|n| format!("{base}_{n}")).find(|id| self.call_ids.insert(id.clone()));
-            let Some(fresh) = fresh else { continue };
-            let message = if call.id.is_empty() {
-                format!("the model called {} without an id; the call is now {fresh}", call.name)
-            } else {
-                format!("the model used the call id {} twice; the later call is now {fresh}", call.id)
-            };
-            out.push(Action::emit(EventKind::HistoryRepaired { message }));
-            call.id = fresh;
-        }
-    }
-
     /// The model answered without calling tools: the input is handled, unless someone steered meanwhile.
     fn answered(&mut self, response: &Response, out: &mut Vec<Action>) {
         if response.finish_reason.reason == Finish::Length {
@@ -351,8 +338,14 @@ impl Machine {
             self.calls.push(call, self.limits.loop_detection_window);
         }
         let round = Round::new(model_call, calls, at_once);
-        round.prepare_all(out);
-        self.phase = Phase::RunningTools(round);
+        if self.met_before_tool().is_none() {
+            round.prepare_all(out);
+            self.phase = Phase::RunningTools(round);
+        } else {
+            self.phase = Phase::RunningTools(round);
+            self.hold_calls(out);
+            self.settle_round(out);
+        }
     }
 
     /// The results are in the history: steering, loop detection, and on to the next request.
@@ -389,6 +382,10 @@ impl Machine {
                 self.record(Turn::assistant(Message::assistant(partial), self.now));
             }
             self.conclude(out);
+            return;
+        }
+        if self.repair_after(&error, out) {
+            self.proceed(out);
             return;
         }
         if error.kind == ErrorKind::ContextLength {

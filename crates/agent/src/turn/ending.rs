@@ -34,6 +34,7 @@ impl Machine {
             let outcome = Outcome::new(OutcomeStatus::Interrupted);
             out.push(Action::Finish { run, outcome: Box::new(outcome) });
         }
+        self.stop_children(out);
         if ending == Ending::Interrupt && (self.progress.is_none() || self.ending.is_some()) {
             return;
         }

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::config::TurnLimits;
-use crate::id::{CallKey, LoadId, ModelCallId, RunId, SegmentId};
+use crate::id::{CallKey, LoadId, ModelCallId, RunId, SegmentId, SessionId};
 use crate::project_docs::LoadedProject;
+use crate::subagent::SubagentStatus;
 use crate::timestamp::Timestamp;
+use crate::turn::budget::Spent;
 
 /// One thing that happened, with the time at which the driver learnt of it.
 ///
@@ -176,8 +178,38 @@ pub enum InputKind {
         /// The call.
         call: CallKey,
     },
+    /// A subagent is about to begin. Comes before its first event.
+    ChildSpawned {
+        /// Its name among the subagents of this session.
+        agent: String,
+        /// Its session.
+        session: SessionId,
+        /// What it is to do.
+        task: String,
+    },
+    /// A subagent, or one below it, spent something.
+    ChildSpent {
+        /// The subagent.
+        agent: String,
+        /// How much, since the last time.
+        spent: Spent,
+    },
+    /// A subagent is closed.
+    ChildEnded {
+        /// The subagent.
+        agent: String,
+        /// How its last piece of work ended; one that was closed at work has failed.
+        status: SubagentStatus,
+        /// Its answers.
+        turns_used: u64,
+    },
     /// Every process that the session started is gone.
     CleanedUp,
+    /// An input could not be written to the journal, so that the session must not go on.
+    Unrecorded {
+        /// Why.
+        error: ErrorInfo,
+    },
     /// The host that drove the session is gone, and with it all that ran. Another one goes on from the record.
     Resumed,
 }

@@ -79,7 +79,8 @@ const HOST_GONE: &str = "Interrupted: the program that ran this call ended in th
 
 impl Round {
     pub(super) fn new(model_call: ModelCallId, calls: Vec<ToolCall>, at_once: usize) -> Self {
-        let calls = calls.into_iter().map(|call| CallState { call, stage: Stage::Preparing, told: false }).collect();
+        let calls =
+            calls.into_iter().map(|call| CallState { call, stage: Stage::Preparing, told: false }).collect();
         Self { model_call, calls, at_once }
     }
 
@@ -89,12 +90,12 @@ impl Round {
         }
     }
 
-    /// Goes on after the host that ran the calls is gone. Gives the ids of those that had begun: not made again, and
+    /// Goes on after the host that ran the calls is gone, of which `last` is the last known moment. Gives the ids of those that had begun: not made again, and
     /// made again.
     pub(super) fn resume(
         &mut self,
         stopping: bool,
-        now: Timestamp,
+        last: Timestamp,
         out: &mut Vec<Action>,
     ) -> (Vec<String>, Vec<String>) {
         let (mut interrupted, mut repeated) = (Vec::new(), Vec::new());
@@ -105,7 +106,7 @@ impl Round {
                 Stage::Done(_) => continue,
                 Stage::Running { plan, since: Some(since) } if stopping || !plan.repeatable => {
                     interrupted.push(state.call.id.clone());
-                    let ran = now.since(*since);
+                    let ran = last.since(*since);
                     state.lose(HOST_GONE, ran, out);
                     continue;
                 }
@@ -170,8 +171,7 @@ impl Round {
 
     /// The calls that may start now, in the model's order.
     fn startable(&self) -> Vec<usize> {
-        let running = self.calls.iter().filter(|state| matches!(state.stage, Stage::Running { .. })).count();
-        let mut free = self.at_once.saturating_sub(running);
+        let mut free = self.at_once.saturating_sub(self.running());
         let mut unfinished: Vec<&CallPlan> = Vec::new();
         let mut startable = Vec::new();
         for (index, state) in self.calls.iter().enumerate() {
@@ -195,6 +195,29 @@ impl Round {
             unfinished.push(plan);
         }
         startable
+    }
+
+    /// How far each call is.
+    #[cfg(test)]
+    pub(super) fn stages(&self) -> Vec<&'static str> {
+        let stage = |state: &CallState| match &state.stage {
+            Stage::Preparing => "preparing",
+            Stage::Asking(_) => "asking",
+            Stage::Ready(_) => "ready",
+            Stage::Running { since: None, .. } => "told to run",
+            Stage::Running { .. } => "running",
+            Stage::Done(_) => "done",
+        };
+        self.calls.iter().map(stage).collect()
+    }
+
+    #[cfg(test)]
+    pub(super) fn at_once(&self) -> usize {
+        self.at_once
+    }
+
+    pub(super) fn running(&self) -> usize {
+        self.calls.iter().filter(|state| matches!(state.stage, Stage::Running { .. })).count()
     }
 
     fn is_done(&self) -> bool {
@@ -398,7 +421,8 @@ impl Machine {
             let error =
                 Error::new(ErrorKind::Network, "the place where tools run is lost").with_retry(Retry::Never);
             self.fail(error.info().clone(), out);
-        } else if let Some(question) = question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())
+        } else if let Some(question) =
+            question.filter(|_| self.steering.is_empty() && self.over_budget.is_none())
         {
             self.asked(question, out);
         } else {

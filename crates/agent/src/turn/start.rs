@@ -1,16 +1,18 @@
 //! How a machine begins with a history, and how it goes on when the host that drove it is gone.
 
-use pintle_llm::{ReasoningEffort, ToolCall, ToolResult};
+use pintle_llm::{ErrorInfo, ReasoningEffort, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
 use super::cycle::system_message;
+use super::ending::Ending;
 use super::history::{Turn, TurnKind};
 use super::input::TurnContext;
 use super::{Machine, Phase, SessionState};
 use crate::config::TurnLimits;
 use crate::event::{EventKind, ForkedFrom};
-use crate::id::{RunId, SessionId};
+use crate::id::SessionId;
+use crate::timestamp::Timestamp;
 
 /// What a machine has before its first input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -90,12 +92,6 @@ impl Machine {
         self.context.as_ref()
     }
 
-    /// The run that is served.
-    #[must_use]
-    pub fn run(&self) -> Option<RunId> {
-        self.progress.as_ref().map(|progress| progress.run)
-    }
-
     pub(super) fn opened(&self, out: &mut Vec<Action>) {
         let project = self.context.as_ref().map(|context| &context.project);
         if let Some(project) = project.filter(|project| !project.is_empty()) {
@@ -103,23 +99,32 @@ impl Machine {
         }
     }
 
-    /// Nothing runs any more of what this machine waits for: what may be done again is wanted again, and what may
-    /// not is answered.
-    pub(super) fn resumed(&mut self, out: &mut Vec<Action>) {
+    /// What is not on record must not happen, so that the session ends.
+    pub(super) fn unrecorded(&mut self, error: ErrorInfo, out: &mut Vec<Action>) {
+        if self.state != SessionState::Closed && !matches!(self.phase, Phase::CleaningUp) {
+            out.push(Action::emit(EventKind::Error { error: error.clone() }));
+            self.stop(Ending::Failure(error), out);
+        }
+    }
+
+    /// Nothing runs any more of what this machine waited for when it was told something last: what may be done again
+    /// is wanted again, and what may not is answered.
+    pub(super) fn resumed(&mut self, last: Timestamp, out: &mut Vec<Action>) {
         if self.state == SessionState::Closed {
             return;
         }
         let stopping = self.ending.is_some();
         let mut answers = Vec::new();
         let (interrupted, repeated) = match &mut self.phase {
-            Phase::RunningTools(round) => round.resume(stopping, self.now, &mut answers),
-            Phase::Resting
-            | Phase::LoadingContext { .. }
-            | Phase::AwaitingModel(_)
-            | Phase::CleaningUp => (Vec::new(), Vec::new()),
+            Phase::RunningTools(round) => round.resume(stopping, last, &mut answers),
+            Phase::Resting | Phase::LoadingContext { .. } | Phase::AwaitingModel(_) | Phase::CleaningUp => {
+                (Vec::new(), Vec::new())
+            }
         };
         out.push(Action::emit(EventKind::SessionResumed { interrupted, repeated }));
+        self.children_lost(out);
         out.append(&mut answers);
+        self.count_time_from(last, out);
         match self.phase {
             Phase::Resting => {}
             Phase::LoadingContext { .. } | Phase::AwaitingModel(_) if stopping => self.conclude(out),
@@ -127,6 +132,16 @@ impl Machine {
             Phase::RunningTools(_) => self.settle_round(out),
             Phase::CleaningUp => out.push(Action::CleanUp),
         }
+    }
+
+    /// The time in which no host ran is not time of the run.
+    fn count_time_from(&mut self, last: Timestamp, out: &mut Vec<Action>) {
+        let gap = self.now.as_millis().saturating_sub(last.as_millis());
+        if let Some(progress) = &mut self.progress {
+            progress.since = Timestamp::from_millis(progress.since.as_millis().saturating_add(gap));
+            progress.timed = None;
+        }
+        self.time_run(out);
     }
 }
 

@@ -39,6 +39,10 @@ fn stream_json_of_run_is_one_event_per_line_between_the_session_and_the_outcome(
         .collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "gapless");
     assert_eq!(events.len() + 2, lines.len(), "nothing else");
+    let schema = jsonschema::draft202012::new(&pintle_agent::event_schema()).unwrap();
+    for event in events {
+        schema.validate(event).unwrap_or_else(|error| panic!("{error}: {event}"));
+    }
 }
 
 #[test]

@@ -1,0 +1,53 @@
+//! Subagents, from the driver's side: what they are made of, and what becomes of them.
+
+use pintle_tools::ToolKind;
+use pintle_tools::pipeline::PreparedCall;
+
+use super::Driver;
+use crate::profile::ProviderProfile;
+use crate::subagent::Blueprint;
+use crate::turn::Spent;
+
+impl Driver {
+    /// Tells the machine what is new of subagents.
+    pub(super) async fn follow_subagents(&mut self) {
+        for kind in self.subagents.news() {
+            self.step(kind).await;
+        }
+        self.subagents.known();
+    }
+
+    /// Tells the session above what this one has spent, itself and below, since it had spent `before`.
+    pub(super) fn tell_spent(&self, before: Spent) {
+        let now = self.machine.spent();
+        if now != before
+            && let Some(above) = &self.lineage.above
+        {
+            above.spent(now.since(&before));
+        }
+    }
+
+    pub(super) fn set_profile(&mut self, profile: ProviderProfile) {
+        self.profile = self.subagents.equip(&profile);
+        self.given = profile;
+    }
+
+    /// Says what the subagent of a call is made of, if the call is one that spawns any.
+    pub(super) fn order_subagent(&self, call: &PreparedCall) {
+        if call.kind() == ToolKind::SpawnAgent.as_str() {
+            let mut config = self.config.clone();
+            config.limits = self.machine.limits_below();
+            config.reasoning_effort = self.machine.reasoning_effort().cloned();
+            let blueprint = Blueprint {
+                client: self.client.clone(),
+                profile: self.given.clone(),
+                env: self.env.clone(),
+                config,
+                gates: self.gates.to_vec(),
+                approver: self.approver.clone(),
+                clock: self.clock.clone(),
+            };
+            self.subagents.order(call.call_id(), blueprint);
+        }
+    }
+}

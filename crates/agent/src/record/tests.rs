@@ -1,0 +1,288 @@
+//! Records of real sessions, with a fake model and tools that count what they do.
+
+mod cuts;
+mod forks;
+mod journals;
+mod text;
+
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use pintle_env::MemoryEnvironment;
+use pintle_llm::testing::FakeAdapter;
+use pintle_llm::{Client, Error, EventStream, Message, ProviderAdapter, Request, Response, Role, ToolCall};
+use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry};
+use serde_json::{Map, Value, json};
+
+use super::*;
+use crate::approval::{ApprovalRequest, Approver};
+use crate::event::SessionEvent;
+use crate::profile::ProviderProfile;
+use crate::session::{Decision, Session, SessionBuilder};
+use crate::turn::{OutcomeStatus, SessionState, Turn, TurnKind};
+
+/// Answers by how many answers the request has already, so that it does not matter who asks.
+#[derive(Debug)]
+struct Scripted {
+    answers: Vec<Message>,
+    requests: Mutex<Vec<Request>>,
+}
+
+impl Scripted {
+    fn next(&self, request: &Request) -> FakeAdapter {
+        self.requests.lock().unwrap().push(request.clone());
+        let answered = request.messages.iter().filter(|message| message.role == Role::Assistant).count();
+        FakeAdapter::new("anthropic").message(self.answers[answered].clone())
+    }
+}
+
+#[async_trait]
+impl ProviderAdapter for Scripted {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    async fn complete(&self, request: &Request) -> Result<Response, Error> {
+        self.next(request).complete(request).await
+    }
+
+    async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
+        self.next(request).stream(request).await
+    }
+}
+
+/// The calls that had their effect, by id.
+type Effects = Arc<Mutex<Vec<String>>>;
+
+/// A tool of this name and effect that notes each call. `hang` has its effect and never answers.
+struct Counting {
+    name: &'static str,
+    effect: Effect,
+    effects: Effects,
+}
+
+impl Tool for Counting {
+    type Input = Map<String, Value>;
+
+    fn name(&self) -> &str {
+        self.name
+    }
+
+    fn description(&self) -> &'static str {
+        "Counts."
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    async fn call(&self, _input: Map<String, Value>, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        self.effects.lock().unwrap().push(cx.call_id.clone());
+        match self.name {
+            "hang" => std::future::pending().await,
+            "fail" => Err(ToolError::new(ToolErrorKind::Failed, "it does not work")),
+            name => Ok(ToolOutput::new(format!("{name} did {}", cx.call_id))),
+        }
+    }
+}
+
+/// Asks about `run`.
+#[derive(Debug)]
+struct AskForRun;
+
+#[async_trait]
+impl Gate for AskForRun {
+    async fn check(&self, call: &PreparedCall) -> Verdict {
+        if call.name() == "run" { Verdict::Ask { reason: "it runs".into() } } else { Verdict::Allow }
+    }
+}
+
+#[derive(Debug)]
+struct Agreeing;
+
+#[async_trait]
+impl Approver for Agreeing {
+    async fn decide(&self, _request: &ApprovalRequest) -> Decision {
+        Decision::Approve
+    }
+}
+
+/// What sessions of one test share: the model's answers, and the world that tools change.
+struct World {
+    adapter: Arc<Scripted>,
+    effects: Effects,
+}
+
+impl World {
+    fn new(answers: Vec<Message>) -> Self {
+        let adapter = Arc::new(Scripted { answers, requests: Mutex::default() });
+        Self { adapter, effects: Effects::default() }
+    }
+
+    fn profile(&self) -> ProviderProfile {
+        let mut registry = ToolRegistry::new();
+        let rows = [
+            ("note", Effect::Write),
+            ("look", Effect::Read),
+            ("run", Effect::Execute),
+            ("fail", Effect::Write),
+            ("hang", Effect::Write),
+        ];
+        for (name, effect) in rows {
+            registry.register(Counting { name, effect, effects: Arc::clone(&self.effects) }).unwrap();
+        }
+        let mut profile = ProviderProfile::anthropic("claude-opus-4-6");
+        profile.tool_registry = registry;
+        profile
+    }
+
+    /// A builder with an agreeing approver before `run`.
+    fn builder(&self) -> SessionBuilder {
+        self.undecided().approver(Agreeing)
+    }
+
+    fn undecided(&self) -> SessionBuilder {
+        let client = Client::builder().shared_provider(Arc::clone(&self.adapter) as Arc<dyn ProviderAdapter>);
+        let env = Arc::new(MemoryEnvironment::new("/project"));
+        Session::builder(client.build().unwrap(), self.profile(), env).gate(AskForRun).record(true)
+    }
+
+    fn effects(&self) -> Vec<String> {
+        self.effects.lock().unwrap().clone()
+    }
+
+    fn requests(&self) -> Vec<Request> {
+        self.adapter.requests.lock().unwrap().clone()
+    }
+}
+
+/// An answer that calls these tools; ids are unique over the whole script.
+fn calling(turn: usize, tools: &[&str]) -> Message {
+    let call = |(index, tool): (usize, &&str)| {
+        ToolCall::from_raw(format!("t{turn}c{index}_{tool}"), *tool, "{}").into()
+    };
+    Message::new(Role::Assistant, tools.iter().enumerate().map(call).collect())
+}
+
+/// Every call of a history has its result, in order, in the entry after it.
+fn well_formed(history: &[Turn]) {
+    let mut turns = history.iter();
+    while let Some(turn) = turns.next() {
+        assert_ne!(turn.kind, TurnKind::ToolResults, "results without calls");
+        let calls: Vec<&str> = turn.item.tool_calls().map(|call| call.id.as_str()).collect();
+        if !calls.is_empty() {
+            let results = turns.next().expect("results follow");
+            let results: Vec<&str> =
+                results.item.results().map(|result| result.tool_call_id.as_str()).collect();
+            assert_eq!(results, calls);
+        }
+    }
+}
+
+fn script() -> Vec<Message> {
+    vec![
+        calling(0, &["look", "note"]),
+        calling(1, &["run", "look", "run"]),
+        calling(2, &["fail", "nothing"]),
+        Message::assistant("first"),
+        calling(4, &["note"]),
+        Message::assistant("second"),
+    ]
+}
+
+/// Everything that a session has told so far, without deltas.
+async fn lifecycle(session: Session) -> Vec<SessionEvent> {
+    let mut events = session.events();
+    session.close().await;
+    let mut found = Vec::new();
+    while let Some(event) = events.next().await {
+        if event.offset.is_none() {
+            found.push(event);
+        }
+    }
+    found
+}
+
+#[tokio::test]
+async fn a_record_gives_events_requests_outcomes_and_history_again() {
+    let world = World::new(script());
+    let session = world.builder().build().unwrap();
+    let handle = session.handle();
+    handle.steer("also this").unwrap();
+    let first = session.submit("one").await.unwrap();
+    handle.follow_up("and then?").unwrap();
+    let refused = session.submit("").await.unwrap();
+    let second = session.submit("two").await;
+    // The script has no answer to the follow-up: the fake model panics, which is a failure like another.
+    let second = second.unwrap();
+    assert_eq!((first.status, refused.status), (OutcomeStatus::Completed, OutcomeStatus::Failed));
+    assert_eq!(second.status, OutcomeStatus::Failed);
+    let history = session.history();
+    let events = lifecycle(session).await;
+
+    let replay = Session::replay(&handle.record().unwrap()).unwrap();
+    assert_eq!(replay.events, events);
+    let sent: Vec<Request> = world.requests();
+    let sent: Vec<_> = sent.iter().map(|request| request.prefix_chain()).collect();
+    let again: Vec<_> = replay.requests.iter().map(|request| request.prefix_chain()).collect();
+    assert_eq!(again, sent[..again.len()], "retries are the same request once more");
+    assert_eq!(
+        replay.outcomes.iter().map(|(_, outcome)| outcome).collect::<Vec<_>>(),
+        [&first, &refused, &second]
+    );
+    assert_eq!((replay.history, replay.state), (history, SessionState::Closed));
+}
+
+#[tokio::test]
+async fn a_record_can_be_had_at_any_time_and_only_if_it_was_asked_for() {
+    let world = World::new(vec![calling(0, &["hang"])]);
+    let session = world.builder().build().unwrap();
+    let mut run = session.submit("go");
+    while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallStart { .. }) {}
+    let middle = session.record().unwrap();
+    let replay = middle.replay().unwrap();
+    assert_eq!((replay.state, replay.requests.len()), (SessionState::Processing, 1));
+    let handle = session.handle();
+    session.close().await;
+    let whole = handle.record().unwrap();
+    assert_eq!(whole.before(middle.entries.len()), middle, "what was recorded stays");
+    assert_eq!(whole.replay().unwrap().state, SessionState::Closed);
+
+    let silent = World::new(script()).builder().record(false).build().unwrap();
+    assert_eq!(
+        silent.record().unwrap_err().to_string(),
+        "the session has no record: it was built without one"
+    );
+}
+
+#[tokio::test]
+async fn another_prompt_or_tool_is_told_with_the_first_input_and_both_requests() {
+    let world = World::new(script());
+    let session = world.builder().build().unwrap();
+    session.submit("one").await.unwrap();
+    let record = session.record().unwrap();
+    let first = record.entries.iter().position(|entry| entry.request.is_some()).unwrap();
+    let expected = record.entries[first].request;
+
+    let prompt = record.replay_with(|context| context.system_prompt.push_str(" Be brief.")).unwrap_err();
+    let tools = record.replay_with(|context| drop(context.tools.pop())).unwrap_err();
+    for error in [&prompt, &tools] {
+        let ReplayError::Diverged { input, kind, recorded, replayed, .. } = error;
+        assert_eq!((*input, kind.as_str(), *recorded), (first, "context_loaded", expected));
+        assert!(replayed.is_some() && replayed != recorded);
+    }
+    assert_ne!(prompt, tools);
+    assert_eq!(record.replay_with(|_| {}).unwrap(), record.replay().unwrap());
+
+    // An input that was changed, left out or moved shows as soon as a request depends on it.
+    let mut forged = record.clone();
+    let said = forged
+        .entries
+        .iter()
+        .position(|entry| matches!(entry.input.kind, InputKind::ToolFinished { .. }))
+        .unwrap();
+    forged.entries.remove(said);
+    let ReplayError::Diverged { input, replayed, .. } = forged.replay().unwrap_err();
+    assert!(input >= said && replayed.is_none());
+}

@@ -1,0 +1,275 @@
+//! A host that dies at any moment, and another that goes on from the record.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::turn::TurnKind;
+
+/// Runs a new host on this record until what it was in the middle of is done, and gives the record of then.
+async fn go_on(world: &World, record: Record) -> (Record, Session) {
+    let mut session = world.builder().resume(record).build().unwrap();
+    if let Some(run) = session.resumed() {
+        let outcome = tokio::time::timeout(std::time::Duration::from_secs(20), run).await.unwrap().unwrap();
+        assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
+    }
+    (session.record().unwrap(), session)
+}
+
+/// The calls of this record that had begun and not ended, and those that had ended.
+fn begun_and_ended(record: &Record) -> (BTreeSet<String>, BTreeSet<String>) {
+    let (mut begun, mut ended) = (BTreeSet::new(), BTreeSet::new());
+    for event in record.replay().unwrap().events {
+        if let EventKind::ToolCallStart { call_id, .. } = event.kind {
+            begun.insert(call_id);
+        } else if let EventKind::ToolCallEnd { call_id, .. } = event.kind {
+            begun.remove(&call_id);
+            ended.insert(call_id);
+        }
+    }
+    (begun, ended)
+}
+
+/// Every call has one result in order, each event its place, and the record gives all of it again.
+fn judge(record: &Record) {
+    let replay = record.replay().unwrap();
+    well_formed(&replay.history);
+    let mut open = BTreeSet::new();
+    let mut started = BTreeSet::new();
+    let mut segments = 0_i64;
+    for (seq, event) in replay.events.iter().enumerate() {
+        assert_eq!(event.seq, seq as u64);
+        if let EventKind::ToolCallStart { call_id, .. } = &event.kind {
+            assert!(open.insert(call_id) && started.insert(call_id), "{call_id} started twice");
+        } else if let EventKind::ToolCallEnd { call_id, .. } = &event.kind {
+            assert!(open.remove(call_id), "{call_id} ended without a start");
+        } else if matches!(event.kind, EventKind::AssistantTextStart {}) {
+            segments += 1;
+        } else if matches!(event.kind, EventKind::AssistantTextEnd { .. }) {
+            segments -= 1;
+        }
+    }
+    assert_eq!((open.len(), segments), (0, 0), "everything that began has ended");
+}
+
+/// A session that was driven to its end, its history, and the world that it changed.
+async fn undisturbed(answers: &[Message]) -> (Record, World) {
+    let world = World::new(answers.to_vec());
+    let session = world.builder().build().unwrap();
+    session.handle().steer("also this").unwrap();
+    let outcome = session.submit("one").await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Completed);
+    (session.record().unwrap(), world)
+}
+
+/// Cuts the record there and goes on, and so again for each further cut. Gives the last record.
+async fn survive(answers: &[Message], cuts: &[usize]) -> Record {
+    let (mut record, world) = undisturbed(answers).await;
+    let repeatable = |call: &str| call.ends_with("look");
+    for cut in cuts {
+        record = record.before(1 + cut % record.entries.len());
+        let (begun, ended) = begun_and_ended(&record);
+        world.effects.lock().unwrap().clear();
+        let (next, session) = go_on(&world, record).await;
+        for call in world.effects() {
+            assert!(!ended.contains(&call), "{call} had ended and was made again");
+            if begun.contains(&call) {
+                assert!(repeatable(&call), "{call} had begun and was made again");
+            }
+        }
+        let mut once = world.effects();
+        once.sort();
+        let all = once.len();
+        once.dedup();
+        assert_eq!(once.len(), all, "nothing is made twice by one host");
+        drop(session);
+        record = next;
+    }
+    judge(&record);
+    let submitted = record.entries.iter().any(|entry| matches!(entry.input.kind, InputKind::Submit { .. }));
+    let events = record.replay().unwrap().events;
+    let steered =
+        events.iter().filter(|event| matches!(event.kind, EventKind::SteeringInjected { .. })).count();
+    assert_eq!(steered, usize::from(submitted), "what waits in a queue comes once, whoever serves it");
+    record
+}
+
+#[tokio::test]
+async fn cut_at_every_input_it_goes_on_and_nothing_happens_twice() {
+    let answers = &script()[..4];
+    let (whole, _) = undisturbed(answers).await;
+    let expected: Vec<(TurnKind, usize)> =
+        whole.replay().unwrap().history.iter().map(|turn| (turn.kind, turn.item.results().count())).collect();
+    let submitted =
+        whole.entries.iter().position(|entry| matches!(entry.input.kind, InputKind::Submit { .. })).unwrap();
+    for cut in submitted..whole.entries.len() {
+        let record = survive(answers, &[cut]).await;
+        let shape: Vec<(TurnKind, usize)> = record
+            .replay()
+            .unwrap()
+            .history
+            .iter()
+            .map(|turn| (turn.kind, turn.item.results().count()))
+            .collect();
+        assert_eq!(shape, expected, "cut after input {cut}");
+    }
+}
+
+fn round() -> impl Strategy<Value = Vec<&'static str>> {
+    let tool = prop_oneof![3 => Just("note"), 3 => Just("look"), 2 => Just("run"), 1 => Just("fail"), 1 => Just("nothing")];
+    proptest::collection::vec(tool, 1..4)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn hosts_may_die_again_and_again(
+        rounds in proptest::collection::vec(round(), 0..4),
+        cuts in proptest::collection::vec(any::<usize>(), 1..5),
+    ) {
+        let mut answers: Vec<Message> =
+            rounds.iter().enumerate().map(|(turn, tools)| calling(turn, tools)).collect();
+        answers.push(Message::assistant("done"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(survive(&answers, &cuts));
+    }
+}
+
+/// The events of a session that is resumed, from the resumption on.
+async fn since_resumption(session: Session) -> Vec<SessionEvent> {
+    let events = lifecycle(session).await;
+    let resumed = events.iter().position(|event| matches!(event.kind, EventKind::SessionResumed { .. }));
+    events[resumed.unwrap()..].to_vec()
+}
+
+/// Cuts a record after the first input of this kind.
+fn after(record: &Record, kind: fn(&InputKind) -> bool) -> Record {
+    let at = record.entries.iter().position(|entry| kind(&entry.input.kind)).unwrap();
+    record.before(at + 1)
+}
+
+#[tokio::test]
+async fn a_call_in_the_middle_is_answered_or_repeated_and_the_host_is_told_which() {
+    let rows: [(&str, &[&str], &[&str], &str); 2] = [
+        (
+            "note",
+            &["t0c0_note"],
+            &[],
+            "Interrupted: the program that ran this call ended in the middle of it.",
+        ),
+        ("look", &[], &["t0c0_look"], "look did t0c0_look"),
+    ];
+    for (tool, expect_interrupted, expect_repeated, result) in rows {
+        let answers = [calling(0, &[tool]), Message::assistant("done")];
+        let (record, world) = undisturbed(&answers).await;
+        let cut = after(&record, |kind| matches!(kind, InputKind::ToolStarted { .. }));
+        world.effects.lock().unwrap().clear();
+        let (_, session) = go_on(&world, cut).await;
+        assert_eq!(world.effects().len(), expect_repeated.len());
+        let text = session.history()[3].item.results().next().unwrap().text();
+        assert!(text.starts_with(result), "{text}");
+        let events = since_resumption(session).await;
+        let EventKind::SessionResumed { interrupted, repeated } = &events[0].kind else { unreachable!() };
+        assert_eq!(
+            (&interrupted[..], &repeated[..]),
+            (
+                &expect_interrupted.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
+                &expect_repeated.iter().map(ToString::to_string).collect::<Vec<_>>()[..],
+            )
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_is_asked_for_again() {
+    let (record, world) = undisturbed(&[Message::assistant("a long answer")]).await;
+    let cut = after(&record, |kind| matches!(kind, InputKind::SegmentOpened { .. }));
+    let before = world.requests().len();
+    let (_, session) = go_on(&world, cut).await;
+    let requests = world.requests();
+    assert_eq!(requests.len(), before + 1);
+    assert_eq!(requests[before].prefix_chain(), requests[before - 1].prefix_chain(), "the same bytes");
+    let events = lifecycle(session).await;
+    let mut ends = Vec::new();
+    for event in events {
+        if let EventKind::AssistantTextEnd { text, interrupted } = event.kind {
+            ends.push((text, interrupted));
+        }
+    }
+    assert_eq!(ends, [(String::new(), true), ("a long answer".to_owned(), false)]);
+}
+
+#[tokio::test]
+async fn what_waited_for_a_decision_is_asked_about_again() {
+    let world = World::new(vec![calling(0, &["run"]), Message::assistant("done")]);
+    let session = world.undecided().build().unwrap();
+    let mut run = session.submit("go");
+    while !matches!(run.next().await.unwrap().kind, EventKind::ApprovalRequested { .. }) {}
+    let record = session.record().unwrap();
+    drop((run, session));
+    let mut session = world.undecided().resume(record).build().unwrap();
+    let mut run = session.resumed().unwrap();
+    assert!(session.resumed().is_none(), "once");
+    while !matches!(run.next().await.unwrap().kind, EventKind::ApprovalRequested { .. }) {}
+    session.handle().decide("t0c0_run", Decision::Approve).unwrap();
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    assert_eq!(world.effects(), ["t0c0_run"]);
+}
+
+#[tokio::test]
+async fn a_resumed_session_is_the_same_session_and_goes_on_after_it() {
+    let world = World::new(script());
+    let session = world.builder().build().unwrap();
+    session.submit("one").await.unwrap();
+    let (id, record, history) = (session.id().clone(), session.record().unwrap(), session.history());
+    drop(session);
+    let mut session = world.builder().resume(record.clone()).build().unwrap();
+    assert!(session.resumed().is_none(), "nothing was going on");
+    assert_eq!((session.id(), session.history(), session.state()), (&id, history, SessionState::Idle));
+    assert_eq!(session.submit("two").await.unwrap().text, "second");
+    let longer = session.record().unwrap();
+    assert_eq!(longer.before(record.entries.len()), record);
+    judge(&longer);
+    let runs: BTreeSet<u64> = longer.replay().unwrap().outcomes.iter().map(|(run, _)| run.0).collect();
+    assert_eq!(runs, BTreeSet::from([0, 1]), "runs are numbered on");
+}
+
+#[tokio::test]
+async fn what_cannot_be_resumed_is_told() {
+    let world = World::new(script());
+    let session = world.builder().build().unwrap();
+    session.submit("one").await.unwrap();
+    let handle = session.handle();
+    session.close().await;
+    let record = handle.record().unwrap();
+    let error = world.builder().resume(record.clone()).build().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the session of the record is closed, so it cannot be resumed; it can be forked"
+    );
+    let mut forged = record;
+    forged.entries.retain(|entry| !matches!(entry.input.kind, InputKind::ContextLoaded { .. }));
+    let error = world.builder().resume(forged).build().unwrap_err();
+    assert_eq!(error.to_string(), "the record cannot be resumed");
+    assert!(std::error::Error::source(&error).is_some());
+}
+
+/// An interruption that was under way when the host died is brought to its end, and nothing more is begun.
+#[tokio::test]
+async fn a_turn_that_was_being_stopped_stays_stopped() {
+    let world = World::new(vec![calling(0, &["hang"]), Message::assistant("never")]);
+    let session = world.builder().build().unwrap();
+    let mut run = session.submit("go");
+    while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallStart { .. }) {}
+    session.handle().interrupt().unwrap();
+    run.await.unwrap();
+    let record = after(&session.record().unwrap(), |kind| matches!(kind, InputKind::Interrupt));
+    drop(session);
+    let mut session = world.builder().resume(record).build().unwrap();
+    let outcome = session.resumed().unwrap().await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Interrupted);
+    assert_eq!((session.state(), world.requests().len()), (SessionState::Idle, 1));
+    judge(&session.record().unwrap());
+}

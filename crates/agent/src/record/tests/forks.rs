@@ -1,0 +1,87 @@
+//! Sessions that go on from the middle of another.
+
+use super::*;
+use crate::event::ForkedFrom;
+
+/// The history, the system prompt and tools of `fork` begin as those of `of` do.
+fn begins_alike(of: &Request, fork: &Request) {
+    assert_eq!((&fork.tools, &fork.model), (&of.tools, &of.model));
+    let same = fork.messages.iter().zip(&of.messages).take_while(|(a, b)| a == b).count();
+    // The new input, and perhaps the answer to calls that the fork cut from their results.
+    assert!(same + 2 >= fork.messages.len(), "{same} of {}", fork.messages.len());
+}
+
+#[tokio::test]
+async fn a_fork_goes_on_from_any_entry_with_the_same_bytes() {
+    let world = World::new(script());
+    let session = world.builder().build().unwrap();
+    session.submit("one").await.unwrap();
+    let history = session.history();
+    let longest = world.requests().last().unwrap().clone();
+    for turns in 0..=history.len() {
+        let fork = session.fork(turns).await.unwrap().build().unwrap();
+        assert_ne!(fork.id(), session.id());
+        let before = world.requests().len();
+        assert_eq!(fork.history()[..turns], history[..turns]);
+        fork.submit("instead").await.unwrap();
+        begins_alike(&longest, &world.requests()[before]);
+        well_formed(&fork.history());
+        let started = fork.events().next().await.unwrap();
+        let EventKind::SessionStart { forked_from, .. } = started.kind else { panic!("{started:?}") };
+        assert_eq!(forked_from, Some(ForkedFrom { session_id: session.id().clone(), turns }));
+        assert_eq!(fork.record().unwrap().replay().unwrap().history, fork.history());
+        fork.close().await;
+    }
+    assert_eq!(session.history(), history, "the session that was forked is as it was");
+    assert_eq!(session.state(), SessionState::Idle);
+    let after = world.requests().len();
+    session.submit("two").await.unwrap();
+    begins_alike(&longest, &world.requests()[after]);
+}
+
+#[tokio::test]
+async fn an_entry_that_is_not_there_is_told() {
+    let world = World::new(script());
+    let session = world.builder().build().unwrap();
+    session.submit("one").await.unwrap();
+    let turns = session.history().len();
+    let error = session.fork(turns + 1).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("the history has no entry {}: it has {turns} so far", turns + 1));
+    let record = session.record().unwrap();
+    assert_eq!(record.fork(turns + 1).unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_session_can_be_forked_while_it_works_and_from_its_record_when_it_is_over() {
+    let world = World::new(vec![calling(0, &["look", "hang"]), Message::assistant("not so")]);
+    let session = world.builder().build().unwrap();
+    let mut run = session.submit("go");
+    while !matches!(run.next().await.unwrap().kind, EventKind::ToolCallEnd { .. }) {}
+    session.handle().follow_up("later").unwrap();
+    let fork = session.fork(2).await.unwrap().build().unwrap();
+    assert_eq!(fork.submit("and now?").await.unwrap().text, "not so");
+    well_formed(&fork.history());
+    assert_eq!(fork.history().len(), 5, "what waits in the queue of the other stays there");
+    assert_eq!(session.state(), SessionState::Processing);
+    fork.close().await;
+    let handle = session.handle();
+    session.close().await;
+
+    let start = handle.record().unwrap().fork(1).unwrap().unwrap();
+    let again = World::new(vec![Message::assistant("from the record")]);
+    let fork = again.builder().start(start).build().unwrap();
+    assert_eq!(fork.submit("and now?").await.unwrap().text, "from the record");
+    assert_eq!(fork.history()[0].content(), "go");
+}
+
+/// A prompt that was made for other tools is not kept.
+#[tokio::test]
+async fn a_fork_with_another_profile_has_its_prompt() {
+    let world = World::new(script());
+    let session = world.builder().build().unwrap();
+    session.submit("one").await.unwrap();
+    session.handle().set_model("claude-sonnet-4-5").unwrap();
+    let fork = session.fork(1).await.unwrap().build().unwrap();
+    fork.submit("instead").await.unwrap();
+    assert_eq!(world.requests().last().unwrap().model, "claude-sonnet-4-5");
+}

@@ -1,0 +1,105 @@
+//! Records that are written while the session runs.
+
+use std::io;
+
+use super::*;
+
+/// A file that takes so many lines, and that a test can look into.
+#[derive(Clone, Default)]
+struct Shelf {
+    text: Arc<Mutex<Vec<u8>>>,
+    room: Option<usize>,
+}
+
+impl Shelf {
+    fn record(&self) -> Record {
+        Record::read(self.text.lock().unwrap().as_slice()).unwrap()
+    }
+}
+
+impl Write for Shelf {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let mut text = self.text.lock().unwrap();
+        let lines = text.iter().filter(|byte| **byte == b'\n').count();
+        if self.room.is_some_and(|room| lines >= room) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        text.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn the_journal_knows_what_the_record_knows_and_is_there_when_the_host_dies() {
+    let world = World::new(vec![calling(0, &["look", "hang"]), Message::assistant("done")]);
+    let shelf = Shelf::default();
+    let session = world.builder().journal(shelf.clone()).build().unwrap();
+    let handle = session.handle();
+    let mut run = session.submit("go");
+    // The start is in the journal before the call has its effect.
+    while !world.effects().iter().any(|call| call == "t0c1_hang") {
+        run.next().await.unwrap();
+        tokio::task::yield_now().await;
+    }
+    let journal = shelf.record();
+    assert_eq!(journal, handle.record().unwrap());
+    let is_start = |kind: &InputKind| matches!(kind, InputKind::ToolStarted { .. });
+    assert_eq!(journal.entries.iter().filter(|entry| is_start(&entry.input.kind)).count(), 2);
+    drop((run, session));
+
+    let mut session = world.builder().journal(shelf.clone()).resume(journal).build().unwrap();
+    assert_eq!(session.resumed().unwrap().await.unwrap().text, "done");
+    assert_eq!(shelf.record(), session.record().unwrap(), "what is new was appended");
+    assert_eq!(world.effects(), ["t0c0_look", "t0c1_hang"]);
+}
+
+#[tokio::test]
+async fn a_session_that_only_writes_keeps_nothing_in_memory() {
+    let world = World::new(script());
+    let shelf = Shelf::default();
+    let session = world.builder().record(false).journal(shelf.clone()).build().unwrap();
+    session.submit("one").await.unwrap();
+    assert!(session.record().is_err());
+    let replay = shelf.record().replay().unwrap();
+    assert_eq!(replay.history, session.history());
+}
+
+/// Wherever the journal fails, no tool runs that it does not know, and the session ends.
+#[tokio::test]
+async fn a_journal_that_is_full_ends_the_session() {
+    let answers = [calling(0, &["note", "look"]), Message::assistant("done")];
+    let whole = {
+        let world = World::new(answers.to_vec());
+        let session = world.builder().build().unwrap();
+        session.submit("go").await.unwrap();
+        session.record().unwrap().entries.len()
+    };
+    for room in 2..=whole {
+        let world = World::new(answers.to_vec());
+        let shelf = Shelf { room: Some(room), ..Shelf::default() };
+        let session = world.builder().journal(shelf.clone()).build().unwrap();
+        let mut events = session.events();
+        let outcome = session.submit("go").await.unwrap();
+        let known = shelf.record();
+        for call in world.effects() {
+            let known = known.replay().unwrap().events;
+            let is_start = |event: &SessionEvent| matches!(&event.kind, EventKind::ToolCallStart { call_id, .. } if *call_id == call);
+            assert!(known.iter().any(is_start), "{call} ran and is not in a journal of {room} lines");
+        }
+        if outcome.status == OutcomeStatus::Completed {
+            assert_eq!(room, whole, "only the last input of the run may fail unnoticed by it");
+            continue;
+        }
+        let error = outcome.error.unwrap().to_string();
+        assert!(error.contains("the journal of the session cannot be written"), "{error}");
+        while events.next().await.is_some() {}
+        assert_eq!(session.state(), SessionState::Closed);
+    }
+    let full = Shelf { room: Some(0), ..Shelf::default() };
+    let error = World::new(script()).builder().journal(full).build().unwrap_err();
+    assert_eq!(error.to_string(), "the journal cannot be written");
+}

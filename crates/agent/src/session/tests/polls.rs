@@ -1,0 +1,254 @@
+//! Stopping after each poll of the driver: whenever it comes, nothing runs on, and everyone is told of the end.
+
+use std::collections::BTreeSet;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::atomic::AtomicUsize;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::runtime::Handle;
+use tokio::sync::Notify;
+use tokio::time::{Instant, timeout};
+
+use super::*;
+use crate::approval::ApprovalRequest;
+
+/// A child that ignores TERM is waited for two seconds (appendix B); the rest is at once.
+const AT_MOST: Duration = Duration::from_secs(3);
+
+/// More polls than any of these turns takes.
+const ENOUGH: usize = 500;
+
+/// How a host stops what goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stop {
+    Abort,
+    Close,
+    Interrupt,
+    DropRun,
+    DropSession,
+}
+
+/// Polls a driver, and says when it has been polled so often.
+struct Counted<F> {
+    driver: Pin<Box<F>>,
+    left: usize,
+    reached: Arc<Notify>,
+    polled: Arc<AtomicUsize>,
+}
+
+impl<F: Future> Future for Counted<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<F::Output> {
+        let polled = self.driver.as_mut().poll(cx);
+        self.polled.fetch_add(1, Ordering::Relaxed);
+        self.left = self.left.saturating_sub(1);
+        if self.left == 0 {
+            self.reached.notify_one();
+        }
+        polled
+    }
+}
+
+/// Asks about every command, and agrees.
+#[derive(Debug)]
+struct Asks;
+
+#[async_trait]
+impl Gate for Asks {
+    async fn check(&self, call: &PreparedCall) -> Verdict {
+        match call.name() {
+            "shell" => Verdict::Ask { reason: "it runs a command".into() },
+            _ => Verdict::Allow,
+        }
+    }
+}
+
+#[async_trait]
+impl Approver for Asks {
+    async fn decide(&self, _request: &ApprovalRequest) -> Decision {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+        Decision::Approve
+    }
+}
+
+/// A turn in which most things happen: an answer that breaks off, reasoning, calls side by side, one that is asked
+/// about, commands that take their time, and one that stays behind and ignores TERM.
+fn eventful() -> FakeAdapter {
+    let calls = calling(&[
+        ("read_file", json!({"file_path": "/project/a.txt"})),
+        ("shell", json!({"command": "slow"})),
+        ("write_file", json!({"file_path": "/project/b.txt", "content": "b"})),
+        ("shell_start", json!({"command": "stubborn"})),
+    ]);
+    let stubborn = calling(&[("shell", json!({"command": "stubborn", "timeout_ms": 50}))]);
+    let adapter = anthropic().cut("half an ans", Error::new(ErrorKind::Stream, "cut"));
+    adapter.message(calls).message(stubborn).answer("done").answer("done").answer("done").answer("done")
+}
+
+fn place() -> MemoryEnvironment {
+    env().with_file("/project/a.txt", "a\n").with_commands(|command| match &command.program {
+        pintle_env::Program::Shell(line) if line.starts_with("stubborn") => {
+            CommandScript::exit(0).stdout("begun\n").hang().ignoring_terminate()
+        }
+        pintle_env::Program::Shell(_) | pintle_env::Program::Argv { .. } => {
+            CommandScript::exit(0).stdout("one\n").pause(Duration::from_millis(20)).stdout("two\n")
+        }
+    })
+}
+
+struct Stage {
+    session: Session,
+    adapter: Arc<FakeAdapter>,
+    env: Arc<MemoryEnvironment>,
+    reached: Arc<Notify>,
+    polled: Arc<AtomicUsize>,
+}
+
+/// A session that says when its driver has been polled `polls` times.
+fn stage(polls: usize) -> Stage {
+    let (adapter, env) = (Arc::new(eventful()), Arc::new(place()));
+    let shared = Arc::clone(&adapter) as Arc<dyn ProviderAdapter>;
+    let client = Client::builder().shared_provider(shared).build().unwrap();
+    let profile = ProviderProfile::anthropic("claude-opus-4-6");
+    let profile = profile.with_tool(pintle_tools::builtin::ShellStart::new()).unwrap();
+    let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
+    let builder = Session::builder(client, profile, Arc::clone(&env) as Arc<dyn ExecutionEnvironment>)
+        .config(SessionConfig::default().with_retry(quick))
+        .gate(Asks)
+        .approver(Asks);
+    let (mut session, driver, commands) = builder.assemble().unwrap();
+    let (reached, polled) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
+    session.driver.spawn(Counted {
+        driver: Box::pin(driver.run(commands)),
+        left: polls,
+        reached: Arc::clone(&reached),
+        polled: Arc::clone(&polled),
+    });
+    Stage { session, adapter, env, reached, polled }
+}
+
+async fn to_its_end(run: &mut Run) {
+    while run.next().await.is_some() {}
+}
+
+/// Plays the turn and stops it after `polls` polls of the driver. Says whether there were so many.
+async fn stopped_after(polls: usize, how: Stop) -> bool {
+    let Stage { session, adapter, env, reached, polled } = stage(polls);
+    let mut events = session.events();
+    let mut run = Some(session.submit("go"));
+    let early = tokio::select! {
+        biased;
+        () = reached.notified() => true,
+        () = to_its_end(run.as_mut().unwrap()) => false,
+    };
+    let began = Instant::now();
+    let mut session = Some(session);
+    match how {
+        Stop::Abort => session.as_ref().unwrap().handle().abort().unwrap(),
+        Stop::Close => session.take().unwrap().close().await,
+        Stop::Interrupt => session.as_ref().unwrap().handle().interrupt().unwrap(),
+        Stop::DropRun => drop(run.take()),
+        Stop::DropSession => drop(session.take()),
+    }
+    if matches!(how, Stop::Interrupt | Stop::DropRun) {
+        let session = session.as_ref().unwrap();
+        usable(session, &adapter, polls, how).await;
+        session.handle().abort().unwrap();
+    }
+    let mut seen = Vec::new();
+    while let Some(event) = timeout(AT_MOST * 10, events.next()).await.expect("the events end") {
+        seen.push(event);
+    }
+    if !matches!(how, Stop::Interrupt | Stop::DropRun) {
+        assert!(began.elapsed() < AT_MOST, "{how:?} after {polls}: it took {:?}", began.elapsed());
+    }
+    assert_eq!(env.running(), 0, "{how:?} after {polls}: a command runs on");
+    in_order(&seen, how != Stop::DropSession, &format!("{how:?} after {polls}"));
+    drop((session, run, events));
+    all_gone(&env, &adapter, &format!("{how:?} after {polls}")).await;
+    early && polled.load(Ordering::Relaxed) >= polls
+}
+
+/// The session takes another input, and what it sends is well formed.
+async fn usable(session: &Session, adapter: &FakeAdapter, polls: usize, how: Stop) {
+    let outcome = timeout(AT_MOST * 10, session.submit("again")).await.expect("it ends").unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Completed, "{how:?} after {polls}: {:?}", outcome.error);
+    for request in adapter.requests() {
+        let mut open = BTreeSet::new();
+        for item in &request.messages {
+            let results: Vec<String> = item.results().map(|result| result.tool_call_id.clone()).collect();
+            assert_eq!(results.iter().cloned().collect::<BTreeSet<_>>(), open, "{how:?} after {polls}");
+            assert_eq!(results.len(), open.len(), "{how:?} after {polls}: a call has two results");
+            open = item.tool_calls().map(|call| call.id.clone()).collect();
+        }
+        assert!(open.is_empty(), "{how:?} after {polls}: a call has no result");
+    }
+}
+
+/// Events are gapless, starts and ends pair, and the end is the last, if the session came to one.
+fn in_order(events: &[SessionEvent], ended: bool, when: &str) {
+    let numbers: Vec<u64> =
+        events.iter().filter(|event| event.offset.is_none()).map(|event| event.seq).collect();
+    assert!(numbers.iter().copied().eq(0..numbers.len() as u64), "{when}: {numbers:?}");
+    if !ended {
+        return;
+    }
+    assert_eq!(events.last().map(kind).as_deref(), Some("SESSION_END"), "{when}");
+    let kinds: Vec<String> = events.iter().map(kind).collect();
+    let count = |wanted: &str| kinds.iter().filter(|kind| *kind == wanted).count();
+    for segment in ["ASSISTANT_TEXT", "TOOL_CALL"] {
+        let (starts, ends) = (count(&format!("{segment}_START")), count(&format!("{segment}_END")));
+        assert_eq!(starts, ends, "{when}: {segment} in {kinds:?}");
+    }
+}
+
+/// No task is left, and nobody holds what the session was made of.
+async fn all_gone(env: &Arc<MemoryEnvironment>, adapter: &Arc<FakeAdapter>, when: &str) {
+    // A task that was told to end has ended when the runtime has come by.
+    for _ in 0..100 {
+        if Handle::current().metrics().num_alive_tasks() == 0 {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(Handle::current().metrics().num_alive_tasks(), 0, "{when}: a task is left");
+    assert_eq!((Arc::strong_count(env), Arc::strong_count(adapter)), (1, 1), "{when}: something is held");
+}
+
+async fn stops_after_each_poll(how: Stop) {
+    let mut polls = 1;
+    while stopped_after(polls, how).await {
+        polls += 1;
+        assert!(polls < ENOUGH, "the turn has no end");
+    }
+    assert!(polls > 10, "{how:?}: the turn has but {polls} polls");
+}
+
+#[tokio::test(start_paused = true)]
+async fn abort_after_each_poll_ends_everything() {
+    stops_after_each_poll(Stop::Abort).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn close_after_each_poll_ends_everything() {
+    stops_after_each_poll(Stop::Close).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn interrupt_after_each_poll_ends_the_turn_and_keeps_the_session() {
+    stops_after_each_poll(Stop::Interrupt).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_run_after_each_poll_ends_the_turn_and_keeps_the_session() {
+    stops_after_each_poll(Stop::DropRun).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn dropping_the_session_after_each_poll_ends_everything() {
+    stops_after_each_poll(Stop::DropSession).await;
+}

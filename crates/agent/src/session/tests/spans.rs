@@ -1,0 +1,339 @@
+//! What the operator sees: the tree of spans, their fields, and that nobody's words are in them.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write as _};
+use std::sync::Mutex;
+
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput};
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::subscriber::DefaultGuard;
+use tracing::{Event, Metadata, Subscriber};
+
+use super::*;
+
+/// Keeps what this thread tells `tracing`. All tests here run on one thread.
+#[derive(Clone, Default)]
+struct Spans(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    /// The span with the id n is at n - 1.
+    spans: Vec<OneSpan>,
+    entered: Vec<u64>,
+    /// Everything that was said, for a search.
+    said: String,
+}
+
+struct OneSpan {
+    name: &'static str,
+    parent: Option<u64>,
+    fields: BTreeMap<&'static str, String>,
+    handles: usize,
+    events: Vec<String>,
+}
+
+#[derive(Default)]
+struct Fields(BTreeMap<&'static str, String>);
+
+impl Visit for Fields {
+    fn record_str(&mut self, field: &Field, value: &str) {
+        self.0.insert(field.name(), value.to_owned());
+    }
+
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        self.0.insert(field.name(), format!("{value:?}"));
+    }
+}
+
+impl Spans {
+    fn begin() -> (Self, DefaultGuard) {
+        let spans = Self::default();
+        let guard = tracing::subscriber::set_default(spans.clone());
+        (spans, guard)
+    }
+
+    fn with<T>(&self, look: impl FnOnce(&mut Seen) -> T) -> T {
+        look(&mut self.0.lock().unwrap())
+    }
+
+    /// Each span below its parent, in the order of their beginnings, with the events inside.
+    fn tree(&self) -> String {
+        self.with(|seen| {
+            let mut tree = String::new();
+            seen.branch(None, 0, &mut tree);
+            tree
+        })
+    }
+
+    /// The fields of the first span of this name, one in a line.
+    fn fields(&self, name: &str) -> String {
+        self.with(|seen| {
+            let span = seen.spans.iter().find(|span| span.name == name).expect("there is such a span");
+            span.fields.iter().map(|(field, value)| format!("{field} = {value}\n")).collect()
+        })
+    }
+}
+
+impl Seen {
+    fn branch(&self, parent: Option<u64>, depth: usize, tree: &mut String) {
+        for (id, span) in (1..).zip(&self.spans).filter(|(_, span)| span.parent == parent) {
+            let open = if span.handles > 0 { " (open)" } else { "" };
+            writeln!(tree, "{:1$}{2}{open}", "", depth * 2, span.name).unwrap();
+            for event in &span.events {
+                writeln!(tree, "{:1$}- {event}", "", depth * 2 + 2).unwrap();
+            }
+            self.branch(Some(id), depth + 1, tree);
+        }
+    }
+
+    fn span(&mut self, id: &Id) -> &mut OneSpan {
+        let place = usize::try_from(id.into_u64()).unwrap() - 1;
+        &mut self.spans[place]
+    }
+
+    fn hear(&mut self, fields: &Fields) {
+        for (field, value) in &fields.0 {
+            writeln!(self.said, "{field}={value}").unwrap();
+        }
+    }
+}
+
+impl Subscriber for Spans {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        let mut fields = Fields::default();
+        span.record(&mut fields);
+        self.with(|seen| {
+            seen.hear(&fields);
+            let around = span.is_contextual().then(|| seen.entered.last().copied()).flatten();
+            let parent = span.parent().map(Id::into_u64).or(around);
+            let name = span.metadata().name();
+            seen.spans.push(OneSpan { name, parent, fields: fields.0, handles: 1, events: Vec::new() });
+            Id::from_u64(seen.spans.len() as u64)
+        })
+    }
+
+    fn record(&self, id: &Id, values: &Record<'_>) {
+        let mut fields = Fields::default();
+        values.record(&mut fields);
+        self.with(|seen| {
+            seen.hear(&fields);
+            seen.span(id).fields.extend(fields.0);
+        });
+    }
+
+    fn event(&self, event: &Event<'_>) {
+        let mut fields = Fields::default();
+        event.record(&mut fields);
+        self.with(|seen| {
+            seen.hear(&fields);
+            if let Some(id) = seen.entered.last().copied() {
+                let message = fields.0.get("message").cloned().unwrap_or_default();
+                seen.span(&Id::from_u64(id)).events.push(message);
+            }
+        });
+    }
+
+    fn enter(&self, id: &Id) {
+        self.with(|seen| seen.entered.push(id.into_u64()));
+    }
+
+    fn exit(&self, id: &Id) {
+        self.with(|seen| {
+            let place = seen.entered.iter().rposition(|entered| *entered == id.into_u64()).unwrap();
+            seen.entered.remove(place);
+        });
+    }
+
+    fn clone_span(&self, id: &Id) -> Id {
+        self.with(|seen| seen.span(id).handles += 1);
+        id.clone()
+    }
+
+    fn try_close(&self, id: Id) -> bool {
+        self.with(|seen| {
+            let span = seen.span(&id);
+            span.handles -= 1;
+            span.handles == 0
+        })
+    }
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+}
+
+/// A tool that says something to the operator.
+#[derive(Debug)]
+struct Chatty;
+
+#[derive(serde::Deserialize, schemars::JsonSchema)]
+struct About {
+    about: String,
+}
+
+impl Tool for Chatty {
+    type Input = About;
+
+    fn name(&self) -> &str {
+        "chatty"
+    }
+
+    fn description(&self) -> &str {
+        "Talks."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, input: About, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        tokio::task::yield_now().await;
+        tracing::info!("from within a tool");
+        Ok(ToolOutput::new(format!("marker in the output about {}", input.about)))
+    }
+}
+
+fn chatty(adapter: FakeAdapter) -> Session {
+    let client = Client::builder().provider(adapter).middleware(pintle_llm::Logging::new()).build().unwrap();
+    let profile = ProviderProfile::new("anthropic", "model-1").with_tool(Chatty).unwrap();
+    let quick = RetryPolicy::default().with_base_delay(std::time::Duration::from_millis(1));
+    Session::builder(client, profile, Arc::new(env()))
+        .id(SessionId::new("s-1"))
+        .config(SessionConfig::default().with_retry(quick))
+        .build()
+        .unwrap()
+}
+
+fn talk() -> Message {
+    calling(&[("chatty", json!({"about": "marker in the arguments"}))])
+}
+
+#[tokio::test]
+async fn calls_stand_in_their_run_and_runs_in_their_session() {
+    let (spans, _guard) = Spans::begin();
+    let session = {
+        let host = tracing::info_span!("host");
+        let _entered = host.enter();
+        chatty(anthropic().message(talk()).answer("marker in the answer").answer("again"))
+    };
+    session.submit("marker in the prompt").await.unwrap();
+    session.submit("once more").await.unwrap();
+    session.close().await;
+    insta::assert_snapshot!(spans.tree(), @r#"
+    host
+      session
+        gen_ai.invoke_agent
+          - git could not be asked
+          gen_ai.chat
+            gen_ai.chat
+              - the model answered
+          gen_ai.execute_tool
+            - from within a tool
+          gen_ai.chat
+            gen_ai.chat
+              - the model answered
+        gen_ai.invoke_agent
+          gen_ai.chat
+            gen_ai.chat
+              - the model answered
+    "#);
+    insta::assert_snapshot!(spans.fields("session"), @r#"
+    gen_ai.conversation.id = s-1
+    otel.kind = internal
+    pintle.session.depth = 0
+    "#);
+    insta::assert_snapshot!(spans.fields("gen_ai.invoke_agent"), @r#"
+    gen_ai.conversation.id = s-1
+    gen_ai.operation.name = invoke_agent
+    gen_ai.provider.name = anthropic
+    gen_ai.request.model = model-1
+    gen_ai.usage.input_tokens = 20
+    gen_ai.usage.output_tokens = 10
+    otel.kind = internal
+    otel.name = invoke_agent
+    pintle.run.id = 0
+    pintle.run.model_calls = 2
+    pintle.run.outcome = completed
+    pintle.run.tool_calls = 1
+    "#);
+    insta::assert_snapshot!(spans.fields("gen_ai.execute_tool"), @r#"
+    gen_ai.conversation.id = s-1
+    gen_ai.operation.name = execute_tool
+    gen_ai.tool.call.id = call_0_chatty
+    gen_ai.tool.name = chatty
+    gen_ai.tool.type = function
+    otel.kind = internal
+    otel.name = execute_tool chatty
+    "#);
+    let said = spans.with(|seen| seen.said.clone());
+    assert!(!said.contains("marker"), "{said}");
+}
+
+#[tokio::test]
+async fn a_model_call_has_one_span_for_all_its_attempts() {
+    let (spans, _guard) = Spans::begin();
+    let adapter = anthropic().cut("half", Error::new(ErrorKind::Stream, "marker cut")).answer("whole");
+    let session = chatty(adapter);
+    session.submit("go").await.unwrap();
+    session.close().await;
+    insta::assert_snapshot!(spans.tree(), @r#"
+    session
+      gen_ai.invoke_agent
+        - git could not be asked
+        gen_ai.chat
+          gen_ai.chat
+            - the model call failed
+          gen_ai.chat
+            - the model answered
+    "#);
+    insta::assert_snapshot!(spans.fields("gen_ai.chat"), @r#"
+    gen_ai.conversation.id = s-1
+    gen_ai.operation.name = chat
+    gen_ai.provider.name = anthropic
+    gen_ai.request.model = model-1
+    gen_ai.response.finish_reasons = ["stop"]
+    gen_ai.response.model = model-1
+    gen_ai.usage.input_tokens = 10
+    gen_ai.usage.output_tokens = 5
+    otel.kind = client
+    otel.name = chat model-1
+    "#);
+}
+
+#[tokio::test]
+async fn what_fails_says_the_kind_of_its_failure_and_not_its_words() {
+    let (spans, _guard) = Spans::begin();
+    let error = Error::new(ErrorKind::InvalidRequest, "marker of a provider").with_status(400);
+    let session = chatty(anthropic().message(calling(&[("chatty", json!({"about": "x"}))])).failure(error));
+    session.submit("go").await.unwrap();
+    session.close().await;
+    let of = |name: &str| {
+        let fields = spans.with(|seen| {
+            let span = seen.spans.iter().rfind(|span| span.name == name).unwrap();
+            span.fields.clone()
+        });
+        ["otel.status_code", "error.type", "http.response.status_code", "pintle.run.outcome"]
+            .map(|field| fields.get(field).cloned().unwrap_or_default())
+    };
+    assert_eq!(of("gen_ai.invoke_agent"), ["ERROR", "invalid_request", "", "failed"]);
+    let said = spans.with(|seen| seen.said.clone());
+    assert!(!said.contains("marker of"), "{said}");
+}
+
+#[tokio::test]
+async fn a_stopped_call_says_so_and_no_span_stays_open() {
+    let (spans, _guard) = Spans::begin();
+    let bench = bench(anthropic().message(hanging()), env_with_sleep());
+    let mut run = bench.session.submit("go");
+    until(&mut run, "TOOL_CALL_START").await;
+    bench.session.handle().interrupt().unwrap();
+    run.await.unwrap();
+    assert!(spans.fields("gen_ai.execute_tool").contains("error.type = cancelled"));
+    assert!(spans.fields("gen_ai.invoke_agent").contains("pintle.run.outcome = interrupted"));
+    drop(bench);
+    tokio::task::yield_now().await;
+    assert!(!spans.tree().contains("open"), "{}", spans.tree());
+}

@@ -1,0 +1,101 @@
+//! The tools for subagents, under the names of each toolset.
+
+mod claude;
+mod codex;
+mod gemini;
+mod spec;
+
+use std::sync::Arc;
+
+use pintle_tools::{DynTool, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry};
+
+use super::report::Report;
+use super::roster::{Agent, Roster};
+use crate::profile::Toolset;
+
+/// What a call asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Order {
+    pub(super) task: String,
+    /// Where it works: below the parent's working directory, which is the default.
+    pub(super) working_dir: Option<String>,
+    /// The parent's by default.
+    pub(super) model: Option<String>,
+    /// 0 is unlimited.
+    pub(super) max_turns: u64,
+    pub(super) role: Role,
+}
+
+impl Order {
+    fn new(task: String) -> Self {
+        Self { task, working_dir: None, model: None, max_turns: 0, role: Role::Worker }
+    }
+}
+
+/// What a subagent may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// Whatever its parent may.
+    Worker,
+    /// Look, and change nothing.
+    Explorer,
+}
+
+/// Adds the tools of a toolset, in the form of the family with this id.
+pub(super) fn register(registry: &mut ToolRegistry, toolset: Toolset, family: &str, roster: &Arc<Roster>) {
+    let tools = match (toolset, family) {
+        (Toolset::Native, "openai") => codex::tools(roster),
+        (Toolset::Native, "anthropic") => claude::tools(roster),
+        (Toolset::Native, "gemini") => gemini::tools(roster),
+        (Toolset::Native | Toolset::Spec, _) => spec::tools(roster),
+    };
+    for tool in tools {
+        // What the host registered under such a name is what it wants.
+        let is_taken = tool.definition().is_ok_and(|definition| registry.get(&definition.name).is_some());
+        if !is_taken && let Err(error) = registry.register_shared(tool) {
+            tracing::error!(%error, "a tool for subagents was left out");
+        }
+    }
+}
+
+/// Spawns a subagent and waits for its result, in one call.
+async fn run(roster: &Arc<Roster>, order: Order, cx: &ToolContext) -> Result<(Agent, Report), ToolError> {
+    let agent = roster.spawn(&cx.call_id, order).await?;
+    let report = rest(&agent, cx).await?;
+    Ok((agent, report))
+}
+
+/// Waits until a subagent rests, or the call is cancelled.
+async fn rest(agent: &Agent, cx: &ToolContext) -> Result<Report, ToolError> {
+    tokio::select! {
+        report = agent.rest() => Ok(report),
+        () = cx.cancel.cancelled() => {
+            Err(ToolError::new(ToolErrorKind::Cancelled, "the call was cancelled while the subagent worked"))
+        }
+    }
+}
+
+/// What one call that spawns and waits gives: the text alone, or why there is no better one.
+fn text_of(report: &Report) -> ToolOutput {
+    match &report.reason {
+        None => ToolOutput::new(report.text().to_owned()),
+        Some(reason) => {
+            let text =
+                format!("The subagent did not finish: {reason}. What it said last:\n{}", report.text());
+            ToolOutput::new(text).with_error(true)
+        }
+    }
+}
+
+/// A message with something in it.
+fn message(text: String) -> Result<String, ToolError> {
+    if text.trim().is_empty() {
+        return Err(ToolError::new(
+            ToolErrorKind::InvalidArguments,
+            "the message is empty; expected some text",
+        ));
+    }
+    Ok(text)
+}
+
+type Tools = Vec<Arc<dyn DynTool>>;

@@ -1,0 +1,110 @@
+//! `Task` of Claude Code 2.1.32: one call that spawns an agent, waits for it and gives what it says.
+
+use std::sync::Arc;
+
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Order, Role, Roster, Tools, message, rest, run, text_of};
+
+pub(super) fn tools(roster: &Arc<Roster>) -> Tools {
+    vec![Arc::new(Task(Arc::clone(roster)))]
+}
+
+struct Task(Arc<Roster>);
+
+/// The arguments of `Task`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct TaskInput {
+    /// The task in a few words, for people.
+    description: String,
+    /// The task, complete in itself: the agent knows nothing of this conversation.
+    prompt: String,
+    /// Which kind of agent: `general-purpose` may do what you may, `Explore` looks and changes nothing.
+    subagent_type: SubagentType,
+    /// Another model than yours.
+    model: Option<Model>,
+    /// The id of an agent that has finished before; it goes on in its conversation.
+    resume: Option<String>,
+    /// How often its model may answer. Default: without limit.
+    max_turns: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+enum SubagentType {
+    #[serde(rename = "general-purpose")]
+    GeneralPurpose,
+    Explore,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum Model {
+    Sonnet,
+    Opus,
+    Haiku,
+}
+
+impl Model {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Sonnet => "sonnet",
+            Self::Opus => "opus",
+            Self::Haiku => "haiku",
+        }
+    }
+}
+
+impl Tool for Task {
+    type Input = TaskInput;
+
+    fn name(&self) -> &str {
+        "Task"
+    }
+
+    fn description(&self) -> &str {
+        "Has another agent do a task, with the same files and tools and a conversation of its own, and gives its last \
+         message. Use it for work that takes many steps and of which you need only the result, such as a search through \
+         a large tree. Several of these calls in one answer run side by side; give no two of them the same files to \
+         change. Do not use it to read a file whose path you know."
+    }
+
+    /// It changes nothing by itself: each call of the agent is judged as if it were your own.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::SpawnAgent.as_str()
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: TaskInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        tracing::debug!(description = input.description, "a task for a subagent");
+        let (agent, report) = if let Some(id) = &input.resume {
+            let agent = self.0.agent(id)?;
+            agent.tell(message(input.prompt)?, false)?;
+            let report = rest(&agent, cx).await?;
+            (agent, report)
+        } else {
+            let mut order = Order::new(input.prompt);
+            order.model = input.model.map(|model| model.as_str().to_owned());
+            order.max_turns = input.max_turns.unwrap_or(0);
+            order.role = match input.subagent_type {
+                SubagentType::GeneralPurpose => Role::Worker,
+                SubagentType::Explore => Role::Explorer,
+            };
+            run(&self.0, order, cx).await?
+        };
+        let preface = format!("agentId: {} (for resume)\n\n", agent.name);
+        Ok(text_of(&report).with_preface(preface))
+    }
+}

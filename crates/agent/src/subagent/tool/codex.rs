@@ -1,0 +1,227 @@
+//! The tools of codex 0.98 for subagents: `spawn_agent`, `send_input`, `wait` and `close_agent` in its own form.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::select_all;
+use pintle_tools::{
+    Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolKind, ToolOutput, TruncationRule,
+};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::{Agent, Order, Role, Roster, Tools, message};
+use crate::subagent::SubagentStatus;
+
+/// How long `wait` waits, in milliseconds: by default, at least and at most.
+const WAIT_MS: (f64, f64, f64) = (30_000.0, 10_000.0, 300_000.0);
+
+pub(super) fn tools(roster: &Arc<Roster>) -> Tools {
+    vec![
+        Arc::new(SpawnAgent(Arc::clone(roster))),
+        Arc::new(SendInput(Arc::clone(roster))),
+        Arc::new(Wait(Arc::clone(roster))),
+        Arc::new(CloseAgent(Arc::clone(roster))),
+    ]
+}
+
+/// The state of an agent as codex writes it.
+fn status(agent: &Agent) -> Value {
+    let report = agent.report();
+    match report.status {
+        SubagentStatus::Running => json!("running"),
+        SubagentStatus::Completed => json!({ "completed": report.output }),
+        SubagentStatus::Failed => {
+            let reason = report.reason.as_deref().unwrap_or("it failed");
+            json!({ "errored": format!("{reason}. Last message: {}", report.text()) })
+        }
+    }
+}
+
+struct SpawnAgent(Arc<Roster>);
+
+/// The arguments of `spawn_agent`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SpawnAgentInput {
+    /// The task, complete in itself: the agent knows nothing of this conversation.
+    message: String,
+    /// `default` and `worker` may do what you may; `explorer` looks and changes nothing.
+    agent_type: Option<AgentType>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AgentType {
+    Default,
+    Explorer,
+    Worker,
+}
+
+impl Tool for SpawnAgent {
+    type Input = SpawnAgentInput;
+
+    fn name(&self) -> &str {
+        "spawn_agent"
+    }
+
+    fn description(&self) -> &str {
+        "Starts another agent, which works on a task by itself, with the same files and tools and a conversation of its \
+         own, and returns its id at once. Several of them work side by side; give no two of them the same files to \
+         change. wait gives what they answer."
+    }
+
+    /// It changes nothing by itself: each call of the agent is judged as if it were your own.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, input: SpawnAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let mut order = Order::new(input.message);
+        order.role = match input.agent_type {
+            Some(AgentType::Explorer) => Role::Explorer,
+            Some(AgentType::Default | AgentType::Worker) | None => Role::Worker,
+        };
+        let agent = self.0.spawn(&cx.call_id, order).await?;
+        Ok(ToolOutput::new(json!({ "agent_id": agent.name }).to_string()))
+    }
+}
+
+struct SendInput(Arc<Roster>);
+
+/// The arguments of `send_input`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SendInputInput {
+    /// The id that spawn_agent gave.
+    id: String,
+    /// The message.
+    message: String,
+    /// Whether the agent drops what it does and turns to the message at once. Default: it reads it after the calls that
+    /// it is making.
+    interrupt: Option<bool>,
+}
+
+impl Tool for SendInput {
+    type Input = SendInputInput;
+
+    fn name(&self) -> &str {
+        "send_input"
+    }
+
+    fn description(&self) -> &str {
+        "Sends a message to an agent. One that has finished goes to work again with it, in the same conversation."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, input: SendInputInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let agent = self.0.agent(&input.id)?;
+        agent.tell(message(input.message)?, input.interrupt.unwrap_or(false))?;
+        Ok(ToolOutput::new(json!({ "agent_id": agent.name, "status": status(&agent) }).to_string()))
+    }
+}
+
+struct Wait(Arc<Roster>);
+
+/// The arguments of `wait`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WaitInput {
+    /// The ids of agents; the first of them that has finished ends the waiting.
+    ids: Vec<String>,
+    /// How long to wait, in milliseconds: 30000 by default, from 10000 to 300000.
+    timeout_ms: Option<f64>,
+}
+
+impl Tool for Wait {
+    type Input = WaitInput;
+
+    fn name(&self) -> &str {
+        "wait"
+    }
+
+    fn description(&self) -> &str {
+        "Waits until one of these agents has finished and gives the state of each that has, with what it answered. It is \
+         empty when none has in time; then wait again, or go on with work of your own."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn truncation(&self) -> TruncationRule {
+        TruncationRule::of_kind(ToolKind::SpawnAgent.as_str())
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: WaitInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let agents: Vec<Agent> = input.ids.iter().map(|id| self.0.agent(id)).collect::<Result<_, _>>()?;
+        if agents.is_empty() {
+            return Err(ToolError::new(
+                ToolErrorKind::InvalidArguments,
+                "ids is empty; name one agent at least",
+            ));
+        }
+        let (default, least, most) = WAIT_MS;
+        let limit = Duration::from_millis(input.timeout_ms.unwrap_or(default).clamp(least, most) as u64);
+        let resting = select_all(agents.iter().map(|agent| Box::pin(agent.rest())));
+        let timed_out = tokio::select! {
+            biased;
+            () = cx.cancel.cancelled() => {
+                return Err(ToolError::new(ToolErrorKind::Cancelled, "the call was cancelled while the agents worked"));
+            }
+            waited = tokio::time::timeout(limit, resting) => waited.is_err(),
+        };
+        let finished = agents.iter().filter(|agent| agent.report().status != SubagentStatus::Running);
+        let status: Map<String, Value> = finished.map(|agent| (agent.name.clone(), status(agent))).collect();
+        Ok(ToolOutput::new(json!({ "status": status, "timed_out": timed_out }).to_string()))
+    }
+}
+
+struct CloseAgent(Arc<Roster>);
+
+/// The arguments of `close_agent`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CloseAgentInput {
+    /// The id that spawn_agent gave.
+    id: String,
+}
+
+impl Tool for CloseAgent {
+    type Input = CloseAgentInput;
+
+    fn name(&self) -> &str {
+        "close_agent"
+    }
+
+    fn description(&self) -> &str {
+        "Ends an agent that is not needed any more and gives its last state. It takes no message afterwards."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn truncation(&self) -> TruncationRule {
+        TruncationRule::of_kind(ToolKind::SpawnAgent.as_str())
+    }
+
+    async fn call(&self, input: CloseAgentInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let agent = self.0.agent(&input.id)?;
+        let before = status(&agent);
+        agent.close().await;
+        Ok(ToolOutput::new(json!({ "status": before }).to_string()))
+    }
+}

@@ -1,0 +1,73 @@
+//! `invoke_agent` of gemini-cli 0.61: one call that spawns an agent, waits for it and gives what it says. Release 0.27
+//! had one fixed agent in its place.
+
+use std::sync::Arc;
+
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Order, Role, Roster, Tools, run, text_of};
+
+pub(super) fn tools(roster: &Arc<Roster>) -> Tools {
+    vec![Arc::new(InvokeAgent(Arc::clone(roster)))]
+}
+
+struct InvokeAgent(Arc<Roster>);
+
+/// The arguments of `invoke_agent`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct InvokeAgentInput {
+    /// Which agent: `generalist` may do what you may, `codebase_investigator` looks and changes nothing.
+    agent_name: AgentName,
+    /// The task, complete in itself: the agent knows nothing of this conversation.
+    prompt: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+enum AgentName {
+    Generalist,
+    CodebaseInvestigator,
+}
+
+impl Tool for InvokeAgent {
+    type Input = InvokeAgentInput;
+
+    fn name(&self) -> &str {
+        "invoke_agent"
+    }
+
+    fn description(&self) -> &str {
+        "Has another agent do a task, with the same files and tools and a conversation of its own, and gives its last \
+         message. Use it for work that takes many steps and of which you need only the result. Several of these calls \
+         in one answer run side by side; give no two of them the same files to change."
+    }
+
+    /// It changes nothing by itself: each call of the agent is judged as if it were your own.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    fn kind(&self) -> &str {
+        ToolKind::SpawnAgent.as_str()
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: InvokeAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let mut order = Order::new(input.prompt);
+        order.role = match input.agent_name {
+            AgentName::Generalist => Role::Worker,
+            AgentName::CodebaseInvestigator => Role::Explorer,
+        };
+        let (_, report) = run(&self.0, order, cx).await?;
+        Ok(text_of(&report))
+    }
+}

@@ -1,0 +1,173 @@
+//! `spawn_agent`, `send_input`, `wait` and `close_agent` of the loop specification (section 7.2).
+
+use std::sync::Arc;
+
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput, TruncationRule};
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::{Order, Roster, Tools, message, rest};
+
+pub(super) fn tools(roster: &Arc<Roster>) -> Tools {
+    vec![
+        Arc::new(SpawnAgent(Arc::clone(roster))),
+        Arc::new(SendInput(Arc::clone(roster))),
+        Arc::new(Wait(Arc::clone(roster))),
+        Arc::new(CloseAgent(Arc::clone(roster))),
+    ]
+}
+
+struct SpawnAgent(Arc<Roster>);
+
+/// The arguments of `spawn_agent`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SpawnAgentInput {
+    /// The task, complete in itself: the subagent knows nothing of this conversation.
+    task: String,
+    /// The directory that it works in, below your own. Default: your own.
+    working_dir: Option<String>,
+    /// Another model than yours.
+    model: Option<String>,
+    /// How often its model may answer; 0, the default, is without limit.
+    max_turns: Option<u64>,
+}
+
+impl Tool for SpawnAgent {
+    type Input = SpawnAgentInput;
+
+    fn name(&self) -> &str {
+        "spawn_agent"
+    }
+
+    fn description(&self) -> &str {
+        "Starts a subagent, which works on a task by itself, with the same files and tools and a conversation of its own, \
+         and returns its id at once. Several of them work side by side. Use it for a part of the work that can be \
+         described completely and done apart; give no two of them the same files to change. wait gives the result."
+    }
+
+    /// It changes nothing by itself: each call of the subagent is judged as if it were your own.
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, input: SpawnAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let mut order = Order::new(input.task);
+        order.working_dir = input.working_dir;
+        order.model = input.model;
+        order.max_turns = input.max_turns.unwrap_or(0);
+        let agent = self.0.spawn(&cx.call_id, order).await?;
+        Ok(ToolOutput::new(format!("agent_id: {}\nstatus: running", agent.name)))
+    }
+}
+
+struct SendInput(Arc<Roster>);
+
+/// The arguments of `send_input`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct SendInputInput {
+    /// The id that spawn_agent gave.
+    agent_id: String,
+    /// The message.
+    message: String,
+}
+
+impl Tool for SendInput {
+    type Input = SendInputInput;
+
+    fn name(&self) -> &str {
+        "send_input"
+    }
+
+    fn description(&self) -> &str {
+        "Sends a message to a subagent. One that works reads it after the calls that it is making; one that has \
+         finished goes to work again with it, in the same conversation."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn repeatable(&self) -> bool {
+        false
+    }
+
+    async fn call(&self, input: SendInputInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let agent = self.0.agent(&input.agent_id)?;
+        agent.tell(message(input.message)?, false)?;
+        Ok(ToolOutput::new(format!("The message was sent to {}.", agent.name)))
+    }
+}
+
+struct Wait(Arc<Roster>);
+
+/// The arguments of `wait`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct WaitInput {
+    /// The id that spawn_agent gave.
+    agent_id: String,
+}
+
+impl Tool for Wait {
+    type Input = WaitInput;
+
+    fn name(&self) -> &str {
+        "wait"
+    }
+
+    fn description(&self) -> &str {
+        "Waits until a subagent has finished and gives its result: whether it succeeded, how many turns it used, and its \
+         last message; of one that failed, what it had said by then."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    fn truncation(&self) -> TruncationRule {
+        TruncationRule::of_kind(ToolKind::SpawnAgent.as_str())
+    }
+
+    fn waits(&self) -> bool {
+        true
+    }
+
+    async fn call(&self, input: WaitInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let agent = self.0.agent(&input.agent_id)?;
+        Ok(ToolOutput::new(rest(&agent, cx).await?.for_model()))
+    }
+}
+
+struct CloseAgent(Arc<Roster>);
+
+/// The arguments of `close_agent`.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct CloseAgentInput {
+    /// The id that spawn_agent gave.
+    agent_id: String,
+}
+
+impl Tool for CloseAgent {
+    type Input = CloseAgentInput;
+
+    fn name(&self) -> &str {
+        "close_agent"
+    }
+
+    fn description(&self) -> &str {
+        "Ends a subagent, at work or not, and gives its final status. It takes no message afterwards."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Read
+    }
+
+    async fn call(&self, input: CloseAgentInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        let agent = self.0.agent(&input.agent_id)?;
+        let report = agent.close().await;
+        Ok(ToolOutput::new(format!("{} is closed. Final status: {}", agent.name, report.status)))
+    }
+}

@@ -1,0 +1,243 @@
+//! A machine under test, and what it wanted.
+
+use super::*;
+
+/// A machine with a clock that counts and a record of what it wanted.
+pub(super) struct Bench {
+    pub(super) machine: Machine,
+    pub(super) clock: i64,
+    pub(super) runs: u64,
+    pub(super) requests: Vec<Request>,
+    pub(super) events: Vec<EventKind>,
+    pub(super) outcomes: Vec<Outcome>,
+    /// Whose outcomes these are.
+    pub(super) finished: Vec<RunId>,
+    /// Whether the machine is stored and read again before every input.
+    pub(super) is_stored: bool,
+    /// Whether a stretch of text is open.
+    pub(super) segment_is_open: bool,
+    /// The subagents that have not ended.
+    pub(super) children: Vec<String>,
+    /// Everything else, in words.
+    pub(super) wanted: Vec<String>,
+}
+
+impl Bench {
+    pub(super) fn new() -> Self {
+        Self::with(TurnLimits::default())
+    }
+
+    pub(super) fn with(limits: TurnLimits) -> Self {
+        let mut bench = Self {
+            machine: Machine::new(limits, None),
+            clock: 0,
+            runs: 0,
+            requests: Vec::new(),
+            events: Vec::new(),
+            outcomes: Vec::new(),
+            finished: Vec::new(),
+            is_stored: true,
+            segment_is_open: false,
+            children: Vec::new(),
+            wanted: Vec::new(),
+        };
+        bench.tell(InputKind::Opened {
+            provider: "p".into(),
+            model: "m".into(),
+            working_directory: "/w".into(),
+        });
+        bench
+    }
+
+    pub(super) fn tell(&mut self, kind: InputKind) {
+        self.clock += 1;
+        let input = Input::new(Timestamp::from_millis(self.clock), kind);
+        // Every input is what a record of it says, and the state survives being stored.
+        let text = serde_json::to_string(&input).unwrap();
+        let input: Input = serde_json::from_str(&text).unwrap();
+        if self.is_stored {
+            let stored = serde_json::to_string(&self.machine).unwrap();
+            self.machine = serde_json::from_str(&stored).unwrap();
+        }
+        for action in self.machine.step(input) {
+            self.note(action);
+        }
+    }
+
+    fn note(&mut self, action: Action) {
+        match action {
+            Action::CallModel { request, .. } => self.requests.push(*request),
+            Action::Emit(event) => self.events.push(*event),
+            Action::Finish { run, outcome } => {
+                self.finished.push(run);
+                self.outcomes.push(*outcome);
+            }
+            Action::LoadContext { .. } => self.wanted.push("load".into()),
+            Action::CancelModel => self.wanted.push("cancel model".into()),
+            Action::SetTimer { after, .. } => self.wanted.push(format!("timer {}", after.as_secs())),
+            Action::PrepareCall { call, .. } => self.wanted.push(format!("prepare {}", call.index)),
+            Action::AskApproval { call, .. } => self.wanted.push(format!("ask {}", call.index)),
+            Action::WithdrawApproval { call } => self.wanted.push(format!("withdraw {}", call.index)),
+            Action::RunTool { call } => self.wanted.push(format!("run {}", call.index)),
+            Action::CancelTool { call } => self.wanted.push(format!("cancel {}", call.index)),
+            Action::StopSubagents => self.wanted.push("stop subagents".into()),
+            Action::CleanUp => self.wanted.push("clean up".into()),
+        }
+    }
+
+    pub(super) fn submit(&mut self, text: &str) {
+        self.runs += 1;
+        self.tell(InputKind::Submit { run: RunId(self.runs), text: text.into() });
+        if self.wanted.last().is_some_and(|wanted| wanted == "load") {
+            self.load();
+        }
+    }
+
+    pub(super) fn load(&mut self) {
+        self.load_this(TurnContext::new("p", "m", "system", 1_000));
+    }
+
+    pub(super) fn load_this(&mut self, context: TurnContext) {
+        let load = LoadId(self.machine.loads);
+        self.tell(InputKind::ContextLoaded { load, context: Box::new(context) });
+    }
+
+    pub(super) fn model_call(&self) -> ModelCallId {
+        ModelCallId(self.machine.model_calls)
+    }
+
+    pub(super) fn key(&self, index: usize) -> CallKey {
+        CallKey { model_call: self.model_call(), index }
+    }
+
+    pub(super) fn reply(&mut self, message: Message) {
+        let finish = if message.tool_calls().next().is_some() { Finish::ToolCalls } else { Finish::Stop };
+        self.reply_with(message, finish, None);
+    }
+
+    pub(super) fn reply_with(&mut self, message: Message, finish: Finish, raw: Option<&str>) {
+        let mut reason = FinishReason::new(finish);
+        reason.raw = raw.map(str::to_owned);
+        let response =
+            Response::new("p", "m", message).with_finish_reason(reason).with_usage(Usage::new(10, 1));
+        self.tell(InputKind::ModelReplied { model_call: self.model_call(), response: Box::new(response) });
+    }
+
+    pub(super) fn say(&mut self, text: &str) {
+        self.reply(Message::assistant(text));
+    }
+
+    /// The model calls tools of these names, with the ids `a`, `b`, … of this answer.
+    pub(super) fn call(&mut self, names: &[&str]) {
+        let turn = self.machine.turns;
+        let ids: Vec<String> =
+            (0..names.len()).map(|i| format!("{}{turn}", (b'a' + i as u8) as char)).collect();
+        self.reply(calls(&ids.iter().map(String::as_str).zip(names.iter().copied()).collect::<Vec<_>>()));
+    }
+
+    pub(super) fn prepared(&mut self, index: usize, effect: Effect, writes: &[&str]) {
+        let plan = CallPlan {
+            effect,
+            repeatable: effect == Effect::Read,
+            writes: writes.iter().map(PathBuf::from).collect(),
+            repairs: Vec::new(),
+        };
+        self.tell(InputKind::CallPrepared { call: self.key(index), preparation: Preparation::Ready(plan) });
+    }
+
+    pub(super) fn asks(&mut self, index: usize) {
+        let plan =
+            CallPlan { effect: Effect::Execute, repeatable: false, writes: Vec::new(), repairs: Vec::new() };
+        let preparation = Preparation::Ask {
+            plan,
+            arguments: serde_json::json!({}),
+            reason: "it runs a command".into(),
+            fingerprint: pintle_llm::Fingerprint::of(b"a call"),
+        };
+        self.tell(InputKind::CallPrepared { call: self.key(index), preparation });
+    }
+
+    pub(super) fn finish(&mut self, index: usize, text: &str) {
+        let call = self.key(index);
+        self.tell(InputKind::ToolStarted { call });
+        self.finish_started(index, text, None);
+    }
+
+    pub(super) fn finish_started(&mut self, index: usize, text: &str, error: Option<ToolErrorKind>) {
+        let finished = FinishedCall {
+            result: ToolResult::new("whatever", text, error.is_some()),
+            output: Output::from(text),
+            error,
+            changes: Vec::new(),
+            question: None,
+        };
+        self.tell(InputKind::ToolFinished { call: self.key(index), finished: Box::new(finished) });
+    }
+
+    /// A call that ends with a question to the user.
+    pub(super) fn ask(&mut self, index: usize, question: &str) {
+        let call = self.key(index);
+        self.tell(InputKind::ToolStarted { call });
+        let finished = FinishedCall {
+            result: ToolResult::new("whatever", "asked", false),
+            output: Output::from("asked"),
+            error: None,
+            changes: Vec::new(),
+            question: Some(question.into()),
+        };
+        self.tell(InputKind::ToolFinished { call, finished: Box::new(finished) });
+    }
+
+    /// One round of one reading call.
+    pub(super) fn round(&mut self, name: &str) {
+        self.call(&[name]);
+        self.prepared(0, Effect::Read, &[]);
+        self.finish(0, "ok");
+    }
+
+    pub(super) fn wanted(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.wanted)
+    }
+
+    pub(super) fn kinds(&self) -> Vec<String> {
+        self.events.iter().map(kind_of).collect()
+    }
+
+    pub(super) fn last_outcome(&self) -> (OutcomeStatus, SessionState) {
+        (self.outcomes.last().expect("the run is over").status, self.machine.state())
+    }
+
+    /// The messages of the newest request after the system prompt: role and what it says.
+    pub(super) fn sent(&self) -> Vec<String> {
+        let request = self.requests.last().expect("a request was sent");
+        request.messages.iter().skip(1).map(|item| shown(item)).collect()
+    }
+
+    pub(super) fn failed(&mut self, kind: ErrorKind, partial: &str) {
+        let error = Error::new(kind, "x").info().clone();
+        self.tell(InputKind::ModelFailed { model_call: self.model_call(), error, partial: partial.into() });
+    }
+}
+
+pub(super) fn calls(calls: &[(&str, &str)]) -> Message {
+    let parts = calls.iter().map(|(id, name)| ToolCall::from_raw(*id, *name, "{}").into()).collect();
+    Message::new(Role::Assistant, parts)
+}
+
+pub(super) fn kind_of(event: &EventKind) -> String {
+    let value = serde_json::to_value(event).unwrap();
+    value["kind"].as_str().unwrap().to_owned()
+}
+
+pub(super) fn shown(message: &Message) -> String {
+    let calls: Vec<String> = message.tool_calls().map(|call| format!("{}={}", call.id, call.name)).collect();
+    let results: Vec<String> =
+        message.results().map(|result| format!("{}:{}", result.tool_call_id, result.text())).collect();
+    match message.role {
+        Role::Assistant if !calls.is_empty() => format!("calls {}", calls.join(" ")),
+        Role::Tool => format!("results {}", results.join(" ")),
+        Role::Assistant | Role::User | Role::System | Role::Developer => {
+            format!("{:?} {}", message.role, message.text()).to_lowercase()
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Rounds, turns, loops and the window.
+
+use super::*;
+
+#[test]
+fn round_limit() {
+    let mut bench = Bench::with(TurnLimits { max_tool_rounds_per_input: 2, ..TurnLimits::default() });
+    for input in 1..=2 {
+        bench.submit("go");
+        bench.round("a");
+        bench.round("b");
+        assert_eq!(bench.last_outcome(), (OutcomeStatus::RoundLimit, SessionState::Idle), "input {input}");
+        assert!(matches!(bench.events[bench.events.len() - 2], EventKind::TurnLimit { round: Some(2), .. }));
+    }
+    assert_eq!(bench.requests.len(), 4, "the limit counts per input");
+}
+
+#[test]
+fn turn_limit_counts_over_all_inputs() {
+    let mut bench = Bench::with(TurnLimits { max_turns: 3, ..TurnLimits::default() });
+    bench.submit("one");
+    bench.round("a");
+    bench.say("1");
+    bench.submit("two");
+    bench.round("b");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::TurnLimit, SessionState::Idle));
+    assert!(matches!(
+        bench.events[bench.events.len() - 2],
+        EventKind::TurnLimit { total_turns: Some(3), .. }
+    ));
+    bench.submit("three");
+    assert_eq!((bench.outcomes.len(), bench.requests.len()), (3, 3), "the limit stays met");
+}
+
+#[test]
+fn a_loop_is_told_once_per_window() {
+    let mut bench = Bench::with(TurnLimits { loop_detection_window: 4, ..TurnLimits::default() });
+    bench.submit("go");
+    let mut told = Vec::new();
+    for round in 1..=9 {
+        bench.round("same");
+        if bench.kinds().iter().filter(|kind| *kind == "LOOP_DETECTION").count() > told.len() {
+            told.push(round);
+            assert_eq!(
+                bench.sent().last().unwrap(),
+                "user loop detected: the last 4 tool calls follow a repeating pattern. try a different approach."
+            );
+        }
+    }
+    assert_eq!(told, [4, 8]);
+    assert_eq!(bench.machine.history().iter().filter(|turn| turn.kind == TurnKind::Steering).count(), 2);
+}
+
+#[test]
+fn loop_detection_can_be_turned_off() {
+    let limits =
+        TurnLimits { loop_detection_window: 2, enable_loop_detection: false, ..TurnLimits::default() };
+    let mut bench = Bench::with(limits);
+    bench.submit("go");
+    for _ in 0..5 {
+        bench.round("same");
+    }
+    assert!(!bench.kinds().contains(&"LOOP_DETECTION".to_owned()));
+}
+
+#[test]
+fn context_usage_is_warned_of_once() {
+    let mut bench = Bench::new();
+    bench.submit(&"x".repeat(3_300));
+    bench.round("a");
+    bench.say("done");
+    let warnings: Vec<&EventKind> =
+        bench.events.iter().filter(|event| matches!(event, EventKind::Warning { .. })).collect();
+    assert_eq!(warnings, [&EventKind::Warning { message: "Context usage at ~83% of context window".into() }]);
+}

@@ -1,0 +1,187 @@
+//! What must hold after every input.
+
+use std::collections::BTreeSet;
+
+use super::super::*;
+
+/// Looks at a session after every input.
+#[derive(Default)]
+pub(super) struct Judge {
+    requests: usize,
+    actions: usize,
+    steered: Vec<String>,
+    followed: Vec<String>,
+}
+
+impl Judge {
+    pub(super) fn look(&mut self, bench: &Bench) -> Result<(), String> {
+        let requests = bench.requests.get(self.requests..).unwrap_or_default();
+        requests.iter().try_for_each(well_formed)?;
+        if !requests.is_empty() {
+            may_call_the_model(&bench.machine)?;
+        }
+        self.requests = bench.requests.len();
+        if bench.wanted[self.actions..].iter().any(|wanted| wanted.starts_with("run ")) {
+            may_have_run_a_tool(&bench.machine)?;
+        }
+        self.actions = bench.wanted.len();
+        in_place(&bench.events)?;
+        runs_end_once(bench)?;
+        self.queues_keep_everything(bench)
+    }
+
+    /// What came out of the queues and what is in them is what went in, in order.
+    fn queues_keep_everything(&mut self, bench: &Bench) -> Result<(), String> {
+        let steered = bench.events.iter().filter_map(|event| match event {
+            EventKind::SteeringInjected { content } => Some(content.clone()),
+            _ => None,
+        });
+        let steered: Vec<String> = steered.chain(bench.machine.steering.iter().cloned()).collect();
+        grows(&mut self.steered, steered, "steering")?;
+        let followed = bench.events.iter().filter_map(|event| match event {
+            EventKind::UserInput { content } if content.starts_with("follow") => Some(content.clone()),
+            _ => None,
+        });
+        let followed: Vec<String> = followed.chain(bench.machine.follow_ups.iter().cloned()).collect();
+        grows(&mut self.followed, followed, "follow-ups")
+    }
+}
+
+fn grows(before: &mut Vec<String>, now: Vec<String>, what: &str) -> Result<(), String> {
+    if !now.starts_with(before) || now.len() > before.len() + 1 {
+        return Err(format!("{what} were {before:?} and are {now:?}"));
+    }
+    let different: BTreeSet<&String> = now.iter().collect();
+    if different.len() != now.len() {
+        return Err(format!("{what} came twice: {now:?}"));
+    }
+    *before = now;
+    Ok(())
+}
+
+fn may_call_the_model(machine: &Machine) -> Result<(), String> {
+    let (limits, spent) = (&machine.limits, machine.spent());
+    let rounds = machine.progress.as_ref().map_or(0, |progress| progress.rounds);
+    let within = |limit: u64, count: u64| limit == 0 || count < limit;
+    let below = |limit: Option<u64>, count: u64| limit.is_none_or(|limit| count < limit);
+    let checks = [
+        ("turns", within(limits.max_turns, machine.turns)),
+        ("rounds", within(limits.max_tool_rounds_per_input, rounds)),
+        ("tokens", below(limits.budget.tokens, spent.tokens())),
+        (
+            "cost",
+            limits.budget.cost_micros.is_none_or(|limit| spent.cost_micros.is_some_and(|cost| cost < limit)),
+        ),
+    ];
+    match checks.iter().find(|(_, holds)| !holds) {
+        Some((what, _)) => Err(format!("the model is called beyond the limit of {what}")),
+        None => Ok(()),
+    }
+}
+
+fn may_have_run_a_tool(machine: &Machine) -> Result<(), String> {
+    let (limit, spent) = (machine.limits.budget.tool_calls, machine.spent());
+    if limit.is_some_and(|limit| spent.tool_calls > limit) {
+        return Err(format!("{} tool calls with a limit of {limit:?}", spent.tool_calls));
+    }
+    let Phase::RunningTools(round) = &machine.phase else { return Err("a call runs outside a round".into()) };
+    let running = round.running();
+    if running > machine.limits.max_parallel_tools.max(1) && running > round.at_once() {
+        return Err(format!("{running} calls run at once"));
+    }
+    Ok(())
+}
+
+/// Every run has one outcome at most, every cycle its end, and the state tells whether one goes on.
+fn runs_end_once(bench: &Bench) -> Result<(), String> {
+    let different: BTreeSet<RunId> = bench.finished.iter().copied().collect();
+    if different.len() != bench.finished.len() {
+        return Err(format!("a run ended twice: {:?}", bench.finished));
+    }
+    let count = |of_kind: fn(&EventKind) -> bool| bench.events.iter().filter(|event| of_kind(event)).count();
+    let begun = bench
+        .events
+        .iter()
+        .filter(|event| matches!(event, EventKind::UserInput { content } if content.starts_with("input")));
+    let going_on = usize::from(bench.machine.progress.is_some());
+    if begun.count() != count(|event| matches!(event, EventKind::ProcessingEnd { .. })) + going_on {
+        return Err("a cycle has no end, or two".into());
+    }
+    let of_budget = bench.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::Budget).count();
+    if of_budget != count(|event| matches!(event, EventKind::BudgetReached { .. })) {
+        return Err("an outcome and an event say different things of the budget".into());
+    }
+    if (going_on == 1) != (bench.machine.state() == SessionState::Processing) {
+        return Err(format!("the state is {:?}", bench.machine.state()));
+    }
+    Ok(())
+}
+
+/// Every call has one result, in order, in the message that follows; every id is used once.
+fn well_formed(request: &Request) -> Result<(), String> {
+    let mut ids = BTreeSet::new();
+    let mut messages = request.messages.iter().peekable();
+    if messages.next().is_none_or(|first| first.role != Role::System) {
+        return Err("the system prompt is not first".into());
+    }
+    while let Some(message) = messages.next() {
+        if message.content.is_empty() {
+            return Err("an empty message".into());
+        }
+        let calls: Vec<&str> = message.tool_calls().map(|call| call.id.as_str()).collect();
+        if calls.iter().any(|id| !ids.insert(*id)) {
+            return Err(format!("an id came twice: {calls:?}"));
+        }
+        match message.role {
+            Role::Assistant if !calls.is_empty() => {
+                let results: Vec<&str> = messages
+                    .next()
+                    .filter(|next| next.role == Role::Tool)
+                    .map(|next| next.results().map(|result| result.tool_call_id.as_str()).collect())
+                    .unwrap_or_default();
+                if results != calls {
+                    return Err(format!("calls {calls:?} are answered by {results:?}"));
+                }
+            }
+            Role::Tool => return Err("results without calls".into()),
+            Role::Assistant | Role::User => {}
+            Role::System | Role::Developer => return Err("instructions in the middle".into()),
+        }
+    }
+    Ok(())
+}
+
+/// Starts and ends pair, and nothing stands outside the session's bracket.
+pub(super) fn in_place(events: &[EventKind]) -> Result<(), String> {
+    let mut open = BTreeSet::new();
+    for (index, event) in events.iter().enumerate() {
+        let (starts, ends) = match event {
+            EventKind::ToolCallStart { call_id, .. } => (Some(format!("call {call_id}")), None),
+            EventKind::ToolCallEnd { call_id, .. } => (None, Some(format!("call {call_id}"))),
+            EventKind::SubagentSpawned { agent_id, .. } => (Some(format!("subagent {agent_id}")), None),
+            EventKind::SubagentEnded { agent_id, .. } => (None, Some(format!("subagent {agent_id}"))),
+            _ => (None, None),
+        };
+        if let Some(what) = starts
+            && !open.insert(what.clone())
+        {
+            return Err(format!("{what} started twice"));
+        }
+        if let Some(what) = ends
+            && !open.remove(&what)
+        {
+            return Err(format!("{what} ended without a start"));
+        }
+        if matches!(event, EventKind::SessionStart { .. }) != (index == 0) {
+            return Err("SESSION_START must be first, and only there".into());
+        }
+        if matches!(event, EventKind::SessionEnd { .. }) && (index + 1 != events.len() || !open.is_empty()) {
+            return Err(format!("SESSION_END is not last, or leaves {open:?} open"));
+        }
+        let calls_are_open = open.iter().any(|what| what.starts_with("call"));
+        if matches!(event, EventKind::ProcessingEnd { .. }) && calls_are_open {
+            return Err(format!("processing ended with open calls: {open:?}"));
+        }
+    }
+    Ok(())
+}

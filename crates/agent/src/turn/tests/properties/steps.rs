@@ -1,0 +1,339 @@
+//! One thing that may happen to a session.
+
+use pintle_llm::ModelInfo;
+use proptest::prelude::*;
+
+use super::super::*;
+use crate::subagent::SubagentStatus;
+
+/// One thing that may happen; what it applies to is drawn from what is possible then.
+#[derive(Clone, Debug)]
+pub(super) enum Step {
+    /// What comes next if nothing is in the way, for one of the calls if several are open.
+    Proceed(usize),
+    Submit,
+    Steer,
+    FollowUp,
+    Interrupt,
+    Abort,
+    Close,
+    /// Another model, profile, tool or document.
+    Change,
+    Effort,
+    Limits(Box<TurnLimits>),
+    /// The facts are there, for one model or another.
+    Load(bool),
+    LoadFails(ErrorKind),
+    LateLoad,
+    Say(&'static str, Finish, Option<&'static str>),
+    Call(usize, Finish),
+    LateReply,
+    Retry,
+    Fail(ErrorKind),
+    Prepare(usize, u8),
+    Decide(usize, bool),
+    Overdue(usize),
+    OutOfTime,
+    Start(usize),
+    Finish(usize),
+    FailCall(usize, ToolErrorKind),
+    Ask(usize),
+    Lose(usize),
+    Segment,
+    Spawn,
+    Spend(u64),
+    EndChild,
+    Resume,
+    CleanUp,
+}
+
+const KINDS: [ErrorKind; 16] = [
+    ErrorKind::Authentication,
+    ErrorKind::AccessDenied,
+    ErrorKind::NotFound,
+    ErrorKind::InvalidRequest,
+    ErrorKind::RateLimit,
+    ErrorKind::Server,
+    ErrorKind::ContentFilter,
+    ErrorKind::ContextLength,
+    ErrorKind::QuotaExceeded,
+    ErrorKind::RequestTimeout,
+    ErrorKind::Abort,
+    ErrorKind::Network,
+    ErrorKind::Stream,
+    ErrorKind::InvalidToolCall,
+    ErrorKind::UnsupportedToolChoice,
+    ErrorKind::Configuration,
+];
+
+pub(super) fn step(limits: BoxedStrategy<TurnLimits>) -> BoxedStrategy<Step> {
+    let on = (0_usize..12).prop_map(Step::Proceed);
+    prop_oneof![12 => on, 3 => host(limits), 2 => model(), 3 => tools(), 1 => children()].boxed()
+}
+
+fn host(limits: BoxedStrategy<TurnLimits>) -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => Just(Step::Submit),
+        3 => Just(Step::Steer),
+        2 => Just(Step::FollowUp),
+        2 => Just(Step::Interrupt),
+        1 => prop_oneof![6 => Just(Step::Interrupt), 1 => Just(Step::Abort), 1 => Just(Step::Close)],
+        2 => Just(Step::Change),
+        1 => Just(Step::Effort),
+        2 => limits.prop_map(|limits| Step::Limits(Box::new(limits))),
+    ]
+}
+
+fn model() -> impl Strategy<Value = Step> {
+    let text = prop_oneof![3 => Just("text"), 1 => Just(""), 1 => Just("really?")];
+    let finish = prop_oneof![
+        6 => Just((Finish::Stop, None)),
+        1 => Just((Finish::Length, None)),
+        1 => Just((Finish::ContentFilter, Some("refusal"))),
+        1 => Just((Finish::Other, Some("pause_turn"))),
+        1 => Just((Finish::Other, None)),
+        1 => Just((Finish::Error, None)),
+    ];
+    let with_calls = prop_oneof![
+        6 => Just(Finish::ToolCalls),
+        1 => Just(Finish::Length),
+        1 => Just(Finish::ContentFilter),
+        1 => Just(Finish::Stop),
+        1 => Just(Finish::Error),
+    ];
+    prop_oneof![
+        12 => any::<bool>().prop_map(Step::Load),
+        1 => Just(Step::LateLoad),
+        1 => proptest::sample::select(&KINDS[..]).prop_map(Step::LoadFails),
+        4 => (text, finish).prop_map(|(text, (finish, raw))| Step::Say(text, finish, raw)),
+        10 => (1_usize..4, with_calls).prop_map(|(count, finish)| Step::Call(count, finish)),
+        1 => Just(Step::LateReply),
+        1 => Just(Step::Retry),
+        2 => proptest::sample::select(&KINDS[..]).prop_map(Step::Fail),
+        3 => Just(Step::Segment),
+        1 => Just(Step::OutOfTime),
+    ]
+}
+
+fn tools() -> impl Strategy<Value = Step> {
+    let index = 0_usize..4;
+    let error = prop_oneof![Just(ToolErrorKind::Failed), Just(ToolErrorKind::EnvironmentLost)];
+    prop_oneof![
+        10 => (index.clone(), 0_u8..7).prop_map(|(index, how)| Step::Prepare(index, how)),
+        3 => (index.clone(), any::<bool>()).prop_map(|(index, yes)| Step::Decide(index, yes)),
+        1 => index.clone().prop_map(Step::Overdue),
+        8 => index.clone().prop_map(Step::Start),
+        8 => index.clone().prop_map(Step::Finish),
+        1 => (index.clone(), error).prop_map(|(index, error)| Step::FailCall(index, error)),
+        1 => index.clone().prop_map(Step::Ask),
+        2 => index.prop_map(Step::Lose),
+        2 => Just(Step::CleanUp),
+    ]
+}
+
+fn children() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        2 => Just(Step::Spawn),
+        3 => (0_u64..30).prop_map(Step::Spend),
+        2 => Just(Step::EndChild),
+        1 => Just(Step::Resume),
+    ]
+}
+
+/// Has the step happen, as the driver would tell it.
+pub(super) fn take(bench: &mut Bench, step: &Step) {
+    match step {
+        Step::Proceed(choice) => take(bench, &next(bench, *choice)),
+        Step::Submit => {
+            bench.runs += 1;
+            bench.tell(InputKind::Submit { run: RunId(bench.runs), text: format!("input {}", bench.runs) });
+        }
+        Step::Steer => {
+            let text = format!("steer {}", bench.clock);
+            bench.tell(InputKind::Steer { text });
+        }
+        Step::FollowUp => {
+            let text = format!("follow {}", bench.clock);
+            bench.tell(InputKind::FollowUp { text });
+        }
+        Step::Interrupt => bench.tell(InputKind::Interrupt),
+        Step::Abort => bench.tell(InputKind::Abort),
+        Step::Close => bench.tell(InputKind::Close),
+        Step::Change => bench.tell(InputKind::Configure { change: Change::Context }),
+        Step::Effort => {
+            let change = Change::ReasoningEffort(Some(ReasoningEffort::High));
+            bench.tell(InputKind::Configure { change });
+        }
+        Step::Limits(limits) => {
+            let change = Change::Limits((**limits).clone());
+            bench.tell(InputKind::Configure { change });
+        }
+        Step::Load(_) | Step::LoadFails(_) | Step::LateLoad => load(bench, step),
+        Step::Say(..) | Step::Call(..) | Step::LateReply | Step::Retry | Step::Fail(_) | Step::Segment => {
+            answer(bench, step);
+        }
+        Step::Prepare(index, how) => prepare(bench, *index, *how),
+        Step::Decide(index, approved) => {
+            let call = bench.key(*index);
+            bench.tell(InputKind::ApprovalDecided { call, approved: *approved, reason: None });
+        }
+        Step::Overdue(index) => {
+            let timer = Timer::Approval(bench.key(*index));
+            bench.tell(InputKind::TimerFired { timer });
+        }
+        Step::OutOfTime => bench.tell(InputKind::TimerFired { timer: Timer::Run(RunId(bench.runs)) }),
+        Step::Start(index) => bench.tell(InputKind::ToolStarted { call: bench.key(*index) }),
+        Step::Finish(index) => bench.finish_started(*index, "result", None),
+        Step::FailCall(index, error) => bench.finish_started(*index, "failed", Some(*error)),
+        Step::Ask(index) => bench.ask(*index, "which?"),
+        Step::Lose(index) => bench.tell(InputKind::ToolLost { call: bench.key(*index) }),
+        Step::Spawn | Step::Spend(_) | Step::EndChild => child(bench, step),
+        Step::Resume => {
+            // Segments end with the host that had them open, and so do children.
+            bench.segment_is_open = false;
+            bench.children.clear();
+            bench.tell(InputKind::Resumed);
+        }
+        Step::CleanUp => {
+            if matches!(bench.machine.phase, Phase::CleaningUp) {
+                while !bench.children.is_empty() {
+                    child(bench, &Step::EndChild);
+                }
+            }
+            bench.tell(InputKind::CleanedUp);
+        }
+    }
+}
+
+/// What comes next if nothing is in the way.
+fn next(bench: &Bench, choice: usize) -> Step {
+    match &bench.machine.phase {
+        Phase::Resting => Step::Submit,
+        Phase::LoadingContext { .. } => Step::Load(true),
+        Phase::AwaitingModel(_) if choice % 3 == 0 => Step::Say("text", Finish::Stop, None),
+        Phase::AwaitingModel(_) => Step::Call(1 + choice % 3, Finish::ToolCalls),
+        Phase::RunningTools(round) => {
+            let stages = round.stages();
+            let open: Vec<usize> = (0..stages.len()).filter(|index| stages[*index] != "done").collect();
+            let index = open[choice % open.len()];
+            match stages[index] {
+                "preparing" => Step::Prepare(index, u8::try_from(choice).unwrap_or(0)),
+                "asking" => Step::Decide(index, true),
+                "told to run" => Step::Start(index),
+                "running" => Step::Finish(index),
+                // It waits for another.
+                _ => Step::Steer,
+            }
+        }
+        Phase::CleaningUp => Step::CleanUp,
+    }
+}
+
+fn load(bench: &mut Bench, step: &Step) {
+    let newest = bench.machine.loads;
+    let kind = match step {
+        Step::LoadFails(kind) => {
+            let error = Error::new(*kind, "x").info().clone();
+            InputKind::ContextFailed { load: LoadId(newest), error }
+        }
+        Step::LateLoad => {
+            let context = Box::new(TurnContext::new("late", "late", "late", 1));
+            InputKind::ContextLoaded { load: LoadId(newest.wrapping_sub(1)), context }
+        }
+        _ => {
+            let model = if matches!(step, Step::Load(true)) { "m" } else { "n" };
+            let mut context = TurnContext::new("p", model, format!("system of {model}"), 1_000);
+            let mut pricing = ModelInfo::new("p", model, 1_000);
+            pricing.input_cost_per_million = Some(1e6);
+            pricing.output_cost_per_million = Some(1e6);
+            context.pricing = Some(Box::new(pricing));
+            InputKind::ContextLoaded { load: LoadId(newest), context: Box::new(context) }
+        }
+    };
+    bench.tell(kind);
+}
+
+fn answer(bench: &mut Bench, step: &Step) {
+    if matches!(step, Step::Segment) {
+        if matches!(bench.machine.phase, Phase::AwaitingModel(_)) {
+            segment(bench, !bench.segment_is_open);
+        }
+        return;
+    }
+    if bench.segment_is_open && !matches!(step, Step::LateReply) {
+        segment(bench, false);
+    }
+    match step {
+        Step::Say(text, finish, raw) => bench.reply_with(Message::assistant(*text), *finish, *raw),
+        // The ids come again and again, as some models make them.
+        Step::Call(count, finish) => {
+            let names = ["x", "", "x"].map(|id| (id, "tool"));
+            bench.reply_with(calls(&names[..*count]), *finish, None);
+        }
+        Step::LateReply => {
+            let late = ModelCallId(bench.machine.model_calls.wrapping_sub(1));
+            let response = Box::new(Response::new("p", "m", Message::assistant("late")));
+            bench.tell(InputKind::ModelReplied { model_call: late, response });
+        }
+        Step::Retry => bench.tell(InputKind::ModelRetrying {
+            model_call: bench.model_call(),
+            attempt: 1,
+            delay: Duration::ZERO,
+            error: Error::new(ErrorKind::Server, "x").info().clone(),
+        }),
+        Step::Fail(kind) => bench.failed(*kind, "partial"),
+        _ => {}
+    }
+}
+
+fn segment(bench: &mut Bench, opens: bool) {
+    let (segment, kind) = (SegmentId(0), SegmentKind::Text);
+    bench.segment_is_open = opens;
+    bench.tell(if opens {
+        InputKind::SegmentOpened { segment, kind }
+    } else {
+        InputKind::SegmentClosed { segment, kind, text: "t".into(), interrupted: false }
+    });
+}
+
+fn prepare(bench: &mut Bench, index: usize, how: u8) {
+    match how {
+        0 | 1 => bench.asks(index),
+        2 => bench.tell(InputKind::CallPrepared {
+            call: bench.key(index),
+            preparation: Preparation::Refused { error: ToolErrorKind::Denied, message: "no".into() },
+        }),
+        3 => bench.prepared(index, Effect::Write, &["/w/a"]),
+        4 => bench.prepared(index, Effect::Execute, &[]),
+        _ => bench.prepared(index, Effect::Read, &[]),
+    }
+}
+
+fn child(bench: &mut Bench, step: &Step) {
+    match step {
+        Step::Spawn => {
+            if bench.machine.state() == SessionState::Closed {
+                return;
+            }
+            let agent = format!("agent {}", bench.clock);
+            bench.children.push(agent.clone());
+            let session = crate::id::SessionId::new(agent.clone());
+            bench.tell(InputKind::ChildSpawned { agent, session, task: "look".into() });
+        }
+        Step::Spend(tokens) => {
+            let Some(agent) = bench.children.last().cloned() else { return };
+            let spent = Spent {
+                input_tokens: *tokens,
+                output_tokens: 0,
+                cost_micros: Some(*tokens * 1_000_000),
+                tool_calls: u64::from(*tokens > 20),
+            };
+            bench.tell(InputKind::ChildSpent { agent, spent });
+        }
+        _ => {
+            let Some(agent) = bench.children.pop() else { return };
+            let status = SubagentStatus::Completed;
+            bench.tell(InputKind::ChildEnded { agent, status, turns_used: 1 });
+        }
+    }
+}

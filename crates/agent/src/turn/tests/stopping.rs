@@ -1,0 +1,165 @@
+//! Interrupt, abort and close.
+
+use super::*;
+
+#[test]
+fn interrupt_keeps_the_session_and_the_text_so_far() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.wanted();
+    bench.tell(InputKind::Interrupt);
+    assert_eq!(bench.wanted(), ["cancel model"]);
+    bench.failed(ErrorKind::Abort, "I was about");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
+    bench.submit("again");
+    assert_eq!(bench.sent(), ["user go", "assistant i was about", "user again"]);
+}
+
+#[test]
+fn an_input_that_comes_while_a_turn_is_being_interrupted_begins_after_it() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.tell(InputKind::Interrupt);
+    bench.submit("rather this");
+    bench.submit("and this");
+    assert_eq!(bench.outcomes.len(), 1, "one input waits, a further one is refused");
+    bench.failed(ErrorKind::Abort, "");
+    let statuses: Vec<OutcomeStatus> = bench.outcomes.iter().map(|outcome| outcome.status).collect();
+    assert_eq!(statuses, [OutcomeStatus::Failed, OutcomeStatus::Interrupted]);
+    assert_eq!(bench.sent(), ["user go", "user rather this"]);
+    bench.say("done");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Completed, SessionState::Idle));
+}
+
+#[test]
+fn an_input_that_waits_is_interrupted_with_the_rest() {
+    for (stop, closed) in [(InputKind::Interrupt, false), (InputKind::Abort, true)] {
+        let mut bench = Bench::new();
+        bench.submit("go");
+        bench.tell(InputKind::Interrupt);
+        bench.submit("rather this");
+        bench.tell(stop);
+        bench.failed(ErrorKind::Abort, "");
+        bench.tell(InputKind::CleanedUp);
+        assert_eq!(bench.outcomes.len(), 2, "each run has its outcome");
+        assert_eq!(bench.outcomes[0].status, OutcomeStatus::Interrupted);
+        assert_eq!(bench.machine.state() == SessionState::Closed, closed);
+        assert_eq!(bench.requests.len(), 1);
+    }
+}
+
+#[test]
+fn interrupt_in_a_round_answers_every_call_truthfully() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["done", "running", "queued", "unprepared"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.finish(0, "result");
+    bench.prepared(1, Effect::Write, &["/w/a"]);
+    bench.tell(InputKind::ToolStarted { call: bench.key(1) });
+    bench.prepared(2, Effect::Write, &["/w/a"]);
+    bench.wanted();
+    bench.tell(InputKind::Interrupt);
+    assert_eq!(bench.wanted(), ["cancel 1"]);
+    assert!(bench.outcomes.is_empty(), "the running call has not answered yet");
+    bench.tell(InputKind::ToolLost { call: bench.key(1) });
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
+    bench.submit("again");
+    let results = &bench.sent()[2];
+    for part in
+        ["a0:result", "b0:Interrupted: the turn was stopped while", "c0:Not run: the turn", "d0:Not run"]
+    {
+        assert!(results.contains(part), "{part} in {results}");
+    }
+    let starts = bench.kinds().iter().filter(|kind| *kind == "TOOL_CALL_START").count();
+    let ends = bench.kinds().iter().filter(|kind| *kind == "TOOL_CALL_END").count();
+    assert_eq!((starts, ends), (4, 4), "starts and ends pair");
+}
+
+#[test]
+fn a_call_that_finished_before_it_could_be_stopped_keeps_its_result() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["a"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.tell(InputKind::ToolStarted { call: bench.key(0) });
+    bench.tell(InputKind::Interrupt);
+    bench.finish_started(0, "real result", None);
+    bench.submit("again");
+    assert_eq!(bench.sent()[2], "results a0:real result");
+}
+
+#[test]
+fn abort_closes_from_every_phase() {
+    type Prepare = fn(&mut Bench);
+    let rows: [(&str, Prepare, &[&str]); 5] = [
+        ("idle", |_| {}, &["clean up"]),
+        (
+            "loading",
+            |b| b.tell(InputKind::Submit { run: RunId(1), text: "go".into() }),
+            &["load", "clean up"],
+        ),
+        ("model", |b| b.submit("go"), &["load", "cancel model"]),
+        (
+            "preparing",
+            |b| {
+                b.submit("go");
+                b.call(&["a"]);
+            },
+            &["load", "prepare 0", "clean up"],
+        ),
+        (
+            "running",
+            |b| {
+                b.submit("go");
+                b.call(&["a"]);
+                b.prepared(0, Effect::Execute, &[]);
+                b.tell(InputKind::ToolStarted { call: b.key(0) });
+            },
+            &["load", "prepare 0", "run 0", "cancel 0"],
+        ),
+    ];
+    for (phase, prepare, wanted) in rows {
+        let mut bench = Bench::new();
+        prepare(&mut bench);
+        bench.tell(InputKind::Abort);
+        bench.tell(InputKind::Abort);
+        assert_eq!(bench.wanted(), wanted, "{phase}");
+        match phase {
+            "model" => bench.failed(ErrorKind::Abort, ""),
+            "running" => bench.tell(InputKind::ToolLost { call: bench.key(0) }),
+            _ => {}
+        }
+        bench.tell(InputKind::CleanedUp);
+        assert_eq!(bench.machine.state(), SessionState::Closed, "{phase}");
+        assert_eq!(bench.kinds().last().unwrap(), "SESSION_END", "{phase}");
+        if phase != "idle" {
+            assert_eq!(bench.outcomes.last().unwrap().status, OutcomeStatus::Aborted, "{phase}");
+            assert_eq!(bench.kinds()[bench.kinds().len() - 2], "PROCESSING_END", "{phase}");
+        }
+        let events = bench.events.len();
+        for late in
+            [InputKind::Abort, InputKind::Close, InputKind::Steer { text: "x".into() }, InputKind::CleanedUp]
+        {
+            bench.tell(late);
+        }
+        assert_eq!(bench.events.len(), events, "nothing follows the end: {phase}");
+        bench.submit("too late");
+        let error = bench.outcomes.last().unwrap().error.clone().unwrap();
+        assert_eq!(error.message, "the session is closed");
+    }
+}
+
+#[test]
+fn a_call_that_was_told_to_run_and_never_started_has_its_start_and_end() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["a"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.tell(InputKind::Interrupt);
+    bench.tell(InputKind::ToolLost { call: bench.key(0) });
+    let kinds = bench.kinds();
+    assert_eq!(kinds[kinds.len() - 3..], ["TOOL_CALL_START", "TOOL_CALL_END", "PROCESSING_END"]);
+    bench.submit("again");
+    assert!(bench.sent()[2].starts_with("results a0:Not run: the turn was stopped"));
+}

@@ -1,0 +1,441 @@
+//! What a host, a model and a clock may do to a session: each has one answer, and the session goes on.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures_util::StreamExt as _;
+use pintle_agent::{
+    Clock, EventKind, Outcome, OutcomeStatus, Session, SessionConfig, SessionError, SessionEvent,
+    SessionState, Timestamp,
+};
+use pintle_env::LocalEnvironment;
+use pintle_llm::{
+    ContentPart, Error, ErrorKind, Message, Middleware, Mode, Next, Reply, Request, StreamEvent,
+};
+use pintle_testkit::{Call, Dialect, FaultScript, FaultServer, Script, ScriptedServer, ServerOptions, Turn};
+use serde_json::json;
+
+use crate::events::CheckedEvents;
+use crate::lab::{KEY, Lab, client, client_at, in_each_dialect, kinds, profile};
+
+in_each_dialect![
+    an_empty_input_is_refused_and_nothing_is_sent,
+    an_input_during_another_is_refused_and_the_other_goes_on,
+    a_closed_session_takes_nothing_and_says_so,
+    an_answer_without_anything_ends_the_input,
+    a_thousand_calls_in_one_answer_are_all_answered,
+    two_calls_of_one_id_are_told_apart,
+    a_call_without_an_id_gets_one,
+    a_call_for_a_tool_that_was_taken_away_is_answered,
+    arguments_that_never_end_fail_the_run_and_not_the_session,
+    an_answer_of_50_megabytes_is_taken,
+    a_provider_that_says_always_the_same_meets_the_limits,
+    a_clock_that_jumps_back_changes_no_order_and_no_duration,
+];
+
+async fn an_empty_input_is_refused_and_nothing_is_sent(dialect: Dialect) {
+    let lab = Lab::new(dialect, "[[turn]]\ntext = \"Hello.\"\n").await;
+    for text in ["", " ", "\n\t \r\n"] {
+        let mut run = lab.session.submit(text);
+        assert!(run.next().await.is_none(), "it has no events");
+        let outcome = run.await.unwrap();
+        let error = outcome.error.unwrap();
+        assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::InvalidRequest));
+        assert_eq!(error.message, "the input is empty: expected some text");
+        assert_eq!((lab.session.state(), lab.session.history().len()), (SessionState::Idle, 0));
+    }
+    assert_eq!(lab.requests().len(), 0);
+    assert_eq!(lab.run("Hello").await.1.text, "Hello.");
+    lab.finish().await;
+}
+
+async fn an_input_during_another_is_refused_and_the_other_goes_on(dialect: Dialect) {
+    let lab =
+        Lab::new(dialect, "[[turn]]\ntext = \"one two three\"\npause_ms = 20\n[[turn]]\ntext = \"Next.\"\n")
+            .await;
+    let mut run = lab.session.submit("First");
+    while !matches!(run.next().await.expect("it goes on").kind, EventKind::RequestPrepared { .. }) {}
+    let second = lab.session.submit("Second").await.unwrap();
+    assert_eq!(second.status, OutcomeStatus::Failed);
+    let message = second.error.unwrap().message;
+    assert!(message.starts_with("the session is processing: steer it, queue a follow-up"), "{message}");
+    let outcome = run.await.unwrap();
+    assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "one two three"));
+    assert_eq!(lab.run("Third").await.1.text, "Next.");
+    assert!(lab.requests().iter().all(|request| !request.body.to_string().contains("Second")));
+    lab.finish().await;
+}
+
+async fn a_closed_session_takes_nothing_and_says_so(dialect: Dialect) {
+    let lab = Lab::new(dialect, "[[turn]]\ntext = \"Bye.\"\n").await;
+    lab.run("Hello").await;
+    let handle = lab.session.handle();
+    let events = lab.session.events();
+    lab.finish().await;
+    let refused = [
+        handle.steer("more"),
+        handle.follow_up("more"),
+        handle.interrupt(),
+        handle.abort(),
+        handle.set_model("another"),
+        handle.set_reasoning_effort(None),
+        handle.set_profile(profile(dialect)),
+    ];
+    for result in refused {
+        assert!(matches!(result, Err(SessionError::Closed)), "{result:?}");
+    }
+    let events: Vec<SessionEvent> = events.collect().await;
+    assert_eq!(kinds(&events).last().unwrap(), "SESSION_END", "nothing follows the end");
+}
+
+/// Changes the whole of one answer, before the session sees it; its deltas are as they came.
+#[derive(Debug)]
+struct Rewrite {
+    answers: AtomicUsize,
+    how: fn(&mut Message),
+}
+
+impl Rewrite {
+    fn first(how: fn(&mut Message)) -> Self {
+        Self { answers: AtomicUsize::new(0), how }
+    }
+}
+
+#[async_trait]
+impl Middleware for Rewrite {
+    async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error> {
+        let mut reply = next.run(request, mode).await?;
+        if self.answers.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Ok(reply);
+        }
+        match &mut reply {
+            Reply::Response(response) => (self.how)(&mut response.message),
+            Reply::Stream(events) => {
+                let how = self.how;
+                let inner = std::mem::replace(events, Box::pin(futures_util::stream::empty()));
+                *events = Box::pin(inner.map(move |event| {
+                    event.map(|mut event| {
+                        if let StreamEvent::Finish { response, .. } = &mut event {
+                            how(&mut response.message);
+                        }
+                        event
+                    })
+                }));
+            }
+        }
+        Ok(reply)
+    }
+}
+
+/// A session behind a layer that changes its first answer.
+async fn rewritten(
+    dialect: Dialect,
+    script: Script,
+    how: fn(&mut Message),
+) -> (ScriptedServer, Session, tempfile::TempDir) {
+    let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("a.txt"), "a\n").unwrap();
+    let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
+    let client = client(&server, dialect, KEY).with_middleware(Rewrite::first(how));
+    let session = Session::builder(client, profile(dialect), env).build().unwrap();
+    (server, session, folder)
+}
+
+async fn play(session: &Session, text: &str) -> (Vec<SessionEvent>, Outcome) {
+    let mut run = session.submit(text);
+    let mut events = Vec::new();
+    while let Some(event) = run.next().await {
+        events.push(event);
+    }
+    (events, run.await.expect("the session lives"))
+}
+
+/// The requests, which broke no rule of the dialect.
+fn legal(server: &ScriptedServer) -> usize {
+    let requests = server.requests();
+    for request in &requests {
+        assert_eq!(request.violations, [], "{}", request.body);
+    }
+    requests.len()
+}
+
+async fn an_answer_without_anything_ends_the_input(dialect: Dialect) {
+    // The layer takes the text away that the script has to say.
+    let script = Script::new("nothing").with_turn(Turn::text("x")).with_turn(Turn::text("y"));
+    let (server, session, _folder) = rewritten(dialect, script, |message| message.content.clear()).await;
+    let _checked = CheckedEvents::of(&session);
+    let (_, outcome) = play(&session, "Say something").await;
+    assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, ""));
+    assert_eq!(session.history().len(), 1, "an empty answer cannot be sent back, so it is not kept");
+    let (_, outcome) = play(&session, "Well?").await;
+    assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
+    assert_eq!(legal(&server), 2);
+    session.close().await;
+}
+
+async fn a_thousand_calls_in_one_answer_are_all_answered(dialect: Dialect) {
+    let call = || Call::new("read_file", json!({ "file_path": "a.txt" }));
+    let many = (0..1_000).fold(Turn::new(), |turn, _| turn.with_call(call()));
+    let script = Script::new("many").with_turn(many).with_turn(Turn::text("That was a lot."));
+    let (server, session, _folder) = rewritten(dialect, script, |_| {}).await;
+    let _checked = CheckedEvents::of(&session);
+    let (events, outcome) = play(&session, "Read it").await;
+    assert_eq!((outcome.status, outcome.tool_calls), (OutcomeStatus::Completed, 1_000));
+    assert_eq!(kinds(&events).iter().filter(|kind| *kind == "TOOL_CALL_END").count(), 1_000);
+    assert!(session.history()[2].item.results().all(|result| !result.is_error));
+    assert_eq!(legal(&server), 2);
+    session.close().await;
+}
+
+/// The ids of the calls of the first answer, and what was said of them.
+async fn call_ids(dialect: Dialect, how: fn(&mut Message)) -> (Vec<String>, Vec<String>) {
+    let call = || Call::new("read_file", json!({ "file_path": "a.txt" }));
+    let script = Script::new("ids").with_turn(Turn::new().with_call(call()).with_call(call()));
+    let (server, session, _folder) = rewritten(dialect, script.with_turn(Turn::text("Fine.")), how).await;
+    let _checked = CheckedEvents::of(&session);
+    let (events, outcome) = play(&session, "Read it twice").await;
+    assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
+    assert_eq!(legal(&server), 2);
+    let history = session.history();
+    let called: Vec<String> = history[1].item.tool_calls().map(|call| call.id.clone()).collect();
+    let answered: Vec<String> = history[2].item.results().map(|result| result.tool_call_id.clone()).collect();
+    assert_eq!(called, answered, "each call has its own result, in order");
+    let said = events.into_iter().filter_map(|event| match event.kind {
+        EventKind::HistoryRepaired { message } => Some(message),
+        _ => None,
+    });
+    let said = said.collect();
+    session.close().await;
+    (called, said)
+}
+
+fn rename(message: &mut Message, id: &str) {
+    for part in &mut message.content {
+        if let ContentPart::ToolCall(call) = part {
+            call.id = id.to_owned();
+        }
+    }
+}
+
+async fn two_calls_of_one_id_are_told_apart(dialect: Dialect) {
+    let (ids, said) = call_ids(dialect, |message| rename(message, "same")).await;
+    assert_eq!((ids.len(), ids[0].as_str()), (2, "same"));
+    assert_ne!(ids[1], "same");
+    assert_eq!(said, [format!("the model used the call id same twice; the later call is now {}", ids[1])]);
+}
+
+async fn a_call_without_an_id_gets_one(dialect: Dialect) {
+    let (ids, said) = call_ids(dialect, |message| rename(message, "")).await;
+    assert!(ids.iter().all(|id| !id.is_empty()) && ids[0] != ids[1], "{ids:?}");
+    assert!(said.len() == 2 && said[0].starts_with("the model called read_file without an id"), "{said:?}");
+}
+
+async fn a_call_for_a_tool_that_was_taken_away_is_answered(dialect: Dialect) {
+    let lab = Lab::new(
+        dialect,
+        r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "while [ ! -e go ]; do sleep 0.01; done", timeout_ms = 20000 }
+        [[turn]]
+        [[turn.call]]
+        tool = "glob"
+        arguments = { pattern = "*" }
+        [[turn]]
+        text = "Without it then."
+        [[turn.expect]]
+        call = 0
+        is_error = true
+        contains = "Unknown tool: glob"
+        "#,
+    )
+    .await;
+    let mut run = lab.session.submit("Look");
+    while !matches!(run.next().await.expect("it goes on").kind, EventKind::ToolCallStart { .. }) {}
+    lab.session.handle().set_profile(profile(dialect).without_tool("glob")).unwrap();
+    lab.write("go", "");
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    lab.finish().await;
+}
+
+/// One stream event that adds to the arguments of a call, and what begins the answer.
+fn endless_arguments(dialect: Dialect, piece: &str) -> (String, String) {
+    let event = |value: serde_json::Value| {
+        let name = value["type"].as_str().unwrap_or("message").to_owned();
+        format!("event: {name}\ndata: {value}\n\n")
+    };
+    match dialect {
+        Dialect::OpenAiResponses => (
+            event(json!({"type": "response.created", "sequence_number": 0, "response": {
+                "id": "r", "object": "response", "model": "m", "status": "in_progress", "output": []}}))
+                + &event(json!({"type": "response.output_item.added", "output_index": 0, "item": {
+                    "id": "fc", "type": "function_call", "call_id": "c", "name": "write_file", "arguments": "",
+                    "status": "in_progress"}})),
+            event(
+                json!({"type": "response.function_call_arguments.delta", "item_id": "fc", "output_index": 0,
+                "delta": piece}),
+            ),
+        ),
+        Dialect::AnthropicMessages => (
+            event(
+                json!({"type": "message_start", "message": {"id": "m", "type": "message", "role": "assistant",
+                "model": "m", "content": [], "stop_reason": null, "stop_sequence": null,
+                "usage": {"input_tokens": 1, "output_tokens": 1}}}),
+            ) + &event(json!({"type": "content_block_start", "index": 0, "content_block": {
+                    "type": "tool_use", "id": "c", "name": "write_file", "input": {}}})),
+            event(json!({"type": "content_block_delta", "index": 0, "delta": {
+                "type": "input_json_delta", "partial_json": piece}})),
+        ),
+        // A call comes whole; what has no end are the calls.
+        Dialect::Gemini => (
+            String::new(),
+            format!(
+                "data: {}\n\n",
+                json!({"candidates": [{"index": 0, "content": {"role": "model", "parts": [
+                {"text": piece}]}}], "modelVersion": "m"})
+            ),
+        ),
+        Dialect::ChatCompletions => {
+            let chunk = |delta: serde_json::Value| {
+                let chunk = json!({"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
+                    "choices": [{"index": 0, "delta": delta, "finish_reason": null}]});
+                format!("data: {chunk}\n\n")
+            };
+            let begin = json!({"role": "assistant", "tool_calls": [{"index": 0, "id": "c", "type": "function",
+                "function": {"name": "write_file", "arguments": ""}}]});
+            let more = json!({"tool_calls": [{"index": 0, "function": {"arguments": piece}}]});
+            (chunk(begin), chunk(more))
+        }
+    }
+}
+
+async fn arguments_that_never_end_fail_the_run_and_not_the_session(dialect: Dialect) {
+    const LIMIT: u64 = 1 << 20;
+    let (begin, more) = endless_arguments(dialect, &"x".repeat(4_096));
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+    let script = FaultScript::new().read_request().write(format!("{head}{begin}"));
+    let server = FaultServer::start([script.repeat(more, usize::MAX, Duration::ZERO)]).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
+    let config = SessionConfig::default().with_answer_limit(LIMIT);
+    let client = client_at(&server.url(), dialect, KEY);
+    let session = Session::builder(client, profile(dialect), env).config(config).build().unwrap();
+    let checked = CheckedEvents::of(&session);
+    for _ in 0..2 {
+        let (_, outcome) = play(&session, "Write a file").await;
+        let error = outcome.error.unwrap();
+        assert_eq!((outcome.status, error.kind), (OutcomeStatus::Failed, ErrorKind::Stream), "{error}");
+        assert_eq!(error.message, format!("the answer is larger than {LIMIT} bytes"));
+        assert_eq!((outcome.model_calls, session.state()), (1, SessionState::Idle));
+    }
+    session.close().await;
+    drop(checked);
+    let records =
+        tokio::time::timeout(Duration::from_secs(20), server.finish()).await.expect("nobody reads on");
+    assert_eq!(records.len(), 2, "it is not tried again: the next answer would be as long");
+}
+
+/// Makes the text of the first answer long, on its way to the session.
+#[derive(Debug, Default)]
+struct Inflate {
+    answers: AtomicUsize,
+}
+
+/// What the first answer says, again and again.
+const PIECE: usize = 1_000_000;
+const PIECES: usize = 50;
+
+#[async_trait]
+impl Middleware for Inflate {
+    async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error> {
+        let reply = next.run(request, mode).await?;
+        let Reply::Stream(events) = reply else { return Ok(reply) };
+        if self.answers.fetch_add(1, Ordering::Relaxed) > 0 {
+            return Ok(Reply::Stream(events));
+        }
+        Ok(Reply::Stream(Box::pin(events.flat_map(|event| futures_util::stream::iter(inflated(event))))))
+    }
+}
+
+/// What comes in the place of an event.
+fn inflated(event: Result<StreamEvent, Error>) -> Vec<Result<StreamEvent, Error>> {
+    match event {
+        Ok(StreamEvent::TextDelta { text_id, .. }) => (0..PIECES)
+            .map(|_| Ok(StreamEvent::TextDelta { text_id: text_id.clone(), delta: "x".repeat(PIECE) }))
+            .collect(),
+        Ok(StreamEvent::Finish { finish_reason, usage, mut response }) => {
+            let origin = response.message.origin.clone().expect("an answer says whose it is");
+            response.message = Message::assistant("x".repeat(PIECE * PIECES)).with_origin(origin);
+            vec![Ok(StreamEvent::Finish { finish_reason, usage, response })]
+        }
+        other => vec![other],
+    }
+}
+
+async fn an_answer_of_50_megabytes_is_taken(dialect: Dialect) {
+    let script = Script::new("large").with_turn(Turn::text("x")).with_turn(Turn::text("Short."));
+    let options = ServerOptions::new().with_api_key(KEY).with_recorded_bytes(0);
+    let server = ScriptedServer::start(script, options).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
+    let client = client(&server, dialect, KEY).with_middleware(Inflate::default());
+    let session = Session::builder(client, profile(dialect), env).build().unwrap();
+    let _checked = CheckedEvents::of(&session);
+    let (_, outcome) = play(&session, "Go on and on").await;
+    assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
+    assert_eq!(outcome.text.len(), PIECE * PIECES);
+    // It goes back to the provider with the next input, which its checker judges.
+    let (events, outcome) = play(&session, "Shorter").await;
+    assert_eq!((outcome.error, outcome.text.as_str()), (None, "Short."));
+    let warned = events.iter().any(
+        |event| matches!(&event.kind, EventKind::Warning { message } if message.starts_with("Context usage")),
+    );
+    assert!(warned, "the context's window is spoken of");
+    session.close().await;
+}
+
+async fn a_provider_that_says_always_the_same_meets_the_limits(dialect: Dialect) {
+    const ROUNDS: u64 = 25;
+    let round = "[[turn]]\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*.rs\" }\n";
+    let turns = format!("{}[[turn]]\ntext = \"Enough.\"\n", round.repeat(25));
+    let config = SessionConfig::default().with_max_tool_rounds(ROUNDS);
+    let lab = Lab::configured(dialect, &turns, config).await;
+    let (events, outcome) = lab.run("Go").await;
+    assert_eq!((outcome.status, outcome.model_calls), (OutcomeStatus::RoundLimit, ROUNDS));
+    let seen = kinds(&events);
+    assert_eq!(seen.iter().filter(|kind| *kind == "LOOP_DETECTION").count(), 2, "once for each ten calls");
+    assert_eq!(seen.iter().filter(|kind| *kind == "TURN_LIMIT").count(), 1);
+    assert_eq!(lab.run("And now?").await.1.text, "Enough.");
+    lab.finish().await;
+}
+
+/// Each reading lies an hour before the one before.
+#[derive(Debug)]
+struct Backwards(AtomicI64);
+
+impl Clock for Backwards {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.fetch_sub(3_600_000, Ordering::Relaxed))
+    }
+}
+
+async fn a_clock_that_jumps_back_changes_no_order_and_no_duration(dialect: Dialect) {
+    let turns = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo one\" }\n[[turn]]\ntext = \"Done.\"\n[[turn]]\ntext = \"Again.\"\n";
+    let clock = Arc::new(Backwards(AtomicI64::new(1_700_000_000_000)));
+    let lab = Lab::with(dialect, turns, SessionConfig::default(), |builder| builder.clock(clock)).await;
+    let (events, outcome) = lab.run("Go").await;
+    assert_eq!(outcome.status, OutcomeStatus::Completed);
+    let took = events.iter().find_map(|event| match &event.kind {
+        EventKind::ToolCallEnd { duration_ms, .. } => Some(*duration_ms),
+        _ => None,
+    });
+    assert_eq!(took, Some(0), "no time has passed, and not less than none");
+    assert_eq!(lab.run("Once more").await.1.text, "Again.");
+    let times: Vec<i64> = lab.session.history().iter().map(|turn| turn.timestamp.as_millis()).collect();
+    assert!(times.is_sorted(), "{times:?}");
+    lab.finish().await;
+}
