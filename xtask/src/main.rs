@@ -19,6 +19,7 @@ mod fuzz;
 mod metadata;
 mod process;
 mod services;
+mod soak;
 mod tidy;
 mod weight;
 mod wire;
@@ -69,6 +70,11 @@ const COMMANDS: &[Command] = &[
         name: "bench",
         summary: "what things cost, as ratios of two measured in one run; [NAME [ROW]]",
         run: bench::run,
+    },
+    Command {
+        name: "soak",
+        summary: "thousands of inputs drawn from a seed, or many sessions at once; [--turns N] [--seed N] | --sessions N",
+        run: soak::run,
     },
     Command {
         name: "fuzz",

@@ -37,6 +37,6 @@ pub use record::{Record, RecordEntry, RecordError, RecordHeader, Replay, ReplayE
 pub use run::{Events, Run};
 pub use session::{Decision, Session, SessionBuilder, SessionHandle};
 pub use skills::Skill;
-pub use subagent::{SubagentOrigin, SubagentStatus, TreeEvents};
+pub use subagent::{SubagentOrigin, SubagentStatus, SubagentTools, TreeEvents};
 pub use timestamp::{Clock, SystemClock, Timestamp};
 pub use turn::{Budget, BudgetKind, Outcome, OutcomeStatus, SessionState, Spent, Start, Turn, TurnKind};

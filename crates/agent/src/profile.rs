@@ -21,8 +21,11 @@ pub use self::data::{ModelFamily, ProfileData, ProfileDataError};
 use self::toolset::Equipment;
 pub use self::toolset::Toolset;
 pub use self::toolset_options::{SearchBy, ToolsetOptions};
+use crate::config::SubagentLimits;
+use crate::id::SessionId;
 use crate::project_docs::{PROJECT_DOC_BUDGET, ProjectDocs};
 use crate::prompt::{self, EnvironmentContext, PromptLayer, SKILLS_BUDGET, SystemPrompt};
+use crate::subagent::{Lineage, SubagentTools, Subagents};
 
 /// Tools, prompt, limits and request options for one model: plain data, so that a host can change any of it or bring
 /// its own (loop specification, section 3.2).
@@ -47,10 +50,10 @@ pub struct ProviderProfile {
     pub base_instructions: String,
     /// The tools, in the order in which the model sees them.
     pub tool_registry: ToolRegistry,
-    /// The tools for subagents that a session adds to these, in the form of this toolset: as the specification has
-    /// them, or as the family's own agent has. `None` adds none; so does a depth of 0
-    /// ([`SessionConfig::subagents`](crate::SessionConfig::subagents)).
-    pub subagent_tools: Option<Toolset>,
+    /// The tools for subagents that a session adds to these. `None` adds none; so do a depth of 0
+    /// ([`SessionConfig::subagents`](crate::SessionConfig::subagents)) and a window below 16,384 tokens, in which they
+    /// would take the room that the work needs.
+    pub subagent_tools: Option<SubagentTools>,
     /// The project documents that the prompt holds: names relative to a directory, the later with more precedence.
     pub doc_files: Vec<String>,
     /// Where skills stand: names relative to a directory, the later with more precedence, or absolute ones. By default
@@ -235,7 +238,7 @@ impl ProviderProfile {
             _ => return self,
         };
         self.tool_registry = tools;
-        self.subagent_tools = Some(toolset);
+        self.subagent_tools = Some(SubagentTools::of_family(&self.id, toolset));
         self.base_instructions = instructions;
         toolset_options::set_provider_tools(&mut self.provider_options, &self.id, provider_tools);
         self
@@ -288,9 +291,16 @@ impl ProviderProfile {
 
     /// With the tools for subagents in this form, or with none.
     #[must_use]
-    pub fn with_subagent_tools(mut self, toolset: Option<Toolset>) -> Self {
-        self.subagent_tools = toolset;
+    pub fn with_subagent_tools(mut self, tools: Option<SubagentTools>) -> Self {
+        self.subagent_tools = tools;
         self
+    }
+
+    /// The profile as a session with these limits shows it to its model: with the tools for subagents. To look at, not
+    /// to build a session from: the tools work in a session only, which adds its own.
+    #[must_use]
+    pub fn as_in_session(&self, limits: SubagentLimits) -> Self {
+        Subagents::new(SessionId::new(""), Lineage::root(), limits).equip(self)
     }
 
     /// With other project documents.

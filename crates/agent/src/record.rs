@@ -5,7 +5,7 @@ mod replay;
 #[cfg(test)]
 mod tests;
 
-use std::io::{self, BufRead, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 use std::sync::Arc;
 
 use pintle_llm::Fingerprint;
@@ -94,7 +94,8 @@ impl Record {
     /// # Errors
     ///
     /// Those of `out`, and of reading a spooled output.
-    pub fn write(&self, mut out: impl Write) -> io::Result<()> {
+    pub fn write(&self, out: impl Write) -> io::Result<()> {
+        let mut out = BufWriter::new(out);
         line(&self.header, &mut out)?;
         self.write_from(0, out)
     }
@@ -104,8 +105,10 @@ impl Record {
     /// # Errors
     ///
     /// As for [`Record::write`].
-    pub fn write_from(&self, entry: usize, mut out: impl Write) -> io::Result<()> {
-        self.entries.iter().skip(entry).try_for_each(|entry| line(entry.as_ref(), &mut out))
+    pub fn write_from(&self, entry: usize, out: impl Write) -> io::Result<()> {
+        let mut out = BufWriter::new(out);
+        self.entries.iter().skip(entry).try_for_each(|entry| line(entry.as_ref(), &mut out))?;
+        out.flush()
     }
 
     /// Reads what [`Record::write`] wrote. A last line that was cut off, as by a crash, is left out.

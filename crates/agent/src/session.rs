@@ -1,5 +1,7 @@
 //! The session: what a host holds (loop specification, section 2.1; design, section 4).
 
+mod beginning;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,6 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
+use self::beginning::{Beginning, Resumed};
 use crate::approval::{ApprovalRequest, Approver};
 use crate::config::{SessionConfig, TurnLimits};
 use crate::driver::{Command, Driver, SharedFacts};
@@ -18,7 +21,7 @@ use crate::error::SessionError;
 use crate::event_log::{Cursor, EventLog, Identity};
 use crate::id::{RunId, SessionId};
 use crate::profile::ProviderProfile;
-use crate::record::{Journal, Record, RecordHeader, Recorder, Replay, ReplayError};
+use crate::record::{Journal, Record, Recorder, Replay, ReplayError};
 use crate::run::{Events, Finished, Run};
 use crate::subagent::{Blueprint, Lineage, Member, Tree, TreeEvents};
 use crate::timestamp::{Clock, SystemClock};
@@ -60,11 +63,7 @@ impl Session {
             id: None,
             clock: Arc::new(SystemClock),
             keep_environment: false,
-            record: false,
-            journal: None,
-            start: None,
-            facts: None,
-            resume: None,
+            beginning: Beginning::default(),
             lineage: Lineage::root(),
         }
     }
@@ -398,11 +397,7 @@ pub struct SessionBuilder {
     id: Option<SessionId>,
     clock: Arc<dyn Clock>,
     keep_environment: bool,
-    record: bool,
-    journal: Option<Journal>,
-    start: Option<Start>,
-    facts: Option<SharedFacts>,
-    resume: Option<Record>,
+    beginning: Beginning,
     lineage: Lineage,
 }
 
@@ -454,7 +449,7 @@ impl SessionBuilder {
     /// the model reads of each result, and of the prompt whenever it is loaded; whole outputs are shared.
     #[must_use]
     pub fn record(mut self, record: bool) -> Self {
-        self.record = record;
+        self.beginning.record = record;
         self
     }
 
@@ -466,7 +461,7 @@ impl SessionBuilder {
     /// cannot be written, the session ends as failed, and no tool runs of which the journal does not know.
     #[must_use]
     pub fn journal(mut self, journal: impl std::io::Write + Send + 'static) -> Self {
-        self.journal = Some(Journal(Box::new(journal)));
+        self.beginning.journal = Some(Journal(Box::new(journal)));
         self
     }
 
@@ -476,7 +471,7 @@ impl SessionBuilder {
     pub fn start(mut self, start: Start) -> Self {
         self.config.limits.clone_from(&start.limits);
         self.config.reasoning_effort.clone_from(&start.reasoning_effort);
-        self.start = Some(start);
+        self.beginning.start = start;
         self
     }
 
@@ -488,13 +483,13 @@ impl SessionBuilder {
     /// decision, or had it, is asked about again. The model is asked again for an answer that was cut off.
     #[must_use]
     pub fn resume(mut self, record: Record) -> Self {
-        self.resume = Some(record);
+        self.beginning.resume = Some(record);
         self
     }
 
     /// A session below another one, in the environment of that one.
     pub(crate) fn subagent(blueprint: Blueprint, lineage: Lineage) -> Self {
-        let Blueprint { client, profile, env, config, gates, approver, clock } = blueprint;
+        let Blueprint { client, profile, env, config, gates, approver, clock, span: _ } = blueprint;
         let id = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
         let builder = Session::builder(client, profile, env).config(config).clock(clock);
         Self { gates, approver, id, lineage, ..builder.shared_environment() }
@@ -508,7 +503,7 @@ impl SessionBuilder {
     ) {
         self.gates = gates;
         self.approver = approver;
-        self.facts = Some(facts);
+        self.beginning.facts = Some(facts);
     }
 
     /// The session. Call it from within a tokio runtime, which will drive it.
@@ -527,16 +522,16 @@ impl SessionBuilder {
     /// The session, and what is to drive it with these commands.
     fn assemble(self) -> Result<(Session, Driver, mpsc::Receiver<Command>), SessionError> {
         self.client.adapter(Some(&self.profile.provider)).map_err(SessionError::Build)?;
-        let resumed_id = self.resume.as_ref().map(|record| record.header.session_id.clone());
+        let resumed_id = self.beginning.resume.as_ref().map(|record| record.header.session_id.clone());
         let id = resumed_id.or(self.id).unwrap_or_else(SessionId::generate);
         let lineage = self.lineage;
         let identity = Identity { session_id: id.clone(), depth: lineage.depth(), parent: lineage.parent() };
         let log = Arc::new(EventLog::new(identity));
         let (sender, commands) = mpsc::channel(MAX_COMMANDS);
         let (shared, shown) = watch::channel(Shared::default());
-        let mut start = self.start.unwrap_or_default();
-        start.limits.clone_from(&self.config.limits);
-        start.reasoning_effort.clone_from(&self.config.reasoning_effort);
+        let mut beginning = self.beginning;
+        beginning.start.limits.clone_from(&self.config.limits);
+        beginning.start.reasoning_effort.clone_from(&self.config.reasoning_effort);
         let client = self.client.clone();
         let mut driver = Driver::new(
             self.client,
@@ -551,31 +546,12 @@ impl SessionBuilder {
             Arc::clone(&log),
             shared,
         );
-        let mut resumed = None;
-        let mut runs = 0;
-        if let Some(record) = self.resume {
-            driver.catch_up(&record, self.journal).map_err(|error| SessionError::Resume(Box::new(error)))?;
-            if shown.borrow().state == SessionState::Closed {
-                return Err(SessionError::Ended);
-            }
-            runs = record.next_run();
-            resumed = driver.served_run().map(|run| {
-                let (owner, run_of) = Owner::of_run(&log);
-                driver.adopt(run, owner);
-                run_of(None)
-            });
-        } else {
-            let recorder = (self.record || self.journal.is_some()).then(|| {
-                let header = RecordHeader::new(id.clone(), start.clone());
-                Recorder::new(header, self.record, self.journal).map(Arc::new)
-            });
-            driver.begin(start, self.facts, recorder.transpose().map_err(SessionError::Journal)?);
-        }
+        let Resumed { runs, run } = beginning.of(&mut driver, &log)?;
         let recorder = driver.recorder();
         let tree = lineage.tree;
         let handle = SessionHandle { commands: sender, shared: shown, client, recorder, tree };
         handle.tree.join(Member::new(id.clone(), Arc::clone(&log), &handle));
-        let (runs, resumed) = (AtomicU64::new(runs), Mutex::new(resumed));
+        let (runs, resumed) = (AtomicU64::new(runs), Mutex::new(run));
         Ok((Session { id, handle, runs, log, resumed, driver: JoinSet::new() }, driver, commands))
     }
 }

@@ -20,6 +20,7 @@ pub(crate) use self::origin::Lineage;
 pub use self::origin::SubagentOrigin;
 pub use self::report::SubagentStatus;
 pub(crate) use self::roster::{Above, Subagents};
+pub use self::tool::SubagentTools;
 pub(crate) use self::tree::{Member, Tree};
 pub use self::tree_events::TreeEvents;
 

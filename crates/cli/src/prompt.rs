@@ -1,7 +1,8 @@
 //! `pintle prompt`: the system prompt in its layers, or as it would be sent.
 
 use pintle_agent::{
-    Clock as _, EnvironmentContext, LayerKind, LoadedProject, PromptLayer, ProviderProfile, SystemClock,
+    Clock as _, EnvironmentContext, LayerKind, LoadedProject, PromptLayer, ProviderProfile, SubagentLimits,
+    SystemClock,
 };
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::Catalog;
@@ -25,7 +26,7 @@ use crate::render;
 ///
 /// A usage failure for a directory that is none or a missing model, else those of reaching the place and of writing.
 pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Failure> {
-    let profile = profile(&args, host)?;
+    let profile = profile(&args, host)?.as_in_session(SubagentLimits::default());
     let site = Site::of(&args.place, host)?;
     let interrupts = Interrupts::listen()?;
     let workplace = interrupts.unless(site.reach()).await?;

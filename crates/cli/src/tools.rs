@@ -1,6 +1,6 @@
 //! `pintle tools`: what a model is told of its tools.
 
-use pintle_agent::ProviderProfile;
+use pintle_agent::{ProviderProfile, SubagentLimits};
 use pintle_llm::{Error, Message, Request, ToolDefinition};
 use pintle_testkit::{Script, ScriptedServer, ServerOptions, Turn};
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub(crate) async fn tools(args: &ToolsArgs, host: &Host) -> Result<Exit, Failure
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
     let toolset = args.toolset.into();
     let options = equipment::shown(&profile, toolset, false)?;
-    let profile = profile.with_toolset_and(toolset, &options);
+    let profile = profile.with_toolset_and(toolset, &options).as_in_session(SubagentLimits::default());
     let text = match args.output {
         ListFormat::Json => render::line(&sent(provider, &profile).await?)?,
         ListFormat::Text => profile.tools().iter().map(described).collect::<Vec<_>>().join("\n"),

@@ -4,7 +4,8 @@ use serde_json::json;
 
 use super::*;
 
-fn event(kind: &str, data: Value) -> Value {
+fn event(kind: &str, data: impl Into<Value>) -> Value {
+    let data = data.into();
     json!({ "seq": 1, "timestamp": "2025-11-22T10:00:00.000Z", "session_id": "s", "kind": kind, "data": data })
 }
 

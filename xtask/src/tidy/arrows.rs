@@ -52,7 +52,7 @@ struct Fence {
 
 const FENCES: &[Fence] = &[
     Fence { dependency: "reqwest", owners: &["pintle-providers", "pintle-web"] },
-    Fence { dependency: "hyper", owners: &["pintle-examples"] },
+    Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples"] },
     Fence { dependency: "rustls", owners: &["pintle-providers", "pintle-web"] },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },

@@ -11,7 +11,7 @@ use crate::id::RunId;
 use crate::prompt::EnvironmentContext;
 use crate::record::{Journal, Record, Recorder, ReplayError};
 use crate::session::{Owner, Session, SessionBuilder};
-use crate::turn::{Action, Change, InputKind, Machine, Start, TurnContext};
+use crate::turn::{Action, Change, InputKind, Machine, SessionState, Start, TurnContext};
 
 /// What is known of the place where tools run, by a session and its forks together.
 #[derive(Clone, Debug)]
@@ -66,6 +66,10 @@ impl Driver {
 
     pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
         self.recorder.clone()
+    }
+
+    pub(crate) fn state(&self) -> SessionState {
+        self.machine.state()
     }
 
     /// The run that is served.

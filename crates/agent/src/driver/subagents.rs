@@ -46,6 +46,7 @@ impl Driver {
                 gates: self.gates.to_vec(),
                 approver: self.approver.clone(),
                 clock: self.clock.clone(),
+                span: self.trace.session(),
             };
             self.subagents.order(call.call_id(), blueprint);
         }

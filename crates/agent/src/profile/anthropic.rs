@@ -12,6 +12,7 @@ use super::toolset::{Equipment, Toolset};
 use super::toolset_options::{ToolsetOptions, anthropic_search};
 use super::{ProviderProfile, UnknownModel};
 use crate::prompt::base::{ANTHROPIC_NATIVE, ANTHROPIC_SPEC};
+use crate::subagent::SubagentTools;
 
 pub(super) const ID: &str = "anthropic";
 
@@ -26,7 +27,7 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     ProviderProfile {
         base_instructions: instructions,
         tool_registry: tools,
-        subagent_tools: Some(Toolset::Spec),
+        subagent_tools: Some(SubagentTools::Spec),
         supports_parallel_tool_calls: true,
         ..ProviderProfile::new(ID, model)
     }

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use pintle_tools::DynTool;
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 
-use super::toolset::{Equipment, Toolset};
+use super::toolset::Equipment;
 use super::toolset_options::ToolsetOptions;
 use super::{ProviderProfile, UnknownModel};
 use crate::prompt::base::COMPATIBLE;
+use crate::subagent::SubagentTools;
 
 pub(super) const ID: &str = "openai-compatible";
 
@@ -21,7 +22,7 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     ProviderProfile {
         base_instructions: instructions,
         tool_registry: tools,
-        subagent_tools: Some(Toolset::Spec),
+        subagent_tools: Some(SubagentTools::Spec),
         ..ProviderProfile::new(ID, model)
     }
 }

@@ -35,7 +35,7 @@ pub struct ProfileData {
     /// The names and parameters of the tools. Default `spec`.
     #[serde(default)]
     pub toolset: Toolset,
-    /// Those of the toolset that the model gets, in the order of the toolset. It wants a system prompt, since that of the family
+    /// Those of the toolset that the model gets, in the order of the toolset, and none for subagents. It wants a system prompt, since that of the family
     /// speaks of the others, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Vec<String>>,
@@ -211,6 +211,8 @@ impl ProfileData {
         }
         if let Some(names) = &self.tools {
             profile.tool_registry = chosen(&profile.tool_registry, names)?;
+            // Who names the tools has those, and no others.
+            profile.subagent_tools = None;
         }
         profile.provider = self.provider().to_owned();
         profile.id.clone_from(&self.name);

@@ -10,6 +10,7 @@ use super::toolset::{Equipment, Toolset};
 use super::toolset_options::{ToolsetOptions, openai_search};
 use super::{ProviderProfile, UnknownModel};
 use crate::prompt::base::{OPENAI_NATIVE, OPENAI_SPEC};
+use crate::subagent::SubagentTools;
 
 pub(super) const ID: &str = "openai";
 
@@ -21,7 +22,7 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     ProviderProfile {
         base_instructions: instructions,
         tool_registry: tools,
-        subagent_tools: Some(Toolset::Spec),
+        subagent_tools: Some(SubagentTools::Spec),
         supports_parallel_tool_calls: true,
         ..ProviderProfile::new(ID, model)
     }

@@ -3,6 +3,7 @@
 
 mod background;
 mod disorder;
+mod in_flight;
 mod polls;
 mod spans;
 mod subscribers;

@@ -10,10 +10,10 @@ use pintle_tools::{Effect, ToolError, ToolErrorKind};
 
 use super::directory::Subdirectory;
 use super::prompt;
-use super::tool::{Order, Role};
+use super::tool::{Order, Role, SubagentTools};
 use crate::approval::Approver;
 use crate::config::SessionConfig;
-use crate::profile::ProviderProfile;
+use crate::profile::{ProviderProfile, Toolset};
 use crate::timestamp::Clock;
 
 /// Everything that a parent passes on, as it is at the moment of the call.
@@ -27,6 +27,8 @@ pub(crate) struct Blueprint {
     pub(crate) gates: Vec<Arc<dyn Gate>>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// That of the parent's session, which the subagent does not outlive.
+    pub(crate) span: tracing::Span,
 }
 
 impl Blueprint {
@@ -65,7 +67,7 @@ impl Blueprint {
             Some(_) | None => return Ok(ours.clone().with_model(model)),
         };
         let other = family(provider, model).filter(|_| self.client.adapter(Some(provider)).is_ok());
-        let toolset = ours.subagent_tools.unwrap_or_default();
+        let toolset = ours.subagent_tools.map_or_else(Toolset::default, SubagentTools::toolset);
         other.map(|profile| profile.with_toolset(toolset)).ok_or_else(|| {
             let message = format!(
                 "the model {model:?} is one of {provider}, which this session cannot reach; leave model out to have {}",

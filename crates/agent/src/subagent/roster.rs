@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::Blueprint;
 use super::origin::{Lineage, SubagentOrigin};
 use super::report::{Report, SubagentStatus};
-use super::tool::{self, Order};
+use super::tool::Order;
 use super::worker::{Desk, Worker};
 use crate::config::SubagentLimits;
 use crate::id::SessionId;
@@ -20,6 +20,9 @@ use crate::turn::{InputKind, Spent};
 
 /// Closed subagents whose results are kept.
 const MAX_CLOSED: usize = 64;
+
+/// The smallest window, in tokens, in which the tools leave room for the work.
+const SMALLEST_WINDOW: u64 = 16_384;
 
 /// Messages that may wait for one subagent.
 const MAX_MESSAGES: usize = 64;
@@ -142,11 +145,12 @@ impl Subagents {
     /// one of them stays.
     pub(crate) fn equip(&self, profile: &ProviderProfile) -> ProviderProfile {
         let mut equipped = profile.clone();
-        let Some(toolset) = profile.subagent_tools else { return equipped };
-        if self.roster.lineage.depth() >= self.roster.limits.max_depth {
+        let Some(tools) = profile.subagent_tools else { return equipped };
+        let too_deep = self.roster.lineage.depth() >= self.roster.limits.max_depth;
+        if too_deep || profile.context_window_size < SMALLEST_WINDOW {
             return equipped;
         }
-        tool::register(&mut equipped.tool_registry, toolset, &profile.id, &self.roster);
+        tools.register(&mut equipped.tool_registry, &self.roster);
         equipped
     }
 

@@ -13,6 +13,19 @@ use super::report::Report;
 use super::roster::{Agent, Roster};
 use crate::profile::Toolset;
 
+/// The forms that the tools for subagents have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum SubagentTools {
+    /// `spawn_agent`, `send_input`, `wait` and `close_agent`, as the loop specification has them.
+    Spec,
+    /// The same four with the parameters and results of codex.
+    Codex,
+    /// `Task` of Claude Code.
+    ClaudeCode,
+    /// `invoke_agent` of gemini-cli.
+    GeminiCli,
+}
+
 /// What a call asks for.
 #[derive(Clone, Debug)]
 pub(super) struct Order {
@@ -41,19 +54,39 @@ pub(super) enum Role {
     Explorer,
 }
 
-/// Adds the tools of a toolset, in the form of the family with this id.
-pub(super) fn register(registry: &mut ToolRegistry, toolset: Toolset, family: &str, roster: &Arc<Roster>) {
-    let tools = match (toolset, family) {
-        (Toolset::Native, "openai") => codex::tools(roster),
-        (Toolset::Native, "anthropic") => claude::tools(roster),
-        (Toolset::Native, "gemini") => gemini::tools(roster),
-        (Toolset::Native | Toolset::Spec, _) => spec::tools(roster),
-    };
-    for tool in tools {
-        // What the host registered under such a name is what it wants.
-        let is_taken = tool.definition().is_ok_and(|definition| registry.get(&definition.name).is_some());
-        if !is_taken && let Err(error) = registry.register_shared(tool) {
-            tracing::error!(%error, "a tool for subagents was left out");
+impl SubagentTools {
+    /// Those of a toolset of the family with this name.
+    pub(crate) fn of_family(family: &str, toolset: Toolset) -> Self {
+        match (toolset, family) {
+            (Toolset::Native, "openai") => Self::Codex,
+            (Toolset::Native, "anthropic") => Self::ClaudeCode,
+            (Toolset::Native, "gemini") => Self::GeminiCli,
+            (Toolset::Native | Toolset::Spec, _) => Self::Spec,
+        }
+    }
+
+    /// The toolset that they belong to.
+    pub(super) fn toolset(self) -> Toolset {
+        match self {
+            Self::Spec => Toolset::Spec,
+            Self::Codex | Self::ClaudeCode | Self::GeminiCli => Toolset::Native,
+        }
+    }
+
+    /// Adds them to a registry.
+    pub(super) fn register(self, registry: &mut ToolRegistry, roster: &Arc<Roster>) {
+        let tools = match self {
+            Self::Spec => spec::tools(roster),
+            Self::Codex => codex::tools(roster),
+            Self::ClaudeCode => claude::tools(roster),
+            Self::GeminiCli => gemini::tools(roster),
+        };
+        for tool in tools {
+            // What the host registered under such a name is what it wants.
+            let is_taken = tool.definition().is_ok_and(|definition| registry.get(&definition.name).is_some());
+            if !is_taken && let Err(error) = registry.register_shared(tool) {
+                tracing::error!(%error, "a tool for subagents was left out");
+            }
         }
     }
 }

@@ -107,7 +107,9 @@ impl Worker {
         if self.closing.is_cancelled() {
             return None;
         }
-        match SessionBuilder::subagent(self.blueprint.take()?, self.lineage.clone()).build() {
+        let blueprint = self.blueprint.take()?;
+        let span = blueprint.span.clone();
+        match span.in_scope(|| SessionBuilder::subagent(blueprint, self.lineage.clone()).build()) {
             Ok(session) => Some(session),
             Err(error) => {
                 let source = std::error::Error::source(&error).map(|source| format!(": {source}"));

@@ -3,6 +3,7 @@
 mod bench;
 mod budget;
 mod changes;
+mod children;
 mod cycle;
 mod limits;
 mod properties;

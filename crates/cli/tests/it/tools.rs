@@ -52,6 +52,10 @@ fn openai_is_sent_these() {
     update_plan(explanation: string, plan*: array)
     <custom> apply_patch
     view_image(path*: string)
+    spawn_agent(agent_type: string, message*: string)
+    send_input(id*: string, interrupt: boolean, message*: string)
+    wait(ids*: array, timeout_ms: number)
+    close_agent(id*: string)
     <web_search>
     ");
     insta::assert_snapshot!(lines("openai", "spec"), @"
@@ -69,6 +73,10 @@ fn openai_is_sent_these() {
     web_fetch(url*: string)
     web_search(max_results: integer, query*: string)
     update_plan(explanation: string, plan*: array)
+    spawn_agent(max_turns: integer, model: string, task*: string, working_dir: string)
+    send_input(agent_id*: string, message*: string)
+    wait(agent_id*: string)
+    close_agent(agent_id*: string)
     ");
 }
 
@@ -88,6 +96,7 @@ fn anthropic_is_sent_these() {
     WebSearch(allowed_domains: array, blocked_domains: array, query*: string)
     TaskStop(shell_id: string, task_id: string)
     Skill(args: string, skill*: string)
+    Task(description*: string, max_turns: integer, model: string, prompt*: string, resume: string, subagent_type*: string)
     ");
     insta::assert_snapshot!(lines("anthropic", "spec"), @"
     read_file(file_path*: string, limit: integer, offset: integer)
@@ -104,6 +113,10 @@ fn anthropic_is_sent_these() {
     web_fetch(url*: string)
     web_search(max_results: integer, query*: string)
     update_plan(explanation: string, plan*: array)
+    spawn_agent(max_turns: integer, model: string, task*: string, working_dir: string)
+    send_input(agent_id*: string, message*: string)
+    wait(agent_id*: string)
+    close_agent(agent_id*: string)
     ");
 }
 
@@ -127,6 +140,7 @@ fn gemini_is_sent_these() {
     google_web_search(query*: string)
     activate_skill(name*: string)
     update_plan(explanation: string, plan*: array)
+    invoke_agent(agent_name*: string, prompt*: string)
     ");
     insta::assert_snapshot!(lines("gemini", "spec"), @"
     read_file(file_path*: string, limit: integer, offset: integer)
@@ -145,6 +159,10 @@ fn gemini_is_sent_these() {
     web_fetch(url*: string)
     web_search(max_results: integer, query*: string)
     update_plan(explanation: string, plan*: array)
+    spawn_agent(max_turns: integer, model: string, task*: string, working_dir: string)
+    send_input(agent_id*: string, message*: string)
+    wait(agent_id*: string)
+    close_agent(agent_id*: string)
     ");
 }
 
@@ -165,6 +183,10 @@ fn compatible_servers_are_sent_the_same_in_both() {
     shell_list()
     web_fetch(url*: string)
     update_plan(explanation: string, plan*: array)
+    spawn_agent(max_turns: integer, model: string, task*: string, working_dir: string)
+    send_input(agent_id*: string, message*: string)
+    wait(agent_id*: string)
+    close_agent(agent_id*: string)
     ");
     assert_eq!(lines("openai-compatible", "spec"), native);
 }

@@ -50,10 +50,10 @@ pub enum TextToolCallForm {
 ///
 /// * the whole of one of the forms, up to 1 MiB, with nothing but name, arguments (an object) and the usual `id` and
 ///   `type` in its JSON; of several calls in one block each must be so. An end marker that is missing at the very end of
-///   the answer is forgiven, since servers take it for a stop word;
+///   the answer is forgiven, since servers take it for a stop word, but not where a stream breaks;
 /// * the name of a tool that the request offers;
-/// * outside of fenced code blocks, of `<think>` at the start of an answer, and not directly behind a backtick: there a
-///   model explains or thinks.
+/// * outside of fenced code blocks, of code spans, which end with their line here, and of `<think>` at the start of an
+///   answer: there a model explains or thinks.
 ///
 /// In a stream, text passes as it comes; only what may be the beginning of a call is held back until that is decided.
 /// A call is whole when it shows. Its id is `text_call_N`, counted over the conversation, so that the same conversation

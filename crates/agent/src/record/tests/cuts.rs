@@ -1,17 +1,20 @@
 //! A host that dies at any moment, and another that goes on from the record.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::turn::TurnKind;
+use crate::Timestamp;
+use crate::config::TurnLimits;
+use crate::turn::{Budget, Machine, Timer, TurnKind};
 
 /// Runs a new host on this record until what it was in the middle of is done, and gives the record of then.
 async fn go_on(world: &World, record: Record) -> (Record, Session) {
     let mut session = world.builder().resume(record).build().unwrap();
     if let Some(run) = session.resumed() {
-        let outcome = tokio::time::timeout(std::time::Duration::from_secs(20), run).await.unwrap().unwrap();
+        let outcome = tokio::time::timeout(Duration::from_secs(20), run).await.unwrap().unwrap();
         assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));
     }
     (session.record().unwrap(), session)
@@ -272,4 +275,45 @@ async fn a_turn_that_was_being_stopped_stays_stopped() {
     assert_eq!(outcome.status, OutcomeStatus::Interrupted);
     assert_eq!((session.state(), world.requests().len()), (SessionState::Idle, 1));
     judge(&session.record().unwrap());
+}
+
+#[tokio::test]
+async fn a_session_that_was_being_closed_is_closed() {
+    let world = World::new(script());
+    let session = world.builder().build().unwrap();
+    session.submit("one").await.unwrap();
+    let handle = session.handle();
+    session.close().await;
+    let record = after(&handle.record().unwrap(), |kind| matches!(kind, InputKind::Close));
+    let session = world.builder().resume(record).build().unwrap();
+    let mut events = session.events();
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        last = Some(event.kind);
+    }
+    assert!(matches!(last, Some(EventKind::SessionEnd { .. })), "{last:?}");
+    assert_eq!(session.state(), SessionState::Closed);
+    judge(&session.record().unwrap());
+}
+
+/// A run that had used three of its ten seconds has seven left, however long nobody ran it.
+#[test]
+fn the_time_between_two_hosts_is_not_time_of_the_run() {
+    let budget = Budget::default().with_wall_time(Duration::from_secs(10));
+    let limits = TurnLimits { budget, ..TurnLimits::default() };
+    let mut machine = Machine::starting(Start::new(limits, None));
+    let run = RunId(0);
+    let rows = [
+        (0, InputKind::Submit { run, text: "go".into() }, Some(10)),
+        (3_000, InputKind::Steer { text: "faster".into() }, None),
+        (86_400_000, InputKind::Resumed, Some(7)),
+    ];
+    for (at, kind, expected) in rows {
+        let actions = machine.step(Input::new(Timestamp::from_millis(at), kind));
+        let left = actions.iter().find_map(|action| {
+            let Action::SetTimer { timer: Timer::Run(_), after } = action else { return None };
+            Some(after.as_secs())
+        });
+        assert_eq!(left, expected, "at {at}");
+    }
 }

@@ -324,6 +324,36 @@ async fn what_fails_says_the_kind_of_its_failure_and_not_its_words() {
 }
 
 #[tokio::test]
+async fn a_subagent_stands_in_the_session_of_its_parent() {
+    let (spans, _guard) = Spans::begin();
+    let spawn = calling(&[("spawn_agent", json!({"task": "marker in the task"}))]);
+    let adapter = anthropic().message(spawn).answer("one").answer("two");
+    let client = Client::builder().provider(adapter).build().unwrap();
+    let profile = ProviderProfile::anthropic("claude-opus-4-6");
+    let id = SessionId::new("s-1");
+    let session = Session::builder(client, profile, Arc::new(env())).id(id).build().unwrap();
+    let mut events = session.tree_events();
+    session.submit("go").await.unwrap();
+    while let Some(event) = events.next().await {
+        if event.depth == 1 && kind(&event) == "PROCESSING_END" {
+            break;
+        }
+    }
+    session.close().await;
+    spans.with(|seen| {
+        let child = seen.spans.iter().rfind(|span| span.name == "session").unwrap();
+        let parent = seen.spans.iter().position(|span| span.name == "session").unwrap() as u64 + 1;
+        assert_eq!(child.parent, Some(parent));
+        assert_eq!(
+            (child.fields["pintle.session.parent"].as_str(), child.fields["pintle.session.depth"].as_str()),
+            ("s-1", "1")
+        );
+        assert!(!seen.said.contains("marker"), "{}", seen.said);
+    });
+    assert!(!spans.tree().contains("open"), "{}", spans.tree());
+}
+
+#[tokio::test]
 async fn a_stopped_call_says_so_and_no_span_stays_open() {
     let (spans, _guard) = Spans::begin();
     let bench = bench(anthropic().message(hanging()), env_with_sleep());

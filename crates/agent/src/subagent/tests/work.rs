@@ -325,3 +325,21 @@ fn a_status_reads_as_the_specification_has_it() {
         );
     }
 }
+
+/// Whether a message comes while the model answers, just when it has, or afterwards: it is read once, and answered.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_message_is_read_once_whenever_it_comes() {
+    for _ in 0..40 {
+        let parent = model()
+            .message(calling(&[spawn("Look.")]))
+            .message(calling(&[("send_input", json!({ "agent_id": "agent_1", "message": "More." }))]))
+            .message(calling(&[wait("agent_1")]))
+            .answer("ok");
+        let bench = Bench::new(Cast::new(parent).part("Look", model().answer("One.").answer("Two.")));
+        assert_eq!(bench.session.submit("go").await.unwrap().text, "ok");
+        let asked = bench.cast.requests("Look").last().unwrap().clone();
+        let read = asked.messages.iter().filter(|message| message.text() == "More.").count();
+        assert_eq!(read, 1, "{:?}", bench.results());
+        assert!(bench.results().last().unwrap().starts_with("success: true"), "{:?}", bench.results());
+    }
+}

@@ -71,3 +71,74 @@ fn queues_are_bounded() {
     bench.submit("go");
     assert_eq!(bench.sent(), ["user go", "user 1", "user 2"]);
 }
+
+#[test]
+fn steering_is_delivered_once_and_in_order_whenever_it_comes() {
+    type Prepare = fn(&mut Bench);
+    let rows: [(&str, Prepare); 6] = [
+        ("idle", |_| {}),
+        ("loading", |bench| bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() })),
+        ("model", |bench| bench.submit("go")),
+        ("round", |bench| {
+            bench.submit("go");
+            bench.call(&["a"]);
+        }),
+        ("awaiting input", |bench| {
+            bench.submit("go");
+            bench.say("Which one?");
+        }),
+        ("interrupting", |bench| {
+            bench.submit("go");
+            bench.tell(InputKind::Interrupt);
+        }),
+    ];
+    for (phase, prepare) in rows {
+        let mut bench = Bench::new();
+        prepare(&mut bench);
+        for text in ["first", "second"] {
+            bench.tell(InputKind::Steer { text: text.into() });
+        }
+        match phase {
+            "loading" => bench.load(),
+            "model" => bench.say("done"),
+            "round" => {
+                bench.prepared(0, Effect::Read, &[]);
+                bench.finish(0, "ok");
+            }
+            "interrupting" => {
+                bench.failed(ErrorKind::Abort, "");
+                assert_eq!(bench.requests.len(), 1, "an interrupt does not go on with what waits");
+                bench.submit("next");
+            }
+            _ => bench.submit("next"),
+        }
+        bench.say("done");
+        bench.submit("at last");
+        let sent = bench.sent();
+        let steered: Vec<&String> =
+            sent.iter().filter(|text| text.contains("first") || text.contains("second")).collect();
+        assert_eq!(steered, ["user first", "user second"], "{phase}");
+        let first = sent.iter().position(|text| text == "user first").unwrap();
+        assert_eq!(sent[first + 1], "user second", "{phase}");
+        assert_eq!(bench.kinds().iter().filter(|kind| *kind == "STEERING_INJECTED").count(), 2, "{phase}");
+    }
+}
+
+#[test]
+fn follow_ups_wait_out_an_interrupt_and_a_failure() {
+    for stop in [true, false] {
+        let mut bench = Bench::new();
+        bench.submit("go");
+        bench.tell(InputKind::FollowUp { text: "later".into() });
+        if stop {
+            bench.tell(InputKind::Interrupt);
+            bench.failed(ErrorKind::Abort, "");
+        } else {
+            bench.failed(ErrorKind::Server, "");
+        }
+        assert_eq!(bench.requests.len(), 1, "a turn that was stopped does not go on by itself");
+        bench.submit("again");
+        bench.say("done");
+        assert_eq!(bench.sent().last().unwrap(), "user later");
+    }
+}

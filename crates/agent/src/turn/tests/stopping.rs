@@ -163,3 +163,73 @@ fn a_call_that_was_told_to_run_and_never_started_has_its_start_and_end() {
     bench.submit("again");
     assert!(bench.sent()[2].starts_with("results a0:Not run: the turn was stopped"));
 }
+
+#[test]
+fn a_call_that_failed_before_the_stop_says_so() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["fails", "runs"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.prepared(1, Effect::Read, &[]);
+    bench.tell(InputKind::ToolStarted { call: bench.key(0) });
+    bench.finish_started(0, "no such file", Some(ToolErrorKind::NotFound));
+    bench.tell(InputKind::ToolStarted { call: bench.key(1) });
+    bench.tell(InputKind::Interrupt);
+    bench.tell(InputKind::ToolLost { call: bench.key(1) });
+    let results: Vec<ToolResult> = bench.machine.history()[2].item.results().cloned().collect();
+    assert_eq!(results[0].text(), "no such file");
+    assert!(results.iter().all(|result| result.is_error));
+}
+
+#[test]
+fn a_call_that_is_being_decided_on_need_not_be_when_the_turn_stops() {
+    for stop in [InputKind::Interrupt, InputKind::Abort, InputKind::Close] {
+        let mut bench = Bench::new();
+        bench.submit("go");
+        bench.call(&["a"]);
+        bench.asks(0);
+        bench.wanted();
+        bench.tell(stop);
+        assert_eq!(bench.wanted()[0], "withdraw 0");
+        let late = InputKind::ApprovalDecided { call: bench.key(0), approved: true, reason: None };
+        bench.tell(late);
+        assert!(!bench.wanted().contains(&"run 0".to_owned()));
+    }
+}
+
+/// What a model says although it was told to stop is not lost, and none of it runs.
+#[test]
+fn an_answer_that_comes_after_the_stop_is_kept_and_its_calls_do_not_run() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.wanted();
+    bench.tell(InputKind::Interrupt);
+    bench.call(&["a"]);
+    assert_eq!(bench.wanted(), ["cancel model"]);
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
+    bench.submit("again");
+    assert!(bench.sent()[2].starts_with("results a0:Not run: the turn was stopped"));
+}
+
+#[test]
+fn an_interrupt_of_a_session_that_rests_changes_nothing() {
+    let mut bench = Bench::new();
+    let events = bench.events.len();
+    bench.tell(InputKind::Interrupt);
+    assert_eq!((bench.events.len(), bench.wanted().len()), (events, 0));
+    bench.submit("go");
+    bench.say("done");
+    assert_eq!(bench.last_outcome().0, OutcomeStatus::Completed);
+}
+
+#[test]
+fn an_abort_outdoes_an_interrupt() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.tell(InputKind::Interrupt);
+    bench.tell(InputKind::Abort);
+    bench.tell(InputKind::Interrupt);
+    bench.failed(ErrorKind::Abort, "");
+    bench.tell(InputKind::CleanedUp);
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Aborted, SessionState::Closed));
+}

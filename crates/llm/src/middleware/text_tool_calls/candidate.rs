@@ -222,10 +222,16 @@ impl Candidate {
 
     fn name(&mut self, text: &str, end: &'static str) -> Step {
         let from = self.opener.marker().len();
-        let Some(rest) = text.get(from..) else { return Step::Stop(Progress::Open) };
-        let Some(place) = rest.find(end).filter(|place| *place <= LONGEST_NAME) else {
-            let may_go_on = rest.len() <= LONGEST_NAME && !rest.contains(['\n', '<', '{', '"']);
-            return Step::Stop(if may_go_on { Progress::Open } else { Progress::Not });
+        let rest = text.get(from..).unwrap_or_default();
+        let most = LONGEST_NAME + end.len();
+        let looked_at = beginning(rest, most);
+        let found = looked_at.find(end);
+        let name = found.and_then(|place| looked_at.get(..place)).unwrap_or(looked_at);
+        if name.contains(['\n', '<', '{', '"']) {
+            return Step::Stop(Progress::Not);
+        }
+        let Some(place) = found else {
+            return Step::Stop(if rest.len() < most { Progress::Open } else { Progress::Not });
         };
         self.seen = from + place + end.len();
         self.body = self.seen;
@@ -248,7 +254,8 @@ impl Candidate {
             }
         }
         let Some(end) = nesting.end(text, self.seen) else {
-            let begun = nesting.depth > 0 || text.get(self.body..).unwrap_or_default().trim().is_empty();
+            // What was seen before is white space where nothing has begun.
+            let begun = nesting.depth > 0 || text.get(self.seen..).unwrap_or_default().trim().is_empty();
             self.seen = text.len();
             return Step::Stop(if begun { Progress::Open } else { Progress::Not });
         };
@@ -350,7 +357,7 @@ impl Nesting {
 fn first_key(text: &str) -> Option<bool> {
     const KEYS: [&str; 6] = ["name", "arguments", "parameters", "function", "id", "type"];
     let undecided = if text.len() < FIRST_KEY { None } else { Some(false) };
-    let start = text.trim_start();
+    let start = beginning(text, FIRST_KEY).trim_start();
     let start = start.strip_prefix('[').map_or(start, str::trim_start);
     let Some(object) = start.strip_prefix('{') else {
         return if start.is_empty() { undecided } else { Some(false) };
@@ -364,4 +371,10 @@ fn first_key(text: &str) -> Option<bool> {
         None if KEYS.iter().any(|known| known.starts_with(key)) => undecided,
         None => Some(false),
     }
+}
+
+/// No more of a text than so many bytes: what is decided must not depend on how much has come beyond them.
+fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    text.get(..end.unwrap_or_default()).unwrap_or_default()
 }

@@ -46,14 +46,17 @@ struct Place {
     at_start: bool,
     /// The same for the line.
     at_line_start: bool,
-    /// Backticks at the beginning of the line, so far.
+    /// How many backticks stand directly before it.
     ticks: usize,
+    /// Within a code span, as many backticks as began it. A span ends with its line here, so that a backtick that
+    /// stands alone does not hide what follows in others.
+    span: Option<usize>,
     /// Within a fenced block, as many backticks as began it.
     fence: Option<usize>,
+    /// In a line that ends the block if nothing else stands in it.
+    ends_fence: bool,
     /// Within `<think>`.
     thinking: bool,
-    /// The character before is a backtick.
-    behind_tick: bool,
     /// The piece before is a call.
     behind_call: bool,
 }
@@ -96,6 +99,13 @@ impl Recognizer {
 
     /// There is no more text: what still waits is decided.
     pub(super) fn finish(&mut self, out: &mut Vec<Piece>) {
+        self.go_on(true, out);
+    }
+
+    /// The text broke off: what still waits is text.
+    pub(super) fn give_up(&mut self, out: &mut Vec<Piece>) {
+        self.openers.clear();
+        self.candidate = None;
         self.go_on(true, out);
     }
 
@@ -217,20 +227,21 @@ impl Place {
             at_start: true,
             at_line_start: true,
             ticks: 0,
+            span: None,
             fence: None,
+            ends_fence: false,
             thinking: false,
-            behind_tick: false,
             behind_call: false,
         }
     }
 
     /// Whether a call may begin here.
     fn admits(&self, opener: Opener) -> bool {
-        let explains = self.thinking || self.fence.is_some() || self.behind_tick;
+        let explains = self.thinking || self.fence.is_some() || self.span.is_some() || self.ticks > 0;
         !explains
             && match opener {
                 Opener::Json(_) => self.at_start,
-                Opener::Fence(_) => self.at_line_start && self.ticks == 0,
+                Opener::Fence(_) => self.at_line_start,
                 Opener::ToolCall { .. }
                 | Opener::Function
                 | Opener::ToolCalls
@@ -241,20 +252,33 @@ impl Place {
 
     /// Goes on behind a character of text.
     fn pass(&mut self, c: char) {
-        self.behind_tick = c == '`';
         self.at_start &= c.is_whitespace();
         self.behind_call &= c.is_whitespace();
-        if self.behind_tick && self.at_line_start {
+        if c == '`' {
             self.ticks += 1;
             return;
         }
-        // A fence is a line that begins with three backticks; one that ends a block has nothing else in it.
-        match (self.ticks, self.fence) {
-            (3.., None) => self.fence = Some(self.ticks),
-            (_, Some(begun)) if self.ticks >= begun && c.is_whitespace() => self.fence = None,
-            (_, None | Some(_)) => {}
+        self.end_ticks();
+        self.ends_fence &= c.is_whitespace();
+        self.at_line_start &= c.is_whitespace();
+        if c == '\n' {
+            self.fence = self.fence.filter(|_| !self.ends_fence);
+            (self.at_line_start, self.ends_fence, self.span) = (true, false, None);
         }
-        self.at_line_start = c == '\n' || self.at_line_start && self.ticks == 0 && c.is_whitespace();
-        self.ticks = 0;
+    }
+
+    /// Behind the last one of some backticks: at the beginning of a line three make a fence, and any others a span.
+    fn end_ticks(&mut self) {
+        let ticks = std::mem::take(&mut self.ticks);
+        if ticks == 0 {
+            return;
+        }
+        match (self.fence, self.span) {
+            (Some(begun), _) => self.ends_fence = self.at_line_start && ticks >= begun,
+            (None, _) if self.at_line_start && ticks >= 3 => self.fence = Some(ticks),
+            (None, None) => self.span = Some(ticks),
+            (None, Some(begun)) => self.span = Some(begun).filter(|begun| *begun != ticks),
+        }
+        self.at_line_start = false;
     }
 }

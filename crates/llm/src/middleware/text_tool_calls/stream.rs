@@ -15,11 +15,12 @@ use crate::stream::{EventStream, PartialToolCall, StreamEvent};
 
 pub(super) fn read(events: EventStream, reader: Reader) -> EventStream {
     let rewriter = Rewriter { whole: reader.clone(), reader, segments: Vec::new() };
-    Box::pin(Read { events, rewriter, ready: VecDeque::new() })
+    Box::pin(Read { events: Some(events), rewriter, ready: VecDeque::new() })
 }
 
 struct Read {
-    events: EventStream,
+    /// `None` once it has ended.
+    events: Option<EventStream>,
     rewriter: Rewriter,
     ready: VecDeque<Result<StreamEvent, Error>>,
 }
@@ -33,8 +34,9 @@ impl Stream for Read {
             if let Some(item) = ready.pop_front() {
                 return Poll::Ready(Some(item));
             }
+            let Some(open) = events else { return Poll::Ready(None) };
             let mut out = Vec::new();
-            let error = match ready!(events.as_mut().poll_next(cx)) {
+            let error = match ready!(open.as_mut().poll_next(cx)) {
                 Some(Ok(event)) => {
                     rewriter.rewrite(event, &mut out);
                     None
@@ -45,10 +47,8 @@ impl Stream for Read {
                     Some(error)
                 }
                 None => {
+                    *events = None;
                     rewriter.give_up(&mut out);
-                    if out.is_empty() {
-                        return Poll::Ready(None);
-                    }
                     None
                 }
             };
@@ -101,7 +101,7 @@ impl Rewriter {
                 self.segments.remove(place).end(signature, out);
             }
             StreamEvent::Finish { mut finish_reason, usage, response } => {
-                self.give_up(out);
+                self.read_all(Recognizer::finish, out);
                 let first = self.whole.next;
                 let response: Response = self.whole.read(*response);
                 if self.whole.next != first {
@@ -147,8 +147,12 @@ impl Rewriter {
 
     /// Says what open segments hold back. They stay open: who reads the events knows that the answer broke off.
     fn give_up(&mut self, out: &mut Vec<StreamEvent>) {
+        self.read_all(Recognizer::give_up, out);
+    }
+
+    fn read_all(&mut self, read: impl Fn(&mut Recognizer, &mut Vec<Piece>), out: &mut Vec<StreamEvent>) {
         for place in 0..self.segments.len() {
-            self.read(place, Recognizer::finish, out);
+            self.read(place, &read, out);
         }
     }
 }

@@ -146,6 +146,9 @@ const TEXTS: &[&str] = &[
     "<tool_call><tool_call></tool_call>",
     "The marker `<tool_call>` begins a call, `{\"name\": …}` follows.",
     "Write `<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>` to call.",
+    "Write `call: <tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>` to call.",
+    "Write ``a ` <tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call> `` to call.",
+    "So:\n```\n``` json\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n```\n",
     "So:\n```xml\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n```\nThat is all.",
     "````md\n```json\n{\"name\":\"list\",\"arguments\":{}}\n```\n````",
     "<think><tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call></think>No.",
@@ -174,6 +177,45 @@ fn what_is_no_call_stays_text() {
         assert_eq!(shown(&ALL, letters(text)), *text, "letter by letter");
         assert_eq!(shown(&[], [*text]), *text);
     }
+}
+
+#[test]
+fn a_call_behind_a_code_span_or_a_block_is_found() {
+    let call = "<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>";
+    for before in ["`a` and ``b ` c``: ", "a ` b\n", "``` a\n`\n```  \n", "`a`\n```\nb\n````\n"] {
+        assert_eq!(shown(&[Hermes], letters(&format!("{before}{call}"))), format!("{before}⟨list {{}}⟩"));
+    }
+}
+
+/// What is looked at ends where it would end if it came in pieces.
+#[test]
+fn long_names_and_gaps_are_decided_alike_however_they_come() {
+    let (key, name) = (" ".repeat(300), "x".repeat(155));
+    for text in [
+        format!("<tool_call>{{{key}\"name\":\"list\",\"arguments\":{{}}}}</tool_call>"),
+        "<function=list\n>{}</function>".to_owned(),
+        "<function=list\n></function>".to_owned(),
+        format!("[TOOL_CALLS]list[CALL_ID]{}[ARGS]{{}}", "x".repeat(147)),
+        format!("[TOOL_CALLS]list[CALL_ID]{name}[ARGS]{{}}"),
+        format!("[TOOL_CALLS]list[CALL_ID]{}[ARGS]{{}}", "é".repeat(80)),
+    ] {
+        assert_eq!(shown(&ALL, letters(&text)), shown(&ALL, [text.as_str()]), "{text}");
+    }
+}
+
+/// As much work as text, to a factor: this test takes minutes where it is not so.
+#[test]
+fn names_and_white_space_that_do_not_end_are_not_looked_at_over_and_over() {
+    let names = "<function=a".repeat(400_000);
+    assert_eq!(shown(&ALL, [names.as_str()]), names);
+    let mut recognizer = Recognizer::new(&[Mistral].into(), Offered::of(&tools()));
+    let mut out = Vec::new();
+    recognizer.feed("[TOOL_CALLS]list[ARGS]", &mut out);
+    for _ in 0..LONGEST - 64 {
+        recognizer.feed(" ", &mut out);
+    }
+    recognizer.feed("{}", &mut out);
+    assert!(matches!(out.as_slice(), [Piece::Call(_)]), "{out:?}");
 }
 
 #[test]
@@ -308,6 +350,41 @@ async fn what_was_held_back_is_said_when_the_stream_breaks() {
         }
     };
     assert_eq!((text.as_str(), error.kind()), ("Hm <tool_call>{\"name\"", ErrorKind::Network));
+}
+
+/// Its end marker is missing because the answer broke off, not because a server took it away.
+#[tokio::test]
+async fn a_call_whose_end_did_not_come_is_text_when_the_stream_breaks() {
+    let written = "<tool_call>{\"name\":\"list\",\"arguments\":{}}";
+    let adapter = FakeAdapter::new("fake").cut(written, Error::new(ErrorKind::Network, "gone"));
+    let layer = TextToolCalls::new([Hermes]);
+    let client = Client::builder().provider(adapter).middleware(layer).build().unwrap();
+    let events: Vec<_> = client.stream(request()).await.unwrap().collect().await;
+    let text: String = events
+        .iter()
+        .filter_map(|event| match event {
+            Ok(StreamEvent::TextDelta { delta, .. }) => Some(delta.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(text, written);
+    assert!(!events.iter().any(|event| matches!(event, Ok(StreamEvent::ToolCallStart { .. }))));
+}
+
+/// A stream that has ended is not asked again, even if something was still to be said.
+#[tokio::test]
+async fn a_stream_that_has_ended_is_left_alone() {
+    let start = StreamEvent::TextStart { text_id: "t".into() };
+    let delta = StreamEvent::TextDelta { text_id: "t".into(), delta: "a <tool_call>".into() };
+    let mut given = [start, delta].into_iter();
+    let mut has_ended = false;
+    let events = futures_util::stream::poll_fn(move |_| {
+        assert!(!std::mem::replace(&mut has_ended, given.len() == 0), "it has ended");
+        std::task::Poll::Ready(given.next().map(Ok))
+    });
+    let reader = Reader { forms: [Hermes].into(), offered: Offered::of(&tools()), next: 1 };
+    let said: Vec<_> = stream::read(Box::pin(events), reader).collect().await;
+    assert_eq!(said.len(), 3, "{said:?}");
 }
 
 #[test]

@@ -1,0 +1,116 @@
+//! What this process holds.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use tokio::runtime::Handle;
+
+/// How long what was let go may take to be gone.
+const SETTLING: Duration = Duration::from_secs(20);
+
+/// By how much memory may have grown: a share for what an allocator does not give back, and some MiB.
+const SHARE: f64 = 1.25;
+const SOME_KIB: u64 = 16 << 10;
+
+/// What this process holds at one moment.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    /// Resident memory.
+    pub(crate) rss_kib: u64,
+    pub(crate) descriptors: usize,
+    /// Tasks of the runtime, those of the server included.
+    pub(crate) tasks: usize,
+    pub(crate) threads: u64,
+    /// Children, dead ones included, and whatever works in the soak's folder.
+    pub(crate) processes: usize,
+    /// Files and folders in the soak's folder.
+    pub(crate) files: usize,
+}
+
+impl Figures {
+    pub(crate) const HEAD: &str = "  inputs  RSS, KiB  descriptors  tasks  threads  processes  files";
+
+    /// Those of this moment.
+    pub(crate) fn now(root: &Path) -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+        Self {
+            rss_kib: field(&status, "VmRSS:"),
+            descriptors: entries("/proc/self/fd"),
+            tasks: Handle::current().metrics().num_alive_tasks(),
+            threads: field(&status, "Threads:"),
+            processes: processes(root),
+            files: entries(root),
+        }
+    }
+
+    /// Those to which it settles: connections, reapers and dead processes take a moment to be gone.
+    pub(crate) async fn settled(root: &Path, first: Option<&Self>) -> Self {
+        let began = Instant::now();
+        let mut lowest = Self::now(root);
+        let mut unchanged = 0;
+        while began.elapsed() < SETTLING {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            let now = Self::now(root);
+            unchanged = if now.counts() == lowest.counts() { unchanged + 1 } else { 0 };
+            lowest = now;
+            let is_low =
+                first.is_none_or(|first| lowest.counts().iter().zip(first.counts()).all(|(a, b)| *a <= b));
+            if unchanged >= 10 && is_low {
+                break;
+            }
+        }
+        lowest
+    }
+
+    fn counts(&self) -> [usize; 4] {
+        [self.descriptors, self.tasks, self.processes, self.files]
+    }
+
+    /// An error that names what has grown since.
+    pub(crate) fn compare(&self, first: &Self) -> Result<(), String> {
+        let names = ["descriptors", "tasks", "processes", "files"];
+        for ((name, now), then) in names.iter().zip(self.counts()).zip(first.counts()) {
+            if now > then {
+                return Err(format!("{name} are left: {now}, and {then} after the warm-up"));
+            }
+        }
+        #[expect(clippy::cast_precision_loss, reason = "kibibytes are few")]
+        let most = first.rss_kib as f64 * SHARE + SOME_KIB as f64;
+        #[expect(clippy::cast_precision_loss, reason = "kibibytes are few")]
+        if self.rss_kib as f64 > most {
+            return Err(format!("memory has grown to {} KiB from {} KiB", self.rss_kib, first.rss_kib));
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { rss_kib, descriptors, tasks, threads, processes, files } = self;
+        write!(f, "{rss_kib:>9} {descriptors:>12} {tasks:>6} {threads:>8} {processes:>10} {files:>6}")
+    }
+}
+
+/// A number in the status of a process.
+fn field(status: &str, name: &str) -> u64 {
+    let line = status.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
+    line.split_whitespace().next().and_then(|number| number.parse().ok()).unwrap_or(0)
+}
+
+fn entries(folder: impl AsRef<Path>) -> usize {
+    fs::read_dir(folder).map_or(0, Iterator::count)
+}
+
+/// How many processes are children of this one or work beneath a folder.
+fn processes(root: &Path) -> usize {
+    let own = u64::from(std::process::id());
+    let is_ours = |entry: fs::DirEntry| {
+        entry.file_name().to_str()?.parse::<u32>().ok()?;
+        let status = fs::read_to_string(entry.path().join("status")).ok()?;
+        let works_there = fs::read_link(entry.path().join("cwd")).is_ok_and(|cwd| cwd.starts_with(root));
+        (works_there || field(&status, "PPid:") == own).then_some(())
+    };
+    fs::read_dir("/proc").map_or(0, |all| all.filter_map(Result::ok).filter_map(is_ours).count())
+}
