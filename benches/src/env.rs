@@ -9,31 +9,20 @@ mod remote;
 mod search;
 mod tree;
 
-use std::{future::Future, path::Path};
+use std::path::Path;
 
 use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder};
-use tokio::runtime::Runtime;
 
-use crate::measure::Row;
+use crate::{on_a_worker, report::Report, runtime};
 
 /// Measures the rows whose names have `wanted` in them.
-pub(crate) fn run(wanted: &str) -> Vec<Row> {
+pub(crate) fn run(wanted: &str) -> Report {
     let runtime = runtime();
     let mut rows = search::rows(&runtime, wanted);
     rows.extend(commands::rows(&runtime, wanted));
     rows.extend(print::rows(&runtime, wanted));
     rows.extend(remote::rows(&runtime, wanted));
-    rows
-}
-
-/// The runtime that both sides use.
-fn runtime() -> Runtime {
-    tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime starts")
-}
-
-/// Runs a future where a host runs its tasks: on a thread that also waits for pipes and processes.
-fn on_a_worker<T: Send + 'static>(runtime: &Runtime, future: impl Future<Output = T> + Send + 'static) -> T {
-    runtime.block_on(runtime.spawn(future)).expect("it does not panic")
+    rows.into()
 }
 
 /// A local environment with the variables of this process, in `directory`.

@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use pintle_patch::{ApplyOptions, Plan, parse, plan};
 
 use crate::measure::Row;
+use crate::report::Report;
 
 const AIM: f64 = 3.0;
 const LINES: usize = 100_000;
@@ -20,7 +21,7 @@ struct Case {
     changes: usize,
 }
 
-pub(crate) fn run(wanted: &str) -> Vec<Row> {
+pub(crate) fn run(wanted: &str) -> Report {
     let cases = [
         many_hunks("1,000 hunks in 100,000 lines", Hint::None, |hunk| hunk, str::to_owned),
         many_hunks("… under whole-line hints", Hint::Whole, |hunk| hunk, str::to_owned),
@@ -38,7 +39,8 @@ pub(crate) fn run(wanted: &str) -> Vec<Row> {
         many_operations(),
         equal_lines(),
     ];
-    cases.into_iter().filter(|case| case.what.contains(wanted)).map(|case| measure(&case)).collect()
+    let wanted = cases.into_iter().filter(|case| case.what.contains(wanted));
+    wanted.map(|case| measure(&case)).collect::<Vec<_>>().into()
 }
 
 fn measure(case: &Case) -> Row {

@@ -25,6 +25,7 @@ mod secrets;
 mod session_bad_input;
 mod session_shutdown;
 mod session_soak;
+mod smoke;
 mod stability;
 mod subagents;
 mod switching;

@@ -22,7 +22,7 @@ use crate::lab::{KEY, client, in_each_dialect, profile};
 
 in_each_dialect![every_interleaving_sends_what_the_provider_accepts];
 
-const CASES: u32 = 24;
+const CASES: u32 = 16;
 
 /// One thing that may happen.
 #[derive(Clone, Debug)]
@@ -67,8 +67,10 @@ struct Bench {
 impl Bench {
     fn new(dialect: Dialect) -> Self {
         let profile = profile(dialect);
-        let mut context = TurnContext::new(profile.provider.clone(), profile.model.clone(), "You help.", 100_000);
-        context.tools = profile.tools();
+        let mut context =
+            TurnContext::new(profile.provider.clone(), profile.model.clone(), "You help.", 100_000);
+        // Two are enough, and their schemas are not what is judged here.
+        context.tools = profile.tools().into_iter().take(2).collect();
         context.max_tokens = Some(32_000);
         let mut bench = Self {
             machine: Machine::new(TurnLimits::default(), None),
@@ -164,7 +166,8 @@ impl Bench {
         }
         let mut reason = FinishReason::new(finish);
         reason.raw = raw.map(str::to_owned);
-        Response::new(provider, model, message.with_origin(Origin::new(provider, model))).with_finish_reason(reason)
+        Response::new(provider, model, message.with_origin(Origin::new(provider, model)))
+            .with_finish_reason(reason)
     }
 }
 
@@ -195,7 +198,7 @@ fn answer(choice: usize) -> (Vec<ContentPart>, Finish, Option<&'static str>) {
 }
 
 fn preparation(choice: usize) -> Preparation {
-    if choice % 5 == 0 {
+    if choice.is_multiple_of(5) {
         return Preparation::Refused { error: ToolErrorKind::UnknownTool, message: "Unknown tool".into() };
     }
     let effect = [Effect::Read, Effect::Write, Effect::Execute][choice % 3];
@@ -210,41 +213,47 @@ fn preparation(choice: usize) -> Preparation {
 fn finished(choice: usize) -> FinishedCall {
     // A tool may give nothing, and whatever id it likes.
     let text = ["ok", "", "\u{1F600} line\nline"][choice % 3];
-    let error = (choice % 7 == 0).then_some(ToolErrorKind::Failed);
+    let error = choice.is_multiple_of(7).then_some(ToolErrorKind::Failed);
     FinishedCall {
         result: ToolResult::new("whatever", text, error.is_some()),
         output: Output::from(text.to_owned()),
         error,
         changes: Vec::new(),
-        question: (choice % 11 == 0).then(|| "Which port?".to_owned()),
+        question: choice.is_multiple_of(11).then(|| "Which port?".to_owned()),
     }
 }
 
 async fn every_interleaving_sends_what_the_provider_accepts(dialect: Dialect) {
-    // What is answered does not matter, and when nothing is left to answer it is judged all the same.
-    let script = Script::new("judge").with_turn(Turn::text("So be it."));
-    let options = ServerOptions::new().with_api_key(KEY);
-    let server = ScriptedServer::start(script, options).await.unwrap();
-    let client = client(&server, dialect, KEY);
     let runtime = tokio::runtime::Handle::current();
     let judged = Cell::new(0);
     tokio::task::block_in_place(|| {
         let config = Config { cases: CASES, failure_persistence: None, ..Config::default() };
-        let steps = proptest::collection::vec(step(), 1..80);
+        let steps = proptest::collection::vec(step(), 1..60);
         let verdict = TestRunner::new(config).run(&steps, |steps| {
             let mut bench = Bench::new(dialect);
             steps.iter().for_each(|step| bench.take(step));
-            for request in bench.requests {
-                judged.set(judged.get() + 1);
-                let sent = runtime.block_on(client.complete(request));
-                let recorded = server.requests();
-                prop_assert_eq!(recorded.len(), judged.get(), "not sent: {:?}", sent.err());
-                let newest = recorded.last().unwrap();
-                prop_assert!(newest.violations.is_empty(), "{:?}\n{}", newest.violations, newest.body);
-            }
-            Ok(())
+            judged.set(judged.get() + bench.requests.len());
+            runtime.block_on(judge(dialect, bench.requests))
         });
         verdict.unwrap();
     });
     assert!(judged.get() > 50, "{} requests were judged", judged.get());
+}
+
+async fn judge(dialect: Dialect, requests: Vec<Request>) -> Result<(), TestCaseError> {
+    // What is answered does not matter, and when nothing is left to answer it is judged all the same.
+    let script = Script::new("judge").with_turn(Turn::text("So be it."));
+    let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
+    let client = client(&server, dialect, KEY);
+    let mut errors = Vec::new();
+    let sent = requests.len();
+    for request in requests {
+        errors.extend(client.complete(request).await.err());
+    }
+    let recorded = server.requests();
+    prop_assert_eq!(recorded.len(), sent, "not all were sent: {:?}", errors);
+    for request in recorded {
+        prop_assert!(request.violations.is_empty(), "{:?}\n{}", request.violations, request.body);
+    }
+    Ok(())
 }

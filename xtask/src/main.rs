@@ -19,6 +19,7 @@ mod fuzz;
 mod metadata;
 mod process;
 mod services;
+mod smoke;
 mod soak;
 mod tidy;
 mod weight;
@@ -70,6 +71,11 @@ const COMMANDS: &[Command] = &[
         name: "bench",
         summary: "what things cost, as ratios of two measured in one run; [NAME [ROW]]",
         run: bench::run,
+    },
+    Command {
+        name: "smoke",
+        summary: "both smoke tests at the providers whose keys are in the environment; [--offline]",
+        run: smoke::run,
     },
     Command {
         name: "soak",

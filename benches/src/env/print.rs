@@ -1,11 +1,7 @@
 //! A command that prints a gibibyte against `cat` at the other end of a pipe.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "the programs to compare with have to be started, and memory is asked for"
-)]
+#![expect(clippy::disallowed_methods, reason = "the programs to compare with have to be started")]
 
 use std::{
-    fs,
     path::Path,
     process::{Command, Stdio},
     sync::Arc,
@@ -17,6 +13,7 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
 use crate::measure::{Contest, Row};
+use crate::status::{memory, reset_peak};
 
 const AIM: f64 = 1.5;
 const ROUNDS: usize = 9;
@@ -80,17 +77,4 @@ fn cat(directory: &Path, target: Target) {
         .status()
         .expect("the shell runs");
     assert!(status.success());
-}
-
-/// Makes the peak of the resident memory begin anew; only Linux can.
-fn reset_peak() -> bool {
-    fs::write("/proc/self/clear_refs", "5").is_ok()
-}
-
-/// A line of this process's status, in bytes; 0 if there is none.
-fn memory(name: &str) -> u64 {
-    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-    let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kibibytes.unwrap_or_default() << 10
 }

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision};
-use pintle_tools::Effect;
 use pintle_tools::gate::{EffectGate, Ruling};
+use pintle_tools::{ChangeKind, Effect, FileChange};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
 use tokio::sync::{Mutex, watch};
@@ -213,7 +213,7 @@ fn question(request: &ApprovalRequest, style: Style) -> String {
 /// The diff, the command, or else the arguments.
 fn details(request: &ApprovalRequest, style: Style) -> Vec<String> {
     if let Some(rehearsal) = &request.rehearsal
-        && let Some(lines) = rehearsed(rehearsal.changes.iter().map(|change| change.diff.as_str()), style)
+        && let Some(lines) = rehearsed(&rehearsal.changes, style)
     {
         return lines;
     }
@@ -222,39 +222,83 @@ fn details(request: &ApprovalRequest, style: Style) -> Vec<String> {
             .chain(lines_of(failure))
             .collect();
     }
-    match request.arguments.get("command").or_else(|| request.arguments.get("cmd")) {
-        Some(Value::String(command)) if request.effect == Effect::Execute => lines_of(command),
-        Some(_) | None => lines_of(&serde_json::to_string_pretty(&request.arguments).unwrap_or_default()),
+    if request.effect == Effect::Execute
+        && let Some(lines) = commanded(&request.arguments)
+    {
+        return lines;
     }
+    lines_of(&serde_json::to_string_pretty(&request.arguments).unwrap_or_default())
+}
+
+/// A command line as it stands, below what else was given: where it runs is as much of it as what it says.
+fn commanded(arguments: &Value) -> Option<Vec<String>> {
+    let fields = arguments.as_object()?;
+    let (name, command) =
+        ["command", "cmd"].into_iter().find_map(|name| Some((name, fields.get(name)?.as_str()?)))?;
+    let others = fields.iter().filter(|(field, value)| *field != name && !value.is_null());
+    let mut lines: Vec<String> = others.map(|(field, value)| visible(&format!("{field}: {value}"))).collect();
+    lines.extend(lines_of(command));
+    Some(lines)
 }
 
 /// The lines of all diffs; nothing unless each change has one, since a person must see all of it.
-fn rehearsed<'a>(diffs: impl Iterator<Item = &'a str>, style: Style) -> Option<Vec<String>> {
+fn rehearsed(changes: &[FileChange], style: Style) -> Option<Vec<String>> {
     let mut lines = Vec::new();
-    for diff in diffs {
-        if diff.is_empty() {
+    for change in changes {
+        if change.diff.is_empty() || !is_named_in_its_diff(change) {
             return None;
         }
-        lines.extend(diff.lines().map(|line| style.diff_line(&visible(line))));
+        lines.extend(change.diff.lines().map(|line| style.diff_line(&visible(line))));
     }
     (!lines.is_empty()).then_some(lines)
+}
+
+/// Whether the head of its diff can be relied on: a line end in a name would let it speak of another file.
+fn is_named_in_its_diff(change: &FileChange) -> bool {
+    let from = match &change.kind {
+        ChangeKind::Renamed { from } => from.as_str(),
+        ChangeKind::Added | ChangeKind::Modified | ChangeKind::Deleted => "",
+    };
+    !change.path.contains(char::is_control) && !from.contains(char::is_control)
 }
 
 fn lines_of(text: &str) -> Vec<String> {
     text.split('\n').map(visible).collect()
 }
 
-/// A line in which nothing is hidden: what could steer a terminal is written out.
+/// A line in which nothing is hidden: what could steer a terminal, and what it would not show, is written out.
 fn visible(line: &str) -> String {
     let mut shown = String::with_capacity(line.len());
     for character in line.chars() {
-        if steers(character) || character == '\n' {
+        if steers(character) || is_unseen(character) || character == '\n' {
             shown.extend(character.escape_default());
         } else {
             shown.push(character);
         }
     }
     shown
+}
+
+/// Characters that take no room, or look like a blank, and are none. Accents are not among them, nor is what chooses
+/// the picture of an emoji.
+fn is_unseen(character: char) -> bool {
+    matches!(
+        character,
+        '\u{AD}'
+            | '\u{34F}'
+            | '\u{61C}'
+            | '\u{115F}'..='\u{1160}'
+            | '\u{17B4}'..='\u{17B5}'
+            | '\u{180B}'..='\u{180F}'
+            | '\u{200B}'..='\u{200F}'
+            | '\u{2028}'..='\u{2029}'
+            | '\u{2060}'..='\u{206F}'
+            | '\u{3164}'
+            | '\u{FEFF}'
+            | '\u{FFA0}'
+            | '\u{FFF0}'..='\u{FFFB}'
+            | '\u{E0000}'..='\u{E0FFF}'
+    )
 }
 
 #[cfg(test)]

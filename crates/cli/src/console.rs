@@ -11,7 +11,7 @@ use tokio::io::{AsyncWriteExt as _, Stdout};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::render::{Size, Style, harmless};
+use crate::render::{Size, Style, harmless, steers};
 
 /// There is one cursor, and two streams that move it, written from several tasks.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::AtMargin);
@@ -141,10 +141,15 @@ pub(crate) fn unanswered() {
 
 /// Tells a person something on standard error, in a line of its own.
 pub(crate) fn notice(sentence: &str) {
-    let line: String = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
-    let line: String = line.chars().filter(|character| !character.is_control()).collect();
     // If nobody can read it there is nobody left to tell.
-    let _ = io::stderr().write_all(format!("{}pintle: {line}\n", before_line()).as_bytes());
+    let _ =
+        io::stderr().write_all(format!("{}pintle: {}\n", before_line(), in_one_line(sentence)).as_bytes());
+}
+
+/// A sentence, which may quote a model or a server, in one line that steers nothing.
+fn in_one_line(sentence: &str) -> String {
+    let line: String = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
+    line.chars().filter(|character| !steers(*character)).collect()
 }
 
 /// Writes text to standard error as it is, but for what could steer a terminal.
@@ -162,4 +167,14 @@ pub(crate) fn leave() {
 /// What ends what stands in the way of a line on standard error.
 fn before_line() -> &'static str {
     if stderr_is_terminal() { Cursor::leave() } else { "" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_notice_is_one_line_that_steers_nothing() {
+        assert_eq!(in_one_line("no model `a\x1b[2J\u{202e}b`\r\n  here\u{9b}"), "no model `a[2Jb` here");
+    }
 }

@@ -9,7 +9,7 @@ use pintle_llm::Catalog;
 use serde::Serialize;
 
 use crate::args::{PromptFormat, ShowPromptArgs};
-use crate::console::Console;
+use crate::console::{self, Console};
 use crate::environment::Site;
 use crate::equipment;
 use crate::exit::Exit;
@@ -38,7 +38,8 @@ pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Fa
     let text = match args.output {
         PromptFormat::Text => render::harmless(&prompt.in_layers()).into_owned(),
         PromptFormat::Json => render::line(&prompt.record())?,
-        PromptFormat::Plain => format!("{}\n", prompt.text),
+        // Some of it is the project's, which may be anybody's.
+        PromptFormat::Plain => format!("{}\n", console::style(host).answer(&prompt.text)),
     };
     Console::new().write(&text).await?;
     left.map(|()| Exit::Done)

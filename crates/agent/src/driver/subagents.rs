@@ -11,10 +11,12 @@ use crate::turn::Spent;
 impl Driver {
     /// Tells the machine what is new of subagents.
     pub(super) async fn follow_subagents(&mut self) {
-        for kind in self.subagents.news() {
-            self.step(kind).await;
+        if self.subagents.has_news() {
+            for kind in self.subagents.news() {
+                self.step(kind).await;
+            }
+            self.subagents.known();
         }
-        self.subagents.known();
     }
 
     /// Tells the session above what this one has spent, itself and below, since it had spent `before`.

@@ -32,6 +32,8 @@ const MAX_MESSAGES: usize = 64;
 pub(crate) struct Subagents {
     roster: Arc<Roster>,
     told: watch::Receiver<u64>,
+    /// How much of the news was taken.
+    taken: u64,
 }
 
 /// What the tools of a session see of its subagents.
@@ -138,7 +140,7 @@ impl Subagents {
         let (news, told) = watch::channel(0);
         let roster =
             Roster { session, lineage, limits, state: Mutex::default(), news, known: watch::Sender::new(0) };
-        Self { roster: Arc::new(roster), told }
+        Self { roster: Arc::new(roster), told, taken: 0 }
     }
 
     /// The profile with the tools for subagents, if the session may have any. A tool of the host's that has the name of
@@ -181,13 +183,20 @@ impl Subagents {
 
     /// What the turn machine must know, in order.
     pub(crate) fn news(&mut self) -> VecDeque<InputKind> {
-        self.told.mark_unchanged();
-        std::mem::take(&mut self.roster.lock().news)
+        let mut state = self.roster.lock();
+        // Under the lock, under which a spawned subagent is told of, so that none counts as taken that is not.
+        self.taken = *self.told.borrow_and_update();
+        std::mem::take(&mut state.news)
+    }
+
+    /// Whether there may be news.
+    pub(crate) fn has_news(&self) -> bool {
+        *self.told.borrow() != self.taken
     }
 
     /// Says that the machine knows what [`Subagents::news`] gave.
     pub(crate) fn known(&self) {
-        self.roster.known.send_replace(*self.told.borrow());
+        self.roster.known.send_replace(self.taken);
     }
 
     /// Has every subagent stop what it does.

@@ -30,7 +30,13 @@ impl Default for Tree {
 pub(crate) struct Member {
     id: SessionId,
     log: Arc<EventLog>,
-    /// What a handle is made of. It keeps no session alive.
+    /// `None` once it has ended.
+    live: Option<Live>,
+}
+
+/// What a handle is made of. It keeps no session alive.
+#[derive(Debug)]
+struct Live {
     commands: mpsc::WeakSender<Command>,
     shared: watch::Receiver<Shared>,
     client: Client,
@@ -39,14 +45,13 @@ pub(crate) struct Member {
 
 impl Member {
     pub(crate) fn new(id: SessionId, log: Arc<EventLog>, handle: &SessionHandle) -> Self {
-        Self {
-            id,
-            log,
+        let live = Live {
             commands: handle.commands.downgrade(),
             shared: handle.shared.clone(),
             client: handle.client.clone(),
             recorder: handle.recorder.clone(),
-        }
+        };
+        Self { id, log, live: Some(live) }
     }
 }
 
@@ -59,6 +64,13 @@ impl Tree {
         self.grown.send_replace(size);
     }
 
+    /// Keeps nothing but the log of a session that has ended.
+    pub(super) fn leave(&self, id: &SessionId) {
+        if let Some(member) = self.lock().iter_mut().find(|member| member.id == *id) {
+            member.live = None;
+        }
+    }
+
     /// The log of this session, once it is there.
     pub(super) fn log(&self, id: &SessionId) -> Option<Arc<EventLog>> {
         self.lock().iter().find(|member| member.id == *id).map(|member| Arc::clone(&member.log))
@@ -67,13 +79,13 @@ impl Tree {
     /// A handle of this session, as long as it takes commands.
     pub(crate) fn handle(self: &Arc<Self>, id: &SessionId) -> Option<SessionHandle> {
         let members = self.lock();
-        let member = members.iter().find(|member| member.id == *id)?;
-        let commands = member.commands.upgrade().filter(|commands| !commands.is_closed())?;
+        let live = members.iter().find(|member| member.id == *id)?.live.as_ref()?;
+        let commands = live.commands.upgrade().filter(|commands| !commands.is_closed())?;
         Some(SessionHandle {
             commands,
-            shared: member.shared.clone(),
-            client: member.client.clone(),
-            recorder: member.recorder.clone(),
+            shared: live.shared.clone(),
+            client: live.client.clone(),
+            recorder: live.recorder.clone(),
             tree: Arc::clone(self),
         })
     }

@@ -100,7 +100,9 @@ impl Worker {
                 break;
             }
         }
+        let id = session.id().clone();
         session.close().await;
+        self.lineage.tree.leave(&id);
     }
 
     fn begin(&mut self) -> Option<Session> {

@@ -95,6 +95,18 @@ fn what_would_happen_is_shown_whole() {
         \u{1b}[2Jrm -rf x
     Run it? [y]es, [n]o, or what to do instead: 
     ");
+    // Where a command runs is part of what happens, and it cannot pretend to say so itself.
+    let arguments =
+        json!({"cmd": "make\nworkdir: \"/w\"", "tty": true, "workdir": "/srv\x1b", "yield_time_ms": null});
+    insta::assert_snapshot!(question(&request("exec_command", Effect::Execute, arguments), PLAIN), @r#"
+
+    exec_command (because):
+        tty: true
+        workdir: "/srv\u001b"
+        make
+        workdir: "/w"
+    Run it? [y]es, [n]o, or what to do instead: 
+    "#);
     let failing = Rehearsal::default().with_failure(Some("Tool error (edit_file): no".to_owned()));
     insta::assert_snapshot!(question(&edit().with_rehearsal(Some(failing)), PLAIN), @r"
 
@@ -113,9 +125,26 @@ fn what_would_happen_is_shown_whole() {
         }
     Run it? [y]es, [n]o, or what to do instead: 
     "#);
+    // Nor does a name that speaks of another file in the head of the diff.
+    let name = "a.txt\n--- a/b.txt\n+++ b/b.txt";
+    let named = Rehearsal::new(vec![FileChange::new(name, ChangeKind::Modified, diff)]);
+    let shown = question(&edit().with_rehearsal(Some(named)), PLAIN);
+    assert!(shown.contains("\"file_path\"") && !shown.contains("+++"), "{shown}");
     let coloured = Style { terminal: true, colour: true, moves: true };
     let shown = question(&edit().with_rehearsal(Some(Rehearsal::new(vec![change(diff)]))), coloured);
     assert!(shown.contains("\x1b[31m-one\x1b[0m"), "{shown:?}");
+}
+
+#[test]
+fn what_a_terminal_would_not_show_is_written_out() {
+    let rows = [
+        ("rm\u{200b} -rf\u{a0}x", "rm\\u{200b} -rf\u{a0}x"),
+        ("a\u{e0041}\u{3164}b\u{2028}", "a\\u{e0041}\\u{3164}b\\u{2028}"),
+        ("e\u{301} ❤\u{fe0f}\t日本", "e\u{301} ❤\u{fe0f}\t日本"),
+    ];
+    for (line, expected) in rows {
+        assert_eq!(visible(line), expected, "{line:?}");
+    }
 }
 
 #[tokio::test]

@@ -19,7 +19,10 @@ pub(crate) struct Watch {
 #[async_trait]
 impl Middleware for Watch {
     async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error> {
-        self.drafts.begin();
+        // Only streams tell how calls grow; a whole answer may be that of a search beside the session's own.
+        if mode == Mode::Stream {
+            self.drafts.begin();
+        }
         Ok(match next.run(request, mode).await? {
             Reply::Stream(events) => Reply::Stream(Box::pin(Watched { events, drafts: self.drafts.clone() })),
             whole @ Reply::Response(_) => whole,

@@ -21,6 +21,9 @@ const SUBJECT: usize = 200;
 /// The longest text that is compared with another one, in bytes.
 const COMPARED: usize = 64 << 10;
 
+/// The most lines of both together. Comparing takes as long as their number squared, while the answer waits.
+const COMPARED_LINES: usize = 2_000;
+
 /// Unchanged lines around a change.
 const CONTEXT_LINES: usize = 1;
 
@@ -82,9 +85,12 @@ impl Draft {
 
     /// The arguments are complete: what they replace and what with can be compared.
     pub(super) fn complete(&mut self, arguments: &Value) {
+        // The parser keeps what it has read.
+        self.patch = None;
         let text = |name| arguments.get(name).and_then(Value::as_str);
         let (Some(old), Some(new)) = (text("old_string"), text("new_string")) else { return };
-        if old.len().max(new.len()) > COMPARED {
+        let is_long = old.len().max(new.len()) > COMPARED;
+        if is_long || old.lines().chain(new.lines()).nth(COMPARED_LINES).is_some() {
             return;
         }
         self.diff = DiffTail::default();
@@ -157,7 +163,8 @@ impl Draft {
     fn file(&mut self, change: &str, path: &str) {
         self.diff.line(Sign::File, &format!("{change} {path}"));
         if self.subject.iter().map(|(_, told)| told.len()).sum::<usize>() < SUBJECT {
-            self.subject.push((path.to_owned(), path.to_owned()));
+            let path: String = path.chars().take(SUBJECT).collect();
+            self.subject.push((path.clone(), path));
         }
     }
 

@@ -1,21 +1,42 @@
 //! Objects for programs, one per line.
 
+use std::borrow::Cow;
+use std::fmt::Write as _;
+
 use pintle_agent::Outcome;
 use serde::Serialize;
 
-use super::{Closing, Demonstration, Opening};
+use super::{Closing, Demonstration, Opening, steers};
 use crate::failure::Failure;
 
-/// A value as one line of JSON.
+/// A value as one line of JSON, in which nothing steers a terminal.
 ///
 /// # Errors
 ///
 /// A failure if it cannot be serialised, as when a spool file cannot be read back.
 pub(crate) fn line(value: &impl Serialize) -> Result<String, Failure> {
-    let mut text = serde_json::to_string(value)
+    let text = serde_json::to_string(value)
         .map_err(|error| Failure::failed("an event cannot be written as JSON").because(&error))?;
+    let mut text = escaped(&text).into_owned();
     text.push('\n');
     Ok(text)
+}
+
+/// The same JSON, with those characters escaped that need not be: DEL, C1, and what turns the direction of text around.
+/// They stand in texts only.
+fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.chars().any(steers) {
+        return Cow::Borrowed(json);
+    }
+    let mut shown = String::with_capacity(json.len() + 16);
+    for character in json.chars() {
+        if steers(character) {
+            let _infallible = write!(shown, "\\u{:04x}", u32::from(character));
+        } else {
+            shown.push(character);
+        }
+    }
+    Cow::Owned(shown)
 }
 
 /// The first line of a stream.
@@ -94,6 +115,14 @@ mod tests {
 
     use super::*;
     use crate::exit::Exit;
+
+    #[test]
+    fn nothing_in_a_line_steers_a_terminal_and_it_says_the_same() {
+        let text = "a\x1b[2J\u{9b}2J\x7f\u{202e}é\n";
+        let shown = line(&text).unwrap();
+        assert_eq!(shown, "\"a\\u001b[2J\\u009b2J\\u007f\\u202eé\\n\"\n");
+        assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
+    }
 
     #[test]
     fn the_first_and_the_last_line_say_their_type() {

@@ -2,6 +2,7 @@
 
 mod closing;
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::time::Duration;
 
@@ -27,6 +28,9 @@ const DIFF_LINES: usize = 120;
 
 /// The longest line of output that is shown, in characters.
 const LINE: usize = 160;
+
+/// The longest line of a diff that is shown, in characters: a generated file may have all of itself in one.
+const DIFF_LINE: usize = 500;
 
 /// Bytes at an end of a tool's output that are looked at.
 const END_OF_OUTPUT: usize = 4 << 10;
@@ -84,7 +88,7 @@ impl TextView {
         }
         let Opening { session_id, provider, model, directory } = opening;
         let line = format!("[session] {session_id}: {provider} {model} in {}", directory.display());
-        self.line(&self.style.ink(Ink::Faint, &line))
+        self.line(&self.style.ink(Ink::Faint, &style::harmless(&line)))
     }
 
     /// What an event adds.
@@ -244,8 +248,12 @@ impl TextView {
 
     fn change_lines(&self, change: &FileChange) -> String {
         let count = change.diff.lines().count();
-        let shown = change.diff.lines().take(DIFF_LINES);
-        let mut lines: String = shown.map(|line| format!("    {}\n", self.style.diff_line(line))).collect();
+        let shown =
+            change.diff.lines().take(DIFF_LINES).map(|line| match line.char_indices().nth(DIFF_LINE) {
+                Some((end, _)) => Cow::Owned(format!("{}…", line.get(..end).unwrap_or_default())),
+                None => Cow::Borrowed(line),
+            });
+        let mut lines: String = shown.map(|line| format!("    {}\n", self.style.diff_line(&line))).collect();
         if count > DIFF_LINES {
             lines.push_str(&format!("    … {} more lines\n", count - DIFF_LINES));
         }

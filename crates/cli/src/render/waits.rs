@@ -50,7 +50,7 @@ struct Call {
     since: Duration,
 }
 
-/// A line before it is cut: parts in their colours, and an end that is always shown.
+/// A line before it is cut: parts in their colours, and an end that is shown where it leaves room for them.
 struct Line {
     parts: Vec<(Option<Ink>, String)>,
     end: String,
@@ -188,8 +188,8 @@ impl Line {
 
     /// In its colours, and no wider than so many columns.
     fn shown(&self, columns: usize, style: Style) -> String {
-        let end = width::cut(&self.end, columns);
-        let mut room = columns.saturating_sub(width::of(&end));
+        let end = Some(self.end.as_str()).filter(|end| 3 * width::of(end) <= columns).unwrap_or_default();
+        let mut room = columns.saturating_sub(width::of(end));
         let mut shown = String::new();
         for (ink, part) in &self.parts {
             let cut = width::cut(part, room);
@@ -202,7 +202,7 @@ impl Line {
                 break;
             }
         }
-        shown.push_str(&style.ink(Ink::Faint, &end));
+        shown.push_str(&style.ink(Ink::Faint, end));
         shown
     }
 }

@@ -178,9 +178,9 @@ impl BackgroundCommands {
         sink: Option<OutputSink>,
     ) -> Result<BackgroundOutput, ToolError> {
         let entry = self.entry(id)?;
-        let _watch = sink.map(|sink| entry.watch(sink));
+        let watch = sink.map(|sink| entry.watch(sink));
         entry.ended_within(wait).await;
-        Ok(entry.take_output())
+        Ok(entry.take_output(watch.as_ref()))
     }
 
     /// Writes to the standard input of a command, and then closes it if `close` is set.
@@ -203,7 +203,7 @@ impl BackgroundCommands {
         let entry = self.entry(id)?;
         entry.stop();
         entry.ended().await;
-        Ok(entry.take_output())
+        Ok(entry.take_output(None))
     }
 
     /// Every command that is remembered, the oldest first: those that run, and the newest that have ended, up to 32.

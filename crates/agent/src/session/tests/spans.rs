@@ -334,11 +334,14 @@ async fn a_subagent_stands_in_the_session_of_its_parent() {
     let session = Session::builder(client, profile, Arc::new(env())).id(id).build().unwrap();
     let mut events = session.tree_events();
     session.submit("go").await.unwrap();
-    while let Some(event) = events.next().await {
-        if event.depth == 1 && kind(&event) == "PROCESSING_END" {
-            break;
+    let worked = async {
+        while let Some(event) = events.next().await {
+            if event.depth == 1 && kind(&event) == "PROCESSING_END" {
+                break;
+            }
         }
-    }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), worked).await.expect("the subagent works");
     session.close().await;
     spans.with(|seen| {
         let child = seen.spans.iter().rfind(|span| span.name == "session").unwrap();

@@ -123,7 +123,7 @@ fn facts_that_came_out_the_same_leave_the_prompt_as_it_was() {
     bench.tell(InputKind::Configure { change: Change::Context });
     bench.submit("again");
     let moved = bench.events.iter().rev().find_map(|event| match event {
-        EventKind::RequestPrepared { moved, .. } => Some(moved.clone()),
+        EventKind::RequestPrepared { moved, .. } => Some(*moved),
         _ => None,
     });
     assert_eq!(moved, Some(None), "the next request begins with the bytes of the one before");
@@ -133,7 +133,7 @@ fn facts_that_came_out_the_same_leave_the_prompt_as_it_was() {
 fn what_the_prompt_holds_of_the_project_is_told_when_it_changes_and_not_again() {
     use std::path::Path;
 
-    use crate::project_docs::{LoadedProject, SkippedFile};
+    use crate::project_docs::SkippedFile;
 
     let mut bench = Bench::new();
     let mut told = Vec::new();
@@ -141,9 +141,7 @@ fn what_the_prompt_holds_of_the_project_is_told_when_it_changes_and_not_again() 
         bench.tell(InputKind::Configure { change: Change::Context });
         bench.tell(InputKind::Submit { run: RunId(run), text: "go".into() });
         let mut context = TurnContext::new("p", "m", "system", 1_000);
-        let mut project = LoadedProject::default();
-        project.skipped = vec![SkippedFile::new(Path::new(skipped), "unreadable")];
-        context.project = project;
+        context.project.skipped = vec![SkippedFile::new(Path::new(skipped), "unreadable")];
         bench.load_this(context);
         bench.say("done");
         told.push(bench.kinds().iter().filter(|kind| *kind == "PROJECT_LOADED").count());

@@ -141,6 +141,11 @@ fn what_each_error_of_the_model_does_to_the_session() {
         (ErrorKind::InvalidRequest, SessionState::Idle),
         (ErrorKind::NotFound, SessionState::Idle),
         (ErrorKind::QuotaExceeded, SessionState::Idle),
+        (ErrorKind::ContentFilter, SessionState::Idle),
+        (ErrorKind::UnsupportedToolChoice, SessionState::Idle),
+        (ErrorKind::InvalidToolCall, SessionState::Idle),
+        // Nobody stopped it here: somebody below did.
+        (ErrorKind::Abort, SessionState::Idle),
     ];
     for (kind, state) in rows {
         let mut bench = Bench::new();

@@ -91,3 +91,23 @@ fn what_is_kept_is_bounded() {
     assert!(lines.len() <= 17, "{}", lines.len());
     assert_eq!(draft.counts(), (1_001, 0));
 }
+
+/// This takes a minute and more where they are compared.
+#[test]
+fn texts_of_many_lines_are_not_compared_but_shown_as_they_were_written() {
+    let mut seed = 1_u32;
+    let mut text = |ends: [&str; 3]| -> String {
+        (0..30_000)
+            .map(|_| {
+                seed = seed.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                ends[(seed >> 24) as usize % 3]
+            })
+            .collect()
+    };
+    let (old, new) = (text(["a\n", "b\n", "\n"]), text(["b\n", "\n", "a\n"]) + "end");
+    let arguments = json!({"old_string": old, "new_string": new});
+    let written = format!("{{\"old_string\": {}, \"new_string\": {}}}", json!(old), json!(new));
+    let mut draft = drafted("edit_file", &written, 4096);
+    draft.complete(&arguments);
+    assert_eq!((shown(&draft, 1).as_str(), draft.counts()), ("+end\n", (30_001, 30_000)));
+}

@@ -340,6 +340,28 @@ fn lines_that_change_fit_into_forty_columns() {
 }
 
 #[test]
+fn in_a_very_narrow_window_a_line_says_first_what_it_is_about() {
+    let rows = [
+        (1, ""),
+        (2, "⠼"),
+        (3, "⠼ "),
+        (4, "⠼ …"),
+        (9, "⠼ shell "),
+        (10, "⠼ shell …"),
+        (12, "⠼ shell 日…"),
+        (13, "⠼ shell  4 s"),
+        (16, "⠼ shell 日… 4 s"),
+    ];
+    for (columns, expected) in rows {
+        let mut bench = Bench::new(columns, 5, PLAIN);
+        bench.event(started("1", "shell", &json!({"command": "日本"})));
+        bench.wait(Duration::from_millis(4_400));
+        let first = bench.terminal.screen().rows(0, columns.try_into().unwrap()).next().unwrap();
+        assert_eq!(first, expected, "{columns} columns");
+    }
+}
+
+#[test]
 fn there_are_never_more_lines_that_change_than_rows() {
     for rows in 1..8 {
         let mut bench = Bench::new(40, rows, PLAIN);

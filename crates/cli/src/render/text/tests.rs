@@ -253,3 +253,15 @@ fn a_demonstration_ends_with_its_proof() {
         "{shown}"
     );
 }
+
+#[test]
+fn a_line_of_a_diff_is_shown_up_to_a_length() {
+    let mut view = TextView::new(PLAIN, Detail::Normal);
+    let diff = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\n+{}\n", "é".repeat(100_000));
+    let change = json!({"path": "x", "kind": "modified", "diff": diff});
+    let ended = json!({
+        "call_id": "1", "tool_name": "edit_file", "output": "", "duration_ms": 3, "changes": [change],
+    });
+    let shown = transcript(&mut view, &[("TOOL_CALL_END", ended)]);
+    assert!(shown.ends_with(&format!("\n    +{}…\n", "é".repeat(DIFF_LINE - 1))), "{} bytes", shown.len());
+}

@@ -42,16 +42,28 @@ struct Log {
     state: BackgroundState,
     /// How long it ran, once it has ended.
     ran: Option<Duration>,
-    /// Who sees the output come, while somebody waits for it.
-    watch: Option<OutputSink>,
+    /// Who sees the output come, while somebody waits for it, and under which number.
+    watch: Option<(u64, OutputSink)>,
+    /// How many have watched.
+    watches: u64,
+}
+
+impl Log {
+    /// Ends the watching of this number; somebody else may watch by now.
+    fn end_watch(&mut self, number: u64) {
+        self.watch.take_if(|(current, _)| *current == number);
+    }
 }
 
 /// Ends the watching when it is dropped.
-pub(super) struct Watch<'a>(&'a Entry);
+pub(super) struct Watch<'a> {
+    entry: &'a Entry,
+    number: u64,
+}
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        self.0.lock().watch = None;
+        self.entry.lock().end_watch(self.number);
     }
 }
 
@@ -68,6 +80,7 @@ impl Entry {
             state: BackgroundState::Running,
             ran: None,
             watch: None,
+            watches: 0,
         };
         let entry = Arc::new(Self {
             id,
@@ -98,17 +111,22 @@ impl Entry {
         if !waiting.is_empty() {
             sink(OutputChunk::new(OutputStream::Stdout, waiting));
         }
-        log.watch = Some(sink);
+        log.watches += 1;
+        let number = log.watches;
+        log.watch = Some((number, sink));
         drop(log);
-        Watch(self)
+        Watch { entry: self, number }
     }
 
     /// The new output. What may be the beginning of a character waits for its rest while the command runs. What comes
-    /// later is not for those who watched this.
-    pub(super) fn take_output(&self) -> BackgroundOutput {
+    /// later is not for who has watched this.
+    pub(super) fn take_output(&self, watch: Option<&Watch<'_>>) -> BackgroundOutput {
         let mut log = self.lock();
-        log.watch = None;
-        let mut bytes: Vec<u8> = log.unread.drain(..).collect();
+        if let Some(watch) = watch {
+            log.end_watch(watch.number);
+        }
+        // Nothing of a megabyte that was read once stays behind.
+        let mut bytes = Vec::from(std::mem::take(&mut log.unread));
         if log.state == BackgroundState::Running {
             let rest = bytes.split_off(bytes.len() - unfinished(&bytes));
             log.unread.extend(rest);
@@ -175,8 +193,8 @@ impl Entry {
         let excess = log.unread.len().saturating_sub(MAX_UNREAD);
         log.unread.drain(..excess);
         log.dropped += excess as u64;
-        if let Some(watch) = &log.watch {
-            watch(chunk);
+        if let Some((_, sink)) = &log.watch {
+            sink(chunk);
         }
     }
 

@@ -125,6 +125,28 @@ async fn output_that_nobody_reads_is_bounded_and_counted() {
 }
 
 #[tokio::test]
+async fn of_two_that_follow_the_later_one_sees_what_comes_after_the_first_has_gone() {
+    let bench = Workbench::new();
+    let commands = BackgroundCommands::new();
+    let id = commands.start(bench.env.as_ref(), "read line; echo got $line; exec sleep 600").await.unwrap();
+    let (seen, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+    let later: OutputSink = Arc::new(move |chunk: pintle_env::OutputChunk| {
+        let _ = seen.send(String::from_utf8(chunk.bytes).unwrap());
+    });
+    let earlier = async {
+        let unseen: OutputSink = Arc::new(|chunk| panic!("{chunk:?}"));
+        commands.follow(id, Duration::from_millis(50), Some(unseen)).await.unwrap();
+        commands.write(id, b"it\n", false).await.unwrap();
+        let piece = tokio::time::timeout(PATIENCE, pieces.recv()).await.unwrap();
+        commands.stop(id).await.unwrap();
+        piece
+    };
+    let (piece, followed) = tokio::join!(earlier, commands.follow(id, PATIENCE, Some(later)));
+    assert_eq!(piece.as_deref(), Some("got it\n"));
+    assert_eq!(followed.unwrap().status.state, BackgroundState::Stopped);
+}
+
+#[tokio::test]
 async fn what_does_not_read_does_not_hold_up_its_writer() {
     let bench = Workbench::new();
     let commands = BackgroundCommands::new();

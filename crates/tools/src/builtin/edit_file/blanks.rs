@@ -25,16 +25,14 @@ impl OtherBlanks {
             return None;
         }
         // What stands before a place is as many characters that are no blanks.
-        let counts: Vec<usize> = dense
-            .match_indices(&wanted)
-            .filter_map(|(at, _)| Some(dense.get(..at)?.chars().count()))
-            .collect();
+        let places = dense.match_indices(&wanted).map(|(at, _)| at);
+        let counts = counted_up_to(&dense, places, |between| between.chars().count());
         let mut starts = place_of(file, &counts).into_iter();
         let start = starts.next()?;
         let difference = difference(file, old, start, wanted.chars().count())?;
-        let line_of = |at: usize| file.get(..at).unwrap_or_default().matches('\n').count() + 1;
-        let lines = std::iter::once(start).chain(starts).map(line_of).collect();
-        Some(Self { lines, difference })
+        let starts = std::iter::once(start).chain(starts);
+        let feeds = counted_up_to(file, starts, |between| between.matches('\n').count());
+        Some(Self { lines: feeds.into_iter().map(|feeds| feeds + 1).collect(), difference })
     }
 
     /// What the model should know of it.
@@ -46,6 +44,22 @@ impl OtherBlanks {
             list_lines(&self.lines)
         )
     }
+}
+
+/// How much stands before each of some ascending places, looking at the text once.
+fn counted_up_to(
+    text: &str,
+    places: impl Iterator<Item = usize>,
+    count: impl Fn(&str) -> usize,
+) -> Vec<usize> {
+    let (mut done, mut counted) = (0, 0);
+    places
+        .map(|place| {
+            counted += count(text.get(done..place).unwrap_or_default());
+            done = place;
+            counted
+        })
+        .collect()
 }
 
 /// The bytes at which the characters stand that have so many before them, blanks not counted; `counts` ascend.
@@ -124,6 +138,14 @@ mod tests {
             );
             assert_eq!(found.describe("f"), expected);
         }
+    }
+
+    /// This takes minutes where each place is counted from the beginning of the file.
+    #[test]
+    fn many_places_cost_no_more_than_the_file() {
+        let file = "é\"a\": 1,\n".repeat(90_000);
+        let found = OtherBlanks::find(file.as_bytes(), "\"a\":1").unwrap();
+        assert_eq!((found.lines.len(), found.lines.last()), (90_000, Some(&90_000)));
     }
 
     #[test]

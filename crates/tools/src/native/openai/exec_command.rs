@@ -119,13 +119,22 @@ async fn start(told: &str, command: Command, wait: Duration, cx: &ToolContext) -
     }
 }
 
-/// What a command has written when it ends or the time is over; who watches the call sees it come. A call that is told to stop takes the command with it.
+/// What a command has written when it ends or the time is over; who watches the call sees it come.
 pub(super) async fn output_of(
     id: u64,
     wait: Duration,
     cx: &ToolContext,
 ) -> Result<BackgroundOutput, ToolError> {
-    let longest = cx.timeouts.max.max(MIN_WAIT);
+    let wait = wait.clamp(MIN_WAIT, cx.timeouts.max.max(MIN_WAIT));
+    unless_stopped(id, cx, cx.background.follow(id, wait, cx.on_output.clone())).await
+}
+
+/// Works with a command. A call that is told to stop takes the command with it.
+pub(super) async fn unless_stopped<T>(
+    id: u64,
+    cx: &ToolContext,
+    work: impl Future<Output = Result<T, ToolError>>,
+) -> Result<T, ToolError> {
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => {
@@ -133,7 +142,7 @@ pub(super) async fn output_of(
             let message = "the command was stopped, with all that it had started";
             Err(ToolError::new(ToolErrorKind::Cancelled, message))
         }
-        output = cx.background.follow(id, wait.clamp(MIN_WAIT, longest), cx.on_output.clone()) => output,
+        done = work => done,
     }
 }
 

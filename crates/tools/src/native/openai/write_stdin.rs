@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::exec_command::{TRUNCATION, output_of, told};
+use super::exec_command::{TRUNCATION, output_of, told, unless_stopped};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::number::{count, milliseconds};
@@ -80,7 +80,7 @@ impl Tool for WriteStdin {
             cx.background.stop(id).await?
         } else {
             if !chars.is_empty() {
-                cx.background.write(id, chars.as_bytes(), false).await?;
+                unless_stopped(id, cx, cx.background.write(id, chars.as_bytes(), false)).await?;
             }
             let usual = if chars.is_empty() { POLL_WAIT } else { WRITE_WAIT };
             output_of(id, input.yield_time_ms.map_or(usual, milliseconds), cx).await?

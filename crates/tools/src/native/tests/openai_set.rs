@@ -94,6 +94,25 @@ async fn a_call_that_is_stopped_takes_its_command_along() {
 }
 
 #[tokio::test]
+async fn a_call_that_is_stopped_does_not_wait_for_what_does_not_read() {
+    let bench = Workbench::new();
+    let cancel = tokio_util::sync::CancellationToken::new();
+    let cx = bench.context().with_cancel(cancel.clone());
+    let line = json!({"cmd": "exec sleep 600", "tty": true, "yield_time_ms": 250});
+    called(&bench, &cx, ExecCommand::new(), line).await;
+    let stop = async {
+        tokio::task::yield_now().await;
+        cancel.cancel();
+    };
+    let typed = json!({"session_id": 1, "chars": "x".repeat(1 << 20)});
+    let (answer, ()) = tokio::join!(called(&bench, &cx, WriteStdin::new(), typed), stop);
+    assert_eq!(
+        answer,
+        "error: Tool error (write_stdin): the command was stopped, with all that it had started"
+    );
+}
+
+#[tokio::test]
 async fn output_is_seen_while_it_comes() {
     let bench = Workbench::new();
     let (seen, mut pieces) = tokio::sync::mpsc::unbounded_channel();

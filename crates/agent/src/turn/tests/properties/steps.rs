@@ -210,7 +210,7 @@ fn next(bench: &Bench, choice: usize) -> Step {
     match &bench.machine.phase {
         Phase::Resting => Step::Submit,
         Phase::LoadingContext { .. } => Step::Load(true),
-        Phase::AwaitingModel(_) if choice % 3 == 0 => Step::Say("text", Finish::Stop, None),
+        Phase::AwaitingModel(_) if choice.is_multiple_of(3) => Step::Say("text", Finish::Stop, None),
         Phase::AwaitingModel(_) => Step::Call(1 + choice % 3, Finish::ToolCalls),
         Phase::RunningTools(round) => {
             let stages = round.stages();

@@ -1,0 +1,91 @@
+//! An agent's loop in a hundred lines: the OpenAI Responses dialect, one tool call after the other.
+
+use std::borrow::Cow;
+
+use hyper::body::Bytes;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::{connection::Connection, events::Lines};
+
+/// A conversation as the bytes of its next request.
+pub(crate) struct Conversation {
+    /// All up to the closing brackets; each item was serialised once.
+    body: Vec<u8>,
+    text: String,
+}
+
+/// A call that the model makes.
+#[derive(Deserialize)]
+pub(crate) struct Call {
+    pub(crate) call_id: String,
+    pub(crate) name: String,
+    pub(crate) arguments: String,
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    item: Option<&'a RawValue>,
+    #[serde(borrow)]
+    delta: Option<Cow<'a, str>>,
+}
+
+#[derive(Deserialize)]
+struct Item<'a> {
+    #[serde(rename = "type", borrow)]
+    kind: Cow<'a, str>,
+}
+
+impl Conversation {
+    /// `head` is a request up to and with the first items of its input, without the closing brackets.
+    pub(crate) fn new(head: &[u8]) -> Self {
+        Self { body: head.to_vec(), text: String::new() }
+    }
+
+    /// One answer of the model: what it calls, nothing if it is done.
+    pub(crate) async fn ask(&mut self, connection: &mut Connection, path: &str) -> Vec<Call> {
+        let mut request = Vec::with_capacity(self.body.len() + 2);
+        request.extend_from_slice(&self.body);
+        request.extend_from_slice(b"]}");
+        let mut lines = Lines::default();
+        let mut calls = Vec::new();
+        let read = |piece: &[u8]| lines.push(piece, |payload| self.take(payload, &mut calls));
+        connection.post(path, Bytes::from(request), read).await;
+        calls
+    }
+
+    /// The result of a call.
+    pub(crate) fn answer(&mut self, call: &Call, output: &str) {
+        let item = serde_json::json!({
+            "type": "function_call_output",
+            "call_id": call.call_id,
+            "output": output,
+        });
+        self.push(item.to_string().as_bytes());
+    }
+
+    fn take(&mut self, payload: &[u8], calls: &mut Vec<Call>) {
+        let event: Event<'_> = serde_json::from_slice(payload).expect("an event is JSON");
+        match (&*event.kind, event.item, event.delta) {
+            ("response.output_item.done", Some(item), _) => {
+                let kind: Item<'_> = serde_json::from_str(item.get()).expect("an item has a type");
+                if kind.kind == "function_call" {
+                    calls.push(serde_json::from_str(item.get()).expect("a call has its fields"));
+                }
+                self.push(item.get().as_bytes());
+            }
+            ("response.output_text.delta", _, Some(delta)) => self.text.push_str(&delta),
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, item: &[u8]) {
+        if self.body.last() != Some(&b'[') {
+            self.body.push(b',');
+        }
+        self.body.extend_from_slice(item);
+    }
+}

@@ -1,0 +1,116 @@
+//! What sessions hold, each time in a process of its own.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "this program is started once more, to begin with little memory"
+)]
+
+use std::{io, path::Path, process::Command, sync::Arc};
+
+use pintle_agent::Session;
+use pintle_llm::Client;
+use tempfile::TempDir;
+use tokio::task::JoinSet;
+
+use crate::lab;
+use crate::model::{ModelServer, Place};
+use crate::plan::Plan;
+use crate::report::{Bound, Fact, Report};
+use crate::status::{memory, reset_peak};
+
+/// The arguments that make this program hold sessions and tell what they take.
+pub(crate) const HOLD: &str = "hold";
+
+const SESSIONS: usize = 1_000;
+const SESSION_AIM: f64 = 200.0;
+const HISTORY: usize = 20_000_000;
+const HISTORY_AIM: f64 = 2.0;
+
+const IDLE: &str = "1,000 idle sessions, one answer each, one after the other";
+const AT_ONCE: &str = "1,000 idle sessions, all asked at once";
+const HELD: &str = "a history of 20 MB: resident memory against its bytes";
+const PEAK: &str = "a history of 20 MB: the most while a request is sent";
+
+pub(crate) fn run(wanted: &str) -> Report {
+    let model = ModelServer::start(None);
+    let hold = |what: &str, number: usize| hold(&model, what, number);
+    let mut report = Report::default();
+    for (name, how) in [(IDLE, "in-turn"), (AT_ONCE, "at-once")] {
+        if name.contains(wanted) {
+            let each = (0..3).filter_map(|_| hold(how, SESSIONS).first().copied());
+            let each = each.map(|bytes| bytes / 1_000.0 / count(SESSIONS)).collect();
+            report.facts.push(Fact::new(name, "KB each", Bound::AtMost(SESSION_AIM), each));
+        }
+    }
+    if HELD.contains(wanted) || PEAK.contains(wanted) {
+        let runs: Vec<Vec<f64>> = (0..3).map(|_| hold("history", HISTORY)).collect();
+        let ratios = |index: usize| {
+            let bytes = runs.iter().filter_map(move |run| run.get(index).copied());
+            bytes.map(|bytes| bytes / count(HISTORY)).collect()
+        };
+        report.facts.push(Fact::new(HELD, "×", Bound::AtMost(HISTORY_AIM), ratios(0)));
+        report.facts.push(Fact::new(PEAK, "×", Bound::None, ratios(1)));
+    }
+    report
+}
+
+/// The numbers that the other process tells, in bytes.
+fn hold(model: &ModelServer, what: &str, number: usize) -> Vec<f64> {
+    let output = Command::new(std::env::current_exe().expect("this program has a file"))
+        .args([HOLD, what, &number.to_string(), model.address()])
+        .output()
+        .expect("this program runs");
+    assert!(output.status.success(), "holding fails: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().filter_map(|line| line.parse().ok()).collect()
+}
+
+/// In the other process: prints how much more memory is resident than before.
+pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
+    let [what, number, address] = arguments else { return Err(io::ErrorKind::InvalidInput.into()) };
+    let number: usize = number.parse().map_err(io::Error::other)?;
+    let place = Place::at(address, &Plan::text(), &format!("hold-{}", std::process::id()));
+    let folder = TempDir::new()?;
+    let runtime = crate::runtime();
+    let client = lab::client(&place);
+    // What is made once for all of them.
+    drop(runtime.block_on(ask(client.clone(), folder.path(), 0)));
+    let before = memory("VmRSS");
+    let _ = reset_peak();
+    let sessions = runtime.block_on(async {
+        match what.as_str() {
+            "history" => vec![ask(client.clone(), folder.path(), number).await],
+            "in-turn" => {
+                let mut sessions = Vec::new();
+                for _ in 0..number {
+                    sessions.push(ask(client.clone(), folder.path(), 0).await);
+                }
+                sessions
+            }
+            _ => {
+                let mut asking = JoinSet::new();
+                let folder: Arc<Path> = folder.path().into();
+                for _ in 0..number {
+                    let (client, folder) = (client.clone(), Arc::clone(&folder));
+                    asking.spawn(async move { ask(client, &folder, 0).await });
+                }
+                asking.join_all().await
+            }
+        }
+    });
+    let (after, peak) = (memory("VmRSS"), memory("VmHWM"));
+    println!("{}\n{}", after.saturating_sub(before), peak.saturating_sub(before));
+    drop(sessions);
+    Ok(())
+}
+
+/// A session that begins with so many bytes of history and has answered once.
+async fn ask(client: Client, folder: &Path, history: usize) -> Session {
+    let builder = Session::builder(client, lab::profile(), lab::environment(folder)).config(lab::config());
+    let builder = if history > 0 { builder.start(lab::history(history)) } else { builder };
+    let session = builder.build().expect("it is complete");
+    lab::submit(&session, "Say hello.").await;
+    session
+}
+
+fn count(number: usize) -> f64 {
+    f64::from(u32::try_from(number).unwrap_or(u32::MAX))
+}

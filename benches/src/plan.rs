@@ -1,0 +1,178 @@
+//! What the model server answers, as the first segment of a base URL's path.
+
+#![expect(clippy::disallowed_methods, reason = "recorded answers are read from their files")]
+
+use std::{fmt, fs, path::Path};
+
+use serde_json::{Value, json};
+
+use crate::dialect::{Dialect, Part};
+
+/// The text of a small event, as long as those of real models are.
+const TOKEN: &str = " token";
+
+/// The bytes of each piece of long arguments.
+const PIECE: usize = 64;
+
+/// What a conversation's answers are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// So many answers that call `tool`, `calls` times each; then a text.
+    Rounds { tool: String, rounds: usize, calls: usize },
+    /// One answer of that many small events.
+    Small { dialect: Dialect, events: usize },
+    /// One answer with one event of that many bytes.
+    Large { dialect: Dialect, bytes: usize },
+    /// One answer with that many calls.
+    Calls { dialect: Dialect, count: usize },
+    /// One answer with one call whose arguments are that long, in small pieces.
+    Arguments { dialect: Dialect, bytes: usize },
+    /// A recorded answer whose small events come that often each.
+    Recorded { dialect: Dialect, file: String, times: usize },
+    /// A subagent is started so many times at once and waited for; each says a text.
+    Subagents { count: usize },
+}
+
+impl Plan {
+    /// The opposite of `Display`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let mut words = text.split('~');
+        let (kind, first) = (words.next()?, words.next()?);
+        let (second, third) = (words.next(), words.next());
+        let number = |word: Option<&str>| word.and_then(|word| word.parse().ok());
+        let dialect = Dialect::of_name(first);
+        Some(match kind {
+            "rounds" => {
+                Self::Rounds { tool: first.to_owned(), rounds: number(second)?, calls: number(third)? }
+            }
+            "small" => Self::Small { dialect: dialect?, events: number(second)? },
+            "large" => Self::Large { dialect: dialect?, bytes: number(second)? },
+            "calls" => Self::Calls { dialect: dialect?, count: number(second)? },
+            "arguments" => Self::Arguments { dialect: dialect?, bytes: number(second)? },
+            "recorded" => {
+                Self::Recorded { dialect: dialect?, file: second?.to_owned(), times: number(third)? }
+            }
+            "subagents" => Self::Subagents { count: first.parse().ok()? },
+            _ => return None,
+        })
+    }
+
+    /// A conversation of one round of `tool` after the other.
+    pub(crate) fn rounds(tool: &str, rounds: usize) -> Self {
+        Self::Rounds { tool: tool.to_owned(), rounds, calls: 1 }
+    }
+
+    /// A text at once.
+    pub(crate) fn text() -> Self {
+        Self::rounds("none", 0)
+    }
+
+    /// Whether it is the same answer every time, and perhaps a long one.
+    pub(crate) fn is_one_answer(&self) -> bool {
+        !matches!(self, Self::Rounds { .. } | Self::Subagents { .. })
+    }
+
+    /// The `index`th answer, from 0, to a request with this body.
+    pub(crate) fn answer(&self, index: usize, body: &[u8], recordings: Option<&Path>) -> Vec<u8> {
+        match self {
+            Self::Rounds { tool, rounds, calls } if index < *rounds => {
+                let arguments = arguments_of(tool);
+                let call = |call: usize| Part::call(format!("call_{index}_{call}"), tool, arguments);
+                Dialect::Responses.stream(&(0..*calls).map(call).collect::<Vec<_>>())
+            }
+            Self::Rounds { .. } => Dialect::Responses.stream(&[Part::text("Done.")]),
+            Self::Small { dialect, events } => {
+                dialect.stream(&[Part::Text { deltas: vec![TOKEN.to_owned(); *events] }])
+            }
+            Self::Large { dialect, bytes } => {
+                dialect.stream(&[Part::text(&"lorem ipsum ".repeat(bytes / 12))])
+            }
+            Self::Calls { dialect, count } => {
+                let call = |call: usize| Part::call(format!("call_{call}"), "note", arguments_of("note"));
+                dialect.stream(&(0..*count).map(call).collect::<Vec<_>>())
+            }
+            Self::Arguments { dialect, bytes } => dialect.stream(&[long_arguments(*bytes)]),
+            Self::Recorded { dialect, file, times } => {
+                let path = recordings.map(|folder| folder.join(dialect.name()).join(file));
+                repeat(*dialect, &fs::read(path.unwrap_or_default()).unwrap_or_default(), *times)
+            }
+            Self::Subagents { count } => subagents(*count, body),
+        }
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Rounds { tool, rounds, calls } => write!(f, "rounds~{tool}~{rounds}~{calls}"),
+            Self::Small { dialect, events } => write!(f, "small~{}~{events}", dialect.name()),
+            Self::Large { dialect, bytes } => write!(f, "large~{}~{bytes}", dialect.name()),
+            Self::Calls { dialect, count } => write!(f, "calls~{}~{count}", dialect.name()),
+            Self::Arguments { dialect, bytes } => write!(f, "arguments~{}~{bytes}", dialect.name()),
+            Self::Recorded { dialect, file, times } => {
+                write!(f, "recorded~{}~{file}~{times}", dialect.name())
+            }
+            Self::Subagents { count } => write!(f, "subagents~{count}"),
+        }
+    }
+}
+
+/// What the tools of the benchmarks are called with.
+fn arguments_of(tool: &str) -> &'static str {
+    if tool == "shell" { r#"{"command":"true"}"# } else { r#"{"text":"noted"}"# }
+}
+
+fn long_arguments(bytes: usize) -> Part {
+    let mut deltas = vec![r#"{"text":""#.to_owned()];
+    deltas.extend(std::iter::repeat_n("0123456789abcdef".repeat(PIECE / 16), bytes / PIECE));
+    deltas.push(r#""}"#.to_owned());
+    Part::Call { id: "call_0".to_owned(), name: "note".to_owned(), deltas }
+}
+
+/// A recorded stream with those of its events that may be repeated coming `times` times each.
+fn repeat(dialect: Dialect, stream: &[u8], times: usize) -> Vec<u8> {
+    let text = String::from_utf8_lossy(stream).replace("\r\n", "\n");
+    let mut longer = String::new();
+    for event in text.split_inclusive("\n\n") {
+        let data = event.lines().find_map(|line| line.strip_prefix("data: "));
+        let payload = data.and_then(|data| serde_json::from_str::<Value>(data).ok());
+        let repeats = payload.is_some_and(|payload| dialect.may_repeat(&payload));
+        longer.push_str(&event.repeat(if repeats { times } else { 1 }));
+    }
+    longer.into_bytes()
+}
+
+/// The parent starts them and waits; whoever has no such tool, or has waited, says a text.
+fn subagents(count: usize, body: &[u8]) -> Vec<u8> {
+    let request: Value = serde_json::from_slice(body).unwrap_or_default();
+    let input = request.get("input").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let outputs: Vec<&str> =
+        input.iter().filter_map(|item| item.get("output").and_then(Value::as_str)).collect();
+    let is_parent = input.first().is_some_and(|first| first.to_string().contains(PARENT));
+    let parts: Vec<Part> = match (is_parent, outputs.len()) {
+        (true, 0) => (0..count)
+            .map(|index| {
+                let task = json!({"task": format!("Say what {index} is.")});
+                Part::call(format!("spawn_{index}"), "spawn_agent", &task.to_string())
+            })
+            .collect(),
+        (true, spawned) if spawned == count => outputs
+            .iter()
+            .enumerate()
+            .map(|(index, output)| {
+                let id = agent_id(output);
+                Part::call(format!("wait_{index}"), "wait", &json!({"agent_id": id}).to_string())
+            })
+            .collect(),
+        _ => vec![Part::text("Done.")],
+    };
+    Dialect::Responses.stream(&parts)
+}
+
+/// What the prompt of a session with subagents says.
+pub(crate) const PARENT: &str = "Start your subagents.";
+
+/// What `spawn_agent` says first.
+fn agent_id(output: &str) -> &str {
+    output.lines().find_map(|line| line.strip_prefix("agent_id: ")).unwrap_or_default()
+}

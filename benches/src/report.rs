@@ -1,0 +1,145 @@
+//! What a suite has found, as Markdown.
+
+use std::fmt::Write as _;
+
+use crate::curve::Curve;
+use crate::measure::{Aim, Round, Row, Spread, milliseconds};
+
+/// What a suite has found.
+#[derive(Default)]
+pub(crate) struct Report {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) facts: Vec<Fact>,
+    pub(crate) curves: Vec<Curve>,
+}
+
+/// Something that has no floor: a number with a unit.
+pub(crate) struct Fact {
+    what: String,
+    unit: &'static str,
+    bound: Bound,
+    spread: Spread,
+}
+
+/// Where a fact should lie.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Bound {
+    AtMost(f64),
+    AtLeast(f64),
+    /// It is only told.
+    None,
+}
+
+impl From<Vec<Row>> for Report {
+    fn from(rows: Vec<Row>) -> Self {
+        Self { rows, ..Self::default() }
+    }
+}
+
+impl Fact {
+    /// `values` come of as many rounds.
+    pub(crate) fn new(what: impl Into<String>, unit: &'static str, bound: Bound, values: Vec<f64>) -> Self {
+        let spread = Spread::of(values).expect("something was measured");
+        Self { what: what.into(), unit, bound, spread }
+    }
+}
+
+impl Report {
+    /// Tables, curves and notes.
+    pub(crate) fn markdown(&self) -> String {
+        let mut text = String::new();
+        if !self.rows.is_empty() {
+            text.push_str("| what | against | ratio: median (least to most) | of CPU | aim | reached |\n");
+            text.push_str("|---|---|---|---|---|---|\n");
+            self.rows.iter().filter_map(row).for_each(|line| text.push_str(&line));
+        }
+        if !self.facts.is_empty() {
+            if !self.rows.is_empty() {
+                text.push('\n');
+            }
+            text.push_str("| what | median (least to most) | aim | reached |\n|---|---|---|---|\n");
+            self.facts.iter().for_each(|each| text.push_str(&fact(each)));
+        }
+        self.curves.iter().for_each(|curve| text.push_str(&curve.markdown()));
+        let notes: Vec<&String> = self.rows.iter().filter_map(|row| row.note.as_ref()).collect();
+        if !notes.is_empty() {
+            text.push('\n');
+            notes.iter().for_each(|note| writeln!(text, "* {note}").expect("a string takes it"));
+        }
+        text
+    }
+}
+
+fn row(row: &Row) -> Option<String> {
+    let (wall, cpu) = (row.spread(Round::wall)?, row.spread(Round::cpu)?);
+    let (more, floor) = (row.spread(Round::more)?, row.spread(Round::floor_wall)?);
+    let took = match row.aim {
+        Aim::Cpu(_) => format!("{} of CPU", time(row.spread(Round::floor_cpu)?.median)),
+        Aim::Wall(_) | Aim::Both(_) | Aim::More(_) => time(floor.median),
+    };
+    let (first, aim) = match row.aim {
+        Aim::Wall(most) => (ratio(wall), format!("{most:.2}")),
+        Aim::Both(most) => (ratio(wall), format!("{most:.2}, both")),
+        Aim::Cpu(most) => (ratio(wall), format!("{most:.2} of CPU")),
+        Aim::More(most) => (
+            format!("{:+.1} ms ({:+.1} to {:+.1})", more.median, more.least, more.most),
+            format!("{:+.0} ms", milliseconds(most)),
+        ),
+    };
+    Some(format!(
+        "| {} | {} ({took}) | {first} | {} | {aim} | {} |\n",
+        row.what,
+        row.floor,
+        ratio(cpu),
+        yes(row.is_reached())
+    ))
+}
+
+fn fact(fact: &Fact) -> String {
+    let Spread { least, median, most } = fact.spread;
+    let (aim, reached) = match fact.bound {
+        Bound::AtMost(bound) => (format!("at most {}", number(bound)), yes(median <= bound)),
+        Bound::AtLeast(bound) => (format!("at least {}", number(bound)), yes(median >= bound)),
+        Bound::None => ("–".to_owned(), "–"),
+    };
+    format!(
+        "| {} | {} {} ({} to {}) | {aim} | {reached} |\n",
+        fact.what,
+        number(median),
+        fact.unit,
+        number(least),
+        number(most)
+    )
+}
+
+fn ratio(spread: Spread) -> String {
+    format!("{:.2} ({:.2} to {:.2})", spread.median, spread.least, spread.most)
+}
+
+fn time(milliseconds: f64) -> String {
+    if milliseconds < 0.1 {
+        format!("{:.2} µs", milliseconds * 1_000.0)
+    } else {
+        format!("{milliseconds:.2} ms")
+    }
+}
+
+/// Three digits or more, with commas.
+fn number(value: f64) -> String {
+    if value.abs() < 100.0 {
+        return format!("{value:.2}").trim_end_matches('0').trim_end_matches('.').to_owned();
+    }
+    let digits = format!("{value:.0}");
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+fn yes(is_so: bool) -> &'static str {
+    if is_so { "yes" } else { "no" }
+}

@@ -1,0 +1,67 @@
+//! What the model says offline.
+
+use pintle_testkit::{Call, Dialect, Expectation, Script, Turn};
+use serde_json::{Value, json};
+
+/// The program that is made, and how it is changed.
+const FIRST: &str = "print('Hello World')";
+const SECOND: &str = "print('Goodbye')";
+
+/// A script of these turns.
+pub(crate) fn of(turns: impl IntoIterator<Item = Turn>) -> Script {
+    turns.into_iter().fold(Script::new("smoke"), Script::with_turn)
+}
+
+fn call(tool: &str, arguments: Value) -> Turn {
+    Turn::new().with_call(Call::new(tool, arguments))
+}
+
+/// The whole of the session's smoke test. The subagent begins with the first turns as well, and makes the file anew.
+pub(crate) fn session(dialect: Dialect) -> Script {
+    let after =
+        |text: &str, result: &str| Turn::text(text).with_expectation(Expectation::result_contains(0, result));
+    // Where there is no Python, the two lines are simple enough.
+    let run = "command -v python3 >/dev/null && python3 hello.py || sed -n \"s/^print('\\(.*\\)')$/\\1/p\" hello.py";
+    let first = format!("{FIRST}\n");
+    of([
+        call("write_file", json!({ "file_path": "hello.py", "content": first })),
+        Turn::text("I made hello.py."),
+        call("read_file", json!({ "file_path": "hello.py" })),
+        edit(dialect),
+        Turn::text("It says goodbye as well."),
+        call("shell", json!({ "command": run })),
+        after("It prints both.", "Hello World"),
+        call("read_file", json!({ "file_path": "big.txt" })),
+        after("It is one letter, many times.", "[WARNING: Tool output was truncated."),
+        call("glob", json!({ "pattern": "*" })),
+        Turn::text("Just /health then.")
+            .with_expectation(Expectation::request_contains("single /health endpoint")),
+        call("spawn_agent", json!({ "task": "Write tests for hello.py." })),
+        call("wait", json!({ "agent_id": "agent_1" })),
+        after("The subagent has done it.", "success: true"),
+        call("shell", json!({ "command": "sleep 30" })),
+        after("It took too long, so it was stopped.", "timed out after"),
+    ])
+}
+
+fn edit(dialect: Dialect) -> Turn {
+    match dialect {
+        Dialect::OpenAiResponses => {
+            let patch = format!(
+                "*** Begin Patch\n*** Update File: hello.py\n@@\n {FIRST}\n+{SECOND}\n*** End Patch\n"
+            );
+            call("apply_patch", json!({ "patch": patch }))
+        }
+        Dialect::AnthropicMessages | Dialect::Gemini | Dialect::ChatCompletions => {
+            let new = format!("{FIRST}\n{SECOND}");
+            call("edit_file", json!({ "file_path": "hello.py", "old_string": FIRST, "new_string": new }))
+        }
+    }
+}
+
+/// Two questions about the weather in one answer, and what comes of them.
+pub(crate) fn weather() -> Script {
+    let city = |city: &str| Call::new("get_weather", json!({ "city": city }));
+    let both = Turn::new().with_call(city("San Francisco")).with_call(city("New York"));
+    of([both, Turn::text("San Francisco has fog, and New York has sun.")])
+}

@@ -1,0 +1,112 @@
+//! The smoke test of a session (loop specification, section 9.13).
+
+use std::path::Path;
+use std::sync::Arc;
+
+use pintle_agent::{EventKind, Outcome, OutcomeStatus, Session, SessionEvent};
+use pintle_env::LocalEnvironment;
+use tempfile::TempDir;
+
+use crate::check::{Checked, during, ensure};
+use crate::scripts;
+use crate::stage::Stage;
+
+/// The tools that run commands, in any toolset.
+const SHELLS: [&str; 4] = ["shell", "exec_command", "Bash", "run_shell_command"];
+
+/// The tools that spawn subagents, in any toolset.
+const SPAWNERS: [&str; 3] = ["spawn_agent", "Task", "invoke_agent"];
+
+/// The size of the large file, in characters.
+const LARGE: usize = 100_000;
+
+/// Runs the steps in one session, and gives their names.
+pub(crate) async fn run(stage: &Stage) -> Checked<Vec<&'static str>> {
+    let cast = stage.cast(scripts::session(stage.dialect)).await?;
+    let folder = during("making a folder", TempDir::new())?;
+    let env = LocalEnvironment::with_host_env(folder.path(), std::env::vars_os());
+    let env = Arc::new(during("working in the folder", env)?);
+    let builder = Session::builder(cast.client.clone(), stage.profile(), env).config(stage.config());
+    let session = during("building the session", builder.build())?;
+    let checked = steps(&session, folder.path()).await;
+    session.close().await;
+    checked
+}
+
+async fn steps(session: &Session, folder: &Path) -> Checked<Vec<&'static str>> {
+    let file = |name: &str| during("reading a file", std::fs::read_to_string(folder.join(name)));
+
+    played(session, "Create a file called hello.py that prints 'Hello World'", None).await?;
+    ensure(file("hello.py")?.contains("Hello"), "creation: hello.py does not say Hello")?;
+
+    played(session, "Read hello.py and add a second print statement that says 'Goodbye'", None).await?;
+    let content = file("hello.py")?;
+    ensure(
+        content.contains("Hello") && content.contains("Goodbye"),
+        format!("edit: hello.py is {content:?}"),
+    )?;
+
+    let events = played(session, "Run hello.py and show the output", None).await?;
+    ensure(calls(&events, &SHELLS) > 0, "shell: no command was run")?;
+    ensure(outputs(&events).any(|output| output.contains("Goodbye")), "shell: hello.py did not say Goodbye")?;
+
+    let written = std::fs::write(folder.join("big.txt"), "x".repeat(LARGE));
+    during("writing a file", written)?;
+    let events = played(session, "Read big.txt", None).await?;
+    let whole =
+        outputs(&events).any(|output| output.matches('x').count() >= LARGE && !output.contains("[WARNING"));
+    ensure(whole, "truncation: no event has the whole output")?;
+    ensure(was_truncated(session), "truncation: no result for the model has the marker")?;
+
+    let steering = "Actually, just create a single /health endpoint for now";
+    let events =
+        played(session, "Create a Flask web application with multiple routes", Some(steering)).await?;
+    let injected = |event: &SessionEvent| matches!(&event.kind, EventKind::SteeringInjected { content } if content == steering);
+    ensure(events.iter().any(injected), "steering: it was never injected")?;
+
+    let task = "Spawn a subagent to write tests for hello.py, then review its output";
+    let events = played(session, task, None).await?;
+    ensure(calls(&events, &SPAWNERS) > 0, "subagent: none was spawned")?;
+
+    let events = played(session, "Run 'sleep 30' with the default timeout", None).await?;
+    ensure(
+        outputs(&events).any(|output| output.contains("timed out after")),
+        "timeout: no command timed out",
+    )?;
+    Ok(vec!["creation", "edit", "shell", "truncation", "steering", "subagent", "timeout"])
+}
+
+/// Has an input handled, steering at once where asked to, and gives its events.
+async fn played(session: &Session, text: &str, steering: Option<&str>) -> Checked<Vec<SessionEvent>> {
+    let mut run = session.submit(text);
+    if let Some(steering) = steering {
+        during("steering", session.handle().steer(steering))?;
+    }
+    let mut events = Vec::new();
+    while let Some(event) = run.next().await {
+        events.push(event);
+    }
+    let Outcome { status, error, .. } = during(text, run.await)?;
+    let well = matches!(status, OutcomeStatus::Completed | OutcomeStatus::AwaitingInput);
+    ensure(well, format!("`{text}` ended as {status:?}: {error:?}"))?;
+    Ok(events)
+}
+
+fn calls(events: &[SessionEvent], tools: &[&str]) -> usize {
+    let is_one = |event: &&SessionEvent| matches!(&event.kind, EventKind::ToolCallStart { tool_name, .. } if tools.contains(&tool_name.as_str()));
+    events.iter().filter(is_one).count()
+}
+
+/// The whole outputs of the calls.
+fn outputs(events: &[SessionEvent]) -> impl Iterator<Item = String> {
+    events.iter().filter_map(|event| match &event.kind {
+        EventKind::ToolCallEnd { output, .. } => output.to_text_lossy().ok(),
+        _ => None,
+    })
+}
+
+fn was_truncated(session: &Session) -> bool {
+    let history = session.history();
+    let mut results = history.iter().flat_map(|turn| turn.item.results());
+    results.any(|result| result.text().contains("[WARNING: Tool output was truncated."))
+}
