@@ -39,9 +39,19 @@ pub(crate) fn session(dialect: Dialect) -> Script {
         call("spawn_agent", json!({ "task": "Write tests for hello.py." })),
         call("wait", json!({ "agent_id": "agent_1" })),
         after("The subagent has done it.", "success: true"),
-        call("shell", json!({ "command": "sleep 30" })),
+        call("shell", sleep(dialect)),
         after("It took too long, so it was stopped.", "timed out after"),
     ])
+}
+
+/// The profile of Anthropic has a default that is longer than this, so that a limit is named.
+fn sleep(dialect: Dialect) -> Value {
+    match dialect {
+        Dialect::AnthropicMessages => json!({ "command": "sleep 30", "timeout_ms": 500 }),
+        Dialect::OpenAiResponses | Dialect::Gemini | Dialect::ChatCompletions => {
+            json!({ "command": "sleep 30" })
+        }
+    }
 }
 
 fn edit(dialect: Dialect) -> Turn {

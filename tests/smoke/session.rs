@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pintle_agent::{EventKind, Outcome, OutcomeStatus, Session, SessionEvent};
 use pintle_env::LocalEnvironment;
+use pintle_testkit::Dialect;
 use tempfile::TempDir;
 
 use crate::check::{Checked, during, ensure};
@@ -28,12 +29,12 @@ pub(crate) async fn run(stage: &Stage) -> Checked<Vec<&'static str>> {
     let env = Arc::new(during("working in the folder", env)?);
     let builder = Session::builder(cast.client.clone(), stage.profile(), env).config(stage.config());
     let session = during("building the session", builder.build())?;
-    let checked = steps(&session, folder.path()).await;
+    let checked = steps(&session, stage.dialect, folder.path()).await;
     session.close().await;
     checked
 }
 
-async fn steps(session: &Session, folder: &Path) -> Checked<Vec<&'static str>> {
+async fn steps(session: &Session, dialect: Dialect, folder: &Path) -> Checked<Vec<&'static str>> {
     let file = |name: &str| during("reading a file", std::fs::read_to_string(folder.join(name)));
 
     played(session, "Create a file called hello.py that prints 'Hello World'", None).await?;
@@ -68,7 +69,10 @@ async fn steps(session: &Session, folder: &Path) -> Checked<Vec<&'static str>> {
     let events = played(session, task, None).await?;
     ensure(calls(&events, &SPAWNERS) > 0, "subagent: none was spawned")?;
 
-    let events = played(session, "Run 'sleep 30' with the default timeout", None).await?;
+    // Anthropic's default is two minutes, longer than the command takes.
+    let limit =
+        if dialect == Dialect::AnthropicMessages { "a timeout of 10 seconds" } else { "the default timeout" };
+    let events = played(session, &format!("Run 'sleep 30' with {limit}"), None).await?;
     ensure(
         outputs(&events).any(|output| output.contains("timed out after")),
         "timeout: no command timed out",

@@ -10,6 +10,7 @@
 )]
 
 mod bench;
+mod callgrind;
 mod ci;
 mod conformance;
 mod consumers;
@@ -69,8 +70,13 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "bench",
-        summary: "what things cost, as ratios of two measured in one run; [NAME [ROW]]",
+        summary: "what things cost, as ratios of two measured in one run; [NAME [ROW]] [--write]",
         run: bench::run,
+    },
+    Command {
+        name: "callgrind",
+        summary: "instructions of fixed work on hot paths, against benches/callgrind.toml; --write",
+        run: callgrind::run,
     },
     Command {
         name: "smoke",

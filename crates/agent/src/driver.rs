@@ -462,6 +462,12 @@ impl Driver {
     }
 
     fn finish(&mut self, run: RunId, outcome: Outcome) {
+        // Between runs no call is prepared; one whose preparation ended too late to run is not kept.
+        if self.machine.state() != SessionState::Processing {
+            self.prepared.clear();
+            self.requests.clear();
+            self.approved.clear();
+        }
         self.forget_timer(Timer::Run(run));
         self.trace.finish(run, &outcome);
         if let Some(owner) = self.runs.remove(&run) {
@@ -502,9 +508,11 @@ impl Driver {
     fn forget(&mut self, kind: &InputKind) {
         match kind {
             InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => self.model = None,
-            InputKind::ApprovalDecided { call, .. }
-            | InputKind::TimerFired { timer: Timer::Approval(call) } => {
+            InputKind::ApprovalDecided { call, .. } => self.forget_approval(*call),
+            InputKind::TimerFired { timer: Timer::Approval(call) } => {
                 self.forget_approval(*call);
+                self.prepared.remove(call);
+                self.requests.remove(call);
             }
             InputKind::TimerFired { timer: timer @ Timer::Run(_) } => self.forget_timer(*timer),
             InputKind::ToolFinished { call, .. } | InputKind::ToolLost { call } => {

@@ -21,7 +21,7 @@ const SUBJECT: usize = 200;
 /// The longest text that is compared with another one, in bytes.
 const COMPARED: usize = 64 << 10;
 
-/// The most lines of both together. Comparing takes as long as their number squared, while the answer waits.
+/// The most lines of both together: the time of a comparison can grow as the square of them, and the answer waits.
 const COMPARED_LINES: usize = 2_000;
 
 /// Unchanged lines around a change.

@@ -92,7 +92,7 @@ fn what_is_kept_is_bounded() {
     assert_eq!(draft.counts(), (1_001, 0));
 }
 
-/// This takes a minute and more where they are compared.
+/// The answer does not wait for a comparison that nobody sees the most of.
 #[test]
 fn texts_of_many_lines_are_not_compared_but_shown_as_they_were_written() {
     let mut seed = 1_u32;

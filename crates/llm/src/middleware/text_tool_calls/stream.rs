@@ -167,7 +167,8 @@ impl Segment {
             Some(id) => id.clone(),
             None => {
                 self.blank.push_str(&text);
-                if self.blank.trim().is_empty() {
+                // What stands there already is blank.
+                if text.trim().is_empty() {
                     return;
                 }
                 self.begin(out)

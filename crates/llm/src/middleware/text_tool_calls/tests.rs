@@ -352,6 +352,24 @@ async fn what_was_held_back_is_said_when_the_stream_breaks() {
     assert_eq!((text.as_str(), error.kind()), ("Hm <tool_call>{\"name\"", ErrorKind::Network));
 }
 
+/// This takes minutes where what waits is looked at with every piece.
+#[tokio::test]
+async fn white_space_before_a_text_is_looked_at_once() {
+    let delta = |delta: &str| StreamEvent::TextDelta { text_id: "t".into(), delta: delta.into() };
+    let blanks = 300_000;
+    let events = std::iter::once(StreamEvent::TextStart { text_id: "t".into() })
+        .chain((0..blanks).map(|_| delta(" ")))
+        .chain([delta("x")]);
+    let events = futures_util::stream::iter(events.map(Ok).collect::<Vec<_>>());
+    let reader = Reader { forms: [Hermes].into(), offered: Offered::of(&tools()), next: 1 };
+    let said: Vec<_> = stream::read(Box::pin(events), reader).collect().await;
+    let [Ok(StreamEvent::TextStart { .. }), Ok(StreamEvent::TextDelta { delta, .. })] = said.as_slice()
+    else {
+        panic!("{} events", said.len())
+    };
+    assert_eq!(delta.len(), blanks + 1);
+}
+
 /// Its end marker is missing because the answer broke off, not because a server took it away.
 #[tokio::test]
 async fn a_call_whose_end_did_not_come_is_text_when_the_stream_breaks() {

@@ -140,7 +140,7 @@ mod tests {
         }
     }
 
-    /// This takes minutes where each place is counted from the beginning of the file.
+    /// This takes long where each place is counted from the beginning of the file.
     #[test]
     fn many_places_cost_no_more_than_the_file() {
         let file = "é\"a\": 1,\n".repeat(90_000);
