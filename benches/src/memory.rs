@@ -6,7 +6,7 @@
 
 use std::{io, path::Path, process::Command, sync::Arc};
 
-use pintle_agent::Session;
+use pintle_agent::{ProviderProfile, Session};
 use pintle_llm::Client;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
@@ -25,8 +25,9 @@ const SESSION_AIM: f64 = 200.0;
 const HISTORY: usize = 20_000_000;
 const HISTORY_AIM: f64 = 2.0;
 
-const IDLE: &str = "1,000 idle sessions, one answer each, one after the other";
-const AT_ONCE: &str = "1,000 idle sessions, all asked at once";
+const IDLE: &str = "1,000 idle sessions of one profile, asked one after the other";
+const AT_ONCE: &str = "1,000 idle sessions of one profile, all asked at once";
+const APART: &str = "1,000 idle sessions, each with a profile made for it";
 const HELD: &str = "a history of 20 MB: resident memory against its bytes";
 const PEAK: &str = "a history of 20 MB: the most while a request is sent";
 
@@ -34,7 +35,7 @@ pub(crate) fn run(wanted: &str) -> Report {
     let model = ModelServer::start(None);
     let hold = |what: &str, number: usize| hold(&model, what, number);
     let mut report = Report::default();
-    for (name, how) in [(IDLE, "in-turn"), (AT_ONCE, "at-once")] {
+    for (name, how) in [(IDLE, "in-turn"), (AT_ONCE, "at-once"), (APART, "apart")] {
         if name.contains(wanted) {
             let each = (0..3).filter_map(|_| hold(how, SESSIONS).first().copied());
             let each = each.map(|bytes| bytes / 1_000.0 / count(SESSIONS)).collect();
@@ -70,31 +71,30 @@ pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
     let place = Place::at(address, &Plan::text(), &format!("hold-{}", std::process::id()));
     let folder = TempDir::new()?;
     let runtime = crate::runtime();
-    let client = lab::client(&place);
+    let host = Host { client: lab::client(&place), profile: lab::profile(), folder: folder.path().into() };
     // What is made once for all of them.
-    drop(runtime.block_on(ask(client.clone(), folder.path(), 0)));
+    drop(runtime.block_on(host.clone().ask(0)));
     let before = memory("VmRSS");
     let _ = reset_peak();
     let sessions = runtime.block_on(async {
+        let mut sessions = Vec::new();
         match what.as_str() {
-            "history" => vec![ask(client.clone(), folder.path(), number).await],
-            "in-turn" => {
-                let mut sessions = Vec::new();
-                for _ in 0..number {
-                    sessions.push(ask(client.clone(), folder.path(), 0).await);
-                }
-                sessions
+            "history" => sessions.push(host.ask(number).await),
+            "at-once" => {
+                let asking: JoinSet<Session> = (0..number).map(|_| host.clone().ask(0)).collect();
+                sessions = asking.join_all().await;
             }
             _ => {
-                let mut asking = JoinSet::new();
-                let folder: Arc<Path> = folder.path().into();
                 for _ in 0..number {
-                    let (client, folder) = (client.clone(), Arc::clone(&folder));
-                    asking.spawn(async move { ask(client, &folder, 0).await });
+                    let mut host = host.clone();
+                    if what == "apart" {
+                        host.profile = lab::profile();
+                    }
+                    sessions.push(host.ask(0).await);
                 }
-                asking.join_all().await
             }
         }
+        sessions
     });
     let (after, peak) = (memory("VmRSS"), memory("VmHWM"));
     println!("{}\n{}", after.saturating_sub(before), peak.saturating_sub(before));
@@ -102,13 +102,24 @@ pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
     Ok(())
 }
 
-/// A session that begins with so many bytes of history and has answered once.
-async fn ask(client: Client, folder: &Path, history: usize) -> Session {
-    let builder = Session::builder(client, lab::profile(), lab::environment(folder)).config(lab::config());
-    let builder = if history > 0 { builder.start(lab::history(history)) } else { builder };
-    let session = builder.build().expect("it is complete");
-    lab::submit(&session, "Say hello.").await;
-    session
+/// What a host makes once.
+#[derive(Clone)]
+struct Host {
+    client: Client,
+    profile: ProviderProfile,
+    folder: Arc<Path>,
+}
+
+impl Host {
+    /// A session that begins with so many bytes of history and has answered once.
+    async fn ask(self, history: usize) -> Session {
+        let environment = lab::environment(&self.folder);
+        let builder = Session::builder(self.client, self.profile, environment).config(lab::config());
+        let builder = if history > 0 { builder.start(lab::history(history)) } else { builder };
+        let session = builder.build().expect("it is complete");
+        lab::submit(&session, "Say hello.").await;
+        session
+    }
 }
 
 fn count(number: usize) -> f64 {

@@ -57,8 +57,8 @@ fn run(offline: bool) -> Result<bool, String> {
         for stage in stages(offline) {
             match stage {
                 Ok(stage) => {
-                    passed &= told(&stage, "client", calls::run(&stage).await);
-                    passed &= told(&stage, "session", session::run(&stage).await);
+                    passed &= told(&stage, "client", &calls::run(&stage).await);
+                    passed &= told(&stage, "session", &session::run(&stage).await);
                 }
                 Err(provider) => println!("{provider:<18} SKIPPED: its key is not in the environment"),
             }
@@ -77,9 +77,9 @@ fn stages(offline: bool) -> Vec<Result<Stage, &'static str>> {
         .into()
 }
 
-fn told(stage: &Stage, what: &str, checked: Checked<Vec<&str>>) -> bool {
+fn told(stage: &Stage, what: &str, checked: &Checked<Vec<&str>>) -> bool {
     let name = stage.dialect.name();
-    match &checked {
+    match checked {
         Ok(steps) => println!("{name:<18} {what:<8} ok: {}", steps.join(", ")),
         Err(message) => println!("{name:<18} {what:<8} FAILED: {message}"),
     }

@@ -1,12 +1,11 @@
 //! Many sessions at once in one process, against a server in another.
 
 use std::io::{BufRead as _, BufReader, Read as _};
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pintle_agent::{Outcome, OutcomeStatus, Session};
+use pintle_agent::{Outcome, OutcomeStatus, ProviderProfile, Session};
 use pintle_env::MemoryEnvironment;
 use pintle_llm::Client;
 use pintle_testkit::{Call, Dialect, Script, Turn};
@@ -21,6 +20,12 @@ const PATIENCE: Duration = Duration::from_secs(120);
 
 /// How often the memory is looked at.
 const LOOK: Duration = Duration::from_millis(50);
+
+/// What the sessions of one dialect share, as those of a host would.
+type Host = (Client, ProviderProfile);
+
+/// There is no folder to look at: the sessions work in memory.
+const NOWHERE: &str = "/nonexistent";
 
 /// The server, which ends when its standard input does.
 struct Server {
@@ -84,20 +89,32 @@ fn script() -> Script {
 /// Has so many sessions at work at once, and prints what they take.
 pub(crate) async fn gather(sessions: usize) -> Result<(), String> {
     let server = Server::start()?;
-    let clients: Vec<(Dialect, Client)> = server
+    let hosts: Vec<Host> = server
         .urls
         .iter()
-        .map(|(dialect, url)| Ok((*dialect, model::client(*dialect, url)?)))
+        .map(|(dialect, url)| Ok((model::client(*dialect, url)?, model::profile(*dialect))))
         .collect::<Result<_, String>>()?;
     // What every session shares is made before anything is measured.
-    let (_, first) = one(session(0, &clients)?, 0).await?;
-    first.close().await;
-    let before = Figures::now(Path::new("/nonexistent"));
+    for number in 0..hosts.len() {
+        one(session(number, &hosts)?, number).await?.1.close().await;
+    }
+    let before = Figures::now(NOWHERE);
+    // The second wave shows what of the first one's memory is kept by the allocator only.
+    for number in 1..=2 {
+        println!("wave {number}");
+        wave(sessions, &hosts, &before).await?;
+    }
+    drop(hosts);
+    let after = Figures::settled(NOWHERE, Some(&before)).await;
+    println!("{}\n  before {before}\n   after {after}", Figures::HEAD);
+    Ok(())
+}
 
+/// So many sessions at once, to the end of them all.
+async fn wave(sessions: usize, hosts: &[Host], before: &Figures) -> Result<(), String> {
     let began = Instant::now();
-    let open: Vec<Session> =
-        (1..=sessions).map(|number| session(number, &clients)).collect::<Result<_, _>>()?;
-    let built = Figures::now(Path::new("/nonexistent"));
+    let open: Vec<Session> = (1..=sessions).map(|number| session(number, hosts)).collect::<Result<_, _>>()?;
+    let built = Figures::now(NOWHERE);
     let mut running = JoinSet::new();
     for (number, session) in open.into_iter().enumerate() {
         running.spawn(one(session, number + 1));
@@ -106,7 +123,7 @@ pub(crate) async fn gather(sessions: usize) -> Result<(), String> {
     let mut look = tokio::time::interval(LOOK);
     while !running.is_empty() {
         tokio::select! {
-            _ = look.tick() => peak = peak.max(Figures::now(Path::new("/nonexistent")).rss_kib),
+            _ = look.tick() => peak = peak.max(Figures::now(NOWHERE).rss_kib),
             Some(ended) = running.join_next() => {
                 let (wait, session) = ended.map_err(|error| format!("a session broke: {error}"))??;
                 waits.push(wait);
@@ -115,10 +132,9 @@ pub(crate) async fn gather(sessions: usize) -> Result<(), String> {
         }
     }
     let wall = began.elapsed();
-    let at_rest = Figures::now(Path::new("/nonexistent"));
+    let at_rest = Figures::now(NOWHERE);
     futures_util::future::join_all(done.into_iter().map(Session::close)).await;
-    drop(clients);
-    let after = Figures::settled(Path::new("/nonexistent"), Some(&before)).await;
+    let after = Figures::now(NOWHERE);
 
     waits.sort_unstable();
     let each = |kib: u64| kib.saturating_sub(before.rss_kib) / sessions.max(1) as u64;
@@ -133,14 +149,13 @@ pub(crate) async fn gather(sessions: usize) -> Result<(), String> {
         println!("{kib:>9} KiB {name}: {} KiB each", each(kib));
     }
     println!("{:>9} KiB when all are closed", after.rss_kib);
-    println!("{}\n  before {before}\n   after {after}", Figures::HEAD);
     Ok(())
 }
 
-fn session(number: usize, clients: &[(Dialect, Client)]) -> Result<Session, String> {
-    let (dialect, client) = clients.get(number % clients.len().max(1)).ok_or("there is no client")?;
+fn session(number: usize, hosts: &[Host]) -> Result<Session, String> {
+    let (client, profile) = hosts.get(number % hosts.len().max(1)).ok_or("there is no client")?;
     let env = MemoryEnvironment::new("/project").with_file("/project/a.txt", "a\n".repeat(50));
-    Session::builder(client.clone(), model::profile(*dialect), Arc::new(env))
+    Session::builder(client.clone(), profile.clone(), Arc::new(env))
         .build()
         .map_err(|error| format!("no session can be built: {error}"))
 }

@@ -33,7 +33,8 @@ impl Figures {
     pub(crate) const HEAD: &str = "  inputs  RSS, KiB  descriptors  tasks  threads  processes  files";
 
     /// Those of this moment.
-    pub(crate) fn now(root: &Path) -> Self {
+    pub(crate) fn now(root: impl AsRef<Path>) -> Self {
+        let root = root.as_ref();
         let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
         Self {
             rss_kib: field(&status, "VmRSS:"),
@@ -46,8 +47,8 @@ impl Figures {
     }
 
     /// Those to which it settles: connections, reapers and dead processes take a moment to be gone.
-    pub(crate) async fn settled(root: &Path, first: Option<&Self>) -> Self {
-        let began = Instant::now();
+    pub(crate) async fn settled(root: impl AsRef<Path>, first: Option<&Self>) -> Self {
+        let (root, began) = (root.as_ref(), Instant::now());
         let mut lowest = Self::now(root);
         let mut unchanged = 0;
         while began.elapsed() < SETTLING {

@@ -108,7 +108,7 @@ impl Lane {
     }
 
     fn begin(&mut self, urls: &Urls, folder: &Path) -> Result<Session, String> {
-        let (dialect, url) = &urls[self.sessions % urls.len()];
+        let (dialect, url) = urls.get(self.sessions % urls.len()).ok_or("there is no dialect")?;
         let env = LocalEnvironment::with_host_env(folder, std::env::vars_os());
         let env = env.map_err(|error| format!("{} cannot be worked in: {error}", folder.display()))?;
         let quick =

@@ -43,7 +43,7 @@ const LANES: usize = 4;
 const STAGES: usize = 5;
 
 fn main() -> ExitCode {
-    match Arguments::parse(std::env::args().skip(1)).and_then(run) {
+    match Arguments::parse(std::env::args().skip(1)).and_then(|arguments| run(&arguments)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
             eprintln!("error: {message}");
@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(arguments: Arguments) -> Result<(), String> {
+fn run(arguments: &Arguments) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()

@@ -11,6 +11,7 @@ mod approvals;
 mod bad_input;
 mod demo;
 mod environments;
+mod hard;
 mod lab;
 mod models;
 mod output;

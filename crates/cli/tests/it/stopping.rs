@@ -9,11 +9,11 @@ use pintle_testkit::Dialect;
 
 use crate::lab::Model;
 
-const SLEEP: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo $$ > pid; trap '' TERM; while :; do sleep 1; done\", timeout_ms = 600000 }\n";
+pub(crate) const SLEEP: &str = "[[turn]]\n[[turn.call]]\ntool = \"shell\"\narguments = { command = \"echo $$ > pid; trap '' TERM; while :; do sleep 1; done\", timeout_ms = 600000 }\n";
 
 /// Starts a run and waits until its command runs; gives the command's process id.
 #[expect(clippy::zombie_processes, reason = "the caller waits for it")]
-fn started(model: &Model) -> (Child, String) {
+pub(crate) fn started(model: &Model) -> (Child, String) {
     let mut child = model
         .command("run", &["Sleep"])
         .stdout(Stdio::piped())
@@ -35,7 +35,7 @@ fn started(model: &Model) -> (Child, String) {
     }
 }
 
-fn signal(child: &Child, name: &str) {
+pub(crate) fn signal(child: &Child, name: &str) {
     let status = Command::new("kill").args([&format!("-{name}"), &child.id().to_string()]).status().unwrap();
     assert!(status.success());
 }

@@ -52,8 +52,8 @@ pub enum TextToolCallForm {
 ///   `type` in its JSON; of several calls in one block each must be so. An end marker that is missing at the very end of
 ///   the answer is forgiven, since servers take it for a stop word, but not where a stream breaks;
 /// * the name of a tool that the request offers;
-/// * outside of fenced code blocks, of code spans, which end with their line here, and of `<think>` at the start of an
-///   answer: there a model explains or thinks.
+/// * outside of fenced code blocks, of code spans, which end with their line here, of lines that begin with `>`, and of
+///   `<think>` at the start of an answer: there a model explains, quotes or thinks.
 ///
 /// In a stream, text passes as it comes; only what may be the beginning of a call is held back until that is decided.
 /// A call is whole when it shows. Its id is `text_call_N`, counted over the conversation, so that the same conversation

@@ -51,6 +51,8 @@ struct Place {
     /// Within a code span, as many backticks as began it. A span ends with its line here, so that a backtick that
     /// stands alone does not hide what follows in others.
     span: Option<usize>,
+    /// In a line that begins with `>`, as those do that quote.
+    quoted: bool,
     /// Within a fenced block, as many backticks as began it.
     fence: Option<usize>,
     /// In a line that ends the block if nothing else stands in it.
@@ -228,6 +230,7 @@ impl Place {
             at_line_start: true,
             ticks: 0,
             span: None,
+            quoted: false,
             fence: None,
             ends_fence: false,
             thinking: false,
@@ -237,8 +240,8 @@ impl Place {
 
     /// Whether a call may begin here.
     fn admits(&self, opener: Opener) -> bool {
-        let explains = self.thinking || self.fence.is_some() || self.span.is_some() || self.ticks > 0;
-        !explains
+        let is_code = self.fence.is_some() || self.span.is_some() || self.ticks > 0;
+        !(is_code || self.quoted || self.thinking)
             && match opener {
                 Opener::Json(_) => self.at_start,
                 Opener::Fence(_) => self.at_line_start,
@@ -259,11 +262,12 @@ impl Place {
             return;
         }
         self.end_ticks();
+        self.quoted |= self.at_line_start && c == '>';
         self.ends_fence &= c.is_whitespace();
         self.at_line_start &= c.is_whitespace();
         if c == '\n' {
             self.fence = self.fence.filter(|_| !self.ends_fence);
-            (self.at_line_start, self.ends_fence, self.span) = (true, false, None);
+            (self.at_line_start, self.ends_fence, self.quoted, self.span) = (true, false, false, None);
         }
     }
 

@@ -147,6 +147,7 @@ const TEXTS: &[&str] = &[
     "The marker `<tool_call>` begins a call, `{\"name\": …}` follows.",
     "Write `<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>` to call.",
     "Write `call: <tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>` to call.",
+    "It says:\n > <tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>",
     "Write ``a ` <tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call> `` to call.",
     "So:\n```\n``` json\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n```\n",
     "So:\n```xml\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n```\nThat is all.",
@@ -180,9 +181,11 @@ fn what_is_no_call_stays_text() {
 }
 
 #[test]
-fn a_call_behind_a_code_span_or_a_block_is_found() {
+fn a_call_behind_code_and_quotes_is_found() {
     let call = "<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>";
-    for before in ["`a` and ``b ` c``: ", "a ` b\n", "``` a\n`\n```  \n", "`a`\n```\nb\n````\n"] {
+    for before in
+        ["> a\n", "a > b ", "`a` and ``b ` c``: ", "a ` b\n", "``` a\n`\n```  \n", "`a`\n```\nb\n````\n"]
+    {
         assert_eq!(shown(&[Hermes], letters(&format!("{before}{call}"))), format!("{before}⟨list {{}}⟩"));
     }
 }
