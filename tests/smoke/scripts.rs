@@ -29,7 +29,7 @@ pub(crate) fn session(dialect: Dialect) -> Script {
         call("read_file", json!({ "file_path": "hello.py" })),
         edit(dialect),
         Turn::text("It says goodbye as well."),
-        call("shell", json!({ "command": run })),
+        call("shell", json!({ "command": run, "timeout_ms": 20_000 })),
         after("It prints both.", "Hello World"),
         call("read_file", json!({ "file_path": "big.txt" })),
         after("It is one letter, many times.", "[WARNING: Tool output was truncated."),
