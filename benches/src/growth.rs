@@ -22,9 +22,12 @@ const FLOOR: &str = "by hand";
 /// How often each point is measured.
 const REPEATS: usize = 3;
 
+/// Measures one curve.
+type Draw = fn(&Bench) -> Curve;
+
 pub(crate) fn run(wanted: &str) -> Report {
     let bench = Bench::new();
-    let curves: [(&str, fn(&Bench) -> Curve); 6] = [
+    let curves: [(&str, Draw); 6] = [
         ("rounds", rounds),
         ("history", history),
         ("tools", tools),

@@ -79,6 +79,12 @@ fn main() -> ExitCode {
         eprintln!("error: no suite is called `{name}`; the suites are: {}", names.join(", "));
         return ExitCode::FAILURE;
     }
+    if write && !row.is_empty() {
+        eprintln!(
+            "error: the page has whole suites: `--write` goes with a suite's name, and not with a row's"
+        );
+        return ExitCode::FAILURE;
+    }
     for suite in suites {
         println!("== {}", suite.name);
         let report = (suite.run)(row);

@@ -71,7 +71,7 @@ const CASES: [Case; 4] = [
         what: "2,000 rounds with a tool in process",
         floor: "hyper and serde_json",
         trip: Trip { tool: "note", rounds: 2_000 },
-        repeats: 5,
+        repeats: 3,
     },
 ];
 
@@ -138,7 +138,7 @@ impl Bench {
             };
             (of(SHARE / 2), of(trip.rounds - SHARE))
         };
-        let measured: Vec<(Cost, Cost)> = (0..6).map(|_| sides()).collect();
+        let measured: Vec<(Cost, Cost)> = (0..4).map(|_| sides()).collect();
         let (early, late) = (measured.iter().map(|pair| pair.0), measured.iter().map(|pair| pair.1));
         let (early, late) = (std::cell::RefCell::new(early), std::cell::RefCell::new(late));
         Contest::new(GROWTH, "the same around round 20, per KiB", Aim::Cpu(GROWTH_AIM))

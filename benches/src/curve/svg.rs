@@ -51,7 +51,7 @@ pub(super) fn draw(curve: &Curve) -> String {
         put(text(LEFT - 8.0, down + 4.0, "end", &short(tick)));
     }
     for (index, (line, (colour, dashes))) in curve.lines.iter().zip(STYLES.iter().cycle()).enumerate() {
-        put(path(line, &place, colour, dashes));
+        put(path(line, place, colour, dashes));
         let down = TOP + 18.0 + 18.0 * f64::from(u32::try_from(index).unwrap_or_default());
         put(format!(
             "<line x1=\"{0}\" y1=\"{down}\" x2=\"{1}\" y2=\"{down}\" stroke=\"{colour}\" stroke-width=\"2\" \
