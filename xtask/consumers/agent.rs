@@ -7,6 +7,6 @@ fn main() {
     let mut machine = Machine::new(TurnLimits::default(), None);
     let submit = InputKind::Submit { run: RunId(1), text: "hello".into() };
     let actions = machine.step(Input::new(Timestamp::from_millis(0), submit));
-    assert!(actions.iter().any(|action| matches!(action, Action::LoadContext)));
+    assert!(actions.iter().any(|action| matches!(action, Action::LoadContext { .. })));
     assert_eq!(machine.state(), SessionState::Processing);
 }

@@ -102,8 +102,14 @@ pub(crate) struct PromptArgs {
 /// Where the agent works.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct PlaceArgs {
-    /// Where files are and commands run: local, docker:CONTAINER (one that runs), or ssh:[USER@]HOST[:PORT]
-    #[arg(long, value_name = "PLACE", default_value = "local")]
+    /// Where files are and commands run.
+    // Brackets are links in a comment for rustdoc, so the help stands here.
+    #[arg(
+        long,
+        value_name = "PLACE",
+        default_value = "local",
+        help = "Where files are and commands run: local, docker:CONTAINER (one that runs), or ssh:[USER@]HOST[:PORT]"
+    )]
     pub(crate) env: Place,
     /// The directory to work in, at that place; by default the current one, the container's own, or where a login begins
     #[arg(long, value_name = "DIR")]
