@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use hyper::body::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use super::{connection::Connection, events::Lines};
@@ -15,8 +15,9 @@ pub(crate) struct Conversation {
     text: String,
 }
 
-/// A call that the model makes.
-#[derive(Deserialize)]
+/// A call that the model makes, as far as it goes back to it.
+#[derive(Deserialize, Serialize)]
+#[serde(tag = "type", rename = "function_call")]
 pub(crate) struct Call {
     pub(crate) call_id: String,
     pub(crate) name: String,
@@ -73,9 +74,12 @@ impl Conversation {
             ("response.output_item.done", Some(item), _) => {
                 let kind: Item<'_> = serde_json::from_str(item.get()).expect("an item has a type");
                 if kind.kind == "function_call" {
-                    calls.push(serde_json::from_str(item.get()).expect("a call has its fields"));
+                    let call: Call = serde_json::from_str(item.get()).expect("a call has its fields");
+                    self.push(&serde_json::to_vec(&call).expect("a call is JSON"));
+                    calls.push(call);
+                } else {
+                    self.push(item.get().as_bytes());
                 }
-                self.push(item.get().as_bytes());
             }
             ("response.output_text.delta", _, Some(delta)) => self.text.push_str(&delta),
             _ => {}

@@ -35,7 +35,7 @@ impl Curve {
             let (Some(first), Some(last)) = (line.points.first(), line.points.last()) else { continue };
             writeln!(
                 text,
-                "* {}, {}: {} {} at {}, {} at {}; from the middle to the end it grows as {} to the power of {:.2}.",
+                "* {}, {}: {} {} at {}, {} at {}; at the end it grows with the {} to the power of {:.2}.",
                 self.title,
                 line.name,
                 short(first.1),
@@ -53,10 +53,9 @@ impl Curve {
 }
 
 impl Line {
-    /// The exponent between the middle and the last point.
+    /// The exponent between the last two points: 0 is flat, 1 linear, 2 quadratic.
     fn slope(&self) -> f64 {
-        let middle = self.points.get(self.points.len() / 2);
-        let (Some(from), Some(to)) = (middle, self.points.last()) else { return 0.0 };
+        let [.., from, to] = self.points.as_slice() else { return 0.0 };
         (to.1 / from.1).ln() / (to.0 / from.0).ln()
     }
 }

@@ -9,6 +9,18 @@ use crate::plan::{PARENT, Plan};
 use crate::report::Report;
 use crate::round::{Bench, Setup, Trip, work, work_by_hand};
 
+/// Measures one curve.
+type Draw = fn(&Bench) -> Curve;
+
+const CURVES: [(&str, Draw); 6] = [
+    ("rounds", rounds),
+    ("history", history),
+    ("tools", tools),
+    ("calls", calls),
+    ("sessions", sessions),
+    ("subagents", subagents),
+];
+
 const ROUNDS: [usize; 11] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000];
 const HISTORIES: [usize; 6] = [10_000, 100_000, 500_000, 2_000_000, 8_000_000, 20_000_000];
 const TOOLS: [usize; 6] = [1, 5, 20, 80, 200, 500];
@@ -22,21 +34,10 @@ const FLOOR: &str = "by hand";
 /// How often each point is measured.
 const REPEATS: usize = 3;
 
-/// Measures one curve.
-type Draw = fn(&Bench) -> Curve;
-
 pub(crate) fn run(wanted: &str) -> Report {
     let bench = Bench::new();
-    let curves: [(&str, Draw); 6] = [
-        ("rounds", rounds),
-        ("history", history),
-        ("tools", tools),
-        ("calls", calls),
-        ("sessions", sessions),
-        ("subagents", subagents),
-    ];
-    let wanted = curves.iter().filter(|(name, _)| name.contains(wanted));
-    Report { curves: wanted.map(|(_, curve)| curve(&bench)).collect(), ..Report::default() }
+    let wanted = CURVES.iter().filter(|(name, _)| name.contains(wanted));
+    Report { curves: wanted.map(|(_, draw)| draw(&bench)).collect(), ..Report::default() }
 }
 
 fn rounds(bench: &Bench) -> Curve {

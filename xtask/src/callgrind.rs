@@ -148,7 +148,7 @@ fn change(count: f64, known: f64) -> f64 {
 /// The table with what was counted, and with all that stands before its figures.
 fn rewritten(text: &str, counted: &BTreeMap<String, f64>) -> String {
     let head = text.split_once("[paths]").map_or(text, |(head, _)| head);
-    let figures: String = counted.iter().map(|(name, count)| format!("{name} = {count:.1}\n")).collect();
+    let figures: String = counted.iter().map(|(name, count)| format!("{name} = {count:.3}\n")).collect();
     format!("{}\n\n[paths]\n{figures}", head.trim_end())
 }
 
@@ -194,6 +194,6 @@ mod tests {
     fn writing_keeps_what_stands_before_the_figures() {
         let text = "# Why.\ntolerance = 3.0\n\n[paths]\nold = 1.0\n";
         let counted = BTreeMap::from([("new".to_owned(), 2.04)]);
-        assert_eq!(rewritten(text, &counted), "# Why.\ntolerance = 3.0\n\n[paths]\nnew = 2.0\n");
+        assert_eq!(rewritten(text, &counted), "# Why.\ntolerance = 3.0\n\n[paths]\nnew = 2.040\n");
     }
 }
