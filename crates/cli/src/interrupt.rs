@@ -53,6 +53,14 @@ impl Interrupts {
         self.first.cancelled().await;
     }
 
+    /// What a failure is called: what fails while everything is being stopped has been interrupted.
+    pub(crate) fn judge(&self, failure: Failure) -> Failure {
+        if self.first.is_cancelled() && failure.exit() == Exit::Failed {
+            return Failure::silent(Exit::Interrupted);
+        }
+        failure
+    }
+
     /// Does the work unless a signal comes first, which drops it.
     ///
     /// # Errors

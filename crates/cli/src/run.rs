@@ -37,8 +37,7 @@ pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
     let done = work(&args, prompt, &model, workplace.environment(), host, &interrupts).await;
     // A session leaves it by itself; there may have been none.
     let left = workplace.leave().await;
-    let exit = done?;
-    left.map(|()| exit)
+    done.and_then(|exit| left.map(|()| exit)).map_err(|failure| interrupts.judge(failure))
 }
 
 /// Does it there, from the first event to the last.
@@ -60,6 +59,7 @@ async fn work(
     let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
     // What else went wrong is more than a call that was denied.
     let failure = explain::outcome(&followed.outcome, &model.route).or_else(|| terminal.failure());
+    let failure = failure.map(|failure| interrupts.judge(failure));
     let exit = failure.as_ref().map_or(Exit::Done, Failure::exit);
     console.write(&view.closing(&followed.closing(exit))?).await?;
     failure.map_or(Ok(exit), Err)
