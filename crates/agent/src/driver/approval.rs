@@ -34,7 +34,7 @@ pub(super) struct Asking {
 impl Driver {
     /// Has the approver decide, if there is one, and lets the host see what is asked.
     pub(super) fn ask(&mut self, call: CallKey, call_id: String) -> Option<InputKind> {
-        let Some(request) = self.requests.remove(&call) else {
+        let Some(request) = self.calls.requests.remove(&call) else {
             // The machine asks about calls that were prepared so; should it ever ask about another, it does not run.
             let reason = Some("it cannot be asked about".to_owned());
             return Some(InputKind::ApprovalDecided { call, approved: false, reason });
@@ -58,7 +58,7 @@ impl Driver {
             };
             self.tasks.spawn(task.instrument(self.trace.run()));
         }
-        self.asking.insert(call_id, Asking { call, request, _asked: asked.drop_guard() });
+        self.calls.asking.insert(call_id, Asking { call, request, _asked: asked.drop_guard() });
         self.show();
         None
     }
@@ -70,16 +70,16 @@ impl Driver {
         exactly: Fingerprint,
         decision: Decision,
     ) -> Option<InputKind> {
-        let asking = self.asking.get(call_id).filter(|asking| asking.request.fingerprint == exactly)?;
+        let asking = self.calls.asking.get(call_id).filter(|asking| asking.request.fingerprint == exactly)?;
         let call = asking.call;
         let (approved, reason) = match decision {
             Decision::Approve => (true, None),
             Decision::Deny { reason } => (false, reason),
         };
         if approved {
-            self.approved.insert(call, exactly);
+            self.calls.approved.insert(call, exactly);
         } else {
-            self.prepared.remove(&call);
+            self.calls.prepared.remove(&call);
         }
         Some(InputKind::ApprovalDecided { call, approved, reason })
     }

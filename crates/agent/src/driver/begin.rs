@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use pintle_llm::{Error, ErrorKind};
 use tokio::sync::OnceCell;
 
-use super::{Driver, closed_segment, opened_segment};
+use super::{Border, Driver, Recording};
 use crate::id::RunId;
 use crate::prompt::EnvironmentContext;
 use crate::record::{Journal, Record, Recorder, ReplayError};
@@ -22,7 +21,7 @@ pub(crate) struct SharedFacts {
 }
 
 impl Driver {
-    /// The first input, which asks for nothing but events: the session has begun before anyone can submit to it.
+    /// Begins with what is given.
     pub(crate) fn begin(
         &mut self,
         mut start: Start,
@@ -36,7 +35,7 @@ impl Driver {
         start.context = start.context.filter(|context| self.is_of_profile(context));
         self.tools = self.profile.tool_registry.clone();
         self.machine = Machine::starting(start);
-        self.recorder = recorder;
+        self.recording = Recording::to(recorder);
         self.open();
         self.show();
     }
@@ -46,26 +45,41 @@ impl Driver {
         self.machine = Machine::starting(record.header.start.clone());
         for (index, entry) in record.entries.iter().enumerate() {
             let input = entry.input.clone();
-            let (at, opened, closed) = (input.at, opened_segment(&input.kind), closed_segment(&input.kind));
+            let (at, border) = (input.at, Border::of(&input.kind));
             let actions = self.machine.step(input);
             record.compare(index, entry, &actions)?;
             for action in actions {
                 if let Action::Emit(event) = action {
-                    self.emit(at, *event, opened, closed);
+                    self.emit(at, *event, border);
                 }
             }
         }
         self.tools = self.profile.tool_registry.clone();
         self.segments_drawn.store(record.next_segment(), Ordering::Relaxed);
-        self.recorder = Some(Arc::new(Recorder::of(record.clone(), journal)));
+        self.recording = Recording::to(Some(Arc::new(Recorder::of(record.clone(), journal))));
         self.to_resume = self.inputs_to_resume(record);
         self.subagents.count_on(self.machine.subagents_spawned());
         self.show();
         Ok(())
     }
 
+    /// The first input, which asks for nothing but events: the session has begun before anyone can submit to it.
+    fn open(&mut self) {
+        let at = self.clock.now();
+        let kind = InputKind::Opened {
+            provider: self.profile.provider.clone(),
+            model: self.profile.model.clone(),
+            working_directory: self.env.working_directory().display().to_string(),
+        };
+        for action in self.advance(at, kind) {
+            if let Action::Emit(event) = action {
+                self.emit(at, *event, None);
+            }
+        }
+    }
+
     pub(crate) fn recorder(&self) -> Option<Arc<Recorder>> {
-        self.recorder.clone()
+        self.recording.recorder.clone()
     }
 
     pub(crate) fn state(&self) -> SessionState {
@@ -96,17 +110,10 @@ impl Driver {
             .config(self.config.clone())
             .clock(Arc::clone(&self.clock))
             .shared_environment()
-            .record(self.recorder.as_ref().is_some_and(|recorder| recorder.keeps()))
+            .record(self.recording.recorder.as_ref().is_some_and(|recorder| recorder.keeps()))
             .start(start);
         builder.share(self.gates.to_vec(), self.approver.clone(), self.facts());
         Some(builder)
-    }
-
-    /// What the machine must be told once an input could not be written.
-    pub(super) fn unrecorded(&mut self) -> Option<InputKind> {
-        let source = self.unrecorded.take()?;
-        let error = Error::new(ErrorKind::Configuration, "the journal of the session cannot be written");
-        Some(InputKind::Unrecorded { error: error.with_source(source).info().clone() })
     }
 
     fn facts(&self) -> SharedFacts {

@@ -61,7 +61,7 @@ impl Driver {
     /// Runs a call whose start is in the log.
     pub(super) fn start_tool(&mut self, key: CallKey) {
         let reports = self.reports.clone();
-        let Some(prepared) = self.prepared.remove(&key) else {
+        let Some(prepared) = self.calls.prepared.remove(&key) else {
             // The machine runs prepared calls only; should it ever ask for another, the model is told.
             self.tasks.spawn(async move {
                 let _ = reports.send(Report::Input(InputKind::ToolLost { call: key })).await;
@@ -74,13 +74,13 @@ impl Driver {
             .with_cancel(cancel.clone())
             .with_timeouts(self.config.command_timeouts)
             .with_background(self.background.clone());
-        if let Some(start) = self.open_calls.get(prepared.call_id()) {
-            cx = cx.with_on_output(output::sink(Arc::clone(&self.log), Arc::clone(&self.clock), *start));
+        if let Some(start) = self.begun.call(prepared.call_id()) {
+            cx = cx.with_on_output(output::sink(Arc::clone(&self.log), Arc::clone(&self.clock), start));
         }
         let limits = self.profile.tool_output_limits(&self.config.tool_output);
         let gates = Arc::clone(&self.gates);
-        let approved = self.approved.remove(&key);
-        self.running.insert(key, cancel.clone());
+        let approved = self.calls.approved.remove(&key);
+        self.calls.running.insert(key, cancel.clone());
         let span = self.trace.tool_call(&prepared);
         let inside = span.clone();
         let task = async move {

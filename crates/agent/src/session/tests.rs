@@ -14,10 +14,12 @@ use pintle_env::ExecutionEnvironment;
 use pintle_env::{CommandScript, MemoryEnvironment};
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Error, ErrorKind, Message, ProviderAdapter, RetryPolicy, Role, ToolCall};
-use pintle_tools::pipeline::{PreparedCall, Verdict};
+use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 use serde_json::json;
 
 use super::*;
+use crate::approval::Approver;
+use crate::config::{SessionConfig, TurnLimits};
 use crate::event::{EventKind, SessionEvent};
 use crate::turn::{OutcomeStatus, TurnKind};
 

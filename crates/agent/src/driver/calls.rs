@@ -1,0 +1,114 @@
+//! What is kept of the calls of a round between their steps.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pintle_llm::Fingerprint;
+use pintle_tools::pipeline::PreparedCall;
+use tokio_util::sync::CancellationToken;
+
+use super::Driver;
+use super::approval::Asking;
+use crate::approval::ApprovalRequest;
+use crate::id::CallKey;
+use crate::turn::{InputKind, Timer};
+
+/// The calls that are prepared, asked about or running.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    pub(super) prepared: HashMap<CallKey, PreparedCall>,
+    /// What stops a running call.
+    pub(super) running: HashMap<CallKey, CancellationToken>,
+    /// What is asked about calls that are prepared and not yet being asked about.
+    pub(super) requests: HashMap<CallKey, Arc<ApprovalRequest>>,
+    /// Calls that wait for a decision, by the model's id.
+    pub(super) asking: HashMap<String, Asking>,
+    /// Calls that may run once because somebody agreed to exactly this.
+    pub(super) approved: HashMap<CallKey, Fingerprint>,
+}
+
+impl Calls {
+    /// Keeps what came of a call's preparation.
+    pub(super) fn prepared(
+        &mut self,
+        call: CallKey,
+        prepared: Option<Box<PreparedCall>>,
+        request: Option<Arc<ApprovalRequest>>,
+    ) {
+        if let Some(prepared) = prepared {
+            self.prepared.insert(call, *prepared);
+        }
+        if let Some(request) = request {
+            self.requests.insert(call, request);
+        }
+    }
+
+    /// Tells a running call to stop.
+    pub(super) fn stop(&self, call: CallKey) {
+        if let Some(cancel) = self.running.get(&call) {
+            cancel.cancel();
+        }
+    }
+
+    /// Drops what is kept for calls that have not started.
+    pub(super) fn forget_waiting(&mut self) {
+        self.asking.clear();
+        self.forget_prepared();
+    }
+
+    /// Drops what is kept for calls that are prepared and wait for nobody.
+    pub(super) fn forget_prepared(&mut self) {
+        self.prepared.clear();
+        self.requests.clear();
+        self.approved.clear();
+    }
+}
+
+impl Driver {
+    pub(super) fn forget_approval(&mut self, call: CallKey) {
+        self.calls.asking.retain(|_, asking| asking.call != call);
+        self.timers.forget(Timer::Approval(call));
+    }
+
+    /// Drops what is kept for calls that have not started and will not.
+    pub(super) fn forget_waiting_calls(&mut self) {
+        self.calls.forget_waiting();
+        self.timers.forget_calls();
+    }
+
+    /// Drops what an input makes superfluous.
+    pub(super) fn forget(&mut self, kind: &InputKind) {
+        match kind {
+            InputKind::ModelReplied { .. } | InputKind::ModelFailed { .. } => self.model = None,
+            InputKind::ApprovalDecided { call, .. } => self.forget_approval(*call),
+            InputKind::TimerFired { timer: Timer::Approval(call) } => {
+                self.forget_approval(*call);
+                self.calls.prepared.remove(call);
+                self.calls.requests.remove(call);
+            }
+            InputKind::TimerFired { timer: timer @ Timer::Run(_) } => self.timers.forget(*timer),
+            InputKind::ToolFinished { call, .. } | InputKind::ToolLost { call } => {
+                self.calls.running.remove(call);
+            }
+            InputKind::Interrupt | InputKind::Abort | InputKind::Close => self.forget_waiting_calls(),
+            InputKind::Opened { .. }
+            | InputKind::Submit { .. }
+            | InputKind::Steer { .. }
+            | InputKind::FollowUp { .. }
+            | InputKind::Configure { .. }
+            | InputKind::ContextLoaded { .. }
+            | InputKind::ContextFailed { .. }
+            | InputKind::SegmentOpened { .. }
+            | InputKind::SegmentClosed { .. }
+            | InputKind::ModelRetrying { .. }
+            | InputKind::CallPrepared { .. }
+            | InputKind::ToolStarted { .. }
+            | InputKind::ChildSpawned { .. }
+            | InputKind::ChildSpent { .. }
+            | InputKind::ChildEnded { .. }
+            | InputKind::CleanedUp
+            | InputKind::Unrecorded { .. }
+            | InputKind::Resumed => {}
+        }
+    }
+}
