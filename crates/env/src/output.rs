@@ -6,12 +6,12 @@
 
 mod capture;
 mod collector;
+mod spool;
 
 use std::{
     fmt,
     fs::File,
     io::{self, Write},
-    os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -21,6 +21,7 @@ use serde::{
     ser::{Error as _, SerializeStruct},
 };
 
+use self::spool::Spooled;
 pub use self::{
     capture::{Captured, OutputCapture},
     collector::OutputCollector,
@@ -105,8 +106,9 @@ impl OutputLimits {
 /// The whole output of a command, cheap to clone.
 ///
 /// Up to 1 MiB is held in memory. More is held in a spool file that has no name from the moment it
-/// is created, so that nothing is left behind whatever happens to the process. Reading a spooled
-/// output blocks on the disk.
+/// is created, so that nothing is left behind whatever happens to the process. All outputs share one
+/// such file per directory: however many are kept, they cost one descriptor, and each takes its
+/// place on the disk until its last clone is dropped. Reading a spooled output blocks on the disk.
 ///
 /// `Serialize` gives the text, or for a spooled output its size and its two ends:
 /// `{"spooled":true,"bytes":n,"dropped":n,"head":"…","tail":"…"}`. `Debug` shows no content.
@@ -126,7 +128,7 @@ const COPY_BLOCK: usize = 1 << 20;
 enum Content {
     Inline(Arc<Vec<u8>>),
     Spooled {
-        file: Arc<File>,
+        file: Arc<Spooled>,
         len: u64,
     },
     /// Read back from a record of a spooled output: its two ends.

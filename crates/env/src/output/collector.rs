@@ -1,8 +1,8 @@
 //! Appending to an output.
 
-use std::{fs::File, io, io::Write, sync::Arc};
+use std::{io, io::Write, sync::Arc};
 
-use super::{Content, Output, OutputLimits};
+use super::{COPY_BLOCK, Content, Output, OutputLimits, spool::Spooled};
 
 /// Collects bytes into an [`Output`] in bounded memory.
 ///
@@ -18,7 +18,7 @@ pub struct OutputCollector {
 #[derive(Debug)]
 enum Collected {
     Inline(Vec<u8>),
-    Spooled { file: File, len: u64 },
+    Spooled { file: Spooled, len: u64 },
 }
 
 impl OutputCollector {
@@ -91,10 +91,17 @@ impl OutputCollector {
         twin
     }
 
-    fn copy(&mut self, file: &File, len: u64) -> io::Result<()> {
-        let source =
-            Output { content: Content::Spooled { file: Arc::new(file.try_clone()?), len }, dropped: 0 };
-        source.copy_to(&mut Append(self)).map(drop)
+    fn copy(&mut self, file: &Spooled, len: u64) -> io::Result<()> {
+        let mut block = vec![0; COPY_BLOCK];
+        let mut offset = 0;
+        while offset < len {
+            let size = usize::try_from(len - offset).unwrap_or(usize::MAX).min(COPY_BLOCK);
+            let (now, _) = block.split_at_mut(size);
+            file.read_exact_at(now, offset)?;
+            self.push(now);
+            offset += size as u64;
+        }
+        Ok(())
     }
 
     /// Returns how many of the bytes are kept.
@@ -126,25 +133,11 @@ impl OutputCollector {
 
     fn start_spool(&mut self) -> io::Result<()> {
         if let Collected::Inline(bytes) = &self.content {
-            let mut file = tempfile::tempfile_in(&self.limits.spool_dir)?;
+            let mut file = Spooled::within(&self.limits.spool_dir)?;
             file.write_all(bytes)?;
             let len = bytes.len() as u64;
             self.content = Collected::Spooled { file, len };
         }
-        Ok(())
-    }
-}
-
-/// Lets a copy be written into a collector.
-struct Append<'a>(&'a mut OutputCollector);
-
-impl Write for Append<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.push(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

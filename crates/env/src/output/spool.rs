@@ -1,0 +1,291 @@
+//! Where large outputs lie: one file for each directory, which has no name and which all outputs share.
+//!
+//! An output draws blocks of the file as it grows and gives them back when nobody holds it any more. So what is kept
+//! costs a descriptor per directory and not one per output, and the disk gets back what is let go.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::File,
+    io::{self, Write},
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
+};
+
+/// The size of a block in bytes. What of its last block an output does not fill takes no place on the disk.
+const BLOCK: u64 = 1 << 20;
+
+/// The files that are open, by directory: descriptors are scarce in the whole process, whoever has its commands run.
+static OPEN: Mutex<BTreeMap<PathBuf, Weak<Spool>>> = Mutex::new(BTreeMap::new());
+
+/// A file that outputs share.
+#[derive(Debug)]
+struct Spool {
+    file: File,
+    blocks: Mutex<Blocks>,
+}
+
+/// Which blocks of a file are whose.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Blocks {
+    /// The blocks before this one have been drawn.
+    end: u64,
+    /// Those of them that were given back.
+    free: BTreeSet<u64>,
+}
+
+/// What one output has of a spool.
+#[derive(Debug)]
+pub(super) struct Spooled {
+    spool: Arc<Spool>,
+    blocks: Vec<u64>,
+    len: u64,
+}
+
+impl Blocks {
+    fn draw(&mut self) -> u64 {
+        self.free.pop_first().unwrap_or_else(|| {
+            self.end += 1;
+            self.end - 1
+        })
+    }
+
+    /// Takes blocks back. The file may be cut behind the last that is still somebody's.
+    fn give_back(&mut self, blocks: &[u64]) {
+        self.free.extend(blocks);
+        while self.end > 0 && self.free.remove(&(self.end - 1)) {
+            self.end -= 1;
+        }
+    }
+}
+
+impl Spool {
+    /// The file of this directory.
+    fn of(directory: &Path) -> io::Result<Arc<Self>> {
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(spool) = open.get(directory).and_then(Weak::upgrade) {
+            return Ok(spool);
+        }
+        open.retain(|_, spool| spool.strong_count() > 0);
+        let spool = Arc::new(Self { file: tempfile::tempfile_in(directory)?, blocks: Mutex::default() });
+        open.insert(directory.to_owned(), Arc::downgrade(&spool));
+        Ok(spool)
+    }
+
+    fn give_back(&self, blocks: &[u64]) {
+        let mut owned = self.lock();
+        let end = owned.end;
+        owned.give_back(blocks);
+        // Under the lock, so that nobody has drawn again what is thrown away here.
+        let cut = if owned.end < end { self.file.set_len(owned.end * BLOCK) } else { Ok(()) };
+        let thrown_away = ranges(blocks.iter().copied().filter(|block| *block < owned.end))
+            .try_for_each(|(first, count)| punch(&self.file, first * BLOCK, count * BLOCK));
+        if let Err(error) = cut.and(thrown_away) {
+            // They are used again all the same.
+            tracing::debug!(%error, "the disk does not get back the blocks of an output");
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Blocks> {
+        self.blocks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Spooled {
+    /// Nothing yet, in the file of this directory.
+    ///
+    /// # Errors
+    ///
+    /// Those of creating the file.
+    pub(super) fn within(directory: &Path) -> io::Result<Self> {
+        Ok(Self { spool: Spool::of(directory)?, blocks: Vec::new(), len: 0 })
+    }
+
+    /// Fills `bytes` with what stands at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// Those of reading, and [`io::ErrorKind::UnexpectedEof`] if there is not so much.
+    pub(super) fn read_exact_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
+        while !bytes.is_empty() {
+            let (at, room) = self.place(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let size = bytes.len().min(room);
+            let (now, later) = bytes.split_at_mut(size);
+            self.spool.file.read_exact_at(now, at)?;
+            bytes = later;
+            offset += size as u64;
+        }
+        Ok(())
+    }
+
+    /// Where in the file this offset lies, and how much of its block follows.
+    fn place(&self, offset: u64) -> Option<(u64, usize)> {
+        let block = self.blocks.get(usize::try_from(offset / BLOCK).ok()?)?;
+        let within = offset % BLOCK;
+        Some((block * BLOCK + within, usize::try_from(BLOCK - within).ok()?))
+    }
+}
+
+impl Write for Spooled {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.len == self.blocks.len() as u64 * BLOCK {
+            let block = self.spool.lock().draw();
+            self.blocks.push(block);
+        }
+        let (at, room) = self.place(self.len).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let (now, _) = bytes.split_at(bytes.len().min(room));
+        let written = self.spool.file.write_at(now, at)?;
+        self.len += written as u64;
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Spooled {
+    fn drop(&mut self) {
+        self.spool.give_back(&self.blocks);
+    }
+}
+
+/// Neighbours as one: the first of them and how many they are.
+fn ranges(blocks: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
+    let mut blocks = blocks.peekable();
+    std::iter::from_fn(move || {
+        let first = blocks.next()?;
+        let mut count = 1;
+        while blocks.next_if_eq(&(first + count)).is_some() {
+            count += 1;
+        }
+        Some((first, count))
+    })
+}
+
+/// Gives a part of the file back to the disk.
+#[cfg(target_os = "linux")]
+fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
+    use nix::fcntl::{FallocateFlags, fallocate};
+    let (at, len) = (i64::try_from(at), i64::try_from(len));
+    let (Ok(at), Ok(len)) = (at, len) else { return Err(io::ErrorKind::FileTooLarge.into()) };
+    let how = FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+    Ok(fallocate(file, how, at, len)?)
+}
+
+/// Elsewhere the disk gets it back when the file is cut or closed.
+#[cfg(not(target_os = "linux"))]
+fn punch(_file: &File, _at: u64, _len: u64) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn spooled(directory: &Path, bytes: &[u8]) -> Spooled {
+        let mut spooled = Spooled::within(directory).unwrap();
+        spooled.write_all(bytes).unwrap();
+        spooled
+    }
+
+    fn read(spooled: &Spooled) -> Vec<u8> {
+        let mut bytes = vec![0; usize::try_from(spooled.len).unwrap()];
+        spooled.read_exact_at(&mut bytes, 0).unwrap();
+        bytes
+    }
+
+    /// How many descriptors of this process are files of the directory.
+    #[cfg(target_os = "linux")]
+    fn descriptors(directory: &Path) -> usize {
+        let open = std::fs::read_dir("/proc/self/fd").unwrap();
+        let files = open.filter_map(|entry| std::fs::read_link(entry.ok()?.path()).ok());
+        files.filter(|file| file.starts_with(directory)).count()
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn thousands_of_outputs_cost_one_descriptor() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path().canonicalize().unwrap();
+        let outputs: Vec<Spooled> =
+            (0..3_000_u32).map(|number| spooled(&directory, &number.to_be_bytes())).collect();
+        assert_eq!(descriptors(&directory), 1);
+        for (number, output) in (0_u32..).zip(&outputs) {
+            assert_eq!(read(output), number.to_be_bytes());
+        }
+        drop(outputs);
+        assert_eq!(descriptors(&directory), 0, "the last output closes the file");
+    }
+
+    #[test]
+    fn outputs_that_grow_side_by_side_keep_their_bytes() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut outputs = [spooled(directory.path(), b""), spooled(directory.path(), b"")];
+        let piece = vec![b'a'; 700_000];
+        for _ in 0..5 {
+            for (output, letter) in outputs.iter_mut().zip(b'a'..) {
+                let piece: Vec<u8> = piece.iter().map(|_| letter).collect();
+                output.write_all(&piece).unwrap();
+            }
+        }
+        for (output, letter) in outputs.iter().zip(b'a'..) {
+            assert_eq!(output.len, 3_500_000);
+            assert!(read(output).iter().all(|byte| *byte == letter));
+        }
+    }
+
+    #[test]
+    fn what_is_let_go_makes_room_for_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let block = vec![b'x'; usize::try_from(BLOCK).unwrap()];
+        let first = spooled(directory.path(), &[block.clone(), block.clone()].concat());
+        let last = spooled(directory.path(), &block);
+        let spool = Arc::clone(&last.spool);
+        let size = || spool.file.metadata().unwrap();
+        assert_eq!(size().len(), 3 * BLOCK);
+        let full = size().blocks();
+        drop(first);
+        if cfg!(target_os = "linux") {
+            assert!(size().blocks() < full, "the disk gets the blocks back");
+        }
+        let second = spooled(directory.path(), &block);
+        assert_eq!(size().len(), 3 * BLOCK, "the new output lies where the first one was");
+        assert_eq!((read(&second), read(&last)), (block.clone(), block));
+        drop((second, last));
+        assert_eq!(size().len(), 0);
+    }
+
+    #[test]
+    fn there_is_nothing_behind_the_end() {
+        let directory = tempfile::tempdir().unwrap();
+        let output = spooled(directory.path(), b"abc");
+        let error = output.read_exact_at(&mut [0; 4], 0).unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof);
+    }
+
+    proptest! {
+        #[test]
+        fn no_block_is_two_owners(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..200)) {
+            let mut blocks = Blocks::default();
+            let mut owned: Vec<u64> = Vec::new();
+            for (draws, which) in steps {
+                if draws || owned.is_empty() {
+                    let drawn = blocks.draw();
+                    prop_assert!(!owned.contains(&drawn), "{} is somebody's", drawn);
+                    owned.push(drawn);
+                } else {
+                    let given = owned.remove(which % owned.len());
+                    blocks.give_back(&[given]);
+                }
+                prop_assert!(owned.iter().all(|block| *block < blocks.end), "the file is cut before {:?}", owned);
+            }
+            blocks.give_back(&owned);
+            prop_assert_eq!(blocks, Blocks::default());
+        }
+    }
+}
