@@ -59,8 +59,8 @@ fn check_a_new_prompt(record: &Record) -> Result<(), Box<dyn std::error::Error>>
     match record.replay_with(|context| context.system_prompt.push_str("\nAnswer in verse.")) {
         Ok(_) => println!("new prompt: every request is as it was"),
         // It holds the fingerprints of both requests as well.
-        Err(ReplayError::Diverged { input, kind, .. }) => {
-            println!("new prompt: another request follows from input {input}, {kind}");
+        Err(ReplayError::Diverged(at)) => {
+            println!("new prompt: another request follows from input {}, {}", at.input, at.kind);
         }
         Err(other) => return Err(other.into()),
     }

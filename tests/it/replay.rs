@@ -105,11 +105,11 @@ async fn a_changed_tool_is_told_with_the_first_request_that_differs(dialect: Dia
         changed
     };
     let error = record.replay_with(|context| context.tools = fewer().tools()).unwrap_err();
-    let ReplayError::Diverged { input, recorded, replayed, .. } = &error else { panic!("{error}") };
-    assert_eq!(*recorded, sent);
-    assert!(replayed.is_some() && *replayed != sent);
-    assert_eq!(record.entries[..*input].iter().filter(|entry| entry.request.is_some()).count(), 0);
-    assert_eq!(record.entries[*input].request, sent);
+    let ReplayError::Diverged(at) = &error else { panic!("{error}") };
+    assert_eq!(at.recorded, sent);
+    assert!(at.replayed.is_some() && at.replayed != sent);
+    assert_eq!(record.entries[..at.input].iter().filter(|entry| entry.request.is_some()).count(), 0);
+    assert_eq!(record.entries[at.input].request, sent);
     lab.session.close().await;
 }
 

@@ -34,7 +34,7 @@ pub enum SessionError {
     Journal(#[source] std::io::Error),
     /// The record cannot be gone on with.
     #[error("the record cannot be resumed")]
-    Resume(#[source] Box<crate::record::ReplayError>),
+    Resume(#[source] crate::record::ReplayError),
     /// The record tells how the session ended.
     #[error("the session of the record is closed, so it cannot be resumed; it can be forked")]
     Ended,

@@ -33,7 +33,7 @@ pub use project_docs::{
     LoadedDocument, LoadedProject, PROJECT_DOC_BUDGET, ProjectDoc, ProjectDocs, SkippedFile,
 };
 pub use prompt::{EnvironmentContext, GitContext, LayerKind, PromptLayer};
-pub use record::{Record, RecordEntry, RecordError, RecordHeader, Replay, ReplayError};
+pub use record::{Divergence, Record, RecordEntry, RecordError, RecordHeader, Replay, ReplayError};
 pub use run::{Events, Run};
 pub use session::{Decision, Session, SessionBuilder, SessionHandle};
 pub use skills::Skill;

@@ -12,7 +12,7 @@ use pintle_llm::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::recorder::{Journal, Recorder};
-pub use self::replay::{Replay, ReplayError};
+pub use self::replay::{Divergence, Replay, ReplayError};
 use crate::event::EventKind;
 use crate::id::{RunId, SegmentId, SessionId};
 use crate::turn::{Action, Input, InputKind, SegmentKind, Start};

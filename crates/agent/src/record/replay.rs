@@ -1,5 +1,7 @@
 //! A session again, from its record alone.
 
+use std::fmt;
+
 use pintle_llm::{Fingerprint, Request};
 
 use super::{Record, RecordEntry, request_of};
@@ -30,23 +32,35 @@ pub struct Replay {
 #[non_exhaustive]
 pub enum ReplayError {
     /// An input leads to another request than it did, because the prompt, the tools or the loop are not what they were.
-    #[error(
-        "input {input} ({kind}) of the record, which version {made_by} made, led to {recorded} and leads to {replayed}",
-        recorded = told(*recorded),
-        replayed = told(*replayed)
-    )]
-    Diverged {
-        /// The first such input, from 0.
-        input: usize,
-        /// What kind of input, as the record spells it.
-        kind: String,
-        /// The request that followed.
-        recorded: Option<Fingerprint>,
-        /// The request that follows now.
-        replayed: Option<Fingerprint>,
-        /// The version of this crate that made the record.
-        made_by: String,
-    },
+    #[error("{0}")]
+    Diverged(Box<Divergence>),
+}
+
+/// Where a record and its replay part.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Divergence {
+    /// The first input that leads to another request, from 0.
+    pub input: usize,
+    /// What kind of input, as the record spells it.
+    pub kind: String,
+    /// The request that followed.
+    pub recorded: Option<Fingerprint>,
+    /// The request that follows now.
+    pub replayed: Option<Fingerprint>,
+    /// The version of this crate that made the record.
+    pub made_by: String,
+}
+
+impl fmt::Display for Divergence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { input, kind, made_by, .. } = self;
+        let (recorded, replayed) = (told(self.recorded), told(self.replayed));
+        write!(
+            f,
+            "input {input} ({kind}) of the record, which version {made_by} made, led to {recorded} and leads to {replayed}"
+        )
+    }
 }
 
 fn told(request: Option<Fingerprint>) -> String {
@@ -126,13 +140,13 @@ impl Record {
         }
         let kind = serde_json::to_value(&entry.input.kind).ok();
         let kind = kind.and_then(|kind| kind.get("input")?.as_str().map(str::to_owned));
-        Err(ReplayError::Diverged {
+        Err(ReplayError::Diverged(Box::new(Divergence {
             input: index,
             kind: kind.unwrap_or_default(),
             recorded: entry.request,
             replayed,
             made_by: self.header.made_by.clone(),
-        })
+        })))
     }
 }
 

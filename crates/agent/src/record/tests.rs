@@ -268,9 +268,9 @@ async fn another_prompt_or_tool_is_told_with_the_first_input_and_both_requests()
     let prompt = record.replay_with(|context| context.system_prompt.push_str(" Be brief.")).unwrap_err();
     let tools = record.replay_with(|context| drop(context.tools.pop())).unwrap_err();
     for error in [&prompt, &tools] {
-        let ReplayError::Diverged { input, kind, recorded, replayed, .. } = error;
-        assert_eq!((*input, kind.as_str(), *recorded), (first, "context_loaded", expected));
-        assert!(replayed.is_some() && replayed != recorded);
+        let ReplayError::Diverged(at) = error;
+        assert_eq!((at.input, at.kind.as_str(), at.recorded), (first, "context_loaded", expected));
+        assert!(at.replayed.is_some() && at.replayed != at.recorded);
     }
     assert_ne!(prompt, tools);
     assert_eq!(record.replay_with(|_| {}).unwrap(), record.replay().unwrap());
@@ -283,6 +283,6 @@ async fn another_prompt_or_tool_is_told_with_the_first_input_and_both_requests()
         .position(|entry| matches!(entry.input.kind, InputKind::ToolFinished { .. }))
         .unwrap();
     forged.entries.remove(said);
-    let ReplayError::Diverged { input, replayed, .. } = forged.replay().unwrap_err();
-    assert!(input >= said && replayed.is_none());
+    let ReplayError::Diverged(at) = forged.replay().unwrap_err();
+    assert!(at.input >= said && at.replayed.is_none());
 }

@@ -56,7 +56,7 @@ fn resume(
     driver: &mut Driver,
     log: &Arc<EventLog>,
 ) -> Result<Resumed, SessionError> {
-    driver.catch_up(record, journal).map_err(|error| SessionError::Resume(Box::new(error)))?;
+    driver.catch_up(record, journal).map_err(SessionError::Resume)?;
     if driver.state() == SessionState::Closed {
         return Err(SessionError::Ended);
     }
