@@ -52,7 +52,7 @@ use crate::prompt::EnvironmentContext;
 use crate::run::Finished;
 use crate::session::{Owner, Shared};
 use crate::subagent::{Lineage, Subagents};
-use crate::timestamp::Clock;
+use crate::timestamp::SteadyClock;
 use crate::turn::{Action, InputKind, Machine, Outcome, SessionState, Timer};
 
 pub(crate) struct Driver {
@@ -77,7 +77,7 @@ pub(crate) struct Driver {
     config: SessionConfig,
     gates: Arc<[Arc<dyn Gate>]>,
     approver: Option<Arc<dyn Approver>>,
-    clock: Arc<dyn Clock>,
+    clock: Arc<SteadyClock>,
     keep_environment: bool,
     /// Whether the place where tools run is this session's to initialise.
     initialize: bool,
@@ -127,7 +127,7 @@ impl Driver {
             config,
             gates: gates.into(),
             approver,
-            clock,
+            clock: Arc::new(SteadyClock::new(clock)),
             keep_environment,
             initialize: !keep_environment,
             recording: Recording::default(),
@@ -253,9 +253,13 @@ impl Driver {
         }
         self.timers.forget(Timer::Run(run));
         self.trace.finish(run, &outcome);
+        let end = self.log.next_seq();
         if let Some(owner) = self.runs.remove(&run) {
-            // Nobody waits for a detached run.
-            let _ = owner.finished.send(Some(Finished { outcome, end: self.log.next_seq() }));
+            owner.finished(Finished { outcome, end });
+        }
+        // One that waited for this end begins with it.
+        if let Some(owner) = self.machine.served().and_then(|next| self.runs.get(&next)) {
+            owner.begins(end);
         }
     }
 }

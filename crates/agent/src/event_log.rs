@@ -322,6 +322,16 @@ impl Cursor {
         self.next
     }
 
+    /// Leaves out what is before this event.
+    pub(crate) fn skip_to(&mut self, seq: u64) {
+        if seq > self.next {
+            self.next = seq;
+            self.reached.store(seq, Ordering::Release);
+            // What was open before is not read on.
+            self.open.clear();
+        }
+    }
+
     /// Waits until there may be something new.
     pub(crate) async fn changed(&mut self) {
         // The sender lives in the log that this reader holds.

@@ -2,6 +2,8 @@
 
 use std::fmt;
 use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -71,6 +73,9 @@ impl From<Timestamp> for String {
 }
 
 /// Tells the time. A session has one, so that tests and replays have theirs.
+///
+/// It may go back, as a system's clock does when it is set. A session's time does not: it stands still until the clock
+/// has caught up.
 pub trait Clock: fmt::Debug + Send + Sync {
     /// The time now.
     fn now(&self) -> Timestamp;
@@ -85,6 +90,37 @@ impl Clock for SystemClock {
     fn now(&self) -> Timestamp {
         let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
         Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+}
+
+/// A clock that never goes back: when the one below it does, the time stands still until that one has caught up.
+#[derive(Debug)]
+pub(crate) struct SteadyClock {
+    clock: Arc<dyn Clock>,
+    /// In milliseconds.
+    latest: AtomicI64,
+}
+
+impl SteadyClock {
+    pub(crate) fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, latest: AtomicI64::new(i64::MIN) }
+    }
+
+    /// Says that it has been this late already.
+    pub(crate) fn has_been(&self, time: Timestamp) {
+        self.latest.fetch_max(time.0, Ordering::Relaxed);
+    }
+
+    /// The time now.
+    pub(crate) fn now(&self) -> Timestamp {
+        let now = self.clock.now();
+        Timestamp(self.latest.fetch_max(now.0, Ordering::Relaxed)).max(now)
+    }
+}
+
+impl Clock for SteadyClock {
+    fn now(&self) -> Timestamp {
+        self.now()
     }
 }
 

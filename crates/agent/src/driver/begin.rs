@@ -54,6 +54,9 @@ impl Driver {
                 }
             }
         }
+        if let Some(last) = record.entries.last() {
+            self.clock.has_been(last.input.at);
+        }
         self.tools = self.profile.tool_registry.clone();
         self.segments_drawn.store(record.next_segment(), Ordering::Relaxed);
         self.recording = Recording::to(Some(Arc::new(Recorder::of(record.clone(), journal))));
@@ -93,6 +96,7 @@ impl Driver {
 
     /// Lets somebody wait for a run.
     pub(crate) fn adopt(&mut self, run: RunId, owner: Owner) {
+        owner.begins(self.log.next_seq());
         self.runs.insert(run, owner);
     }
 
@@ -108,7 +112,7 @@ impl Driver {
         let start = self.machine.fork(turns, self.log.session_id().clone())?;
         let mut builder = Session::builder(self.client.clone(), self.given.clone(), Arc::clone(&self.env))
             .config(self.config.clone())
-            .clock(Arc::clone(&self.clock))
+            .clock(self.clock.clone())
             .shared_environment()
             .record(self.recording.recorder.as_ref().is_some_and(|recorder| recorder.keeps()))
             .start(start);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pintle_llm::Fingerprint;
 use pintle_tools::pipeline::PreparedCall;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::Driver;
 use super::approval::Asking;
@@ -16,6 +16,8 @@ use crate::turn::{InputKind, Timer};
 /// The calls that are prepared, asked about or running.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
+    /// What ends the preparation of a call.
+    preparing: HashMap<CallKey, DropGuard>,
     pub(super) prepared: HashMap<CallKey, PreparedCall>,
     /// What stops a running call.
     pub(super) running: HashMap<CallKey, CancellationToken>,
@@ -28,6 +30,13 @@ pub(super) struct Calls {
 }
 
 impl Calls {
+    /// Fires when a call that is being prepared will not run.
+    pub(super) fn preparing(&mut self, call: CallKey) -> CancellationToken {
+        let unwanted = CancellationToken::new();
+        self.preparing.insert(call, unwanted.clone().drop_guard());
+        unwanted
+    }
+
     /// Keeps what came of a call's preparation.
     pub(super) fn prepared(
         &mut self,
@@ -35,6 +44,7 @@ impl Calls {
         prepared: Option<Box<PreparedCall>>,
         request: Option<Arc<ApprovalRequest>>,
     ) {
+        self.preparing.remove(&call);
         if let Some(prepared) = prepared {
             self.prepared.insert(call, *prepared);
         }
@@ -56,8 +66,9 @@ impl Calls {
         self.forget_prepared();
     }
 
-    /// Drops what is kept for calls that are prepared and wait for nobody.
+    /// Drops what is kept for calls that wait for nobody's decision.
     pub(super) fn forget_prepared(&mut self) {
+        self.preparing.clear();
         self.prepared.clear();
         self.requests.clear();
         self.approved.clear();

@@ -7,6 +7,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_llm::{Fingerprint, ReasoningEffort};
 use pintle_tools::ToolRegistry;
 use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use crate::config::TurnLimits;
@@ -58,6 +59,9 @@ impl Driver {
     fn input_of(&mut self, command: Command) -> Option<InputKind> {
         let kind = match command {
             Command::Submit { run, text, owner } => {
+                if self.machine.served().is_none() {
+                    owner.begins(self.log.next_seq());
+                }
                 self.runs.insert(run, owner);
                 InputKind::Submit { run, text }
             }
@@ -105,19 +109,28 @@ impl Driver {
     pub(super) async fn interrupt(&mut self, run: RunId) {
         if let Some(owner) = self.runs.get_mut(&run) {
             owner.abandoned = None;
+        }
+        // Another run waits only for one that is being stopped already. To stop that once more would stop the other.
+        let is_being_stopped = self.machine.served() == Some(run) && self.runs.len() > 1;
+        if !is_being_stopped {
             self.step(InputKind::Interrupt).await;
         }
     }
 }
 
-/// The run that is served, when its owner has dropped it.
+/// The next run whose owner drops it. Cancel safe.
 pub(super) async fn abandoned(runs: &HashMap<RunId, Owner>) -> RunId {
-    let served = runs.iter().find_map(|(run, owner)| Some((*run, owner.abandoned.as_ref()?)));
-    match served {
-        Some((run, abandoned)) => {
-            abandoned.cancelled().await;
-            run
-        }
-        None => std::future::pending().await,
+    let mut owned = runs.iter().filter_map(|(run, owner)| Some((*run, owner.abandoned.as_ref()?)));
+    // There are two at most: the one that is served, and one that waits for its end.
+    let (one, other) = (owned.next(), owned.next());
+    tokio::select! {
+        run = dropped(one) => run,
+        run = dropped(other) => run,
     }
+}
+
+async fn dropped(run: Option<(RunId, &CancellationToken)>) -> RunId {
+    let Some((run, abandoned)) = run else { return std::future::pending().await };
+    abandoned.cancelled().await;
+    run
 }

@@ -165,7 +165,8 @@ struct Segments {
 
 struct Open {
     id: String,
-    segment: SegmentId,
+    /// `None` until its first text has come, without which it is no segment.
+    segment: Option<SegmentId>,
     kind: SegmentKind,
     text: String,
 }
@@ -174,12 +175,10 @@ impl Segments {
     /// Tells the driver what an event means for the segments and gives it back.
     async fn follow(&mut self, event: StreamEvent) -> StreamEvent {
         match &event {
-            StreamEvent::TextStart { text_id } => self.begin(text_id, SegmentKind::Text).await,
+            StreamEvent::TextStart { text_id } => self.begin(text_id, SegmentKind::Text),
             StreamEvent::TextDelta { text_id, delta } => self.add(text_id, SegmentKind::Text, delta).await,
             StreamEvent::TextEnd { text_id, .. } => self.end(text_id, SegmentKind::Text).await,
-            StreamEvent::ReasoningStart { reasoning_id } => {
-                self.begin(reasoning_id, SegmentKind::Reasoning).await
-            }
+            StreamEvent::ReasoningStart { reasoning_id } => self.begin(reasoning_id, SegmentKind::Reasoning),
             StreamEvent::ReasoningDelta { reasoning_id, reasoning_delta } => {
                 self.add(reasoning_id, SegmentKind::Reasoning, reasoning_delta).await;
             }
@@ -202,31 +201,28 @@ impl Segments {
     /// The segments of an answer that came whole.
     async fn whole(&mut self, response: &Response) {
         if let Some(reasoning) = response.reasoning() {
-            self.begin("0", SegmentKind::Reasoning).await;
+            self.begin("0", SegmentKind::Reasoning);
             self.add("0", SegmentKind::Reasoning, &reasoning).await;
             self.end("0", SegmentKind::Reasoning).await;
         }
         let text = response.text();
         if !text.is_empty() {
-            self.begin("1", SegmentKind::Text).await;
+            self.begin("1", SegmentKind::Text);
             self.add("1", SegmentKind::Text, &text).await;
             self.end("1", SegmentKind::Text).await;
         }
     }
 
-    async fn begin(&mut self, id: &str, kind: SegmentKind) {
-        let segment = SegmentId(self.drawn.fetch_add(1, Ordering::Relaxed));
-        // The call may be cancelled while it waits: it is open here only when the driver knows it.
-        self.tell(InputKind::SegmentOpened { segment, kind }).await;
-        self.open.push(Open { id: id.to_owned(), segment, kind, text: String::new() });
+    fn begin(&mut self, id: &str, kind: SegmentKind) {
+        self.open.push(Open { id: id.to_owned(), segment: None, kind, text: String::new() });
     }
 
     async fn add(&mut self, id: &str, kind: SegmentKind, delta: &str) {
-        let Some(open) = self.open.iter_mut().rev().find(|open| open.id == id && open.kind == kind) else {
-            return;
-        };
-        open.text.push_str(delta);
-        let segment = open.segment;
+        let Some(place) = self.place(id, kind).filter(|_| !delta.is_empty()) else { return };
+        let Some(segment) = self.opened(place).await else { return };
+        if let Some(open) = self.open.get_mut(place) {
+            open.text.push_str(delta);
+        }
         if kind == SegmentKind::Text {
             self.text.push_str(delta);
         }
@@ -234,8 +230,26 @@ impl Segments {
         let _ = self.reports.send(Report::Text { segment, delta: delta.to_owned() }).await;
     }
 
+    /// The newest segment of this name.
+    fn place(&self, id: &str, kind: SegmentKind) -> Option<usize> {
+        self.open.iter().rposition(|open| open.id == id && open.kind == kind)
+    }
+
+    /// The segment at `place`, of which the driver is told when its first text comes.
+    async fn opened(&mut self, place: usize) -> Option<SegmentId> {
+        let open = self.open.get(place)?;
+        if open.segment.is_some() {
+            return open.segment;
+        }
+        let segment = SegmentId(self.drawn.fetch_add(1, Ordering::Relaxed));
+        // The call may be cancelled while it waits: it is open here only when the driver knows it.
+        self.tell(InputKind::SegmentOpened { segment, kind: open.kind }).await;
+        self.open.get_mut(place)?.segment = Some(segment);
+        Some(segment)
+    }
+
     async fn end(&mut self, id: &str, kind: SegmentKind) {
-        if let Some(place) = self.open.iter().rposition(|open| open.id == id && open.kind == kind) {
+        if let Some(place) = self.place(id, kind) {
             self.close(place, false).await;
         }
     }
@@ -254,7 +268,7 @@ impl Segments {
         let room = self.reports.reserve().await;
         let Open { segment, kind, text, .. } = self.open.remove(place);
         // Without a driver nobody listens.
-        if let Ok(room) = room {
+        if let (Ok(room), Some(segment)) = (room, segment) {
             room.send(Report::Input(InputKind::SegmentClosed { segment, kind, text, interrupted }));
         }
     }

@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use pintle_llm::Fingerprint;
 use pintle_tools::pipeline::PreparedCall;
+use tokio_util::sync::CancellationToken;
 
 use super::Driver;
 use crate::approval::ApprovalRequest;
 use crate::id::{CallKey, SegmentId};
 use crate::session::Decision;
-use crate::turn::{InputKind, Preparation};
+use crate::turn::{InputKind, Preparation, Timer};
 
 /// Reports that may wait for the driver; a task that has more waits itself.
 pub(super) const MAX_REPORTS: usize = 256;
@@ -19,6 +20,8 @@ pub(super) const MAX_REPORTS: usize = 256;
 pub(super) enum Report {
     /// Something that the machine must know.
     Input(InputKind),
+    /// The time of a timer is over, unless it was stopped meanwhile.
+    TimerFired { timer: Timer, stopped: CancellationToken },
     /// More text of an open segment.
     Text { segment: SegmentId, delta: String },
     /// A call's preparation is over.
@@ -39,6 +42,11 @@ impl Driver {
         self.follow_subagents().await;
         match report {
             Report::Input(kind) => self.step(kind).await,
+            Report::TimerFired { timer, stopped } => {
+                if !stopped.is_cancelled() {
+                    self.step(InputKind::TimerFired { timer }).await;
+                }
+            }
             Report::Text { segment, delta } => {
                 if let Some(start) = self.begun.segment(segment) {
                     self.log.delta(self.clock.now(), start, &delta);

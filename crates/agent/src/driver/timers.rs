@@ -6,9 +6,9 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use super::{Driver, Report};
-use crate::turn::{InputKind, Timer};
+use crate::turn::Timer;
 
-/// The timers that run.
+/// The timers that run. One that has fired and is stopped before the driver hears of it has not fired.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
     running: HashMap<Timer, CancellationToken>,
@@ -52,7 +52,7 @@ impl Driver {
                 () = cancel.cancelled() => {}
                 () = tokio::time::sleep(after) => {
                     // Without a driver there is nothing to time.
-                    let _ = reports.send(Report::Input(InputKind::TimerFired { timer })).await;
+                    let _ = reports.send(Report::TimerFired { timer, stopped: cancel }).await;
                 }
             }
         });

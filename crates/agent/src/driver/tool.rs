@@ -27,6 +27,7 @@ impl Driver {
         let gates = Arc::clone(&self.gates);
         let env = Arc::clone(&self.place);
         let reports = self.reports.clone();
+        let unwanted = self.calls.preparing(call);
         let task = async move {
             let preparing = pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call);
             let mut request = None;
@@ -55,7 +56,9 @@ impl Driver {
             // Without a driver nobody waits for the call.
             let _ = reports.send(Report::Prepared { call, preparation, prepared, request }).await;
         };
-        self.tasks.spawn(task.instrument(self.trace.run()));
+        // A gate may wait for somebody, who need not answer when the turn has been stopped.
+        let task = async move { unwanted.run_until_cancelled(task).await };
+        self.tasks.spawn(task.map(drop).instrument(self.trace.run()));
     }
 
     /// Runs a call whose start is in the log.
@@ -75,7 +78,7 @@ impl Driver {
             .with_timeouts(self.config.command_timeouts)
             .with_background(self.background.clone());
         if let Some(start) = self.begun.call(prepared.call_id()) {
-            cx = cx.with_on_output(output::sink(Arc::clone(&self.log), Arc::clone(&self.clock), start));
+            cx = cx.with_on_output(output::sink(Arc::clone(&self.log), self.clock.clone(), start));
         }
         let limits = self.profile.tool_output_limits(&self.config.tool_output);
         let gates = Arc::clone(&self.gates);
@@ -96,6 +99,8 @@ impl Driver {
                 ended(key, &prepared, execution, cancel.is_cancelled())
             };
             let kind = tokio::select! {
+                // What has come to its end is not lost, however late.
+                biased;
                 kind = running => kind,
                 // Dropping the call is what stops it; the environment ends its processes.
                 () = stopped(&cancel) => InputKind::ToolLost { call: key },

@@ -70,7 +70,7 @@ impl SessionHandle {
         self.send(Command::FollowUp(text.into()))
     }
 
-    /// Stops the current turn; the session goes on.
+    /// Stops the current turn, and an input that waits for its end; the session goes on.
     ///
     /// # Errors
     ///

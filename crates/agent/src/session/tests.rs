@@ -5,6 +5,7 @@ mod background;
 mod disorder;
 mod in_flight;
 mod polls;
+mod races;
 mod spans;
 mod subscribers;
 

@@ -243,6 +243,38 @@ async fn an_adapter_that_panics_ends_its_text_and_the_run_but_not_the_session() 
     assert_eq!(session.submit("again").await.unwrap().text, "whole");
 }
 
+/// As some streams of Gemini do around a call.
+#[tokio::test]
+async fn a_text_without_a_word_is_no_text() {
+    let empty: Answer = Box::new(|| {
+        let response = Response::new("anthropic", "m", Message::assistant("whole"));
+        let finish = StreamEvent::Finish {
+            finish_reason: response.finish_reason.clone(),
+            usage: response.usage.clone(),
+            response: Box::new(response),
+        };
+        let reasoning = |event: fn(String) -> StreamEvent| Ok(event("1".to_owned()));
+        let text_end = StreamEvent::TextEnd { text_id: "0".into(), signature: None };
+        let events = [
+            reasoning(|reasoning_id| StreamEvent::ReasoningStart { reasoning_id }),
+            Ok(text_start()),
+            Ok(text_delta("")),
+            Ok(text_end.clone()),
+            Ok(text_start()),
+            Ok(text_delta("")),
+            Ok(text_delta("whole")),
+            Ok(text_end),
+            Ok(text_start()),
+            Ok(finish),
+        ];
+        Box::pin(stream::iter(events))
+    });
+    let session = session(Streaming::new(vec![empty]));
+    let events = all(session.submit("go")).await;
+    assert_eq!(texts_add_up(&events), [("whole".to_owned(), false)]);
+    assert!(!events.iter().any(|event| kind(event) == "REASONING_START"), "it has not reasoned aloud");
+}
+
 #[tokio::test]
 async fn more_calls_than_reports_fit_are_prepared_and_can_be_stopped_meanwhile() {
     let calls = vec![("read_file", json!({"file_path": "/project/none"})); 600];

@@ -1,0 +1,313 @@
+//! Two things in the same moment: whichever comes first, the outcome is one that the host meant.
+
+use std::sync::atomic::{AtomicBool, AtomicI64};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolOutput};
+use serde_json::{Map, Value};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::*;
+use crate::timestamp::{Clock, Timestamp};
+use crate::turn::Budget;
+
+/// So often that chance would show: the order of two runs in a hash map is drawn anew each time.
+const OFTEN: usize = 16;
+
+/// Writes until it is let go. When it is told to stop, it takes so long to come to its end.
+#[derive(Clone)]
+struct Waits {
+    go: Arc<Notify>,
+    stops_after: Duration,
+}
+
+impl Waits {
+    fn stopping_after(stops_after: Duration) -> Self {
+        Self { go: Arc::default(), stops_after }
+    }
+}
+
+impl Tool for Waits {
+    type Input = Map<String, Value>;
+
+    fn name(&self) -> &str {
+        "waits"
+    }
+
+    fn description(&self) -> &str {
+        "Waits."
+    }
+
+    fn effect(&self) -> Effect {
+        Effect::Write
+    }
+
+    async fn call(&self, _input: Map<String, Value>, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        tokio::select! {
+            () = self.go.notified() => Ok(ToolOutput::new("let go")),
+            () = cx.cancel.cancelled() => {
+                sleep(self.stops_after).await;
+                Ok(ToolOutput::new("brought to its end"))
+            }
+        }
+    }
+}
+
+fn waiting_bench(adapter: FakeAdapter, tool: Waits, limits: TurnLimits) -> Bench {
+    let tools = move |builder: SessionBuilder| {
+        builder.gate(AskForCommands).config(SessionConfig::default().with_limits(limits))
+    };
+    let bench = bench_with(adapter, env_with_sleep(), tools);
+    let profile = ProviderProfile::anthropic("claude-opus-4-6").with_tool(tool).unwrap();
+    bench.session.handle().set_profile(profile).unwrap();
+    bench
+}
+
+fn results(session: &Session) -> Vec<String> {
+    session.history().iter().flat_map(|turn| turn.item.results()).map(|result| result.text()).collect()
+}
+
+/// Lets the driver handle what waits for it.
+async fn settle() {
+    for _ in 0..50 {
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_decision_in_the_moment_when_the_time_for_it_is_over_counts() {
+    let limits = TurnLimits { approval_timeout: Some(Duration::from_secs(60)), ..TurnLimits::default() };
+    let calls = calling(&[("waits", json!({})), ("shell", json!({"command": "true"}))]);
+    let tool = Waits::stopping_after(Duration::ZERO);
+    let bench = waiting_bench(anthropic().message(calls).answer("done"), tool.clone(), limits);
+    let mut run = bench.session.submit("go");
+    let call_id = asked(&mut run).await;
+    sleep(Duration::from_secs(60)).await;
+    bench.session.handle().decide(&call_id, Decision::Approve).unwrap();
+    // The command may run, and waits for the other call.
+    settle().await;
+    tool.go.notify_one();
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+    let results = results(&bench.session);
+    assert_eq!(results[0], "let go");
+    assert!(!results[1].contains("Interrupted"), "{results:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_on_time_that_is_changed_in_the_moment_when_it_is_met_is_the_new_one() {
+    let command = json!({"command": "sleep 1000", "timeout_ms": 100_000});
+    for (seconds, expected) in [(300, OutcomeStatus::Completed), (30, OutcomeStatus::Budget)] {
+        let timed = |seconds| {
+            let budget = Budget::default().with_wall_time(Duration::from_secs(seconds));
+            SessionConfig::default().with_budget(budget)
+        };
+        let adapter = anthropic().message(calling(&[("shell", command.clone())])).answer("done");
+        let bench = bench_with(adapter, env_with_sleep(), |builder| builder.config(timed(60)));
+        let mut run = bench.session.submit("go");
+        until(&mut run, "USER_INPUT").await;
+        sleep(Duration::from_secs(60)).await;
+        bench.session.handle().set_limits(timed(seconds).limits).unwrap();
+        assert_eq!(run.await.unwrap().status, expected, "{seconds} s more");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_is_being_interrupted_and_is_dropped_leaves_the_one_that_waits() {
+    for _ in 0..OFTEN {
+        let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("next done");
+        let tool = Waits::stopping_after(Duration::from_millis(100));
+        let bench = waiting_bench(adapter, tool, TurnLimits::default());
+        let mut first = bench.session.submit("go");
+        until(&mut first, "TOOL_CALL_START").await;
+        bench.session.handle().interrupt().unwrap();
+        let second = bench.session.submit("next");
+        settle().await;
+        drop(first);
+        let outcome = second.await.unwrap();
+        assert_eq!((outcome.status, outcome.text.as_str()), (OutcomeStatus::Completed, "next done"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_that_waits_and_is_dropped_never_begins() {
+    for round in 0..OFTEN {
+        let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("done");
+        let tool = Waits::stopping_after(Duration::from_millis(100));
+        let bench = waiting_bench(adapter, tool, TurnLimits::default());
+        let mut first = bench.session.submit("go");
+        until(&mut first, "TOOL_CALL_START").await;
+        bench.session.handle().interrupt().unwrap();
+        let second = bench.session.submit("never mind");
+        settle().await;
+        drop(second);
+        if round % 2 == 0 {
+            first.detach();
+        } else {
+            assert_eq!(first.await.unwrap().status, OutcomeStatus::Interrupted);
+        }
+        sleep(Duration::from_secs(1)).await;
+        let inputs = bench.session.history().iter().filter(|turn| turn.kind == TurnKind::User).count();
+        assert_eq!((inputs, bench.adapter.requests().len()), (1, 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_ends_in_the_moment_when_its_time_to_stop_is_over_has_ended() {
+    for _ in 0..OFTEN {
+        let adapter = anthropic().message(calling(&[("waits", json!({}))]));
+        let tool = Waits::stopping_after(Duration::from_millis(500));
+        let bench = waiting_bench(adapter, tool, TurnLimits::default());
+        let mut run = bench.session.submit("go");
+        until(&mut run, "TOOL_CALL_START").await;
+        settle().await;
+        bench.session.handle().interrupt().unwrap();
+        run.await.unwrap();
+        assert_eq!(results(&bench.session), ["brought to its end"]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_events_of_a_run_are_its_own() {
+    let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("next done");
+    let tool = Waits::stopping_after(Duration::from_millis(100));
+    let bench = waiting_bench(adapter, tool, TurnLimits::default());
+    let handle = bench.session.handle();
+    let mut first = bench.session.submit("go");
+    until(&mut first, "TOOL_CALL_START").await;
+    // An empty message is warned of.
+    handle.steer("").unwrap();
+    assert!(all(bench.session.submit("me too")).await.is_empty(), "it was refused");
+    handle.interrupt().unwrap();
+    let second = bench.session.submit("next");
+    assert!(all(bench.session.submit("and me")).await.is_empty(), "one waits already");
+    let second = all(second).await;
+    let kinds: Vec<String> = second.iter().map(kind).collect();
+    assert_eq!((kinds[0].as_str(), kinds[1].as_str()), ("USER_INPUT", "REQUEST_PREPARED"), "{kinds:?}");
+    assert_eq!(kinds.iter().filter(|kind| *kind == "PROCESSING_END").count(), 1, "{kinds:?}");
+    let rest: Vec<String> = all(first).await.iter().map(kind).collect();
+    assert_eq!(rest.last().map(String::as_str), Some("PROCESSING_END"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_for_the_outcome_alone_keeps_no_events() {
+    let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("done");
+    let tool = Waits::stopping_after(Duration::ZERO);
+    let bench = waiting_bench(adapter, tool.clone(), TurnLimits::default());
+    let mut waiting = JoinSet::new();
+    waiting.spawn(bench.session.submit("go").outcome());
+    let mut events = bench.session.events();
+    let start = loop {
+        let event = events.next().await.unwrap();
+        if kind(&event) == "TOOL_CALL_START" {
+            break event.seq;
+        }
+    };
+    drop(events);
+    assert_eq!(bench.session.forget_events(u64::MAX), start, "what is open is kept, and nothing before it");
+}
+
+/// Goes back by a second each time.
+#[derive(Debug)]
+struct Backwards(AtomicI64);
+
+impl Clock for Backwards {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.fetch_sub(1_000, Ordering::Relaxed))
+    }
+}
+
+#[tokio::test]
+async fn times_of_events_never_go_back_whatever_the_clock_does() {
+    let adapter = anthropic().message(hanging());
+    let backwards = |from| Arc::new(Backwards(AtomicI64::new(from)));
+    let first = bench_with(adapter, env_with_sleep(), |builder| {
+        builder.clock(backwards(1_790_000_000_000)).record(true)
+    });
+    let mut run = first.session.submit("go");
+    until(&mut run, "TOOL_CALL_START").await;
+    let record = first.session.record().unwrap();
+    drop(first);
+    // Another host goes on, whose clock is an hour behind.
+    let second = bench_with(anthropic().answer("done"), env_with_sleep(), |builder| {
+        builder.clock(backwards(1_789_996_400_000)).resume(record)
+    });
+    let mut session = second.session;
+    assert_eq!(session.resumed().unwrap().await.unwrap().status, OutcomeStatus::Completed);
+    let mut events = session.events();
+    session.close().await;
+    let mut times = Vec::new();
+    while let Some(event) = events.next().await {
+        times.push(event.timestamp);
+    }
+    assert!(times.is_sorted(), "{times:?}");
+}
+
+/// Asks a person who never answers, and knows whether somebody still waits for the answer.
+#[derive(Clone, Debug, Default)]
+struct Asks {
+    is_asking: Arc<AtomicBool>,
+}
+
+struct Asking(Arc<AtomicBool>);
+
+impl Drop for Asking {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}
+
+#[async_trait]
+impl Gate for Asks {
+    async fn check(&self, _call: &PreparedCall) -> Verdict {
+        self.is_asking.store(true, Ordering::Relaxed);
+        let _asking = Asking(Arc::clone(&self.is_asking));
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn an_interrupt_stops_the_preparation_of_calls() {
+    let gate = Asks::default();
+    let is_asking = Arc::clone(&gate.is_asking);
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))]));
+    let bench = bench_with(adapter, env_with_sleep(), |builder| builder.gate(gate));
+    let run = bench.session.submit("go");
+    while !is_asking.load(Ordering::Relaxed) {
+        tokio::task::yield_now().await;
+    }
+    bench.session.handle().interrupt().unwrap();
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
+    settle().await;
+    assert!(!is_asking.load(Ordering::Relaxed), "the gate still asks about a call that will not run");
+}
+
+#[tokio::test(start_paused = true)]
+async fn everything_in_one_moment_leaves_a_session_that_goes_on() {
+    let mut seen = Vec::new();
+    for order in 0..4 {
+        let adapter = anthropic().message(calling(&[("waits", json!({}))])).answer("one").answer("two");
+        let tool = Waits::stopping_after(Duration::from_millis(500));
+        let bench = waiting_bench(adapter, tool.clone(), TurnLimits::default());
+        let handle = bench.session.handle();
+        let mut run = bench.session.submit("go");
+        until(&mut run, "TOOL_CALL_START").await;
+        if order % 2 == 0 {
+            tool.go.notify_one();
+            handle.interrupt().unwrap();
+        } else {
+            handle.interrupt().unwrap();
+            tool.go.notify_one();
+        }
+        if order < 2 {
+            drop(run);
+        } else {
+            seen.push(run.await.unwrap().status);
+        }
+        let outcome = bench.session.submit("again").await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Completed);
+        assert_eq!(results(&bench.session).len(), 1, "the call has one result");
+    }
+    assert_eq!(seen, [OutcomeStatus::Interrupted; 2]);
+}
