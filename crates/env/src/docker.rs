@@ -31,7 +31,11 @@ use crate::{
 ///   time-out begins when it comes.
 /// * A supervisor in the container ends what commands leave, by group and by a mark in their variables. It is asked
 ///   for a sign of life every 3 seconds; after 20 without one, or when the container stops, everything under way
-///   fails with [`EnvError::EnvironmentLost`]. A later operation connects anew.
+///   fails with [`EnvError::EnvironmentLost`]. A later operation connects anew if the container runs.
+/// * A container that was started for the environment goes with its supervisor, within 35 seconds if that was killed.
+///   None is ever started in its place, where nothing would be known of what was done in the first: operations fail
+///   with [`EnvError::Unreachable`] until [`cleanup`](crate::ExecutionEnvironment::cleanup), after which there may be a
+///   new one.
 /// * When the host dies, the supervisor notices at once, or after 30 seconds at the latest if the connection stays
 ///   open without a sign of life, and ends all commands: terminate, 2 seconds, kill. A container that was started
 ///   for the environment goes at once: its first process reads a line that only the host holds.

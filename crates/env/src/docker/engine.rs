@@ -163,12 +163,19 @@ impl Engine {
         self.ask(words.map(OsString::from).to_vec(), ANSWER_LIMIT).await
     }
 
-    /// Starts the container unless it runs.
+    /// Makes sure that a container runs. It is never started: what was in it would be gone.
+    async fn expect_running(&self, container: &str) -> Result<(), EnvError> {
+        match self.state(container).await {
+            Ok(state) if state == "running" => Ok(()),
+            Ok(state) => Err(self.unreachable(format!("the container is {state}, expected a running one"))),
+            Err(error) => Err(self.unreachable(error)),
+        }
+    }
+
+    /// Starts the container, once: another one in its place would know nothing of what was done in the first.
     async fn start(&self, image: &ContainerImage) -> Result<(), EnvError> {
-        if let Some(container) = self.container()
-            && self.state(&container).await.is_ok_and(|state| state == "running")
-        {
-            return Ok(());
+        if let Some(container) = self.container() {
+            return self.expect_running(&container).await;
         }
         let container = format!("pintle-{}", nonce());
         let mut command = Command::new(self.program());
@@ -197,13 +204,7 @@ impl Transport for Engine {
         self.find_program().await?;
         match &self.target {
             Target::Image(image) => self.start(image).await,
-            Target::Container(name) => match self.state(name).await {
-                Ok(state) if state == "running" => Ok(()),
-                Ok(state) => {
-                    Err(self.unreachable(format!("the container is {state}, expected a running one")))
-                }
-                Err(error) => Err(self.unreachable(error)),
-            },
+            Target::Container(name) => self.expect_running(name).await,
         }
     }
 

@@ -46,6 +46,28 @@ async fn a_container_that_dies_is_lost() {
     .await;
 }
 
+/// Another container would be empty, and whoever works in it would not know.
+#[tokio::test]
+async fn no_other_container_takes_the_place_of_one_that_is_lost() {
+    for harm in ["pause", "kill"] {
+        in_a_container(None, async |environment| {
+            let container = environment.container().unwrap();
+            let error = lost_by(environment, &[harm]).await;
+            assert!(matches!(error, EnvError::EnvironmentLost { .. }), "{harm}: {error:?}");
+            let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
+            assert!(matches!(error, EnvError::Unreachable { .. }), "{harm}: {error:?}");
+            assert_eq!(environment.container().as_ref(), Some(&container), "{harm}");
+            // Whoever cleans up has done with it: it goes, and there may be a new one.
+            environment.cleanup().await.unwrap();
+            let looked = std::process::Command::new("docker").args(["inspect", &container]).output().unwrap();
+            assert!(!looked.status.success(), "{harm}: the container is left");
+            assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
+            assert_ne!(environment.container().unwrap(), container);
+        })
+        .await;
+    }
+}
+
 #[tokio::test]
 async fn a_container_that_is_paused_is_lost_and_can_come_back() {
     let Some(image) = image() else {
