@@ -64,7 +64,17 @@ async fn bytes(subject: Subject<'_>) -> Checked {
     succeeds("a write creates parents", env.write(&path, &content).await)?;
     let read = succeeds("a written file is read", env.read(&path, None).await)?;
     holds("bytes come back as they were", read == content, read.len())?;
-    for (from, to, len) in [(0, 10, 10), (99_990, 100_010, 10), (200_000, 200_001, 0), (5, 5, 0)] {
+    let far = i64::MAX as u64;
+    for (from, to, len) in [
+        (0, 10, 10),
+        (99_990, 100_010, 10),
+        (99_990, u64::MAX, 10),
+        (200_000, 200_001, 0),
+        (far - 1, far + 1, 0),
+        (u64::MAX - 1, u64::MAX, 0),
+        (5, 5, 0),
+        (6, 5, 0),
+    ] {
         let part = succeeds("a range is read", env.read(&path, Some(from..to)).await)?;
         equals("a range gives what there is", part.len(), len)?;
         let expected = content.iter().skip(from as usize).take(len);

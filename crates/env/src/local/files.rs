@@ -44,7 +44,11 @@ pub(super) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, En
     let mut file = open(path)?;
     let range = range.unwrap_or(0..u64::MAX);
     if range.start > 0 {
-        file.seek(SeekFrom::Start(range.start)).map_err(failed)?;
+        match file.seek(SeekFrom::Start(range.start)) {
+            // No file of this file system goes so far.
+            Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Vec::new()),
+            sought => sought.map_err(failed)?,
+        };
     }
     let wanted = range.end.saturating_sub(range.start);
     // One byte more than allowed shows that there is more.
@@ -358,6 +362,59 @@ mod tests {
         assert!(at("empty").is_dir() && !at("link").is_symlink());
         remove(&at("empty")).unwrap();
         assert!(!at("empty").exists());
+    }
+
+    /// To the superuser nothing is denied, so a thread of ours is somebody else for files.
+    #[test]
+    fn what_belongs_to_others_is_denied_with_its_path() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::write(at("closed"), "secret").unwrap();
+        fs::create_dir(at("shut")).unwrap();
+        fs::write(at("shut/file"), "secret").unwrap();
+        for name in ["closed", "shut/file", "shut"] {
+            fs::set_permissions(at(name), Permissions::from_mode(0o000)).unwrap();
+        }
+        if Uid::effective().is_root() {
+            // The directory itself must be somebody else's, too.
+            nix::unistd::chown(directory.path(), Some(Uid::from_raw(1)), None).unwrap();
+        }
+        let denied = std::thread::scope(|scope| {
+            let tries = || {
+                if Uid::effective().is_root() {
+                    nix::unistd::setfsuid(Uid::from_raw(65_534));
+                }
+                let none = Cancelled::default();
+                let mut denied = vec![
+                    ("closed", read(&at("closed"), None).map(drop)),
+                    ("shut/file", read(&at("shut/file"), None).map(drop)),
+                    ("shut/file", metadata(&at("shut/file")).map(drop)),
+                    ("shut", list(&at("shut"), 9).map(drop)),
+                    ("shut/file", write(&at("shut/file"), b"new", &none)),
+                    ("shut/file", remove(&at("shut/file"))),
+                    ("shut/file", rename(&at("shut/file"), &at("moved"))),
+                    ("shut/file", canonicalize(&at("shut/file")).map(drop)),
+                ];
+                if Uid::effective().is_root() {
+                    denied.push(("new", write(&at("new"), b"new", &none)));
+                    denied.push(("closed", remove(&at("closed"))));
+                }
+                denied
+            };
+            scope.spawn(tries).join().unwrap()
+        });
+        for (number, (name, result)) in denied.into_iter().enumerate() {
+            let error = result.unwrap_err();
+            assert!(
+                matches!(&error, EnvError::PermissionDenied { path, .. } if *path == at(name)),
+                "{number}: {error:?}"
+            );
+        }
+        fs::set_permissions(at("shut"), Permissions::from_mode(0o700)).unwrap();
+        fs::set_permissions(at("shut/file"), Permissions::from_mode(0o600)).unwrap();
+        assert_eq!(fs::read(at("shut/file")).unwrap(), b"secret");
+        assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
     }
 
     #[test]
