@@ -173,6 +173,11 @@ impl EnvError {
         }
     }
 
+    /// Whether the environment itself is out of reach, so that whatever is tried next will fail as well.
+    pub(crate) fn is_of_environment(&self) -> bool {
+        matches!(self, Self::EnvironmentLost { .. } | Self::Unreachable { .. })
+    }
+
     /// The same failure with another path in it.
     pub(crate) fn map_path(mut self, map: impl FnOnce(&Path) -> PathBuf) -> Self {
         match &mut self {

@@ -189,10 +189,12 @@ pub(crate) async fn glob<E: ExecutionEnvironment + ?Sized>(
         if !pattern.matches(&file.path) {
             continue;
         }
-        if let Ok(metadata) = env.metadata(&file.path).await
-            && !metadata.is_dir()
-        {
-            found.push((metadata.modified, file.path));
+        match env.metadata(&file.path).await {
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(metadata) => found.push((metadata.modified, file.path)),
+            Err(lost) if lost.is_of_environment() => return Err(lost),
+            // A link to nowhere is no file.
+            Err(_gone) => {}
         }
         pattern.check_count(found.len())?;
     }
@@ -219,7 +221,7 @@ pub(crate) async fn grep<E: ExecutionEnvironment + ?Sized>(
         }
         let outcome = match env.read(&file.path, None).await {
             Ok(bytes) => search_bytes(&query, file.path.clone(), bytes).await?,
-            Err(lost @ EnvError::EnvironmentLost { .. }) => return Err(lost),
+            Err(lost) if lost.is_of_environment() => return Err(lost),
             Err(_unreadable) => FileOutcome::Unreadable,
         };
         results.add(file.path, outcome);
@@ -233,3 +235,6 @@ async fn search_bytes(query: &Query, path: PathBuf, bytes: Vec<u8>) -> Result<Fi
     let _guard = cancelled.on_drop();
     blocking(move || query.search(path, bytes.as_slice(), &cancelled)).await
 }
+
+#[cfg(test)]
+mod tests;

@@ -39,7 +39,10 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
         let governing = governing_directories(root, env.working_directory(), repository.as_deref());
         let mut rules = None;
         for directory in governing.iter().filter(|directory| *directory != root) {
-            let entries = env.list(directory).await.unwrap_or_default();
+            let entries = match env.list(directory).await {
+                Err(lost) if lost.is_of_environment() => return Err(lost),
+                listed => listed.unwrap_or_default(),
+            };
             rules = Some(rules_of(env, directory, rules.as_ref(), &entries).await?);
         }
         let pending = match env.metadata(root).await {
@@ -68,7 +71,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
     async fn enter(&mut self, directory: Directory) -> Result<(), EnvError> {
         let entries = match self.env.list(&directory.path).await {
             Ok(entries) => entries,
-            Err(lost @ EnvError::EnvironmentLost { .. }) => return Err(lost),
+            Err(lost) if lost.is_of_environment() => return Err(lost),
             // A directory that goes away or is closed to us holds nothing for us.
             Err(_unreadable) => return Ok(()),
         };
@@ -135,7 +138,7 @@ async fn rules_of<E: ExecutionEnvironment + ?Sized>(
 async fn read_rules<E: ExecutionEnvironment + ?Sized>(env: &E, path: &Path) -> Result<Vec<u8>, EnvError> {
     match env.read(path, None).await {
         Ok(content) => Ok(content),
-        Err(lost @ EnvError::EnvironmentLost { .. }) => Err(lost),
+        Err(lost) if lost.is_of_environment() => Err(lost),
         Err(_unreadable) => Ok(Vec::new()),
     }
 }

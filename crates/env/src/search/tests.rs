@@ -1,0 +1,111 @@
+//! A search through the primitives of a place that goes away meanwhile.
+
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
+use async_trait::async_trait;
+
+use super::*;
+use crate::{Command, DirEntry, MemoryEnvironment, Metadata, Process};
+
+/// Answers so many questions, and is out of reach from then on.
+#[derive(Debug)]
+struct Leaving {
+    inner: MemoryEnvironment,
+    answers: usize,
+    asked: AtomicUsize,
+}
+
+impl Leaving {
+    fn answer(&self) -> Result<(), EnvError> {
+        match self.asked.fetch_add(1, Ordering::Relaxed) {
+            asked if asked < self.answers => Ok(()),
+            _ => Err(EnvError::Unreachable { environment: "nowhere".to_owned(), source: None }),
+        }
+    }
+}
+
+#[async_trait]
+impl ExecutionEnvironment for Leaving {
+    fn working_directory(&self) -> &Path {
+        self.inner.working_directory()
+    }
+
+    fn platform(&self) -> &str {
+        self.inner.platform()
+    }
+
+    fn os_version(&self) -> &str {
+        self.inner.os_version()
+    }
+
+    async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
+        self.inner.spawn(command).await
+    }
+
+    async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
+        self.answer()?;
+        self.inner.read(path, range).await
+    }
+
+    async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
+        self.inner.write(path, bytes).await
+    }
+
+    async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
+        self.answer()?;
+        self.inner.metadata(path).await
+    }
+
+    async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
+        self.answer()?;
+        self.inner.list(path).await
+    }
+
+    async fn remove(&self, path: &Path) -> Result<(), EnvError> {
+        self.inner.remove(path).await
+    }
+
+    async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
+        self.inner.rename(from, to).await
+    }
+}
+
+/// Whichever question is the last one that is answered: nothing is taken for a file that cannot be read, and nobody
+/// is asked again, since each attempt to reach the place may take its time.
+#[tokio::test]
+async fn a_place_that_goes_away_ends_the_search_at_once() {
+    let inner = MemoryEnvironment::new("/w/project")
+        .with_file("/w/.ignore", "*.log\n")
+        .with_file(".gitignore", "*.tmp\n")
+        .with_file("a.txt", "needle\n")
+        .with_file("b/c.txt", "needle\n")
+        .with_file("b/.gitignore", "")
+        .with_file(".git/info/exclude", "");
+    let leaving = |answers| Leaving { inner: inner.clone(), answers, asked: AtomicUsize::new(0) };
+    let request = GrepRequest::new("needle").with_path("/w/project/b");
+    for by_name in [true, false] {
+        let mut answers = 0;
+        loop {
+            let env = leaving(answers);
+            let result = match by_name {
+                true => env.glob("**/*.txt", Path::new("b")).await.map(|found| found.len()),
+                false => env.grep(&request).await.map(|output| output.files.len()),
+            };
+            let asked = env.asked.load(Ordering::Relaxed);
+            if asked <= answers {
+                assert_eq!(result.unwrap(), 1);
+                break;
+            }
+            assert!(
+                matches!(result, Err(EnvError::Unreachable { .. })),
+                "after {answers} answers: {result:?}"
+            );
+            assert_eq!(asked, answers + 1, "it is asked once too often");
+            answers += 1;
+        }
+        assert!(answers > 5, "the search asks its questions");
+    }
+}
