@@ -29,7 +29,8 @@ use crate::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Protection {
     /// Creating, changing, truncating, removing and renaming files outside of the writable roots.
-    /// Landlock of Linux 6.2.
+    /// Modes, owners, times and extended attributes are none of it: see [`Sandboxed`]. Landlock of
+    /// Linux 6.2.
     Writes,
     /// Control operations on devices. Landlock of Linux 6.10.
     Devices,
@@ -48,6 +49,9 @@ pub enum Protection {
 /// * **Writes** succeed below the roots and on `/dev/null` and its like. A build that needs a
 ///   temporary directory is given one: a root and the variable `TMPDIR`. Reading and running are not
 ///   limited.
+/// * **Modes, owners, times and extended attributes** of files outside can be changed by whoever may
+///   change them anyway, as a rule their owner: Landlock has no rules for these. No content changes by
+///   that, but `chmod 777` outside succeeds. A host to whom that matters runs commands as another user.
 /// * **Sockets** of every family are refused, TCP and UDP and those of local services, so that no daemon
 ///   does a command's work for it; connected pairs work. io_uring, which could open sockets behind the
 ///   filter's back, is refused with them.

@@ -91,6 +91,21 @@ async fn commands_write_only_inside_the_roots() {
     UdpSocket::bind("127.0.0.1:0").unwrap();
 }
 
+/// The documentation says so. If a kernel comes to refuse it, the documentation is to be changed.
+#[tokio::test]
+async fn what_a_file_is_called_to_allow_is_not_held_and_its_content_is() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let Some(environment) = place.sandboxed().await else { return };
+    let secret = place.at("outside/secret");
+    fs::set_permissions(&secret, fs::Permissions::from_mode(0o444)).unwrap();
+    let result = run(&environment, "chmod 666 ../outside/secret && echo x >../outside/secret").await;
+    assert!(!result.success());
+    assert_eq!(fs::metadata(&secret).unwrap().permissions().mode() & 0o777, 0o666);
+    assert_eq!(fs::read_to_string(&secret).unwrap(), "secret");
+    environment.cleanup().await.unwrap();
+}
+
 #[tokio::test]
 async fn commands_reach_no_network_unless_it_is_allowed() {
     let place = Place::new();
