@@ -22,7 +22,7 @@ use crate::{
     output::OutputLimits,
     path::normalize,
     process::Process,
-    search::{GrepOutput, GrepRequest, pattern::GlobPattern},
+    search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
 };
 
 /// Refuses every path outside of its roots, with [`EnvError::Refused`], wherever links lead.
@@ -245,16 +245,16 @@ impl ExecutionEnvironment for Confined {
         self.admit("looking at", path, Last::Followed).await
     }
 
-    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
+    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         #[cfg(target_os = "linux")]
         if self.beneath.is_some() {
             // Through the primitives above: a walker of its own would go by names.
-            return crate::search::glob(self, pattern, path).await;
+            return crate::search::find_files(self, request).await;
         }
-        let parsed = GlobPattern::parse(pattern, &self.resolve(path))?;
-        self.admit("searching", path, Last::Followed).await?;
+        let parsed = GlobPattern::parse(&request.pattern, &self.resolve(request.place()))?;
+        self.admit("searching", request.place(), Last::Followed).await?;
         self.admit("searching", &parsed.base, Last::Followed).await?;
-        self.inner.glob(pattern, path).await
+        self.inner.find_files(request).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {

@@ -18,7 +18,7 @@ use crate::{
     output::OutputLimits,
     path,
     process::Process,
-    search::{self, GrepOutput, GrepRequest},
+    search::{self, GlobRequest, GrepOutput, GrepRequest},
     text,
 };
 
@@ -233,12 +233,22 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// [`EnvError::InvalidPattern`]; [`EnvError::NotFound`] if `path` is missing;
     /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
     async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
-        search::glob(self, pattern, path).await
+        self.find_files(&GlobRequest::new(pattern).with_path(path)).await
+    }
+
+    /// Finds files as [`glob`](Self::glob) does, and looks at hidden and ignored ones as the request says. Who can
+    /// do it faster overrides this one.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`glob`](Self::glob).
+    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
+        search::find_files(self, request).await
     }
 
     /// Searches the content of files; results are in the order of their paths.
     ///
-    /// Looks at the same files as [`glob`](Self::glob) but for links. Binary files are skipped and
+    /// Looks at the same files as [`find_files`](Self::find_files) but for links. Binary files are skipped and
     /// counted.
     ///
     /// # Errors

@@ -46,5 +46,7 @@ pub use process::{ExitStatus, Process, ProcessOutput, Signal, TERMINATE_GRACE};
 pub use read_only::{CommandClassifier, ReadOnly};
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
 pub use sandboxed::{Protection, Sandboxed};
-pub use search::{DEFAULT_MAX_RESULTS, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest};
+pub use search::{
+    DEFAULT_MAX_RESULTS, GlobRequest, GrepFile, GrepLine, GrepMode, GrepOutput, GrepRequest, SearchScope,
+};
 pub use ssh::{SshEnvironment, SshEnvironmentBuilder, SshError, SshErrorKind};

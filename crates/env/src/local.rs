@@ -39,7 +39,7 @@ use crate::{
     output::OutputLimits,
     path::normalize,
     process::Process,
-    search::{GrepOutput, GrepRequest},
+    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
 /// The variable that marks every process of a command, so that it is found when it has left its
@@ -316,9 +316,9 @@ impl ExecutionEnvironment for LocalEnvironment {
         true
     }
 
-    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
-        let root = self.resolve(path);
-        search::glob(pattern, root, self.working_directory.clone()).await
+    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
+        let root = self.resolve(request.place());
+        search::find_files(request, root, self.working_directory.clone()).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {

@@ -21,7 +21,7 @@ use crate::{
     file::{DirEntry, Metadata},
     output::OutputLimits,
     process::Process,
-    search::{GrepOutput, GrepRequest},
+    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
 /// Logs every operation through `tracing`: its name, its path, how long it took and what came of it. Of a process that
@@ -199,9 +199,9 @@ impl ExecutionEnvironment for Logging {
         entry.finish(listed, |entries| format!("{} entries", entries.len()))
     }
 
-    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
-        let entry = Entry::start("glob", self.search_subject(pattern, path));
-        entry.finish(self.inner.glob(pattern, path).await, |found| format!("{} files", found.len()))
+    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
+        let entry = Entry::start("glob", self.search_subject(&request.pattern, request.place()));
+        entry.finish(self.inner.find_files(request).await, |found| format!("{} files", found.len()))
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {

@@ -16,7 +16,7 @@ use crate::{
     file::{DirEntry, Metadata},
     output::OutputLimits,
     process::Process,
-    search::{GrepOutput, GrepRequest},
+    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
 /// A host's judgement of one command: `Err` refuses it, with the reason.
@@ -179,8 +179,8 @@ impl ExecutionEnvironment for ReadOnly {
         self.inner.list_directory(path, depth).await
     }
 
-    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
-        self.inner.glob(pattern, path).await
+    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
+        self.inner.find_files(request).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {

@@ -57,7 +57,7 @@ use crate::{
     output::OutputLimits,
     path::normalize,
     process::Process,
-    search::{GrepOutput, GrepRequest},
+    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
 const FACTS: &str = include_str!("remote/scripts/facts.sh");
@@ -267,9 +267,9 @@ impl<T: Transport> ExecutionEnvironment for Remote<T> {
         self.real_path(&self.resolve(path)).await
     }
 
-    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
+    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         self.facts().await?;
-        self.find_files(pattern, &self.resolve(path)).await
+        self.match_names(request, &self.resolve(request.place())).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
@@ -381,12 +381,11 @@ macro_rules! pass_on_to_remote {
                 self.remote.exec_command(request).await
             }
 
-            async fn glob(
+            async fn find_files(
                 &self,
-                pattern: &str,
-                path: &std::path::Path,
+                request: &$crate::GlobRequest,
             ) -> Result<Vec<std::path::PathBuf>, $crate::EnvError> {
-                self.remote.glob(pattern, path).await
+                self.remote.find_files(request).await
             }
 
             async fn grep(

@@ -22,7 +22,7 @@ use crate::{
     local::{Launcher, LocalEnvironment},
     output::OutputLimits,
     process::Process,
-    search::{GrepOutput, GrepRequest},
+    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
 /// Something that the kernel keeps a sandboxed command from.
@@ -224,8 +224,8 @@ impl ExecutionEnvironment for Sandboxed {
         self.inner.shares_host_files()
     }
 
-    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
-        self.inner.glob(pattern, path).await
+    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
+        self.inner.find_files(request).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {

@@ -8,6 +8,7 @@ pub(crate) mod ignore_rules;
 pub(crate) mod pattern;
 pub(crate) mod query;
 pub(crate) mod results;
+mod scope;
 mod walk;
 
 use std::{
@@ -16,6 +17,7 @@ use std::{
     time::SystemTime,
 };
 
+pub use self::scope::SearchScope;
 use self::{
     pattern::GlobPattern,
     query::{FileOutcome, Query},
@@ -65,6 +67,8 @@ pub struct GrepRequest {
     pub before_context: usize,
     /// How many lines after each matching line are reported too; default 0.
     pub after_context: usize,
+    /// Which files are looked at; default hidden ones and not ignored ones.
+    pub scope: SearchScope,
 }
 
 impl GrepRequest {
@@ -80,6 +84,7 @@ impl GrepRequest {
             output_mode: GrepMode::Content,
             before_context: 0,
             after_context: 0,
+            scope: SearchScope::default(),
         }
     }
 
@@ -124,6 +129,52 @@ impl GrepRequest {
         self.before_context = before;
         self.after_context = after;
         self
+    }
+
+    /// Chooses which files are looked at.
+    #[must_use]
+    pub fn with_scope(mut self, scope: SearchScope) -> Self {
+        self.scope = scope;
+        self
+    }
+}
+
+/// A search for files by their names: the argument of [`ExecutionEnvironment::find_files`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct GlobRequest {
+    /// The glob, relative to `path`, as [`ExecutionEnvironment::glob`] reads it.
+    pub pattern: String,
+    /// The directory to search; default the working directory.
+    pub path: Option<PathBuf>,
+    /// Which files are looked at; default hidden ones and not ignored ones.
+    pub scope: SearchScope,
+}
+
+impl GlobRequest {
+    /// Looks in the working directory for files that match `pattern`.
+    #[must_use]
+    pub fn new(pattern: impl Into<String>) -> Self {
+        Self { pattern: pattern.into(), path: None, scope: SearchScope::default() }
+    }
+
+    /// Looks in this directory.
+    #[must_use]
+    pub fn with_path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// Chooses which files are looked at.
+    #[must_use]
+    pub fn with_scope(mut self, scope: SearchScope) -> Self {
+        self.scope = scope;
+        self
+    }
+
+    /// Where it looks, relative to the working directory.
+    pub(crate) fn place(&self) -> &Path {
+        self.path.as_deref().unwrap_or(Path::new(""))
     }
 }
 
@@ -174,16 +225,15 @@ pub(crate) fn newest_first(mut found: Vec<(Option<SystemTime>, PathBuf)>) -> Vec
     found.into_iter().map(|(_, path)| path).collect()
 }
 
-/// [`ExecutionEnvironment::glob`] through the primitives.
-pub(crate) async fn glob<E: ExecutionEnvironment + ?Sized>(
+/// [`ExecutionEnvironment::find_files`] through the primitives.
+pub(crate) async fn find_files<E: ExecutionEnvironment + ?Sized>(
     env: &E,
-    pattern: &str,
-    path: &Path,
+    request: &GlobRequest,
 ) -> Result<Vec<PathBuf>, EnvError> {
-    let root = env.resolve(path);
+    let root = env.resolve(request.place());
     env.metadata(&root).await?;
-    let pattern = GlobPattern::parse(pattern, &root)?;
-    let mut walk = Walk::new(env, &pattern.base, pattern.max_depth).await?;
+    let pattern = GlobPattern::parse(&request.pattern, &root)?;
+    let mut walk = Walk::new(env, &pattern.base, pattern.max_depth, request.scope).await?;
     let mut found = Vec::new();
     while let Some(file) = walk.next().await? {
         if !pattern.matches(&file.path) {
@@ -214,7 +264,7 @@ pub(crate) async fn grep<E: ExecutionEnvironment + ?Sized>(
         results.add(root.clone(), search_bytes(&query, root, bytes).await?);
         return Ok(results.finish());
     }
-    let mut walk = Walk::new(env, &root, None).await?;
+    let mut walk = Walk::new(env, &root, None, request.scope).await?;
     while let Some(file) = walk.next().await? {
         if file.is_symlink || !query.admits(&root, &file.path) || !results.wants(&file.path) {
             continue;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_env::{
-    Command, DirEntry, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, GrepOutput, GrepRequest,
-    Metadata, OutputLimits, Process,
+    Command, DirEntry, EnvError, ExecRequest, ExecResult, ExecutionEnvironment, GlobRequest, GrepOutput,
+    GrepRequest, Metadata, OutputLimits, Process,
 };
 
 /// The parent's environment with another working directory: the same files and processes, and relative paths begin
@@ -137,8 +137,9 @@ impl ExecutionEnvironment for Subdirectory {
         self.inner.list_directory(&self.resolve(path), depth).await
     }
 
-    async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
-        self.inner.glob(pattern, &self.resolve(path)).await
+    async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
+        let path = self.start(request.path.clone());
+        self.inner.find_files(&request.clone().with_path(path)).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {

@@ -6,7 +6,7 @@ use super::{Checked, Subject, equals, fails, holds, is_not_found, succeeds};
 use crate::{
     environment::ExecutionEnvironment,
     error::EnvError,
-    search::{GrepFile, GrepMode, GrepOutput, GrepRequest},
+    search::{GlobRequest, GrepFile, GrepMode, GrepOutput, GrepRequest, SearchScope},
 };
 
 /// The tree that is searched.
@@ -36,6 +36,7 @@ pub async fn search(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), s
     let binary = env.write(&subject.at("binary.dat"), b"needle\n\0needle\n").await;
     succeeds("a binary file is written", binary)?;
     globs(subject).await?;
+    scopes(subject).await?;
     order(subject).await?;
     modes(subject).await?;
     selection(subject).await?;
@@ -63,6 +64,32 @@ async fn globs(subject: Subject<'_>) -> Checked {
         equals(&format!("the glob {pattern} finds its files"), names.join(" ").as_str(), expected)?;
     }
     Ok(())
+}
+
+async fn scopes(subject: Subject<'_>) -> Checked {
+    let all = ".hidden/h.txt a.txt build/out.txt src/build/in.txt";
+    for (hidden, ignored, expected) in [
+        (true, false, ".hidden/h.txt a.txt src/build/in.txt"),
+        (false, false, "a.txt src/build/in.txt"),
+        (true, true, all),
+        (false, true, "a.txt build/out.txt src/build/in.txt"),
+    ] {
+        let scope = SearchScope::default().with_hidden(hidden).with_ignored(ignored);
+        let rule = format!("hidden {hidden} and ignored {ignored} are looked at on request");
+        let request = GlobRequest::new("**/*.txt").with_path(subject.root).with_scope(scope);
+        let found = succeeds("a glob finds files", subject.env.find_files(&request).await)?;
+        let mut names: Vec<_> = found.iter().map(|path| relative(subject, path)).collect();
+        names.sort();
+        equals(&rule, names.join(" ").as_str(), expected)?;
+        let request = GrepRequest::new("needle").with_path(subject.root).with_scope(scope);
+        let output = grep(subject, &request.with_glob_filter("*.txt")).await?;
+        let names: Vec<_> = output.files.iter().map(|file| relative(subject, &file.path)).collect();
+        equals(&rule, names.join(" ").as_str(), expected)?;
+    }
+    let scope = SearchScope::default().with_hidden(false);
+    let named = GlobRequest::new("*").with_path(subject.at(".hidden")).with_scope(scope);
+    let found = succeeds("a glob finds files", subject.env.find_files(&named).await)?;
+    equals("a hidden place that is named is searched", found, [subject.at(".hidden/h.txt")])
 }
 
 async fn order(subject: Subject<'_>) -> Checked {

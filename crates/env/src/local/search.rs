@@ -13,7 +13,7 @@ use crate::{
     blocking::{Cancelled, blocking},
     error::EnvError,
     search::{
-        GrepOutput, GrepRequest,
+        GlobRequest, GrepOutput, GrepRequest, SearchScope,
         ignore_rules::{
             EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
             governing_directories,
@@ -26,18 +26,18 @@ use crate::{
 };
 
 /// Finds the files below `root` that match.
-pub(super) async fn glob(
-    pattern: &str,
+pub(super) async fn find_files(
+    request: &GlobRequest,
     root: PathBuf,
     working_directory: PathBuf,
 ) -> Result<Vec<PathBuf>, EnvError> {
-    let pattern = GlobPattern::parse(pattern, &root)?;
+    let (pattern, scope) = (GlobPattern::parse(&request.pattern, &root)?, request.scope);
     let cancelled = Cancelled::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
         files::metadata(&root)?;
         let found = Mutex::new(Vec::new());
-        let tree = Tree::new(&pattern.base, &working_directory, &cancelled);
+        let tree = Tree::new(&pattern.base, &working_directory, scope, &cancelled);
         tree.visit(pattern.max_depth, || {
             |entry: &DirEntry| {
                 // A link to nowhere has no metadata and is no file.
@@ -81,7 +81,7 @@ pub(super) async fn grep(
         }
         let results = Mutex::new(results);
         let lock = || results.lock().unwrap_or_else(PoisonError::into_inner);
-        Tree::new(&root, &working_directory, &cancelled).visit(None, || {
+        Tree::new(&root, &working_directory, request.scope, &cancelled).visit(None, || {
             let mut search = FileSearch::new(&query);
             let (query, root, cancelled) = (&query, &root, &cancelled);
             move |entry: &DirEntry| {
@@ -111,14 +111,15 @@ struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    fn new(root: &'a Path, working_directory: &Path, cancelled: &'a Cancelled) -> Self {
+    fn new(root: &'a Path, working_directory: &Path, scope: SearchScope, cancelled: &'a Cancelled) -> Self {
         let repository = root.ancestors().find(|directory| directory.join(REPOSITORY).exists());
         let mut rules = None;
         for directory in governing_directories(root, working_directory, repository) {
             rules = Some(read_rules(rules.as_ref(), &directory));
         }
         let known = rules.map(|rules| (root.to_path_buf(), rules));
-        Self { root, rules: KnownRules(RwLock::new(known.into_iter().collect())), cancelled }
+        let rules = KnownRules { scope, of: RwLock::new(known.into_iter().collect()) };
+        Self { root, rules, cancelled }
     }
 
     /// Shows every file and link to one of the visitors: each of several threads makes its own.
@@ -149,7 +150,10 @@ impl<'a> Tree<'a> {
 }
 
 /// The ignore rules of the directories that a walk has come to.
-struct KnownRules(RwLock<HashMap<PathBuf, Arc<IgnoreRules>>>);
+struct KnownRules {
+    scope: SearchScope,
+    of: RwLock<HashMap<PathBuf, Arc<IgnoreRules>>>,
+}
 
 impl KnownRules {
     /// Whether an entry is walked; reads the rules of a directory that is.
@@ -159,15 +163,15 @@ impl KnownRules {
             return true;
         };
         let is_dir = entry.file_type().is_some_and(|kind| kind.is_dir());
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        let known = self.of.read().unwrap_or_else(PoisonError::into_inner);
         let rules = known.get(parent).cloned();
         drop(known);
-        if rules.as_ref().is_some_and(|rules| rules.passes_over(path, is_dir)) {
+        if self.scope.passes_over(rules.as_deref(), path, is_dir) {
             return false;
         }
         if is_dir {
             let own = read_rules(rules.as_ref(), path);
-            let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+            let mut known = self.of.write().unwrap_or_else(PoisonError::into_inner);
             known.insert(path.to_path_buf(), own);
         }
         true

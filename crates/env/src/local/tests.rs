@@ -584,7 +584,8 @@ async fn both_ways_to_search_agree_on_a_tree_with_rules() {
         let portable = crate::search::grep(&environment, &request).await.unwrap();
         assert_eq!(local, portable, "{path:?}");
         let local = environment.glob("**", Path::new(path)).await.unwrap();
-        let portable = crate::search::glob(&environment, "**", Path::new(path)).await.unwrap();
+        let request = GlobRequest::new("**").with_path(path);
+        let portable = crate::search::find_files(&environment, &request).await.unwrap();
         assert_eq!(local, portable, "{path:?}");
     }
     let all = environment.grep(&request).await.unwrap();

@@ -11,7 +11,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::{listing::Listing, literal::literal_of};
+use self::{
+    listing::{Listing, Rules},
+    literal::literal_of,
+};
 use super::{
     Remote,
     files::{Entry, Stat, bytes_of, parse_entries, unexpected},
@@ -26,7 +29,7 @@ use crate::{
     error::EnvError,
     file::FileKind,
     search::{
-        GrepOutput, GrepRequest, newest_first,
+        GlobRequest, GrepOutput, GrepRequest, SearchScope, newest_first,
         pattern::GlobPattern,
         query::{FileOutcome, Query},
         results::Results,
@@ -72,10 +75,14 @@ enum Known {
 }
 
 impl<T: Transport> Remote<T> {
-    pub(super) async fn find_files(&self, pattern: &str, root: &Path) -> Result<Vec<PathBuf>, EnvError> {
+    pub(super) async fn match_names(
+        &self,
+        request: &GlobRequest,
+        root: &Path,
+    ) -> Result<Vec<PathBuf>, EnvError> {
         self.stat(root).await?;
-        let pattern = GlobPattern::parse(pattern, root)?;
-        let listing = self.listing(&pattern.base, pattern.max_depth).await?;
+        let pattern = GlobPattern::parse(&request.pattern, root)?;
+        let listing = self.listing(&pattern.base, pattern.max_depth, request.scope).await?;
         let (mut found, mut links) = (Vec::new(), Vec::new());
         for entry in listing.files().filter(|entry| pattern.matches(&entry.path)) {
             if entry.stat.is_link() {
@@ -105,7 +112,7 @@ impl<T: Transport> Remote<T> {
             results.add(root.to_path_buf(), search_bytes(&query, root.to_path_buf(), bytes).await?);
             return Ok(results.finish());
         }
-        let listing = self.listing(root, None).await?;
+        let listing = self.listing(root, None, request.scope).await?;
         let mut candidates: Vec<Entry> = listing
             .files()
             .filter(|entry| !entry.stat.is_link() && query.admits(root, &entry.path))
@@ -210,8 +217,13 @@ impl<T: Transport> Remote<T> {
         Ok(targets)
     }
 
-    /// The files below a directory that the ignore rules leave; nothing if it is no directory.
-    async fn listing(&self, root: &Path, max_depth: Option<usize>) -> Result<Listing, EnvError> {
+    /// The files below a directory that the scope leaves; nothing if it is no directory.
+    async fn listing(
+        &self,
+        root: &Path,
+        max_depth: Option<usize>,
+        scope: SearchScope,
+    ) -> Result<Listing, EnvError> {
         let depth = max_depth.map(|depth| depth.to_string());
         let arguments: Vec<_> =
             std::iter::once(bytes_of(root)).chain(depth.as_ref().map(|depth| depth.as_bytes())).collect();
@@ -232,10 +244,15 @@ impl<T: Transport> Remote<T> {
             return Err(EnvError::TooManyEntries { path: root.to_path_buf(), limit: MAX_TREE });
         }
         let mut listing = Listing::new(root, entries);
+        if scope.ignored {
+            // Nobody asks the rules.
+            listing.apply(&Rules::new(), scope);
+            return Ok(listing);
+        }
         let above = self.contents(Listing::above(root)).await?;
         listing.set_above(self.working_directory(), &above.into_iter().map(Content::into_rule).collect());
         let rules = self.contents(listing.rule_files()).await?;
-        listing.apply(&rules.into_iter().map(Content::into_rule).collect());
+        listing.apply(&rules.into_iter().map(Content::into_rule).collect(), scope);
         Ok(listing)
     }
 }

@@ -5,8 +5,12 @@ use std::{
     sync::Arc,
 };
 
-use super::ignore_rules::{
-    EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY, governing_directories,
+use super::{
+    ignore_rules::{
+        EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
+        governing_directories,
+    },
+    scope::SearchScope,
 };
 use crate::{environment::ExecutionEnvironment, error::EnvError, file::DirEntry};
 
@@ -21,6 +25,7 @@ pub(super) struct Found {
 pub(super) struct Walk<'a, E: ?Sized> {
     env: &'a E,
     max_depth: usize,
+    scope: SearchScope,
     pending: Vec<Directory>,
     found: Vec<Found>,
 }
@@ -34,7 +39,12 @@ struct Directory {
 
 impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
     /// Starts at `root`; a root that does not exist holds no files.
-    pub(super) async fn new(env: &'a E, root: &Path, max_depth: Option<usize>) -> Result<Self, EnvError> {
+    pub(super) async fn new(
+        env: &'a E,
+        root: &Path,
+        max_depth: Option<usize>,
+        scope: SearchScope,
+    ) -> Result<Self, EnvError> {
         let repository = find_repository(env, root).await?;
         let governing = governing_directories(root, env.working_directory(), repository.as_deref());
         let mut rules = None;
@@ -52,7 +62,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
             Ok(_) | Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
-        Ok(Self { env, max_depth: max_depth.unwrap_or(usize::MAX), pending, found: Vec::new() })
+        Ok(Self { env, max_depth: max_depth.unwrap_or(usize::MAX), scope, pending, found: Vec::new() })
     }
 
     /// The next file. The order is not that of the paths.
@@ -78,7 +88,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
         let rules = rules_of(self.env, &directory.path, directory.rules.as_ref(), &entries).await?;
         for entry in entries {
             let path = directory.path.join(&entry.name);
-            if rules.passes_over(&path, entry.is_dir) {
+            if self.scope.passes_over(Some(&*rules), &path, entry.is_dir) {
                 continue;
             }
             if !entry.is_dir {

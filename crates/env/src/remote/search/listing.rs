@@ -9,9 +9,12 @@ use std::{
 use crate::{
     file::FileKind,
     remote::files::Entry,
-    search::ignore_rules::{
-        EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
-        governing_directories,
+    search::{
+        SearchScope,
+        ignore_rules::{
+            EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
+            governing_directories,
+        },
     },
 };
 
@@ -68,8 +71,8 @@ impl Listing {
         files
     }
 
-    /// Takes out what the rules pass over.
-    pub(super) fn apply(&mut self, known: &Rules) {
+    /// Takes out what the scope passes over, with these rules.
+    pub(super) fn apply(&mut self, known: &Rules, scope: SearchScope) {
         let mut known = known.clone();
         for entry in
             self.entries.iter().filter(|entry| entry.path.file_name().is_some_and(|name| name == REPOSITORY))
@@ -84,7 +87,7 @@ impl Listing {
             let Some(of_parent) = entry.path.parent().and_then(|parent| rules.get(parent)) else {
                 return false;
             };
-            if of_parent.passes_over(&entry.path, is_dir) {
+            if scope.passes_over(Some(&**of_parent), &entry.path, is_dir) {
                 return false;
             }
             if is_dir {

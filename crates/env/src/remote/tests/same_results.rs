@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use crate::{ExecutionEnvironment, GrepMode, GrepRequest, LocalEnvironment};
+use crate::{ExecutionEnvironment, GlobRequest, GrepMode, GrepRequest, LocalEnvironment, SearchScope};
 
 /// Fills a tree with everything that a search treats in its own way.
 pub(crate) fn fill(root: &Path) {
@@ -70,6 +70,18 @@ pub(crate) async fn searches_find_the_same(remote: &dyn ExecutionEnvironment, ro
         here.sort();
         there.sort();
         assert_eq!(here, there, "{pattern} {path}");
+    }
+    for (hidden, ignored) in [(false, false), (true, true), (false, true)] {
+        let scope = SearchScope::default().with_hidden(hidden).with_ignored(ignored);
+        let request = GlobRequest::new("**").with_scope(scope);
+        let (mut here, mut there) =
+            (local.find_files(&request).await.unwrap(), remote.find_files(&request).await.unwrap());
+        here.sort();
+        there.sort();
+        assert_eq!(here, there, "{request:?}");
+        let request = GrepRequest::new("needle").with_scope(scope).with_max_results(1000);
+        let (here, there) = (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
+        assert_eq!(here, there, "{request:?}");
     }
     let (here, there) = (
         local.list_directory(Path::new(""), 9).await.unwrap(),
