@@ -39,6 +39,7 @@ pub struct PreparedCall {
     repairs: Vec<ArgumentRepair>,
     reads: Vec<PathBuf>,
     writes: Vec<PathBuf>,
+    targets: Vec<PathBuf>,
     tool: Arc<RegisteredTool>,
 }
 
@@ -70,9 +71,9 @@ pub async fn prepare(
         Err(error) => return Preparation::Refused(error),
     };
     match gate::judge(gates, &prepared).await {
-        Verdict::Allow => Preparation::Ready(prepared),
+        Verdict::Allow => Preparation::Ready(prepared.aimed(env).await),
         Verdict::Deny { reason } => Preparation::Refused(gate::denied(&call.name, &reason)),
-        Verdict::Ask { reason } => Preparation::Ask { call: prepared, reason },
+        Verdict::Ask { reason } => Preparation::Ask { call: prepared.aimed(env).await, reason },
     }
 }
 
@@ -127,10 +128,25 @@ impl PreparedCall {
         let tool = registry.get(&call.name).ok_or_else(|| unknown_tool(registry, &call.name))?;
         let Arguments { value: arguments, repairs } =
             arguments::fit(tool, call, registry.repairs_arguments())?;
-        let resolved = |paths: Vec<PathBuf>| paths.iter().map(|path| env.resolve(path)).collect();
+        let resolved =
+            |paths: Vec<PathBuf>| -> Vec<PathBuf> { paths.iter().map(|path| env.resolve(path)).collect() };
         let reads = resolved(tool.tool().read_paths(&arguments));
         let writes = resolved(tool.tool().written_paths(&arguments));
-        Ok(Self { call_id: call.id.clone(), arguments, repairs, reads, writes, tool: Arc::clone(tool) })
+        let (call_id, tool, targets) = (call.id.clone(), Arc::clone(tool), writes.clone());
+        Ok(Self { call_id, arguments, repairs, reads, writes, targets, tool })
+    }
+
+    /// Follows the links in what it writes, so that two names of one file are known to be one file.
+    async fn aimed(mut self, env: &dyn ExecutionEnvironment) -> Self {
+        if self.effect() == Effect::Write {
+            for target in &mut self.targets {
+                // Where links cannot be followed, or lead nowhere, a file goes by its name.
+                if let Ok(real) = env.canonicalize(target).await {
+                    *target = real;
+                }
+            }
+        }
+        self
     }
 
     /// The tool's name.
@@ -162,6 +178,13 @@ impl PreparedCall {
     #[must_use]
     pub fn writes(&self) -> &[PathBuf] {
         &self.writes
+    }
+
+    /// Where the files that it may change really are: [`writes`](Self::writes) with every link followed, as far as
+    /// the environment follows links. Calls that share one must keep their order.
+    #[must_use]
+    pub fn targets(&self) -> &[PathBuf] {
+        &self.targets
     }
 
     /// The files and directories that it says it looks at, absolute.

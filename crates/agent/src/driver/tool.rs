@@ -160,7 +160,7 @@ fn plan(call: &PreparedCall) -> CallPlan {
     CallPlan {
         effect: call.effect(),
         repeatable: call.is_repeatable(),
-        writes: call.writes().to_vec(),
+        writes: call.targets().to_vec(),
         repairs: call.repairs().to_vec(),
     }
 }

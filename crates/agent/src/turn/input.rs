@@ -337,7 +337,7 @@ pub struct CallPlan {
     pub effect: Effect,
     /// Whether it may be made twice without harm.
     pub repeatable: bool,
-    /// The files that it may change, absolute.
+    /// The files that it may change, absolute, with links followed: one file has one path here.
     pub writes: Vec<PathBuf>,
     /// What was mended in its arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -198,6 +198,33 @@ async fn a_call_is_known_before_it_runs() {
 }
 
 #[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a fixture stands there before the environment is used")]
+async fn two_names_of_a_file_are_one_target() {
+    let folder = tempfile::tempdir().unwrap();
+    let real = folder.path().canonicalize().unwrap();
+    std::fs::create_dir(real.join("src")).unwrap();
+    std::os::unix::fs::symlink("src", real.join("link")).unwrap();
+    std::os::unix::fs::symlink("src/file", real.join("other")).unwrap();
+    let env = LocalEnvironment::with_host_env(&real, []).unwrap();
+    for gates in [Vec::new(), vec![Fixed::new(Verdict::Ask { reason: "it writes".into() }) as Arc<dyn Gate>]]
+    {
+        for name in ["src/file", "src/../src/./file", "link/file", "other"] {
+            let call = call("echo", &json!({"text": name}));
+            let prepared = match prepare(&registry(), &gates, &env, &call).await {
+                Preparation::Ready(call) | Preparation::Ask { call, .. } => call,
+                Preparation::Refused(error) => panic!("{error:?}"),
+            };
+            assert_eq!(prepared.targets(), [real.join("src/file")], "{name}");
+            assert_eq!(
+                prepared.writes(),
+                [env.resolve(name.as_ref())],
+                "a person reads the name that was given"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn free_text_goes_into_the_only_required_field() {
     let execution = run(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await;
     assert_eq!(execution.result.text(), "free\ntext");

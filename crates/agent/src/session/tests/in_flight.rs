@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_env::ReadOnly;
+use pintle_env::{LocalEnvironment, ReadOnly};
 
 use super::*;
 use crate::turn::{Budget, BudgetKind};
@@ -171,4 +171,25 @@ async fn another_working_directory_is_told_to_the_model() {
         .collect();
     assert_eq!(prompts, [false, true]);
     bench.session.close().await;
+}
+
+/// The environment of the other tests has no links.
+#[tokio::test]
+#[expect(clippy::disallowed_methods, reason = "a fixture stands there before the environment is used")]
+async fn writes_to_one_file_under_two_names_keep_the_models_order() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("real")).unwrap();
+    std::os::unix::fs::symlink("real", folder.path().join("link")).unwrap();
+    let names = ["real/file", "link/file", "link/../real/file"];
+    let calls = names.map(|name| ("write_file", json!({"file_path": name, "content": name})));
+    let adapter = anthropic().message(calling(&calls)).answer("Done.");
+    let client = Client::builder().provider(adapter).build().unwrap();
+    let place = LocalEnvironment::with_host_env(folder.path(), []).unwrap();
+    let profile = ProviderProfile::anthropic("claude-opus-4-6");
+    let session = Session::builder(client, profile, Arc::new(place)).build().unwrap();
+    let events = all(session.submit("go")).await;
+    let told =
+        events.iter().map(kind).filter(|kind| matches!(kind.as_str(), "TOOL_CALL_START" | "TOOL_CALL_END"));
+    assert_eq!(told.collect::<Vec<_>>(), ["TOOL_CALL_START", "TOOL_CALL_END"].repeat(3));
+    assert_eq!(std::fs::read_to_string(folder.path().join("real/file")).unwrap(), names[2]);
 }
