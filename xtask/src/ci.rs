@@ -3,7 +3,8 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    conformance, consumers, deny, failure::Failure, metadata::Metadata, process, tidy, weight, wire,
+    callgrind, conformance, consumers, deny, failure::Failure, metadata::Metadata, process, tidy, weight,
+    wire,
 };
 
 /// One step of the run.
@@ -20,7 +21,8 @@ enum Done {
     Skipped(&'static str),
 }
 
-/// Clippy and the tests each build the tree once; what follows reuses the tests' build.
+/// Clippy and the tests each build the tree once; what follows reuses the tests' build. The checks of `weight` are cold
+/// by their nature, and instructions are counted in release.
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: |metadata, _| checked(cargo(metadata, &["fmt", "--all", "--check"])) },
     Step { name: "tidy", run: |metadata, _| checked(tidy::run(metadata, &[])) },
@@ -33,6 +35,7 @@ const STEPS: &[Step] = &[
     Step { name: "wire", run: |metadata, _| wire(metadata) },
     Step { name: "consumers", run: |metadata, _| checked(consumers::run(metadata, &[])) },
     Step { name: "doc", run: |metadata, _| checked(doc(metadata)) },
+    Step { name: "callgrind", run: |metadata, _| callgrind(metadata) },
 ];
 
 /// Runs every step; stops at the first that fails.
@@ -85,6 +88,14 @@ fn deny(metadata: &Metadata) -> Result<Done, Failure> {
         return Ok(Done::Skipped(deny::ADVICE));
     }
     checked(deny::run(metadata, &[]))
+}
+
+/// Likewise.
+fn callgrind(metadata: &Metadata) -> Result<Done, Failure> {
+    if !callgrind::is_installed() && std::env::var_os("CI").is_none() {
+        return Ok(Done::Skipped(callgrind::ADVICE));
+    }
+    checked(callgrind::run(metadata, &[]))
 }
 
 /// The corpus is no part of the repository, so a clone that stands alone has none.
