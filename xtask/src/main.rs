@@ -60,7 +60,7 @@ const COMMANDS: &[Command] = &[
     },
     Command {
         name: "weight",
-        summary: "crates compiled for each layer alone, against xtask/weight.toml",
+        summary: "crates and cold check of each layer alone, against xtask/weight.toml; --write",
         run: weight::run,
     },
     Command {
@@ -106,16 +106,26 @@ const COMMANDS: &[Command] = &[
 ];
 
 fn main() -> ExitCode {
+    match weight::wrapper::wrapped() {
+        Some(Ok(code)) => code,
+        Some(Err(failure)) => refused(&failure),
+        None => chore(),
+    }
+}
+
+fn chore() -> ExitCode {
     let mut arguments = std::env::args().skip(1);
     let name = arguments.next().unwrap_or_default();
     let rest: Vec<String> = arguments.collect();
     match dispatch(&name, &rest) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            eprintln!("error: {}", failure.chain());
-            ExitCode::FAILURE
-        }
+        Err(failure) => refused(&failure),
     }
+}
+
+fn refused(failure: &Failure) -> ExitCode {
+    eprintln!("error: {}", failure.chain());
+    ExitCode::FAILURE
 }
 
 fn dispatch(name: &str, arguments: &[String]) -> Result<(), Failure> {

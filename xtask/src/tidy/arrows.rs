@@ -56,7 +56,7 @@ const FENCES: &[Fence] = &[
     Fence { dependency: "rustls", owners: &["pintle-providers", "pintle-web"] },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },
-    Fence { dependency: "nix", owners: &["pintle-env", "pintle", "pintle-tests", "pintle-benches"] },
+    Fence { dependency: "nix", owners: &["pintle-env", "pintle", "pintle-tests", "pintle-benches", "xtask"] },
     Fence { dependency: "grep-searcher", owners: &["pintle-env"] },
     Fence { dependency: "ignore", owners: &["pintle-env"] },
     Fence { dependency: "clap", owners: &["pintle"] },

@@ -1,0 +1,81 @@
+//! The same figures in `docs/performance.md`, for people.
+
+use std::path::PathBuf;
+
+use crate::{failure::Failure, metadata::Metadata};
+
+use super::table::Table;
+
+const PATH: &str = "docs/performance.md";
+const BEGIN: &str = "<!-- weight -->\n";
+const END: &str = "<!-- end of weight -->";
+
+/// Fails where the page does not say what the table says.
+pub(super) fn require(metadata: &Metadata, table: &Table) -> Result<(), Failure> {
+    let text = read(metadata)?;
+    if text == rewritten(&text, table)? {
+        return Ok(());
+    }
+    Err(Failure::new(format!(
+        "{PATH} does not have the figures of {}; `cargo xtask weight --write` puts them in",
+        super::table::PATH
+    )))
+}
+
+pub(super) fn write(metadata: &Metadata, table: &Table) -> Result<(), Failure> {
+    let text = rewritten(&read(metadata)?, table)?;
+    std::fs::write(path(metadata), text)
+        .map_err(|cause| Failure::new(format!("{PATH} could not be written")).because(cause))
+}
+
+fn path(metadata: &Metadata) -> PathBuf {
+    metadata.workspace_root.join(PATH)
+}
+
+fn read(metadata: &Metadata) -> Result<String, Failure> {
+    std::fs::read_to_string(path(metadata))
+        .map_err(|cause| Failure::new(format!("{PATH} could not be read")).because(cause))
+}
+
+fn rewritten(text: &str, table: &Table) -> Result<String, Failure> {
+    let parts = text.split_once(BEGIN).and_then(|(before, rest)| {
+        let (_, after) = rest.split_once(END)?;
+        Some((before, after))
+    });
+    let (before, after) = parts.ok_or_else(|| {
+        Failure::new(format!("{PATH} has no place between `{}` and `{END}`", BEGIN.trim_end()))
+    })?;
+    Ok(format!("{before}{BEGIN}\n{}\n{END}{after}", rendered(table)))
+}
+
+fn rendered(table: &Table) -> String {
+    let mut text = String::from("| layer alone | crates | cold check |\n|---|---|---|\n");
+    for (name, crates) in &table.crates {
+        let check = table.check.get(name).map_or_else(|| String::from("–"), |ratio| format!("{ratio:.2}"));
+        text.push_str(&format!("| `{name}` | {crates} | {check} |\n"));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Table, rewritten};
+
+    #[test]
+    fn the_figures_stand_between_their_marks() {
+        let table = Table::parse(
+            "target = \"t\"\n[crates]\na = 7\nb = 8\n\
+             [reference]\nlayer = \"a\"\ncrates = []\ntolerance = 1.0\n[check]\na = 2.0\n",
+        )
+        .unwrap();
+        let page = "Before.\n<!-- weight -->\nold\n<!-- end of weight -->\nAfter.\n";
+        let written = rewritten(page, &table).unwrap();
+        assert_eq!(
+            written,
+            "Before.\n<!-- weight -->\n\n| layer alone | crates | cold check |\n|---|---|---|\n\
+             | `a` | 7 | 2.00 |\n| `b` | 8 | – |\n\n<!-- end of weight -->\nAfter.\n"
+        );
+        assert_eq!(rewritten(&written, &table).unwrap(), written);
+        assert!(rewritten("No marks.\n", &table).is_err());
+    }
+}
