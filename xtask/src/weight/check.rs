@@ -54,6 +54,8 @@ impl Checks {
     /// Each layer's time in units of the reference.
     pub(super) fn ratios(&self, reference: &Reference) -> Result<Ratios, Failure> {
         let one = self.reference(reference)?;
+        let (all, one_in_seconds) = (self.took.values().sum::<f64>() / 1e6, one / 1e6);
+        println!("cold checks: {all:.0} s of CPU for all layers together; the unit is {one_in_seconds:.2} s");
         self.layers
             .iter()
             .map(|(layer, units)| {
