@@ -3,18 +3,20 @@
 //! The guard works on bytes, so that no read can cut a character, and hands over whole events, so that the
 //! parser behind it stays linear. It removes a byte-order mark, turns CRLF and CR into LF, limits an event's
 //! size and checks UTF-8 per event, all of which that parser leaves to its caller.
+//!
+//! An event that lies whole in one read is lent from it; only what is cut by the end of a read is copied.
 
-use std::convert::Infallible;
+mod frame;
+
 use std::error::Error as StdError;
 use std::fmt;
-use std::iter;
-use std::string::FromUtf8Error;
+use std::str::{self, Utf8Error};
 
-use eventsource_stream::{Event, EventStream};
-use futures_util::{FutureExt as _, StreamExt as _, stream};
+use eventsource_stream::Event;
+use memchr::memchr2;
 
-/// The largest event that is taken, in bytes. The last event of an answer may repeat the whole answer.
-pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
+use self::frame::Usual;
+use crate::dialect::SseEvent;
 
 /// Why a stream cannot be framed; nothing follows it.
 #[derive(Debug)]
@@ -22,7 +24,7 @@ pub(crate) enum FrameError {
     /// An event is larger than this many bytes.
     TooLarge(usize),
     /// An event is not UTF-8.
-    NotUtf8(FromUtf8Error),
+    NotUtf8(Utf8Error),
 }
 
 impl fmt::Display for FrameError {
@@ -48,12 +50,16 @@ impl StdError for FrameError {
 pub(crate) struct SseReader {
     limit: usize,
     mark: Mark,
-    /// The event that forms, with LF as its only line end.
+    /// The event that forms across reads, with LF as its only line end.
     frame: Vec<u8>,
+    /// Whether the frame is whole and has been lent: it goes at the next call.
+    lent: bool,
     /// Whether the line that forms is empty so far.
     line_is_empty: bool,
     /// Whether the last byte was a CR, so that an LF after it ends no second line.
     after_cr: bool,
+    /// The last event that took the parser.
+    parsed: Event,
 }
 
 /// How much of a leading byte-order mark has been seen.
@@ -65,43 +71,116 @@ enum Mark {
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
+/// How far the next line of a read went.
+enum Line {
+    /// The read has no more of it.
+    Cut,
+    Ended,
+    /// It was blank, which ends an event.
+    Blank,
+}
+
+/// Where the event of a frame that formed across reads is.
+enum Place {
+    Frame(Usual),
+    Parsed,
+}
+
 impl SseReader {
     pub(crate) fn new(limit: usize) -> Self {
-        Self { limit, mark: Mark::Seen(0), frame: Vec::new(), line_is_empty: true, after_cr: false }
+        Self {
+            limit,
+            mark: Mark::Seen(0),
+            frame: Vec::new(),
+            lent: false,
+            line_is_empty: true,
+            after_cr: false,
+            parsed: Event::default(),
+        }
     }
 
-    /// Takes one read and pushes the events that are complete with it. What the read leaves unfinished is kept;
-    /// an event that never sees its blank line is never handed over.
+    /// The next event that is complete with this read, and what is left of the read after it; `None` once all of it
+    /// is taken. What the read leaves unfinished is kept; an event that never sees its blank line is never given.
     ///
     /// # Errors
     ///
     /// [`FrameError`], after the events before it.
-    pub(crate) fn push(&mut self, read: &[u8], out: &mut Vec<Event>) -> Result<(), FrameError> {
-        let mut rest = self.skip_mark(read);
-        while let Some(end) = rest.iter().position(|byte| matches!(byte, b'\n' | b'\r')) {
-            let (line, tail) = rest.split_at(end);
-            self.extend(line)?;
-            let lf_of_crlf = self.after_cr && line.is_empty() && tail.first() == Some(&b'\n');
-            self.after_cr = tail.first() == Some(&b'\r');
-            if !lf_of_crlf {
-                self.end_line(out)?;
+    pub(crate) fn next<'a, 'read: 'a>(
+        &'a mut self,
+        read: &mut &'read [u8],
+    ) -> Result<Option<SseEvent<'a>>, FrameError> {
+        if std::mem::take(&mut self.lent) {
+            self.frame.clear();
+        }
+        *read = self.skip_mark(read);
+        let place = loop {
+            if let Some((usual, frame)) = self.whole(read) {
+                if let Some(event) = usual.event(frame).map_err(FrameError::NotUtf8)? {
+                    return Ok(Some(event));
+                }
+                continue;
             }
-            rest = tail.get(1..).unwrap_or_default();
+            match self.take_line(read)? {
+                Line::Cut => return Ok(None),
+                Line::Ended => {}
+                Line::Blank => match self.look()? {
+                    Some(place) => break place,
+                    None => self.frame.clear(),
+                },
+            }
+        };
+        self.lent = true;
+        match place {
+            Place::Frame(usual) => usual.event(&self.frame).map_err(FrameError::NotUtf8),
+            Place::Parsed => {
+                let name = frame::without_default(&self.parsed.event);
+                Ok(Some(SseEvent { name, data: &self.parsed.data }))
+            }
         }
-        if !rest.is_empty() {
-            self.extend(rest)?;
-            self.after_cr = false;
-        }
-        Ok(())
     }
 
     /// Whether the bytes so far end inside an event. The standard drops what lacks its blank line, so that something
     /// may be lost where they end for good; `[DONE]`, of which nothing is, may lack it.
     pub(crate) fn is_inside_event(&self) -> bool {
-        let mut lines = self.frame.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let forming = if self.lent { &[] } else { self.frame.as_slice() };
+        let mut lines = forming.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
         let says_more = |line: &[u8]| !line.is_empty() && !line.starts_with(b":");
         let is_done = |line: &[u8]| matches!(line, b"data: [DONE]" | b"data:[DONE]");
         lines.clone().any(says_more) && !lines.any(is_done)
+    }
+
+    /// The frame that the read begins with, if it needs neither what was read before nor the parser.
+    fn whole<'read>(&self, read: &mut &'read [u8]) -> Option<(Usual, &'read [u8])> {
+        let begins = self.frame.is_empty() && self.line_is_empty && !self.after_cr;
+        if !begins || !matches!(self.mark, Mark::Done) {
+            return None;
+        }
+        let usual = Usual::find(read)?;
+        let (frame, rest) = read.split_at_checked(usual.length).filter(|_| usual.length <= self.limit)?;
+        *read = rest;
+        Some((usual, frame))
+    }
+
+    /// Moves the next line of the read to the frame.
+    fn take_line(&mut self, read: &mut &[u8]) -> Result<Line, FrameError> {
+        let Some(end) = memchr2(b'\n', b'\r', read) else {
+            if !read.is_empty() {
+                self.extend(std::mem::take(read))?;
+                self.after_cr = false;
+            }
+            return Ok(Line::Cut);
+        };
+        let (line, tail) = read.split_at(end);
+        *read = tail.get(1..).unwrap_or_default();
+        self.extend(line)?;
+        let lf_of_crlf = self.after_cr && line.is_empty() && tail.first() == Some(&b'\n');
+        self.after_cr = tail.first() == Some(&b'\r');
+        if lf_of_crlf {
+            return Ok(Line::Ended);
+        }
+        self.frame.push(b'\n');
+        let blank = std::mem::replace(&mut self.line_is_empty, true);
+        Ok(if blank { Line::Blank } else { Line::Ended })
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
@@ -113,17 +192,17 @@ impl SseReader {
         Ok(())
     }
 
-    fn end_line(&mut self, out: &mut Vec<Event>) -> Result<(), FrameError> {
-        let blank = std::mem::replace(&mut self.line_is_empty, true);
-        self.frame.push(b'\n');
-        if !blank {
-            return Ok(());
+    /// Where the event of the frame is, which is whole.
+    fn look(&mut self) -> Result<Option<Place>, FrameError> {
+        if let Some(usual) = Usual::find(&self.frame).filter(Usual::has_data) {
+            return Ok(Some(Place::Frame(usual)));
         }
-        let frame = std::mem::take(&mut self.frame);
-        if frame.len() > 1 {
-            out.extend(parse(&String::from_utf8(frame).map_err(FrameError::NotUtf8)?));
-        }
-        Ok(())
+        let text = str::from_utf8(&self.frame).map_err(FrameError::NotUtf8)?;
+        let parsed = frame::parse(text);
+        Ok(parsed.map(|event| {
+            self.parsed = event;
+            Place::Parsed
+        }))
     }
 
     /// What is left of a read after the part of a leading byte-order mark that it holds.
@@ -146,17 +225,6 @@ impl SseReader {
         }
         read
     }
-}
-
-/// The event of one whole frame; none if it holds only comments.
-///
-/// Line by line, because the parser copies what is left of its buffer at each line; and after an empty comment,
-/// because it panics if the first thing that it sees is a byte-order mark, which may stand in front of any event.
-fn parse(frame: &str) -> Option<Event> {
-    let lines = iter::once(":\n").chain(frame.split_inclusive('\n'));
-    let lines = stream::iter(lines.map(Ok::<_, Infallible>));
-    // Every line is there, so the stream never waits; whole lines of UTF-8 cannot fail to parse.
-    EventStream::new(lines).next().now_or_never()??.ok()
 }
 
 #[cfg(test)]

@@ -19,14 +19,11 @@ use tokio::time::Instant;
 use crate::dialect::{Dialect, HttpRequest};
 use crate::media;
 use crate::rate_limit;
-use crate::transport::events::Events;
+use crate::transport::events::{Events, StreamLimits};
 use crate::transport::exchange::{Exchange, Facts, timed_out};
 
 /// The largest whole answer that is read, in bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
-
-/// The most that is read of one stream, in bytes: what an answer says is a small part of its events.
-const MAX_STREAM: usize = 256 * 1024 * 1024;
 
 /// What an adapter's connections are like.
 pub(crate) struct HttpOptions {
@@ -127,7 +124,8 @@ impl<D: Dialect> HttpAdapter<D> {
         let decoder = self.dialect.decoder(&request, seed());
         let rate_limit = rate_limit::from_headers(&exchange.facts().headers, SystemTime::now());
         let provider = self.dialect.provider();
-        Ok(Events::new(exchange, decoder, provider, &request.model, rate_limit, MAX_STREAM).into_stream())
+        let limits = StreamLimits::default();
+        Ok(Events::new(exchange, decoder, provider, &request.model, rate_limit, limits).into_stream())
     }
 
     /// Sends the request and waits for the first byte of a good answer; a bad one is classified.

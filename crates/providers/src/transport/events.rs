@@ -3,11 +3,30 @@
 use std::collections::VecDeque;
 
 use futures_util::stream;
-use pintle_llm::{Error, ErrorKind, EventStream, RateLimitInfo, StreamAccumulator, StreamEvent};
+use pintle_llm::{Error, ErrorKind, EventStream, RateLimitInfo, Retry, StreamAccumulator, StreamEvent};
 
-use crate::dialect::{Decoder, SseEvent};
-use crate::sse::{MAX_EVENT, SseReader};
+use crate::dialect::Decoder;
+use crate::sse::{FrameError, SseReader};
+use crate::transport::MAX_BODY;
 use crate::transport::exchange::Exchange;
+
+/// How much of a stream is taken, in bytes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct StreamLimits {
+    /// The largest event. The last one of an answer may repeat all of it, with escapes: JSON takes two bytes for a line
+    /// end or a quotation mark, and six for a character of two or three bytes where a server escapes these as well.
+    pub(crate) event: usize,
+    /// All events together: what they say is held until the answer is complete. OpenAI says what it says five times:
+    /// in deltas, and at the end of a text, of its part, of its item and of the answer.
+    pub(crate) stream: usize,
+}
+
+impl Default for StreamLimits {
+    fn default() -> Self {
+        let event = 2 * MAX_BODY;
+        Self { event, stream: 5 * event }
+    }
+}
 
 /// A stream that ends after [`StreamEvent::Finish`] or after its first error.
 pub(crate) struct Events<D> {
@@ -17,11 +36,18 @@ pub(crate) struct Events<D> {
     accumulator: StreamAccumulator,
     provider: String,
     rate_limit: Option<RateLimitInfo>,
-    /// The most bytes that are read: what they say is held until the answer is complete.
+    /// The most bytes that are read.
     limit: usize,
     /// How many bytes have been read.
     length: usize,
-    pending: VecDeque<Result<StreamEvent, Error>>,
+    /// What the read at hand has been decoded to.
+    decoded: Vec<StreamEvent>,
+    /// How many of these have been accumulated.
+    accepted: usize,
+    /// What is to be given, before the failure.
+    pending: VecDeque<StreamEvent>,
+    failure: Option<Error>,
+    /// Whether nothing more is read.
     done: bool,
     /// Whether it ended well, so that its connection may be of further use.
     complete: bool,
@@ -34,18 +60,21 @@ impl<D: Decoder> Events<D> {
         provider: &str,
         model: &str,
         rate_limit: Option<RateLimitInfo>,
-        limit: usize,
+        limits: StreamLimits,
     ) -> Self {
         Self {
             exchange,
-            reader: SseReader::new(MAX_EVENT),
+            reader: SseReader::new(limits.event),
             decoder,
             accumulator: StreamAccumulator::new(provider, model),
             provider: provider.to_owned(),
             rate_limit,
-            limit,
+            limit: limits.stream,
             length: 0,
+            decoded: Vec::new(),
+            accepted: 0,
             pending: VecDeque::new(),
+            failure: None,
             done: false,
             complete: false,
         }
@@ -60,8 +89,11 @@ impl<D: Decoder> Events<D> {
 
     async fn next(&mut self) -> Option<Result<StreamEvent, Error>> {
         loop {
-            if let Some(item) = self.pending.pop_front() {
-                return Some(item);
+            if let Some(event) = self.pending.pop_front() {
+                return Some(Ok(event));
+            }
+            if let Some(error) = self.failure.take() {
+                return Some(Err(error));
             }
             if self.done {
                 if std::mem::take(&mut self.complete) {
@@ -80,51 +112,38 @@ impl<D: Decoder> Events<D> {
     fn take(&mut self, bytes: &[u8]) {
         self.length = self.length.saturating_add(bytes.len());
         if self.length > self.limit {
-            let message = format!("the stream is larger than {} bytes", self.limit);
-            return self.fail(Error::new(ErrorKind::Stream, message));
+            return self.fail(too_large(format!("the stream is larger than {} bytes", self.limit)));
         }
-        let mut framed = Vec::new();
-        let framing = self.reader.push(bytes, &mut framed);
-        let mut decoded = Vec::new();
-        for event in framed {
-            let name = if event.event == "message" { "" } else { event.event.as_str() };
-            let fed = self.decoder.feed(SseEvent { name, data: &event.data }, &mut decoded);
-            self.emit(&mut decoded);
-            if let (false, Err(error)) = (self.done, fed) {
-                self.fail(error);
-            }
-            if self.done {
-                return;
-            }
+        let mut rest = bytes;
+        while !self.done {
+            let fed = match self.reader.next(&mut rest) {
+                Ok(Some(event)) => self.decoder.feed(event, &mut self.decoded),
+                Ok(None) => break,
+                Err(error) => Err(unframed(error)),
+            };
+            self.accept(fed);
         }
-        if let Err(error) = framing {
-            self.fail(Error::new(ErrorKind::Stream, "the answer is no event stream").with_source(error));
-        }
+        self.hand_over();
     }
 
     fn end(&mut self) {
         if self.reader.is_inside_event() {
             return self.fail(Error::new(ErrorKind::Stream, "the stream ended inside an event"));
         }
-        let mut decoded = Vec::new();
-        let ended = self.decoder.end(&mut decoded);
-        self.emit(&mut decoded);
-        match ended {
-            _ if self.done => {}
-            Err(error) => self.fail(error),
-            Ok(()) => {
-                self.fail(Error::new(ErrorKind::Stream, "the stream ended before its answer was complete"))
-            }
-        }
+        let unfinished = || Error::new(ErrorKind::Stream, "the stream ended before its answer was complete");
+        let ended = self.decoder.end(&mut self.decoded);
+        self.accept(ended.and_then(|()| Err(unfinished())));
+        self.hand_over();
     }
 
-    fn emit(&mut self, decoded: &mut Vec<StreamEvent>) {
-        for mut event in decoded.drain(..) {
-            if self.done {
-                return;
-            }
-            self.accumulator.process(&event);
-            if let StreamEvent::Finish { response, .. } = &mut event {
+    /// Accumulates what was decoded since the last time. What went wrong counts unless the answer is complete.
+    fn accept(&mut self, fed: Result<(), Error>) {
+        while let Some(event) = self.decoded.get_mut(self.accepted)
+            && !self.done
+        {
+            self.accepted += 1;
+            self.accumulator.process(event);
+            if let StreamEvent::Finish { response, .. } = event {
                 // The decoder may know only now what the beginning did not say, or said otherwise.
                 let (id, model) = (std::mem::take(&mut response.id), std::mem::take(&mut response.model));
                 **response = self.accumulator.partial();
@@ -138,15 +157,40 @@ impl<D: Decoder> Events<D> {
                 self.done = true;
                 self.complete = true;
             }
-            self.pending.push_back(Ok(event));
         }
+        if let (false, Err(error)) = (self.done, fed) {
+            self.fail(error);
+        }
+    }
+
+    /// Makes what was accepted the next events. Both hold their events in the same way, so that nothing moves, and
+    /// what is emptied serves again.
+    fn hand_over(&mut self) {
+        self.decoded.truncate(self.accepted);
+        self.accepted = 0;
+        let spent = std::mem::take(&mut self.pending);
+        self.pending = std::mem::replace(&mut self.decoded, spent.into()).into();
     }
 
     fn fail(&mut self, error: Error) {
         let error = self.exchange.facts().annotate(error);
         let named =
             if error.provider().is_some() { error } else { error.with_provider(self.provider.clone()) };
-        self.pending.push_back(Err(named));
+        self.failure = Some(named);
         self.done = true;
+    }
+}
+
+/// The error of a limit on bytes. The next attempt would be as large, and as dear.
+fn too_large(message: String) -> Error {
+    Error::new(ErrorKind::Stream, message).with_retry(Retry::Never)
+}
+
+fn unframed(error: FrameError) -> Error {
+    match error {
+        FrameError::TooLarge(_) => too_large(error.to_string()),
+        FrameError::NotUtf8(_) => {
+            Error::new(ErrorKind::Stream, "the answer is no event stream").with_source(error)
+        }
     }
 }

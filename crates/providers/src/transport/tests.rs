@@ -3,14 +3,15 @@ mod certificate;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use pintle_llm::{Message, ProviderAdapter as _, Retry, StreamEvent};
+use pintle_llm::{Message, ProviderAdapter, Retry, StreamEvent};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
 use super::*;
 use crate::compatible::Chat;
-use crate::{Anthropic, OpenAiCompatible};
+use crate::transport::events::StreamLimits;
+use crate::{Anthropic, OpenAi, OpenAiCompatible};
 
 const KEY: &str = "sk-a-key-that-nobody-may-see";
 
@@ -95,7 +96,7 @@ fn request() -> Request {
     Request::new("m", [Message::user("hi")])
 }
 
-async fn collect(adapter: &OpenAiCompatible, request: &Request) -> (Vec<StreamEvent>, Option<Error>) {
+async fn collect(adapter: &impl ProviderAdapter, request: &Request) -> (Vec<StreamEvent>, Option<Error>) {
     let mut stream = match adapter.stream(request).await {
         Ok(stream) => stream,
         Err(error) => return (Vec::new(), Some(error)),
@@ -346,9 +347,14 @@ async fn a_known_status_is_worth_more_than_the_total_limit() {
 }
 
 #[tokio::test]
-async fn a_stream_has_a_size() {
+async fn a_stream_and_its_events_have_a_size() {
     let pings = ": ping\n\n".repeat(20);
-    for (limit, fits) in [(10_000, true), (100, false)] {
+    let rows = [
+        (StreamLimits { event: 10_000, stream: 10_000 }, None),
+        (StreamLimits { event: 10_000, stream: 100 }, Some("the stream is larger than 100 bytes")),
+        (StreamLimits { event: 20, stream: 10_000 }, Some("an event is larger than 20 bytes")),
+    ];
+    for (limits, expected) in rows {
         let server = Server::answering(format!("{}0\r\n\r\n", chunked(&[TEXT, &pings, STOP]))).await;
         let dialect = Chat { provider: "local".to_owned(), api_key: None };
         let adapter = HttpAdapter::new(dialect, HttpOptions::new(&server.base_url)).unwrap();
@@ -356,15 +362,51 @@ async fn a_stream_has_a_size() {
         let exchange = adapter.open(call, &AdapterTimeout::default(), None).await.unwrap();
         let decoder = adapter.dialect().decoder(&request(), 1);
         let events: Vec<_> =
-            Events::new(exchange, decoder, "local", "m", None, limit).into_stream().collect().await;
-        match events.last().unwrap() {
-            Ok(event) => assert!(fits && matches!(event, StreamEvent::Finish { .. }), "{event:?}"),
-            Err(error) => {
-                assert!(!fits && error.message().contains("larger than 100 bytes"), "{error}");
-                assert_eq!(error.kind(), ErrorKind::Stream);
+            Events::new(exchange, decoder, "local", "m", None, limits).into_stream().collect().await;
+        match (events.last().unwrap(), expected) {
+            (Ok(event), None) => assert!(matches!(event, StreamEvent::Finish { .. }), "{event:?}"),
+            (Err(error), Some(message)) => {
+                assert_eq!((error.kind(), error.message()), (ErrorKind::Stream, message));
+                // The next attempt would be as large, and as dear.
+                assert_eq!(error.retry(), Retry::Never);
             }
+            (last, expected) => panic!("{last:?} instead of {expected:?}"),
         }
     }
+}
+
+#[tokio::test]
+async fn a_large_answer_may_be_repeated_in_its_last_event() {
+    // Each takes 1.5 MiB on the wire.
+    const PIECES: usize = 12;
+    let piece = "a\\n".repeat(1 << 19);
+    let whole = piece.repeat(PIECES);
+    let item = format!(
+        r#"{{"id":"i","type":"message","role":"assistant","content":[{{"type":"output_text","text":"{whole}"}}]}}"#
+    );
+    let mut stream = String::from("data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\n");
+    stream.push_str(
+        r#"data: {"type":"response.output_item.added","output_index":0,"item":{"id":"i","type":"message"}}"#,
+    );
+    for _ in 0..PIECES {
+        stream.push_str("\n\n");
+        stream.push_str(
+            r#"data: {"type":"response.output_text.delta","output_index":0,"content_index":0,"delta":""#,
+        );
+        stream.push_str(&piece);
+        stream.push_str(r#""}"#);
+    }
+    stream.push_str("\n\ndata: {\"type\":\"response.output_item.done\",\"output_index\":0,\"item\":");
+    stream.push_str(&item);
+    stream.push_str("}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"status\":\"completed\",\"output\":[");
+    stream.push_str(&item);
+    stream.push_str("]}}\n\n");
+    let server = Server::answering(http("200 OK", "content-type: text/event-stream\r\n", &stream)).await;
+    let adapter = OpenAi::builder(KEY).base_url(&server.base_url).build().unwrap();
+    let (events, error) = collect(&adapter, &request()).await;
+    assert!(error.is_none(), "{error:?}");
+    let Some(StreamEvent::Finish { response, .. }) = events.last() else { panic!("no end") };
+    assert_eq!(response.text().len(), PIECES * (2 << 19));
 }
 
 #[tokio::test]
