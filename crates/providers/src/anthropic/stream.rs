@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use super::usage::Counts;
 use super::{NAME, error, response};
 use crate::dialect::{Decoder as Feed, SseEvent};
+use crate::lenient::Text;
 
 /// Turns the events of one streamed message into unified events.
 #[derive(Debug, Default)]
@@ -75,13 +76,13 @@ struct Event<'a> {
 #[derive(Debug, Deserialize)]
 struct Delta<'a> {
     #[serde(default, borrow)]
-    text: Option<Cow<'a, str>>,
+    text: Option<Text<'a>>,
     #[serde(default, borrow)]
-    thinking: Option<Cow<'a, str>>,
+    thinking: Option<Text<'a>>,
     #[serde(default, borrow)]
-    signature: Option<Cow<'a, str>>,
+    signature: Option<Text<'a>>,
     #[serde(default, borrow)]
-    partial_json: Option<Cow<'a, str>>,
+    partial_json: Option<Text<'a>>,
     #[serde(default)]
     stop_reason: Option<String>,
     /// Why the model refused.
@@ -236,18 +237,18 @@ impl Decoder {
         };
         match &mut open.block {
             Block::Text { id } if delta.text.is_some() => {
-                push_text(id, delta.text.unwrap_or_default().into_owned(), out);
+                push_text(id, delta.text.unwrap_or_default().0.into_owned(), out);
             }
             Block::Thinking { id, text, signature } => {
-                let piece = delta.thinking.unwrap_or_default();
+                let piece = delta.thinking.unwrap_or_default().0;
                 text.push_str(&piece);
                 push_reasoning(id, &piece, out);
-                if let Some(more) = delta.signature.filter(|more| !more.is_empty()) {
+                if let Some(Text(more)) = delta.signature.filter(|more| !more.0.is_empty()) {
                     signature.get_or_insert_default().push_str(&more);
                 }
             }
             Block::Call { id, name, pieces, .. } => {
-                let piece = delta.partial_json.unwrap_or_default().into_owned();
+                let piece = delta.partial_json.unwrap_or_default().0.into_owned();
                 if !piece.is_empty() {
                     pieces.push_str(&piece);
                     let tool_call = PartialToolCall { id: id.clone(), name: name.clone() };
@@ -255,7 +256,7 @@ impl Decoder {
                 }
             }
             Block::Opaque { block, pieces } => match delta.partial_json {
-                Some(piece) => pieces.push_str(&piece),
+                Some(Text(piece)) => pieces.push_str(&piece),
                 None => grow(block, data),
             },
             // Citations, and whatever else accompanies text.

@@ -1,7 +1,98 @@
 //! What messages and deltas have in common: content and reasoning in the shapes of many servers.
 
+use std::borrow::Cow;
+
 use pintle_llm::{Finish, FinishReason, Usage};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::{Map, Value};
+
+use crate::lenient::{AnyCount, AnyText, First, Lenient, List, Object, lenient};
+
+/// One chunk of a stream. What has another type than it should counts as not there.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Chunk<'a> {
+    #[serde(borrow)]
+    pub(super) id: AnyText<'a>,
+    #[serde(borrow)]
+    pub(super) model: AnyText<'a>,
+    #[serde(borrow)]
+    object: AnyText<'a>,
+    error: Option<IgnoredAny>,
+    #[serde(borrow)]
+    pub(super) choices: First<Choice<'a>>,
+    usage: Option<Value>,
+    x_groq: Object<OfGroq>,
+}
+
+/// What Groq puts into a place of its own.
+#[derive(Debug, serde::Deserialize)]
+struct OfGroq {
+    #[serde(default)]
+    usage: Option<Value>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Choice<'a> {
+    #[serde(borrow)]
+    pub(super) delta: Object<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) message: Object<Delta<'a>>,
+    #[serde(borrow)]
+    pub(super) finish_reason: AnyText<'a>,
+    usage: Option<Value>,
+}
+
+/// A delta, or a message, which is a delta that says all.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Delta<'a> {
+    #[serde(borrow)]
+    content: Content<'a>,
+    /// DeepSeek and others give reasoning here, and want it back.
+    #[serde(borrow)]
+    reasoning_content: AnyText<'a>,
+    #[serde(borrow)]
+    reasoning: AnyText<'a>,
+    pub(super) reasoning_details: List<Value>,
+    #[serde(borrow)]
+    refusal: AnyText<'a>,
+    #[serde(borrow)]
+    pub(super) tool_calls: List<Object<CallPiece<'a>>>,
+}
+
+#[derive(Debug, Default)]
+enum Content<'a> {
+    #[default]
+    Nothing,
+    Text(Cow<'a, str>),
+    Parts(Vec<Value>),
+}
+
+/// A piece of a call.
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct CallPiece<'a> {
+    pub(super) index: AnyCount,
+    #[serde(borrow)]
+    pub(super) id: AnyText<'a>,
+    #[serde(borrow)]
+    pub(super) function: Object<Function<'a>>,
+}
+
+#[derive(Debug, Default, serde::Deserialize)]
+#[serde(default)]
+pub(super) struct Function<'a> {
+    #[serde(borrow)]
+    pub(super) name: AnyText<'a>,
+    #[serde(borrow)]
+    pub(super) arguments: Arguments<'a>,
+}
+
+/// The arguments of a call: a text, or a value where a server did not write it as one.
+#[derive(Debug, Default)]
+pub(super) struct Arguments<'a>(pub(super) Cow<'a, str>);
 
 /// A piece of what a model says.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,37 +107,95 @@ pub(super) const REASONING_CONTENT: &str = "reasoning_content";
 /// The key under which a piece of reasoning keeps the field that it came in.
 pub(super) const FIELD: &str = "field";
 
-/// Whether a message or a delta has reasoning in the field that wants it back.
-pub(super) fn has_reasoning_content(message: &Value) -> bool {
-    message.get(REASONING_CONTENT).and_then(text).is_some()
-}
-
-/// The pieces of a message or a delta, in order. Reasoning stands under `reasoning_content` or `reasoning`, or in
-/// the content itself where that is a list.
-pub(super) fn pieces(message: &Value) -> Vec<Piece<'_>> {
-    let mut found = Vec::new();
-    let reasoning = [REASONING_CONTENT, "reasoning"].iter().find_map(|name| text(message.get(*name)?));
-    found.extend(reasoning.map(Piece::Reasoning));
-    match message.get("content") {
-        Some(Value::Array(parts)) => parts.iter().for_each(|part| push_part(part, &mut found)),
-        Some(content) => found.extend(text(content).map(Piece::Text)),
-        None => {}
+impl Chunk<'_> {
+    /// Whether it is a complaint.
+    pub(super) fn is_error(&self) -> bool {
+        self.error.is_some() || self.object.0.as_deref() == Some("error")
     }
-    found
+
+    /// The usage, where there is one: at the top, or where Groq and Moonshot put it.
+    pub(super) fn take_usage(&mut self) -> Option<Usage> {
+        let of_groq = self.x_groq.0.as_mut().map(|groq| &mut groq.usage);
+        let of_choice = self.choices.0.as_mut().map(|choice| &mut choice.usage);
+        let places = [Some(&mut self.usage), of_groq, of_choice];
+        let mut found = places.into_iter().flatten().filter_map(Option::take);
+        found.find(Value::is_object).map(usage)
+    }
 }
 
-/// The refusal of a message or a delta.
-pub(super) fn refusal(message: &Value) -> Option<&str> {
-    text(message.get("refusal")?)
+impl Delta<'_> {
+    /// Whether it has reasoning in the field that wants it back.
+    pub(super) fn has_reasoning_content(&self) -> bool {
+        self.reasoning_content.filled().is_some()
+    }
+
+    /// What it says, in order. Reasoning stands under `reasoning_content` or `reasoning`, or in the content itself where
+    /// that is a list.
+    pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
+        let reasoning = self.reasoning_content.filled().or_else(|| self.reasoning.filled());
+        let (text, parts) = match &self.content {
+            Content::Nothing => (None, &[][..]),
+            Content::Text(text) => (Some(text.as_ref()).filter(|text| !text.is_empty()), &[][..]),
+            Content::Parts(parts) => (None, parts.as_slice()),
+        };
+        let said = reasoning.map(Piece::Reasoning).into_iter().chain(text.map(Piece::Text));
+        said.chain(parts.iter().flat_map(pieces_of_part))
+    }
+
+    /// The refusal, where it is one.
+    pub(super) fn refusal(&self) -> Option<&str> {
+        self.refusal.filled()
+    }
 }
 
-fn push_part<'a>(part: &'a Value, found: &mut Vec<Piece<'a>>) {
+impl<'de> Lenient<'de> for Content<'de> {
+    fn of_text(text: Cow<'de, str>) -> Self {
+        Self::Text(text)
+    }
+
+    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        List::of_list(list).map(|List(parts)| Self::Parts(parts))
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        lenient::<Content<'de>, D>(deserializer)
+    }
+}
+
+impl<'de> Lenient<'de> for Arguments<'de> {
+    fn of_text(text: Cow<'de, str>) -> Self {
+        Self(text)
+    }
+
+    fn of_scalar(value: Value) -> Self {
+        Self(value.to_string().into())
+    }
+
+    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        List::of_list(list).map(|List(entries)| Self::of_scalar(Value::Array(entries)))
+    }
+
+    fn of_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        let object = Object::of_object(object)?;
+        Ok(object.0.map(|fields| Self::of_scalar(Value::Object(fields))).unwrap_or_default())
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        lenient::<Arguments<'de>, D>(deserializer)
+    }
+}
+
+fn pieces_of_part(part: &Value) -> Vec<Piece<'_>> {
     match part.get("thinking") {
         Some(Value::Array(parts)) => {
-            found.extend(parts.iter().filter_map(|part| text(part.get("text")?)).map(Piece::Reasoning));
+            parts.iter().filter_map(|part| text(part.get("text")?)).map(Piece::Reasoning).collect()
         }
-        Some(thinking) => found.extend(text(thinking).map(Piece::Reasoning)),
-        None => found.extend(part.get("text").and_then(text).map(Piece::Text)),
+        Some(thinking) => text(thinking).map(Piece::Reasoning).into_iter().collect(),
+        None => part.get("text").and_then(text).map(Piece::Text).into_iter().collect(),
     }
 }
 
@@ -55,26 +204,25 @@ fn text(value: &Value) -> Option<&str> {
 }
 
 /// Adds a delta's `reasoning_details` to those before: texts of the same entry grow, other fields replace.
-pub(super) fn merge_details(held: &mut Vec<Value>, delta: &Value) {
-    let Some(entries) = delta.get("reasoning_details").and_then(Value::as_array) else { return };
+pub(super) fn merge_details(held: &mut Vec<Value>, entries: Vec<Value>) {
     for entry in entries {
         let same =
             |other: &Value| ["type", "index", "id"].iter().all(|key| other.get(*key) == entry.get(*key));
         match (held.last_mut().filter(|last| same(last)), entry) {
             (Some(Value::Object(last)), Value::Object(fields)) => merge_entry(last, fields),
-            _ => held.push(entry.clone()),
+            (_, entry) => held.push(entry),
         }
     }
 }
 
-fn merge_entry(last: &mut Map<String, Value>, fields: &Map<String, Value>) {
+fn merge_entry(last: &mut Map<String, Value>, fields: Map<String, Value>) {
     for (key, value) in fields {
         let grows = matches!(key.as_str(), "text" | "summary" | "data");
-        match (last.get_mut(key), value) {
-            (Some(Value::String(before)), Value::String(more)) if grows => before.push_str(more),
+        match (last.get_mut(&key), value) {
+            (Some(Value::String(before)), Value::String(more)) if grows => before.push_str(&more),
             (_, Value::Null) => {}
             (_, value) => {
-                last.insert(key.clone(), value.clone());
+                last.insert(key, value);
             }
         }
     }
@@ -96,37 +244,23 @@ pub(super) fn finish_reason(raw: Option<&str>, called: bool, refused: bool) -> F
 }
 
 /// Token counts from the `usage` object. DeepSeek counts cache hits under a name of its own.
-pub(super) fn usage(raw: &Value) -> Usage {
-    let number = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64);
+pub(super) fn usage(raw: Value) -> Usage {
+    let count = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64);
+    let detail = |of: &str, name: &str| count(raw.get(of)?, name);
     let mut usage = Usage::new(
-        number("/prompt_tokens").unwrap_or_default(),
-        number("/completion_tokens").unwrap_or_default(),
+        count(&raw, "prompt_tokens").unwrap_or_default(),
+        count(&raw, "completion_tokens").unwrap_or_default(),
     );
-    if let Some(total) = number("/total_tokens") {
+    if let Some(total) = count(&raw, "total_tokens") {
         usage.total_tokens = total;
     }
-    usage.reasoning_tokens = number("/completion_tokens_details/reasoning_tokens");
-    let cached = number("/prompt_tokens_details/cached_tokens");
-    usage.cache_read_tokens = cached.or_else(|| number("/prompt_cache_hit_tokens"));
-    let written = number("/prompt_tokens_details/cache_write_tokens");
+    usage.reasoning_tokens = detail("completion_tokens_details", "reasoning_tokens");
+    let cached = detail("prompt_tokens_details", "cached_tokens");
+    usage.cache_read_tokens = cached.or_else(|| count(&raw, "prompt_cache_hit_tokens"));
+    let written = detail("prompt_tokens_details", "cache_write_tokens");
     usage.cache_write_tokens = written.filter(|written| *written > 0);
-    usage.raw = Some(raw.clone());
+    usage.raw = Some(raw);
     usage
-}
-
-/// The usage of an answer or a chunk, where there is one: at its top, or where Groq and Moonshot put it.
-pub(super) fn usage_of(chunk: &Value) -> Option<Usage> {
-    let places = ["/usage", "/x_groq/usage", "/choices/0/usage"];
-    places.iter().filter_map(|place| chunk.pointer(place)).find(|raw| raw.is_object()).map(usage)
-}
-
-/// The arguments of a call: a text, or an object where a server did not write it as one.
-pub(super) fn arguments(function: &Value) -> String {
-    match function.get("arguments") {
-        Some(Value::String(text)) => text.clone(),
-        None | Some(Value::Null) => String::new(),
-        Some(other) => other.to_string(),
-    }
 }
 
 #[cfg(test)]
@@ -152,7 +286,28 @@ mod tests {
             (json!({}), vec![]),
         ];
         for (message, expected) in rows {
-            assert_eq!(pieces(&message), expected, "{message}");
+            let text = message.to_string();
+            let delta: Delta<'_> = serde_json::from_str(&text).unwrap();
+            assert_eq!(delta.pieces().collect::<Vec<_>>(), expected, "{message}");
+            // A whole answer's message is read from a value.
+            let delta = Delta::deserialize(&message).unwrap();
+            assert_eq!(delta.pieces().collect::<Vec<_>>(), expected, "{message}");
+        }
+    }
+
+    #[test]
+    fn arguments_of_many_servers() {
+        let rows = [
+            (r#"{"arguments": "{\"a\": 1}"}"#, r#"{"a": 1}"#),
+            (r#"{"arguments": {"a": [1, null]}}"#, r#"{"a":[1,null]}"#),
+            (r#"{"arguments": [1]}"#, "[1]"),
+            (r#"{"arguments": true}"#, "true"),
+            (r#"{"arguments": null}"#, ""),
+            ("{}", ""),
+        ];
+        for (text, expected) in rows {
+            let function: Function<'_> = serde_json::from_str(text).unwrap();
+            assert_eq!(function.arguments.0, expected, "{text}");
         }
     }
 
@@ -190,7 +345,8 @@ mod tests {
             json!({"reasoning_details": [{"type": "reasoning.encrypted", "index": 1, "data": "x"}]}),
             json!({}),
         ] {
-            merge_details(&mut held, &delta);
+            let delta: Delta<'_> = Delta::deserialize(&delta).unwrap();
+            merge_details(&mut held, delta.reasoning_details.0);
         }
         assert_eq!(
             held,
@@ -203,19 +359,22 @@ mod tests {
 
     #[test]
     fn token_counts() {
-        let found = usage(&json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 12,
+        let found = usage(json!({"prompt_tokens": 9, "completion_tokens": 2, "total_tokens": 12,
             "completion_tokens_details": {"reasoning_tokens": 1}, "prompt_tokens_details": {"cached_tokens": 4, "cache_write_tokens": 3}}));
         assert_eq!((found.input_tokens, found.output_tokens, found.total_tokens), (9, 2, 12));
         assert_eq!((found.reasoning_tokens, found.cache_read_tokens), (Some(1), Some(4)));
         assert_eq!(found.cache_write_tokens, Some(3));
-        let found = usage(&json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 8}));
+        let found = usage(json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 8}));
         assert_eq!((found.total_tokens, found.cache_read_tokens), (11, Some(8)));
-        assert_eq!(
-            usage_of(&json!({"usage": null, "x_groq": {"usage": {"prompt_tokens": 3}}}))
-                .unwrap()
-                .input_tokens,
-            3
-        );
-        assert!(usage_of(&json!({"usage": null})).is_none());
+        let chunk = |text: &'static str| serde_json::from_str::<Chunk<'_>>(text).unwrap().take_usage();
+        for (text, expected) in [
+            (r#"{"usage": {"prompt_tokens": 3}}"#, Some(3)),
+            (r#"{"usage": null, "x_groq": {"usage": {"prompt_tokens": 3}}}"#, Some(3)),
+            (r#"{"usage": 5, "choices": [{"usage": {"prompt_tokens": 3}}]}"#, Some(3)),
+            (r#"{"usage": null}"#, None),
+            (r#"{"x_groq": "id"}"#, None),
+        ] {
+            assert_eq!(chunk(text).map(|usage| usage.input_tokens), expected, "{text}");
+        }
     }
 }

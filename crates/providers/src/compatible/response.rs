@@ -5,45 +5,38 @@ use std::collections::HashSet;
 use pintle_llm::{
     ContentPart, Error, Message, OpaqueData, Origin, Request, Response, Role, ThinkingData, ToolCall,
 };
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::delta::{
-    FIELD, Piece, REASONING_CONTENT, arguments, finish_reason, has_reasoning_content, merge_details, pieces,
-    refusal, usage_of,
-};
+use super::delta::{CallPiece, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, finish_reason, merge_details};
 use crate::dialect::answer_seed;
 use crate::failure::{Failure, malformed};
+use crate::lenient::Object;
 use crate::openai::failure_of;
 
 pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<Response, Error> {
-    let raw: Value = serde_json::from_slice(body)
-        .map_err(|error| malformed(provider, "a JSON completion", body).with_source(error))?;
-    if is_error(&raw) {
+    let unread = |error| malformed(provider, "a JSON completion", body).with_source(error);
+    let raw: Value = serde_json::from_slice(body).map_err(unread)?;
+    let mut answer = Object::<Chunk<'_>>::deserialize(&raw).map_err(unread)?.0.unwrap_or_default();
+    if answer.is_error() {
         // Some servers answer a failure with status 200.
         return Err(failure_of(Failure { provider, body, ..Failure::default() }));
     }
-    let choice = raw.pointer("/choices/0");
-    let Some(message) = choice.and_then(|choice| choice.get("message")) else {
+    if raw.pointer("/choices/0/message").is_none() {
         return Err(malformed(provider, "a completion with `choices[0].message`", body));
-    };
-    let finish = choice.and_then(|choice| choice.get("finish_reason")).and_then(Value::as_str);
-    let text = |name: &str| raw.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-    let content = content_of(message, answer_seed(request, body));
+    }
+    let usage = answer.take_usage().unwrap_or_default();
+    let choice = answer.choices.0.unwrap_or_default();
+    let content = content_of(choice.message.0.unwrap_or_default(), answer_seed(request, body));
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(provider, &request.model));
-    let mut response = Response::new(provider, text("model").unwrap_or(&request.model), message);
-    response.id = text("id").unwrap_or_default().to_owned();
+    let mut response = Response::new(provider, answer.model.filled().unwrap_or(&request.model), message);
+    response.id = answer.id.filled().unwrap_or_default().to_owned();
     let called = response.tool_calls().next().is_some();
     let refused = response.message.content.iter().any(|part| part.kind() == "refusal");
-    response.finish_reason = finish_reason(finish, called, refused);
-    response.usage = usage_of(&raw).unwrap_or_default();
+    response.finish_reason = finish_reason(choice.finish_reason.0.as_deref(), called, refused);
+    response.usage = usage;
     response.raw = Some(raw);
     Ok(response)
-}
-
-/// Whether an answer, or a chunk, is a complaint.
-pub(super) fn is_error(value: &Value) -> bool {
-    let given = value.get("error").is_some_and(|error| !error.is_null());
-    given || value.get("object").and_then(Value::as_str) == Some("error")
 }
 
 /// A refusal as a part: it is kept, but it is no text that was asked for.
@@ -57,32 +50,32 @@ pub(super) fn made_id(seed: u64, position: usize) -> String {
     format!("call_{seed:016x}_{position}")
 }
 
-fn content_of(message: &Value, seed: u64) -> Vec<ContentPart> {
+fn content_of(message: Delta<'_>, seed: u64) -> Vec<ContentPart> {
     let mut reasoning = String::new();
     let mut text = String::new();
-    for piece in pieces(message) {
+    for piece in message.pieces() {
         match piece {
             Piece::Reasoning(piece) => reasoning.push_str(piece),
             Piece::Text(piece) => text.push_str(piece),
         }
     }
-    let mut details = Vec::new();
-    merge_details(&mut details, message);
     let mut content = Vec::new();
+    let (refusal, wants_back) = (message.refusal().map(refusal_part), message.has_reasoning_content());
+    let mut details = Vec::new();
+    merge_details(&mut details, message.reasoning_details.0);
     if !reasoning.is_empty() || !details.is_empty() {
-        content.push(thinking(reasoning, details, has_reasoning_content(message)).into());
+        content.push(thinking(reasoning, details, wants_back).into());
     }
     if !text.is_empty() {
         content.push(ContentPart::text(text));
     }
-    content.extend(refusal(message).map(refusal_part));
-    let calls = message.get("tool_calls").and_then(Value::as_array).into_iter().flatten();
+    content.extend(refusal);
     let mut used = HashSet::new();
-    for (position, raw) in calls.enumerate() {
+    for (position, Object(raw)) in message.tool_calls.0.iter().enumerate() {
         // Two calls of one id could not be answered apart.
-        let given = raw.get("id").and_then(Value::as_str).filter(|id| !id.is_empty() && used.insert(*id));
+        let given = raw.as_ref().and_then(|raw| raw.id.filled()).filter(|id| used.insert(*id));
         let id = given.map_or_else(|| made_id(seed, position), str::to_owned);
-        content.push(call(raw, id).into());
+        content.push(call(raw.as_ref(), id).into());
     }
     content
 }
@@ -101,8 +94,8 @@ pub(super) fn thinking(text: String, details: Vec<Value>, has_reasoning_content:
     if raw.is_empty() { thinking } else { thinking.with_raw(Value::Object(raw)) }
 }
 
-fn call(raw: &Value, id: String) -> ToolCall {
-    let function = raw.get("function").unwrap_or(&Value::Null);
-    let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
-    ToolCall::from_raw(id, name, arguments(function))
+fn call(raw: Option<&CallPiece<'_>>, id: String) -> ToolCall {
+    let function = raw.and_then(|raw| raw.function.0.as_ref());
+    let name = function.and_then(|function| function.name.0.as_deref()).unwrap_or_default();
+    ToolCall::from_raw(id, name, function.map(|function| function.arguments.0.as_ref()).unwrap_or_default())
 }

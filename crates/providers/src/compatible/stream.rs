@@ -3,12 +3,11 @@
 use pintle_llm::{Error, ErrorKind, Message, PartialToolCall, Response, Role, StreamEvent, ToolCall, Usage};
 use serde_json::Value;
 
-use super::delta::{
-    Piece, arguments, finish_reason, has_reasoning_content, merge_details, pieces, refusal, usage_of,
-};
-use super::response::{is_error, made_id, refusal_part, thinking};
+use super::delta::{CallPiece, Chunk, Delta, Function, Piece, finish_reason, merge_details};
+use super::response::{made_id, refusal_part, thinking};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
+use crate::lenient::{AnyText, Object};
 use crate::openai::failure_of;
 
 /// The decoder of one streamed answer.
@@ -71,45 +70,44 @@ impl ChatDecoder {
         }
     }
 
-    fn start(&mut self, chunk: &Value, out: &mut Vec<StreamEvent>) {
+    fn start(&mut self, id: &AnyText<'_>, model: &AnyText<'_>, out: &mut Vec<StreamEvent>) {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
-        let text = |name: &str| chunk.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
-        let (id, model) = (text("id").map(str::to_owned), text("model").map(str::to_owned));
+        let (id, model) = (id.filled().map(str::to_owned), model.filled().map(str::to_owned));
         out.push(StreamEvent::StreamStart { id, model, warnings: Vec::new() });
     }
 
-    fn chunk(&mut self, chunk: &Value, out: &mut Vec<StreamEvent>) {
-        if let Some(usage) = usage_of(chunk) {
+    fn chunk(&mut self, mut chunk: Chunk<'_>, out: &mut Vec<StreamEvent>) {
+        if let Some(usage) = chunk.take_usage() {
             self.usage = usage;
         }
         // The first chunk of some servers has neither choices nor an id.
-        let Some(choice) = chunk.pointer("/choices/0") else { return };
-        self.start(chunk, out);
+        let Some(choice) = chunk.choices.0 else { return };
+        self.start(&chunk.id, &chunk.model, out);
         // A server that was asked for a stream and sends the message whole is understood as well.
-        let delta = choice.get("delta").filter(|delta| !delta.is_null()).or_else(|| choice.get("message"));
-        if let Some(delta) = delta {
+        if let Some(delta) = choice.delta.0.or(choice.message.0) {
             self.delta(delta, out);
         }
-        if let Some(reason) = choice.get("finish_reason").and_then(Value::as_str) {
-            self.finish = Some(reason.to_owned());
+        if let Some(reason) = choice.finish_reason.0 {
+            self.finish = Some(reason.into_owned());
         }
     }
 
-    fn delta(&mut self, delta: &Value, out: &mut Vec<StreamEvent>) {
-        merge_details(&mut self.details, delta);
-        self.reasoning_content |= has_reasoning_content(delta);
-        for piece in pieces(delta) {
+    fn delta(&mut self, mut delta: Delta<'_>, out: &mut Vec<StreamEvent>) {
+        self.reasoning_content |= delta.has_reasoning_content();
+        self.refusal.push_str(delta.refusal().unwrap_or_default());
+        // Before what it says: a text ends the reasoning, and the details are given with its end.
+        merge_details(&mut self.details, std::mem::take(&mut delta.reasoning_details.0));
+        for piece in delta.pieces() {
             match piece {
                 Piece::Text(text) => self.text(text, out),
                 Piece::Reasoning(text) => self.reasoning(text, out),
             }
         }
-        self.refusal.push_str(refusal(delta).unwrap_or_default());
-        for piece in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
+        for Object(piece) in delta.tool_calls.0 {
             self.close_segment(out);
-            self.call_piece(piece, out);
+            self.call_piece(&piece.unwrap_or_default(), out);
         }
     }
 
@@ -157,9 +155,9 @@ impl ChatDecoder {
 
     /// A piece of a call. It belongs to the last call of its index, unless it brings an id of its own; a server
     /// that gives neither means the last call.
-    fn call_piece(&mut self, piece: &Value, out: &mut Vec<StreamEvent>) {
-        let index = piece.get("index").and_then(Value::as_u64);
-        let given = piece.get("id").and_then(Value::as_str).unwrap_or_default();
+    fn call_piece(&mut self, piece: &CallPiece<'_>, out: &mut Vec<StreamEvent>) {
+        let index = piece.index.0;
+        let given = piece.id.filled().unwrap_or_default();
         let belongs = |call: &Call| {
             let same_index = index.is_none() || call.index == index;
             same_index && (given.is_empty() || call.given_id.is_empty() || call.given_id == given)
@@ -173,12 +171,12 @@ impl ChatDecoder {
         let used = self.calls.iter().enumerate().any(|(at, call)| at != position && call.id == given);
         let given = if used { "" } else { given };
         if let Some(call) = self.calls.get_mut(position) {
-            call.take(given, piece.get("function").unwrap_or(&Value::Null), out);
+            call.take(given, piece.function.0.as_ref(), out);
         }
     }
 
     fn complete(&mut self, out: &mut Vec<StreamEvent>) {
-        self.start(&Value::Null, out);
+        self.start(&AnyText::default(), &AnyText::default(), out);
         self.close_segment(out);
         if !self.details.is_empty() {
             // Reasoning of which nothing can be read.
@@ -217,15 +215,16 @@ impl Decoder for ChatDecoder {
             self.complete(out);
             return Ok(());
         }
-        let chunk: Value = serde_json::from_str(event.data).map_err(|error| {
+        let chunk: Object<Chunk<'_>> = serde_json::from_str(event.data).map_err(|error| {
             malformed(&self.provider, "a JSON chunk", event.data.as_bytes()).with_source(error)
         })?;
-        if is_error(&chunk) || event.name == "error" {
+        let chunk = chunk.0.unwrap_or_default();
+        if chunk.is_error() || event.name == "error" {
             let failure =
                 Failure { provider: &self.provider, body: event.data.as_bytes(), ..Failure::default() };
             return Err(failure_of(failure));
         }
-        self.chunk(&chunk, out);
+        self.chunk(chunk, out);
         Ok(())
     }
 
@@ -254,18 +253,18 @@ impl Call {
         }
     }
 
-    fn take(&mut self, given: &str, function: &Value, out: &mut Vec<StreamEvent>) {
+    fn take(&mut self, given: &str, function: Option<&Function<'_>>, out: &mut Vec<StreamEvent>) {
         if !given.is_empty() && !self.started {
             given.clone_into(&mut self.given_id);
             given.clone_into(&mut self.id);
         }
-        let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
+        let name = function.and_then(|function| function.name.0.as_deref()).unwrap_or_default();
         // Some servers repeat the whole name with every piece.
         if self.name != name {
             self.name.push_str(name);
         }
-        let piece = arguments(function);
-        self.arguments.push_str(&piece);
+        let piece = function.map(|function| function.arguments.0.as_ref()).unwrap_or_default();
+        self.arguments.push_str(piece);
         if self.started {
             self.delta(piece, out);
         } else if !self.name.is_empty() {
@@ -280,11 +279,12 @@ impl Call {
     fn start(&mut self, out: &mut Vec<StreamEvent>) {
         self.started = true;
         out.push(StreamEvent::ToolCallStart { tool_call: self.partial() });
-        self.delta(self.arguments.clone(), out);
+        self.delta(&self.arguments, out);
     }
 
-    fn delta(&self, delta: String, out: &mut Vec<StreamEvent>) {
+    fn delta(&self, delta: &str, out: &mut Vec<StreamEvent>) {
         if !delta.is_empty() {
+            let delta = delta.to_owned();
             out.push(StreamEvent::ToolCallDelta { tool_call: self.partial(), delta });
         }
     }

@@ -18,6 +18,7 @@ use super::response::{Stop, failed, usage};
 use super::{PROVIDER, failure_of};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
+use crate::lenient::{AnyText, Text};
 
 /// The decoder of one streamed answer.
 #[derive(Debug)]
@@ -29,20 +30,20 @@ pub(crate) struct ResponsesDecoder {
     items: Vec<Item>,
 }
 
-/// The fields that any event may have. Those of several types stay raw until it is known which event it is.
+/// The fields that any event may have. Objects stay raw until it is known which event it is.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
     kind: Cow<'a, str>,
     output_index: Option<u64>,
-    #[serde(default)]
-    item_id: Option<String>,
+    #[serde(borrow)]
+    item_id: Option<Text<'a>>,
     content_index: Option<u64>,
     summary_index: Option<u64>,
-    #[serde(borrow)]
-    delta: Option<&'a RawValue>,
-    #[serde(borrow)]
-    text: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    delta: AnyText<'a>,
+    #[serde(borrow, default)]
+    text: AnyText<'a>,
     #[serde(borrow)]
     item: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -94,21 +95,21 @@ impl ResponsesDecoder {
     /// A delta of an item of this type, or the whole text at a text's end. An item whose beginning was never seen
     /// begins here; one that has ended takes nothing more.
     fn piece(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        let raw = event.delta.or(event.text).ok_or_else(|| unread(event))?;
-        let piece = text(raw)?;
+        let piece = event.delta.0.as_deref().or(event.text.0.as_deref()).ok_or_else(|| unread(event))?;
         self.start(None, None, out);
-        let known = self.position(event.output_index, event.item_id.as_deref());
+        let item_id = event.item_id.as_ref().map(|id| id.0.as_ref());
+        let known = self.position(event.output_index, item_id);
         let position = known.unwrap_or_else(|| {
-            let raw = serde_json::json!({"type": kind, "id": event.item_id});
+            let raw = serde_json::json!({"type": kind, "id": item_id});
             self.open(event.output_index, &raw, out)
         });
         let Some(item) = self.items.get_mut(position).filter(|item| !item.done) else { return Ok(()) };
         let content_index = event.content_index.unwrap_or_default();
         match kind {
-            "message" if event.kind.ends_with(".done") => item.text_done(content_index, &piece, out),
-            "message" => item.text_delta(content_index, &piece, out),
-            "reasoning" => item.reasoning_delta((event.summary_index, event.content_index), &piece, out),
-            _ => item.call_delta(&piece, out),
+            "message" if event.kind.ends_with(".done") => item.text_done(content_index, piece, out),
+            "message" => item.text_delta(content_index, piece, out),
+            "reasoning" => item.reasoning_delta((event.summary_index, event.content_index), piece, out),
+            _ => item.call_delta(piece, out),
         }
         Ok(())
     }
@@ -237,13 +238,6 @@ fn parse<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, Error> {
     serde_json::from_str(raw.get()).map_err(|error| {
         malformed(PROVIDER, "another type of value", raw.get().as_bytes()).with_source(error)
     })
-}
-
-fn text(raw: &RawValue) -> Result<Cow<'_, str>, Error> {
-    // A text without escapes is borrowed.
-    #[derive(Deserialize)]
-    struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
-    parse::<Text<'_>>(raw).map(|text| text.0)
 }
 
 fn error_event(data: &str) -> Error {

@@ -97,8 +97,9 @@ impl Item {
     ) {
         let State::Reasoning { text, part } = &mut self.state else { return };
         let before = part.replace(from);
-        let gap = if before.is_some_and(|before| before != from) { "\n\n" } else { "" };
-        push_reasoning(self.position, text, &format!("{gap}{delta}"), out);
+        let begins_anew = before.is_some_and(|before| before != from);
+        let delta = if begins_anew { format!("\n\n{delta}") } else { delta.to_owned() };
+        push_reasoning(self.position, text, delta, out);
     }
 
     pub(super) fn call_delta(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
@@ -116,7 +117,7 @@ impl Item {
             State::Message { .. } => self.close_message(raw, out),
             State::Reasoning { text, .. } => {
                 if text.is_empty() {
-                    push_reasoning(self.position, text, &reasoning_text(raw), out);
+                    push_reasoning(self.position, text, reasoning_text(raw), out);
                 }
                 let thinking = thinking(raw, std::mem::take(text));
                 out.push(StreamEvent::ReasoningEnd { reasoning_id: self.position.to_string(), thinking });
@@ -236,13 +237,10 @@ impl Call {
     }
 }
 
-fn push_reasoning(position: usize, text: &mut String, delta: &str, out: &mut Vec<StreamEvent>) {
+fn push_reasoning(position: usize, text: &mut String, delta: String, out: &mut Vec<StreamEvent>) {
     if !delta.is_empty() {
-        text.push_str(delta);
-        let event = StreamEvent::ReasoningDelta {
-            reasoning_id: position.to_string(),
-            reasoning_delta: delta.to_owned(),
-        };
-        out.push(event);
+        text.push_str(&delta);
+        let reasoning_id = position.to_string();
+        out.push(StreamEvent::ReasoningDelta { reasoning_id, reasoning_delta: delta });
     }
 }
