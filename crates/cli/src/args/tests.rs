@@ -44,6 +44,34 @@ fn flags_are_read() {
 }
 
 #[test]
+fn a_password_in_a_place_is_never_repeated() {
+    for value in [
+        "ssh:me:hunter2@host",
+        "ssh:me:hunter2@host:22",
+        "ssh:me:hunter2@[::1]",
+        "ssh:me:hunter2@",
+        "ssh:me:p@ss:hunter2@host",
+        "ssh:me@corp:hunter2@host",
+        "ssh:-me:hunter2@host",
+        "ssh::hunter2@host",
+        "ssh:me:hunter2 @host",
+        "ssh://me:hunter2@host",
+        "ssh:ssh:me:hunter2@host",
+        "me:hunter2@host",
+        "docker:me:hunter2@host",
+        "podman:me:hunter2@host",
+    ] {
+        for words in
+            [vec!["pintle", "run", "--env", value, "x"], vec!["pintle", "prompt", &format!("--env={value}")]]
+        {
+            let failure = refused(&Arguments::try_parse_from(words).unwrap_err());
+            assert!(!failure.sentence().contains("hunter2"), "{value}: {}", failure.sentence());
+            assert!(failure.sentence().contains("for '--env <PLACE>'"), "{value}: {}", failure.sentence());
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said_in_one_line() {
     let rows = [
         (
@@ -84,6 +112,12 @@ fn what_is_wrong_is_said_in_one_line() {
     for (line, sentence) in rows {
         assert_eq!(refused(&parse(line).unwrap_err()).sentence(), sentence, "{line}");
     }
+    let failure = refused(&parse("run --env ssh:me:hunter2@host x").unwrap_err());
+    assert_eq!(
+        failure.sentence(),
+        "invalid value 'ssh:me:…@host' for '--env <PLACE>': found a `:` in the user, expected ssh:[USER@]HOST[:PORT]; \
+         there is no place for a password, keys are used; see `pintle --help`"
+    );
     let failure = refused(&parse("run --modle m x").unwrap_err());
     assert!(failure.sentence().starts_with("unexpected argument '--modle' found"), "{failure:?}");
     assert!(failure.sentence().contains("'--model'"), "{failure:?}");

@@ -1,8 +1,14 @@
 //! The values of `--env`.
 
+use std::borrow::Cow;
+use std::ffi::OsStr;
 use std::fmt;
 use std::net::Ipv6Addr;
 use std::str::FromStr;
+
+use clap::builder::{TypedValueParser, ValueParserFactory};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
 
 const FORMS: &str = "expected local, docker:CONTAINER or ssh:[USER@]HOST[:PORT]";
 
@@ -41,6 +47,50 @@ impl SshHost {
     }
 }
 
+impl Place {
+    /// A value as it may be shown: what stands where people put a password is left out.
+    fn shown(text: &str) -> Cow<'_, str> {
+        let Some((before, host)) = text.rsplit_once('@') else { return text.into() };
+        let (scheme, user) = match before.split_once(':') {
+            Some(("ssh", user)) => ("ssh:", user),
+            Some(_) | None => ("", before),
+        };
+        match user.split_once(':') {
+            Some((user, _password)) => format!("{scheme}{user}:…@{host}").into(),
+            None => text.into(),
+        }
+    }
+}
+
+impl ValueParserFactory for Place {
+    type Parser = PlaceParser;
+
+    fn value_parser() -> PlaceParser {
+        PlaceParser
+    }
+}
+
+/// Reads a place for the command line. The usual parser would repeat a refused value as it is.
+#[derive(Clone, Debug)]
+pub(crate) struct PlaceParser;
+
+impl TypedValueParser for PlaceParser {
+    type Value = Place;
+
+    fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<Place, clap::Error> {
+        let parsed = match value.to_str() {
+            Some(text) => text.parse(),
+            None => Err(format!("found bytes that are no UTF-8, {FORMS}")),
+        };
+        parsed.map_err(|why: String| {
+            let text = value.to_string_lossy();
+            let of = arg.map(|arg| format!(" for '{arg}'")).unwrap_or_default();
+            let said = format!("invalid value '{}'{of}: {why}", Place::shown(&text));
+            clap::Error::raw(ErrorKind::ValueValidation, said).with_cmd(cmd)
+        })
+    }
+}
+
 impl FromStr for Place {
     type Err = String;
 
@@ -61,14 +111,17 @@ impl FromStr for SshHost {
     fn from_str(text: &str) -> Result<Self, String> {
         // A user may be called `name@domain`.
         let (user, rest) = match text.rsplit_once('@') {
+            // Before anything else is said of the user: it would repeat the password.
+            Some((user, _)) if user.contains(':') => {
+                return Err(
+                    "found a `:` in the user, expected ssh:[USER@]HOST[:PORT]; there is no place for a \
+                            password, keys are used"
+                        .to_owned(),
+                );
+            }
             Some((user, rest)) => (Some(part("user", user)?), rest),
             None => (None, text),
         };
-        if user.as_ref().is_some_and(|user| user.contains(':')) {
-            return Err("found a `:` in the user, expected ssh:[USER@]HOST[:PORT]; there is no place for a \
-                        password, keys are used"
-                .to_owned());
-        }
         let (name, port) = match rest.strip_prefix('[') {
             Some(rest) => bracketed(rest)?,
             None => plain(rest)?,
@@ -104,6 +157,7 @@ fn container_name(text: &str) -> Result<String, String> {
     if begins && text.chars().all(goes_on) {
         return Ok(text.to_owned());
     }
+    let text = Place::shown(text);
     Err(format!(
         "found the container {text:?}, expected the name or the id of a running one: letters, digits, `_`, `.` and \
          `-`, a letter or a digit first; an image is no container"
