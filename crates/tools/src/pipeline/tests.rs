@@ -198,7 +198,6 @@ async fn a_call_is_known_before_it_runs() {
 }
 
 #[tokio::test]
-#[expect(clippy::disallowed_methods, reason = "a fixture stands there before the environment is used")]
 async fn two_names_of_a_file_are_one_target() {
     let folder = tempfile::tempdir().unwrap();
     let real = folder.path().canonicalize().unwrap();
