@@ -73,7 +73,7 @@ impl Far {
     /// The same with another name for it, and another configuration where it is called `tester`.
     pub(super) fn ssh_with(config: &Path, place: &str) -> Self {
         let here = tempfile::tempdir().unwrap();
-        let directory = over_ssh(config, "mktemp -d /tmp/pintle-far-XXXXXX").trim().to_owned();
+        let directory = over_ssh(config, "mktemp -d").trim().to_owned();
         let (client, path) = client_that_reads(config);
         let variables = vec![("PATH", path)];
         let side = Side::Host { config: config.to_path_buf(), client };
