@@ -1,14 +1,17 @@
 //! Ends what runs when the host itself is gone, by a kill signal or by anything else.
 //!
 //! A small shell runs beside the commands and reads a line that only the host holds: when the host
-//! is gone the line ends. The parent-death signal of Linux would not do, since it follows the thread
-//! that started a process and not the host.
+//! is gone the line ends, and the shell looks at the board where the commands stand. Nothing is ever said on the line:
+//! a shell reads byte by byte, and to be told of each command would cost as much as many a command does. The
+//! parent-death signal of Linux would not do, since it follows the thread that started a process and not the host.
 #![expect(clippy::disallowed_methods, reason = "the supervisor is a process of the environment")]
 
+mod board;
+
 use std::{
-    collections::BTreeSet,
+    collections::BTreeMap,
     ffi::OsString,
-    io::{self, Write},
+    io,
     os::{
         fd::OwnedFd,
         unix::{net::UnixStream, process::CommandExt},
@@ -16,9 +19,9 @@ use std::{
     process::{Child, Command, Stdio},
     sync::{Mutex, MutexGuard, PoisonError},
     thread,
-    time::Duration,
 };
 
+use self::board::{Board, Line};
 use super::{TAG_VARIABLE, scope::Scope};
 
 /// What the supervisor runs, and where it is found: every Unix has it.
@@ -27,9 +30,6 @@ const SCRIPT: &str = include_str!("lifeline.sh");
 
 /// Where the supervisor looks for programs if the environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
-
-/// How long the supervisor may leave a full line unread before it is taken for lost.
-const WRITE_LIMIT: Duration = Duration::from_secs(1);
 
 /// The supervisor of an environment and what it knows. It is started with the first command and
 /// started again if somebody ends it.
@@ -46,7 +46,10 @@ pub(super) struct Lifeline {
 #[derive(Debug, Default)]
 struct State {
     supervisor: Option<Supervisor>,
-    watched: BTreeSet<String>,
+    /// Where the commands stand, as long as there is a supervisor or a command.
+    board: Option<Board>,
+    /// Who stands there, and in which line.
+    watched: BTreeMap<String, Line>,
 }
 
 #[derive(Debug)]
@@ -65,9 +68,11 @@ impl Lifeline {
     /// Starts the supervisor unless it runs.
     pub(super) fn start(&self) -> io::Result<()> {
         let mut state = self.lock();
-        if state.supervisor.is_none() {
-            self.restart(&mut state)?;
+        if state.supervisor.as_mut().is_some_and(Supervisor::runs) {
+            return Ok(());
         }
+        state.supervisor.take().into_iter().for_each(Supervisor::end);
+        state.supervisor = Some(self.spawn(state.board()?)?);
         Ok(())
     }
 
@@ -75,22 +80,20 @@ impl Lifeline {
     pub(super) fn watch(&self, scope: &Scope) -> io::Result<()> {
         let entry = entry(scope);
         let mut state = self.lock();
-        state.watched.insert(entry.clone());
-        if state.tell('+', &entry).is_err() {
-            self.restart(&mut state)?;
-        }
+        let line = state.board()?.write(&entry)?;
+        state.watched.insert(entry, line);
         Ok(())
     }
 
     /// Takes note that nothing of a command is left.
     pub(super) fn forget(&self, scope: &Scope) {
-        let entry = entry(scope);
         let mut state = self.lock();
-        if state.watched.remove(&entry)
-            && state.tell('-', &entry).is_err()
-            && let Err(error) = self.restart(&mut state)
+        let State { board, watched, .. } = &mut *state;
+        if let Some(line) = watched.remove(&entry(scope))
+            && let Some(Err(error)) = board.as_mut().map(|board| board.wipe(line))
         {
-            tracing::warn!(%error, "what runs will not be ended with the host");
+            // Its number and its start go together: no later process is taken for it.
+            tracing::warn!(%error, "a command that has ended stays on the board");
         }
     }
 
@@ -99,20 +102,12 @@ impl Lifeline {
         let mut state = self.lock();
         if state.watched.is_empty() {
             state.supervisor.take().into_iter().for_each(Supervisor::end);
+            state.board = None;
         }
     }
 
-    /// A new supervisor that knows everything.
-    fn restart(&self, state: &mut State) -> io::Result<()> {
-        state.supervisor.take().into_iter().for_each(Supervisor::end);
-        state.supervisor = Some(self.spawn()?);
-        let watched = state.watched.clone();
-        watched.iter().try_for_each(|entry| state.tell('+', entry))
-    }
-
-    fn spawn(&self) -> io::Result<Supervisor> {
+    fn spawn(&self, board: &Board) -> io::Result<Supervisor> {
         let (line, end) = UnixStream::pair()?;
-        line.set_write_timeout(Some(WRITE_LIMIT))?;
         let mut command = Command::new(SHELL);
         command
             .args(["-c", SCRIPT, "pintle-lifeline"])
@@ -121,7 +116,7 @@ impl Lifeline {
             .env("PATH", &self.path)
             .current_dir("/")
             .stdin(OwnedFd::from(end))
-            .stdout(Stdio::null())
+            .stdout(board.handle()?)
             .stderr(Stdio::null())
             // What a terminal sends to the host's group does not reach it.
             .process_group(0);
@@ -154,15 +149,21 @@ impl Drop for Lifeline {
 }
 
 impl State {
-    fn tell(&mut self, sign: char, entry: &str) -> io::Result<()> {
-        match &mut self.supervisor {
-            Some(supervisor) => supervisor.line.write_all(format!("{sign} {entry}\n").as_bytes()),
-            None => Err(io::ErrorKind::NotConnected.into()),
-        }
+    fn board(&mut self) -> io::Result<&mut Board> {
+        let board = match self.board.take() {
+            Some(board) => board,
+            None => Board::new()?,
+        };
+        Ok(self.board.insert(board))
     }
 }
 
 impl Supervisor {
+    /// Whether nobody has ended it. What somebody else has waited for is ended.
+    fn runs(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+
     fn end(mut self) {
         if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
             tracing::debug!(%error, "the lifeline is not waited for");

@@ -1,10 +1,11 @@
 # Run by /bin/sh beside the commands of one environment, which it ends when the host is gone.
 #
-# The input is a line that only the host holds. Each command is told of on it when it starts,
-# "+ LEADER:START", and when nothing of it is left, "- LEADER:START"; LEADER is the number of its
-# process group and START the time at which its first process started, 0 if that is not known.
-# The end of the input is the end of the host. What runs then gets the terminate signal, and two
-# seconds later the kill signal. $1 is what the variables of every command of the environment hold.
+# The input is a line that only the host holds, and the end of the input is the end of the host.
+# The output is the board, to be read: each command has a line there, "LEADER:START", from its start
+# until nothing of it is left; LEADER is the number of its process group and START the time at which
+# its first process started, 0 if that is not known. The other lines are blank. What runs when the
+# host is gone gets the terminate signal, and two seconds later the kill signal. $1 is what the
+# variables of every command of the environment hold.
 
 trap '' HUP INT QUIT TERM
 mark=$1
@@ -12,12 +13,12 @@ entries=' '
 # An empty mark would be everybody's.
 [ -n "$mark" ] || exit 1
 
-while read -r sign entry; do
-    case $sign in
-    +) entries="$entries$entry " ;;
-    -) case $entries in *" $entry "*) entries="${entries%%" $entry "*} ${entries#*" $entry "}" ;; esac ;;
-    esac
-done
+exec 3<&1 >/dev/null
+while read -r _; do :; done
+while read -r entry; do
+    entries="$entries$entry "
+done <&3
+exec 3<&-
 
 pause() {
     sleep 0.1 2>/dev/null || sleep 1

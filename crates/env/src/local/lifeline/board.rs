@@ -1,0 +1,117 @@
+//! What the supervisor reads when the host is gone: a file in memory, without a name, in which every command has a
+//! line for as long as it runs.
+//!
+//! Nobody is woken when a command starts or ends, and what stands here outlives the host, however it ends.
+
+use std::{fs::File, io, os::unix::fs::FileExt};
+
+/// The bytes of a line with its end; what is not used is blank. Two numbers of the kernel and a colon fit.
+const LINE: usize = 48;
+
+/// A file of lines, of which those that are not used are blank.
+#[derive(Debug)]
+pub(super) struct Board {
+    file: File,
+    /// The lines that are blank, below `len`.
+    blank: Vec<Line>,
+    len: u64,
+}
+
+/// The number of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Line(u64);
+
+impl Board {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self { file: create()?, blank: Vec::new(), len: 0 })
+    }
+
+    /// The file, for who reads it from its beginning. All handles share one place to read at.
+    pub(super) fn handle(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
+    /// Writes `entry` on a blank line.
+    pub(super) fn write(&mut self, entry: &str) -> io::Result<Line> {
+        let line = self.blank.last().copied().unwrap_or(Line(self.len));
+        self.put(line, entry)?;
+        if self.blank.pop().is_none() {
+            self.len += 1;
+        }
+        Ok(line)
+    }
+
+    /// Makes a line blank.
+    pub(super) fn wipe(&mut self, line: Line) -> io::Result<()> {
+        self.put(line, "")?;
+        self.blank.push(line);
+        Ok(())
+    }
+
+    fn put(&self, Line(number): Line, entry: &str) -> io::Result<()> {
+        if entry.len() >= LINE || entry.contains('\n') {
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, "the entry does not fit into a line"));
+        }
+        let mut bytes = [b' '; LINE];
+        bytes.iter_mut().zip(entry.bytes()).for_each(|(place, byte)| *place = byte);
+        bytes[LINE - 1] = b'\n';
+        self.file.write_all_at(&bytes, number * LINE as u64)
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn create() -> io::Result<File> {
+    use nix::sys::memfd::{MFdFlags, memfd_create};
+
+    let file = memfd_create(c"pintle-commands", MFdFlags::MFD_CLOEXEC)?;
+    Ok(file.into())
+}
+
+/// Elsewhere it is a file on the disk all the same.
+#[cfg(not(target_os = "linux"))]
+fn create() -> io::Result<File> {
+    tempfile::tempfile_in("/tmp")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read;
+
+    use super::*;
+
+    fn words(board: &Board) -> Vec<String> {
+        let mut text = String::new();
+        let mut file = board.handle().unwrap();
+        file.read_to_string(&mut text).unwrap();
+        std::io::Seek::rewind(&mut file).unwrap();
+        assert!(text.is_empty() || text.ends_with('\n'));
+        text.split_whitespace().map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn who_is_wiped_makes_room_for_the_next() {
+        let mut board = Board::new().unwrap();
+        assert_eq!(words(&board), Vec::<String>::new());
+        let [one, two, _] = ["1:10", "2:20", "3:30"].map(|entry| board.write(entry).unwrap());
+        board.wipe(two).unwrap();
+        assert_eq!(words(&board), ["1:10", "3:30"]);
+        assert_eq!(board.write("4:40").unwrap(), two);
+        assert_eq!(words(&board), ["1:10", "4:40", "3:30"]);
+        board.wipe(one).unwrap();
+        let longest = format!("{}:{}", i32::MAX, u64::MAX);
+        assert_eq!(board.write(&longest).unwrap(), one);
+        assert_eq!(words(&board), [longest.as_str(), "4:40", "3:30"]);
+        let next = board.write("5:50").unwrap();
+        assert_eq!(next, Line(3));
+        assert_eq!(board.file.metadata().unwrap().len(), 4 * LINE as u64);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error_and_takes_no_line() {
+        let mut board = Board::new().unwrap();
+        board.write(&"x".repeat(LINE)).unwrap_err();
+        board.write("1\n2").unwrap_err();
+        assert_eq!(board.write("1:10").unwrap(), Line(0));
+        assert_eq!(words(&board), ["1:10"]);
+    }
+}
