@@ -4,6 +4,7 @@
 pub(crate) mod beneath;
 mod files;
 mod lifeline;
+mod numbers;
 mod pipes;
 mod process;
 mod procfs;
@@ -66,7 +67,7 @@ pub struct LocalEnvironment {
     working_directory: PathBuf,
     os_version: String,
     shell: PathBuf,
-    variables: BTreeMap<OsString, OsString>,
+    variables: Arc<BTreeMap<OsString, OsString>>,
     output_limits: OutputLimits,
     reaper: Arc<Reaper>,
     /// Marks the environment; a command adds its number.
@@ -136,7 +137,7 @@ impl LocalEnvironment {
         let setting = process::Setting {
             directory: directory.clone(),
             shell: self.shell.clone(),
-            variables: self.variables.clone(),
+            variables: Arc::clone(&self.variables),
             tag: self.next_tag(),
             reaper: Arc::clone(&self.reaper),
             launcher,
@@ -231,7 +232,7 @@ impl LocalEnvironmentBuilder {
             working_directory: normalize(&self.working_directory),
             os_version: os_version(),
             shell: self.shell.unwrap_or_else(default_shell),
-            variables,
+            variables: Arc::new(variables),
             output_limits,
             reaper: Arc::new(Reaper::new(lifeline)),
             tag,

@@ -16,6 +16,7 @@ use tokio::{
 
 use super::{
     TAG_VARIABLE,
+    numbers::Position,
     pipes::Pipes,
     reaper::{Reaper, Registration},
     scope::{Members, Scope},
@@ -38,7 +39,7 @@ pub(super) struct Setting {
     /// Where it runs.
     pub(super) directory: PathBuf,
     pub(super) shell: PathBuf,
-    pub(super) variables: BTreeMap<OsString, OsString>,
+    pub(super) variables: Arc<BTreeMap<OsString, OsString>>,
     pub(super) tag: String,
     pub(super) reaper: Arc<Reaper>,
     pub(super) launcher: Launcher,
@@ -71,7 +72,7 @@ pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, 
     };
     system
         .env_clear()
-        .envs(setting.variables)
+        .envs(setting.variables.iter())
         .env("PWD", &setting.directory)
         .envs(command.env)
         .env(TAG_VARIABLE, &setting.tag)
@@ -85,6 +86,7 @@ pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, 
         .process_group(0);
     let program = system.as_std().get_program().to_string_lossy().into_owned();
     let failed = |source| EnvError::Spawn { program: program.clone(), source };
+    let before = Position::now();
     let child = match &setting.launcher {
         Launcher::Plain => system.spawn(),
         #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
@@ -94,7 +96,7 @@ pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, 
     let id = child.id().and_then(|id| i32::try_from(id).ok());
     let id = id.ok_or_else(|| failed(io::Error::other("the process has no id")))?;
     tracing::debug!(id, tag = setting.tag, "process started");
-    let scope = Scope::new(id, setting.tag);
+    let scope = Scope::new(id, setting.tag, before);
     let process = LocalProcess {
         stdin: child.stdin.take(),
         pipes: Pipes::new(child.stdout.take(), child.stderr.take()),

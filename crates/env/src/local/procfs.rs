@@ -5,13 +5,14 @@
 use std::{
     collections::HashMap,
     fs,
-    io::Read,
+    io::{self, Read},
     os::unix::fs::DirEntryExt,
-    path::Path,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     thread,
     time::Duration,
 };
+
+use nix::errno::Errno;
 
 use super::TAG_VARIABLE;
 
@@ -44,10 +45,19 @@ pub(super) struct ProcessRow {
     pub(super) group: i32,
     /// When it started, in the kernel's ticks since boot.
     pub(super) started: u64,
+    /// It is a thread of a process, and not its first.
+    pub(super) is_thread: bool,
     /// Ended, and not yet waited for.
     pub(super) is_zombie: bool,
     /// The mark of the command that it belongs to.
     pub(super) tag: Option<String>,
+}
+
+impl ProcessRow {
+    /// Whether it runs, and is none of the kernel's own.
+    pub(super) fn may_be_marked(&self) -> bool {
+        !self.is_zombie && self.parent != KERNEL_THREADS
+    }
 }
 
 /// When a process started, in the kernel's ticks since boot.
@@ -55,35 +65,31 @@ pub(super) fn start_time(id: i32) -> Option<u64> {
     read_row(id).map(|row| row.started)
 }
 
-/// Whether nobody at all was started after the process `id`: the kernel gives out numbers in turn, and the last
-/// one given is that of `id`. No process can have a descendant then, and nobody has to be looked for.
-///
-/// It is asked when `id` has just ended: while it lived its number could not be given again, however many were
-/// given meanwhile.
-#[cfg(target_os = "linux")]
-pub(super) fn is_youngest(id: i32) -> bool {
-    use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
-
-    let Ok(mut file) = fs::File::open("/proc/loadavg") else {
-        return false;
-    };
-    // Containers may have another file there that somebody makes up now and then.
-    let is_the_kernels = fstatfs(&file).is_ok_and(|system| system.filesystem_type() == PROC_SUPER_MAGIC);
-    let mut line = [0; 128];
-    let line = file.read(&mut line).ok().and_then(|len| line.get(..len));
-    is_the_kernels && line.and_then(parse_last_id) == Some(id)
+/// How many processes were there the last time that somebody read the table; 0 if nobody did.
+pub(super) fn table_len() -> usize {
+    known().as_ref().map_or(0, |known| known.len())
 }
 
-/// Elsewhere nobody says who was started last.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn is_youngest(_id: i32) -> bool {
-    false
+/// The processes that have one of `numbers`, in this order, and started at `since` or later; their marks are left
+/// out. `None` if one of them cannot be read.
+pub(super) fn read_numbers(numbers: impl Iterator<Item = i32>, since: u64) -> Option<Vec<ProcessRow>> {
+    let mut rows = Vec::new();
+    for id in numbers {
+        // Threads have numbers, too, which the table does not list.
+        match look_up(id) {
+            Ok(Some(row)) if row.started >= since && !row.is_thread => rows.push(row),
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+    }
+    Some(rows)
 }
 
-/// The last field is the number that was given out last.
-#[cfg(any(target_os = "linux", test))]
-fn parse_last_id(line: &[u8]) -> Option<i32> {
-    std::str::from_utf8(line).ok()?.split_ascii_whitespace().nth(4)?.parse().ok()
+/// The mark of a process, for those that can have one.
+pub(super) fn mark(row: &mut ProcessRow) {
+    if row.may_be_marked() {
+        row.tag = read_tag(row.id);
+    }
 }
 
 /// The processes that started at `since` or later, with their marks. `None` if there is no table to
@@ -124,9 +130,7 @@ fn read_once(since: u64, table: &mut Vec<ProcessRow>) -> Option<bool> {
         if row.started < since {
             continue;
         }
-        if !row.is_zombie && row.parent != KERNEL_THREADS {
-            row.tag = read_tag(id);
-        }
+        mark(&mut row);
         table.push(row);
     }
     let is_there = !seen.is_empty();
@@ -139,8 +143,24 @@ fn known() -> MutexGuard<'static, Option<Arc<StartTimes>>> {
 }
 
 fn read_row(id: i32) -> Option<ProcessRow> {
-    let stat = read(&Path::new("/proc").join(id.to_string()).join("stat"))?;
-    parse_stat(id, &String::from_utf8_lossy(&stat))
+    look_up(id).ok().flatten()
+}
+
+/// What has this number, if anything has.
+fn look_up(id: i32) -> io::Result<Option<ProcessRow>> {
+    match read(&format!("/proc/{id}/stat")) {
+        Ok(stat) => {
+            let row = parse_stat(id, &String::from_utf8_lossy(&stat));
+            row.map(Some).ok_or_else(|| io::ErrorKind::InvalidData.into())
+        }
+        Err(error) if is_gone(&error) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// A process that ends between opening and reading is gone by another name.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::ESRCH as i32)
 }
 
 /// The fields are described in proc(5). The second is the program's name in parentheses, which may
@@ -153,13 +173,16 @@ fn parse_stat(id: i32, stat: &str) -> Option<ProcessRow> {
     let group = fields.next()?.parse().ok()?;
     // Field 22, with field 6 being next.
     let started = fields.nth(16)?.parse().ok()?;
-    Some(ProcessRow { id, parent, group, started, is_zombie: matches!(state, "Z" | "X" | "x"), tag: None })
+    // Field 38 is the signal that the parent gets at the end; a thread that is no process sends none.
+    let is_thread = fields.nth(15) == Some("-1");
+    let is_zombie = matches!(state, "Z" | "X" | "x");
+    Some(ProcessRow { id, parent, group, started, is_thread, is_zombie, tag: None })
 }
 
 fn read_tag(id: i32) -> Option<String> {
-    let path = Path::new("/proc").join(id.to_string()).join("environ");
+    let path = format!("/proc/{id}/environ");
     for _ in 0..STARTING_RETRIES {
-        let variables = read(&path)?;
+        let variables = read(&path).ok()?;
         if !variables.is_empty() {
             return find_tag(&variables);
         }
@@ -169,10 +192,10 @@ fn read_tag(id: i32) -> Option<String> {
 }
 
 /// The kernel does not say how long its files are: without a guess they are read in tiny pieces.
-fn read(path: &Path) -> Option<Vec<u8>> {
+fn read(path: &str) -> io::Result<Vec<u8>> {
     let mut content = Vec::with_capacity(FILE_SIZE);
-    fs::File::open(path).ok()?.take(u64::MAX).read_to_end(&mut content).ok()?;
-    Some(content)
+    fs::File::open(path)?.take(u64::MAX).read_to_end(&mut content)?;
+    Ok(content)
 }
 
 fn find_tag(variables: &[u8]) -> Option<String> {
@@ -184,8 +207,6 @@ fn find_tag(variables: &[u8]) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Instant;
-
     use super::*;
 
     #[test]
@@ -196,6 +217,11 @@ mod tests {
         assert!(!row.is_zombie);
         assert!(parse_stat(7, stat.replace(" S ", " Z ").as_str()).unwrap().is_zombie);
         assert!(parse_stat(7, "7 (short) S 5").is_none());
+        assert!(!row.is_thread);
+        let of_a_thread = format!("{stat} 3 4 5 6 7 8 9 10 11 12 13 14 15 -1 2 0");
+        assert!(parse_stat(7, &of_a_thread).unwrap().is_thread);
+        let of_a_process = format!("{stat} 3 4 5 6 7 8 9 10 11 12 13 14 -1 17 2 0");
+        assert!(!parse_stat(7, &of_a_process).unwrap().is_thread);
     }
 
     #[test]
@@ -214,25 +240,24 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_number_given_is_the_youngest() {
-        assert_eq!(parse_last_id(b"0.29 1.49 1.75 1/121 7841\n"), Some(7841));
-        assert_eq!(parse_last_id(b"0.29 1.49 1.75"), None);
-        let start = || std::process::Command::new("true").spawn().unwrap();
-        let (mut first, mut second) = (start(), start());
-        assert!(!is_youngest(first.id().cast_signed()));
-        first.wait().unwrap();
-        second.wait().unwrap();
-        assert!(!is_youngest(first.id().cast_signed()));
-        // On a busy machine it takes some tries to be the last.
-        let began = Instant::now();
-        loop {
-            let mut child = start();
-            child.wait().unwrap();
-            if is_youngest(child.id().cast_signed()) {
-                break;
-            }
-            assert!(began.elapsed() < Duration::from_secs(30), "nobody is ever the youngest");
-        }
+    fn a_number_may_be_nobodys_or_a_threads() {
+        let own = std::process::id().cast_signed();
+        let (say, hear) = std::sync::mpsc::channel();
+        let (release, wait) = std::sync::mpsc::channel::<()>();
+        let thread = thread::spawn(move || {
+            say.send(nix::unistd::gettid().as_raw()).unwrap();
+            wait.recv().unwrap_err();
+        });
+        let other = hear.recv().unwrap();
+        assert!(look_up(other).unwrap().unwrap().is_thread);
+        assert!(!look_up(own).unwrap().unwrap().is_thread);
+        // No number is as large.
+        assert!(look_up(i32::MAX).unwrap().is_none());
+        let rows = read_numbers([own, other, i32::MAX].into_iter(), 0).unwrap();
+        assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [own]);
+        assert!(read_numbers([own].into_iter(), u64::MAX).unwrap().is_empty());
+        drop(release);
+        thread.join().unwrap();
     }
 
     #[test]

@@ -14,7 +14,13 @@ use nix::{
     unistd::Pid,
 };
 
-use super::procfs::{self, ProcessRow};
+use super::{
+    numbers::Position,
+    procfs::{self, ProcessRow},
+};
+
+/// Up to so many numbers are looked at on the spot.
+const GLANCE: usize = 64;
 
 /// Knows the processes of one command: by their group, by their mark, and by their parents.
 ///
@@ -26,6 +32,8 @@ pub(super) struct Scope {
     tag: String,
     /// When the leader started; `None` where there is no process table.
     since: Option<u64>,
+    /// How far numbers had been given before the leader had its own.
+    before: Option<Position>,
     group: Arc<Group>,
 }
 
@@ -58,9 +66,9 @@ impl Members {
 }
 
 impl Scope {
-    /// The scope of the process `leader`, which was just started in a group of its own.
-    pub(super) fn new(leader: i32, tag: String) -> Self {
-        Self { leader, tag, since: procfs::start_time(leader), group: Arc::default() }
+    /// The scope of the process `leader`, which was just started, after `before`, in a group of its own.
+    pub(super) fn new(leader: i32, tag: String, before: Option<Position>) -> Self {
+        Self { leader, tag, since: procfs::start_time(leader), before, group: Arc::default() }
     }
 
     pub(super) fn leader(&self) -> i32 {
@@ -77,18 +85,45 @@ impl Scope {
         self.group.leader_is_reaped.store(true, Ordering::Release);
     }
 
-    /// Whether it is known at once, without a look at the table, that the leader left nobody behind. To be asked
-    /// after the leader was waited for.
+    /// Whether it is seen at a glance that the leader left nobody behind. To be asked after the leader was waited
+    /// for.
     pub(super) fn is_alone(&self) -> bool {
-        let is_alone = self.since.is_some() && procfs::is_youngest(self.leader);
+        let successors = self.successors(self.leader.saturating_add(1), GLANCE);
+        let is_alone = successors.is_some_and(|rows| !rows.iter().any(ProcessRow::may_be_marked));
         self.note_group(is_alone);
         is_alone
     }
 
     /// Looks who runs; blocks.
     pub(super) fn look(&self) -> Members {
-        let table = self.since.and_then(procfs::read_table);
+        // A number that nobody has costs no more than an entry of the table.
+        let mut successors = self.successors(self.leader, procfs::table_len().max(GLANCE));
+        successors.iter_mut().flatten().for_each(procfs::mark);
+        let table = successors.or_else(|| self.since.and_then(procfs::read_table));
         self.look_in(table.as_deref())
+    }
+
+    /// Who was started after the leader and still is there, without marks, from the number `first` on. `None` if
+    /// that cannot be told from numbers, or there are more than `most` to look at.
+    ///
+    /// Nobody is missed who was started by somebody that is missing here. The numbers are looked at in their order,
+    /// so parents before their children: who is gone when it is looked at has started all its children before, and
+    /// they have larger numbers. What was given meanwhile is looked at, too, until there is nothing new.
+    fn successors(&self, first: i32, most: usize) -> Option<Vec<ProcessRow>> {
+        let since = self.since?;
+        let (mut rows, mut next) = (Vec::new(), first);
+        loop {
+            let numbers = Position::now()?.given_after(self.leader, self.before)?;
+            let last = *numbers.end();
+            if usize::try_from(last - self.leader).ok()? > most {
+                return None;
+            }
+            if next > last {
+                return Some(rows);
+            }
+            rows.extend(procfs::read_numbers(next..=last, since)?);
+            next = last.saturating_add(1);
+        }
     }
 
     /// Looks who runs according to `table`.
@@ -195,14 +230,36 @@ fn report(id: i32, sent: nix::Result<()>) {
 
 #[cfg(test)]
 mod tests {
+    #![expect(clippy::disallowed_methods, reason = "the tests start processes that nobody has to own")]
+
+    use std::{
+        io::{BufRead, BufReader},
+        os::{
+            fd::OwnedFd,
+            unix::{net::UnixStream, process::CommandExt},
+        },
+        process::{Command, Stdio},
+        sync::atomic::AtomicU32,
+        time::{Duration, Instant},
+    };
+
     use super::*;
+    use crate::local::TAG_VARIABLE;
 
     fn row(id: i32, parent: i32, group: i32, tag: Option<&str>) -> ProcessRow {
-        ProcessRow { id, parent, group, started: 50, is_zombie: false, tag: tag.map(str::to_owned) }
+        ProcessRow {
+            id,
+            parent,
+            group,
+            started: 50,
+            is_thread: false,
+            is_zombie: false,
+            tag: tag.map(str::to_owned),
+        }
     }
 
     fn scope() -> Scope {
-        Scope { leader: 10, tag: "t.1".to_owned(), since: Some(50), group: Arc::default() }
+        Scope { leader: 10, tag: "t.1".to_owned(), since: Some(50), before: None, group: Arc::default() }
     }
 
     #[test]
@@ -253,5 +310,104 @@ mod tests {
         let reused = [ProcessRow { started: 60, ..row(10, 1, 10, None) }, row(11, 10, 10, None)];
         assert!(scope.look_in(Some(&reused)).is_empty());
         assert!(scope.group_is_gone());
+    }
+
+    /// A command that leaves a job behind which says its number, and has ended. The job is ended with the guard.
+    struct Left {
+        scope: Scope,
+        job: i32,
+        _line: UnixStream,
+    }
+
+    /// The jobs end when the other end of their input is gone.
+    const JOBS: [(&str, &str); 4] = [
+        ("in the group", "sh -c 'echo $$; exec cat >/dev/null' <&3 &"),
+        ("in a session of its own", "setsid sh -c 'echo $$; exec cat >/dev/null' <&3 &"),
+        ("forked twice", "(setsid sh -c 'sh -c \"echo \\$\\$; exec cat >/dev/null\" <&3 &' &)"),
+        ("behind nohup", "nohup sh -c 'echo $$; exec cat >/dev/null' <&3 &"),
+    ];
+
+    /// Position after position is asked for meanwhile, as a busy host does.
+    fn leave(job: &str) -> Left {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let tag = format!("scope-{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let (line, end) = UnixStream::pair().unwrap();
+        let before = Position::now();
+        let mut child = Command::new("/bin/sh")
+            .args(["-c", &format!("exec 3<&0; {job}")])
+            .env(TAG_VARIABLE, &tag)
+            .stdin(OwnedFd::from(end))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .process_group(0)
+            .spawn()
+            .unwrap();
+        let scope = Scope::new(child.id().cast_signed(), tag, before);
+        let is_said = AtomicBool::new(false);
+        let mut said = String::new();
+        std::thread::scope(|threads| {
+            threads.spawn(|| {
+                while !is_said.load(Ordering::Relaxed) {
+                    Position::now();
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            });
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+            child.wait().unwrap();
+            is_said.store(true, Ordering::Relaxed);
+        });
+        scope.leader_was_reaped();
+        Left { scope, job: said.trim().parse().unwrap(), _line: line }
+    }
+
+    #[test]
+    fn who_is_left_is_found_by_number_alone() {
+        for (name, job) in JOBS {
+            let began = Instant::now();
+            // A machine that is so busy that nobody looks for long leaves it to the table.
+            loop {
+                let left = leave(job);
+                let first = left.scope.leader() + 1;
+                assert!(!left.scope.is_alone(), "{name}");
+                if let Some(rows) = left.scope.successors(first, usize::MAX) {
+                    assert!(rows.iter().any(|row| row.id == left.job && row.may_be_marked()), "{name}");
+                    assert!(rows.iter().is_sorted_by_key(|row| row.id));
+                    break;
+                }
+                assert!(began.elapsed() < Duration::from_secs(60), "{name}: numbers are never enough");
+            }
+        }
+    }
+
+    #[test]
+    fn who_is_left_is_found_whether_numbers_say_it_or_not() {
+        for (name, job) in JOBS {
+            let left = leave(job);
+            let unknown = Scope { before: None, ..left.scope.clone() };
+            assert!(unknown.successors(unknown.leader() + 1, usize::MAX).is_none(), "{name}");
+            assert!(left.scope.successors(left.scope.leader() + 1, 0).is_none(), "{name}");
+            for scope in [&left.scope, &unknown] {
+                assert!(!scope.is_alone(), "{name}");
+                let members = scope.look();
+                assert!(!members.has_leader && members.jobs >= 1, "{name}");
+                let is_outside = members.outsiders.contains(&left.job);
+                assert_eq!(is_outside, !["in the group", "behind nohup"].contains(&name), "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_glance_shows_that_nobody_is_left() {
+        let began = Instant::now();
+        // On a busy machine it takes some tries until nobody else was started meanwhile, or has gone.
+        loop {
+            let left = leave("echo 0; true");
+            assert_eq!(left.scope.look().jobs, 0);
+            if left.scope.is_alone() {
+                assert!(left.scope.group_is_gone());
+                break;
+            }
+            assert!(began.elapsed() < Duration::from_secs(60), "nobody is ever alone");
+        }
     }
 }
