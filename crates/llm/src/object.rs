@@ -214,13 +214,14 @@ fn parse<T: DeserializeOwned>(schema: &ObjectSchema, response: &Response) -> Res
         .map_err(|error| failed("the answer does not fit the type".to_owned()).with_source(error))
 }
 
-/// The text without a Markdown fence around all of it.
+/// The text without a Markdown fence around all of it: three backticks or tildes, or more.
 fn unfenced(text: &str) -> &str {
     let text = text.trim();
-    let body = text.strip_prefix("```").and_then(|rest| rest.split_once('\n'));
-    match body {
-        Some((_, body)) => body.strip_suffix("```").unwrap_or(body),
-        None => text,
+    let Some(mark) = text.chars().next().filter(|mark| matches!(mark, '`' | '~')) else { return text };
+    let behind = text.trim_start_matches(mark);
+    match behind.split_once('\n') {
+        Some((_language, body)) if text.len() - behind.len() >= 3 => body.trim_end_matches(mark),
+        Some(_) | None => text,
     }
 }
 

@@ -117,7 +117,7 @@ impl<T: DeserializeOwned> ObjectStream<T> {
             rest = rest.trim_start();
             match rest.chars().next() {
                 None => return false,
-                Some('`') => self.opening = Opening::InFence,
+                Some('`' | '~') => self.opening = Opening::InFence,
                 Some(_) => self.opening = Opening::Past,
             }
         }

@@ -43,6 +43,8 @@ async fn the_object_is_parsed_and_validated() {
         "\n {\"name\":\"Alice\",\"age\":30}\n",
         "```json\n{\"name\": \"Alice\", \"age\": 30}\n```",
         "```\n{\"name\": \"Alice\", \"age\": 30}```\n",
+        "~~~ json\n{\"name\": \"Alice\", \"age\": 30}\n~~~",
+        "````json\n{\"name\": \"Alice\", \"age\": 30}\n````",
     ];
     for text in answers {
         let (options, adapter) = client(FakeAdapter::new("fake").answer(text));

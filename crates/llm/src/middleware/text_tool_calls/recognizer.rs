@@ -46,21 +46,28 @@ struct Place {
     at_start: bool,
     /// The same for the line.
     at_line_start: bool,
-    /// How many backticks stand directly before it.
-    ticks: usize,
+    /// The backticks, or the tildes, that stand directly before it.
+    run: Option<Run>,
     /// Within a code span, as many backticks as began it. A span ends with its line here, so that a backtick that
     /// stands alone does not hide what follows in others.
     span: Option<usize>,
     /// In a line that begins with `>`, as those do that quote.
     quoted: bool,
-    /// Within a fenced block, as many backticks as began it.
-    fence: Option<usize>,
+    /// Within a fenced block, what began it.
+    fence: Option<Run>,
     /// In a line that ends the block if nothing else stands in it.
     ends_fence: bool,
     /// Within `<think>`.
     thinking: bool,
     /// The piece before is a call.
     behind_call: bool,
+}
+
+/// A mark, so many times in a row.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    mark: char,
+    length: usize,
 }
 
 const THINK: &str = "<think>";
@@ -228,7 +235,7 @@ impl Place {
         Self {
             at_start: true,
             at_line_start: true,
-            ticks: 0,
+            run: None,
             span: None,
             quoted: false,
             fence: None,
@@ -240,11 +247,13 @@ impl Place {
 
     /// Whether a call may begin here.
     fn admits(&self, opener: Opener) -> bool {
-        let is_code = self.fence.is_some() || self.span.is_some() || self.ticks > 0;
+        let is_code = self.fence.is_some()
+            || self.span.is_some()
+            || self.run.is_some_and(|run| run.mark == '`' || self.at_line_start && run.is_fence());
         !(is_code || self.quoted || self.thinking)
             && match opener {
                 Opener::Json(_) => self.at_start,
-                Opener::Fence(_) => self.at_line_start,
+                Opener::Fence(_) => self.at_line_start && self.run.is_none(),
                 Opener::ToolCall { .. }
                 | Opener::Function
                 | Opener::ToolCalls
@@ -257,11 +266,15 @@ impl Place {
     fn pass(&mut self, c: char) {
         self.at_start &= c.is_whitespace();
         self.behind_call &= c.is_whitespace();
-        if c == '`' {
-            self.ticks += 1;
+        if let Some(run) = self.run.as_mut().filter(|run| run.mark == c) {
+            run.length += 1;
             return;
         }
-        self.end_ticks();
+        self.end_run();
+        if matches!(c, '`' | '~') {
+            self.run = Some(Run { mark: c, length: 1 });
+            return;
+        }
         self.quoted |= self.at_line_start && c == '>';
         self.ends_fence &= c.is_whitespace();
         self.at_line_start &= c.is_whitespace();
@@ -271,18 +284,28 @@ impl Place {
         }
     }
 
-    /// Behind the last one of some backticks: at the beginning of a line three make a fence, and any others a span.
-    fn end_ticks(&mut self) {
-        let ticks = std::mem::take(&mut self.ticks);
-        if ticks == 0 {
-            return;
-        }
+    /// Behind the last one of some marks: at the beginning of a line three make a fence, and any other backticks a
+    /// span.
+    fn end_run(&mut self) {
+        let Some(run) = self.run.take() else { return };
         match (self.fence, self.span) {
-            (Some(begun), _) => self.ends_fence = self.at_line_start && ticks >= begun,
-            (None, _) if self.at_line_start && ticks >= 3 => self.fence = Some(ticks),
-            (None, None) => self.span = Some(ticks),
-            (None, Some(begun)) => self.span = Some(begun).filter(|begun| *begun != ticks),
+            (Some(begun), _) => self.ends_fence = self.at_line_start && run.ends(begun),
+            (None, _) if self.at_line_start && run.is_fence() => self.fence = Some(run),
+            (None, _) if run.mark == '~' => {}
+            (None, None) => self.span = Some(run.length),
+            (None, Some(begun)) => self.span = Some(begun).filter(|begun| *begun != run.length),
         }
         self.at_line_start = false;
+    }
+}
+
+impl Run {
+    fn is_fence(self) -> bool {
+        self.length >= 3
+    }
+
+    /// Whether it may end the block that the other one began.
+    fn ends(self, begun: Self) -> bool {
+        self.mark == begun.mark && self.length >= begun.length
     }
 }

@@ -151,6 +151,12 @@ const TEXTS: &[&str] = &[
     "Write ``a ` <tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call> `` to call.",
     "So:\n```\n``` json\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n```\n",
     "So:\n```xml\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n```\nThat is all.",
+    "So:\n~~~xml\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n~~~\nThat is all.",
+    "~~~\n```\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n~~~\n",
+    "~~~md\n```json\n{\"name\":\"list\",\"arguments\":{}}\n```\n~~~",
+    "```\n~~~\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n```\n",
+    "~~~<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>",
+    "~```json\n{\"name\":\"list\",\"arguments\":{}}\n```",
     "````md\n```json\n{\"name\":\"list\",\"arguments\":{}}\n```\n````",
     "<think><tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call></think>No.",
     "The answer is {\"name\": \"list\", \"parameters\": {}}",
@@ -183,9 +189,17 @@ fn what_is_no_call_stays_text() {
 #[test]
 fn a_call_behind_code_and_quotes_is_found() {
     let call = "<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>";
-    for before in
-        ["> a\n", "a > b ", "`a` and ``b ` c``: ", "a ` b\n", "``` a\n`\n```  \n", "`a`\n```\nb\n````\n"]
-    {
+    for before in [
+        "> a\n",
+        "a > b ",
+        "`a` and ``b ` c``: ",
+        "a ` b\n",
+        "``` a\n`\n```  \n",
+        "`a`\n```\nb\n````\n",
+        "~~~ a\n```\n~~~~\n",
+        "~~a~~ and ~~~: ",
+        "~",
+    ] {
         assert_eq!(shown(&[Hermes], letters(&format!("{before}{call}"))), format!("{before}⟨list {{}}⟩"));
     }
 }

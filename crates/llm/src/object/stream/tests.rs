@@ -31,7 +31,9 @@ async fn the_object_grows_to_its_whole() {
     let whole = json!({"recipes": [{"name": "Soup"}, {"name": "Salad"}]});
     let text = r#"{"recipes": [{"name": "Soup"}, {"name": "Salad"}]}"#;
     let fenced = "\n```json\n{\"recipes\": [{\"name\": \"Soup\"}, {\"name\": \"Salad\"}]}\n```\n";
-    for (text, size) in [(text, 1), (text, 7), (text, 1000), (fenced, 1), (fenced, 7), (fenced, 1000)] {
+    let tilded = fenced.replace('`', "~");
+    let texts = [text, fenced, &tilded];
+    for (text, size) in texts.into_iter().flat_map(|text| [1, 7, 1000].map(|size| (text, size))) {
         let mut stream = stream_object(options(Pieces::new(text, size)), schema()).unwrap();
         assert_eq!(stream.partial(), None);
         let mut names = Vec::new();
