@@ -1,7 +1,7 @@
 //! The project that the demonstration works on, and the script of its model: both are part of the binary.
 
 use pintle_env::{EnvError, ExecutionEnvironment};
-use similar::TextDiff;
+use pintle_patch::{Change, ChangeKind};
 
 /// The files of `examples/roman`, by their paths below it.
 pub(crate) const FILES: [(&str, &str); 9] = [
@@ -18,9 +18,6 @@ pub(crate) const FILES: [(&str, &str); 9] = [
 
 /// What the model of the demonstration says.
 pub(crate) const SCRIPT: &str = include_str!("../../../examples/scripts/demo.toml");
-
-/// Unchanged lines around each change of a diff.
-const CONTEXT: usize = 3;
 
 /// Writes the example to the environment's working directory.
 ///
@@ -50,24 +47,21 @@ pub(crate) async fn diff(env: &dyn ExecutionEnvironment) -> Result<String, EnvEr
     paths.dedup();
     let mut whole = String::new();
     for path in paths {
-        let old = FILES.iter().find(|(known, _)| **known == path).map(|(_, content)| *content);
+        let old =
+            FILES.iter().find(|(known, _)| **known == path).map(|(_, content)| content.as_bytes().to_vec());
         let new = match env.read(path.as_ref(), None).await {
-            Ok(bytes) => Some(String::from_utf8_lossy(&bytes).into_owned()),
+            Ok(bytes) => Some(bytes),
             Err(EnvError::NotFound { .. }) => None,
             Err(error) => return Err(error),
         };
-        whole.push_str(&unified(&path, old, new.as_deref()));
+        let kind = match (&old, &new) {
+            (None, _) => ChangeKind::Added,
+            (Some(_), None) => ChangeKind::Deleted,
+            (Some(_), Some(_)) => ChangeKind::Modified,
+        };
+        whole.push_str(&Change::new(path, kind, old, new).unified_diff());
     }
     Ok(whole)
-}
-
-/// Empty if both are the same.
-fn unified(path: &str, old: Option<&str>, new: Option<&str>) -> String {
-    let name =
-        |side: &str, text: Option<&str>| text.map_or("/dev/null".to_owned(), |_| format!("{side}/{path}"));
-    let (from, to) = (name("a", old), name("b", new));
-    let diff = TextDiff::from_lines(old.unwrap_or_default(), new.unwrap_or_default());
-    diff.unified_diff().context_radius(CONTEXT).header(&from, &to).to_string()
 }
 
 #[cfg(test)]

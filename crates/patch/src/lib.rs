@@ -3,6 +3,7 @@
 
 mod canonical;
 mod diagnostic;
+mod diff;
 mod error;
 mod excerpt;
 mod explain;

@@ -2,13 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
-use similar::TextDiff;
-
 use crate::plan::{Change, ChangeKind, Plan};
 use crate::syntax::{Hunk, HunkLine, Operation, Patch, UpdateFile};
-
-/// Unchanged lines around each change in a unified diff.
-const CONTEXT_LINES: usize = 3;
 
 impl Plan {
     /// One line for each change, in their order: `A path`, `M path`, `D path` or `R from -> to`,
@@ -26,38 +21,12 @@ impl Plan {
         summary
     }
 
-    /// The changes as a unified diff for people, with three lines of context and git's headers
-    /// for renames. Bytes that are not UTF-8 are shown as replacement characters.
+    /// The changes as a unified diff for people, with three lines of context, git's headers for
+    /// renames and git's quotes around names. Bytes that are not UTF-8 are shown as replacement
+    /// characters. Of a file that is binary or has more than 4 MiB there is one line that says that
+    /// it differs.
     pub fn unified_diff(&self) -> String {
         self.changes.iter().map(Change::unified_diff).collect()
-    }
-}
-
-impl Change {
-    /// This change alone, as in [`Plan::unified_diff`].
-    pub fn unified_diff(&self) -> String {
-        // The prefixes stand for the two trees, so an absolute path goes below them.
-        let below = |path: &str| path.trim_start_matches('/').to_owned();
-        let path = below(&self.path);
-        let mut diff = String::new();
-        let (from, to) = match &self.kind {
-            ChangeKind::Added => ("/dev/null".to_owned(), format!("b/{path}")),
-            ChangeKind::Modified => (format!("a/{path}"), format!("b/{path}")),
-            ChangeKind::Deleted => (format!("a/{path}"), "/dev/null".to_owned()),
-            ChangeKind::Renamed { from } => {
-                let from = below(from);
-                let _infallible =
-                    writeln!(diff, "diff --git a/{from} b/{path}\nrename from {from}\nrename to {path}");
-                (format!("a/{from}"), format!("b/{path}"))
-            }
-        };
-        let old = String::from_utf8_lossy(self.old.as_deref().unwrap_or_default());
-        let new = String::from_utf8_lossy(self.new.as_deref().unwrap_or_default());
-        let lines = TextDiff::from_lines(&*old, &*new);
-        let mut unified = lines.unified_diff();
-        unified.context_radius(CONTEXT_LINES).header(&from, &to);
-        let _infallible = write!(diff, "{unified}");
-        diff
     }
 }
 

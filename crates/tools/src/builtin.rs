@@ -58,6 +58,7 @@ pub use web_fetch::{WebFetch, WebFetchInput};
 pub(crate) use web_fetch::{fetch, page_text};
 pub(crate) use web_search::search;
 pub use web_search::{WebSearch, WebSearchInput};
+pub(crate) use write_file::write_file;
 pub use write_file::{WriteFile, WriteFileInput};
 
 use crate::error::DefinitionError;

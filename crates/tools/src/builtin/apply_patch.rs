@@ -10,18 +10,17 @@ mod transaction;
 use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
-use pintle_patch::{
-    ApplyError, ApplyErrorKind, ApplyOptions, Change, ChangeKind as PatchKind, Plan, parse, plan,
-};
+use pintle_patch::{ApplyError, ApplyErrorKind, ApplyOptions, Plan, parse, plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 pub use self::error::{ApplyPlanCause, ApplyPlanError, LeftChanged, ReadFilesError};
 pub use self::transaction::{MAX_FILES_BYTES, apply_plan, read_files};
+use super::diff::of_patch;
 use super::path::{shown, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The longest path that is looked at, in bytes: no system takes a longer one.
 const MAX_PATH: usize = 4096;
@@ -125,7 +124,7 @@ async fn conflict(env: &dyn ExecutionEnvironment, error: ApplyError) -> ToolErro
 
 /// A report to the model, with the changes of a plan for people and hosts.
 pub(crate) fn told(report: String, plan: &Plan) -> ToolOutput {
-    plan.changes.iter().map(file_change).fold(ToolOutput::new(report), ToolOutput::with_change)
+    plan.changes.iter().map(of_patch).fold(ToolOutput::new(report), ToolOutput::with_change)
 }
 
 /// One name for each file, however a patch spells it: relative to the working directory where it is inside.
@@ -155,16 +154,6 @@ fn report(plan: &Plan) -> String {
         report.push_str(&diagnostic.to_string());
     }
     report
-}
-
-fn file_change(change: &Change) -> FileChange {
-    let kind = match &change.kind {
-        PatchKind::Added => ChangeKind::Added,
-        PatchKind::Modified => ChangeKind::Modified,
-        PatchKind::Deleted => ChangeKind::Deleted,
-        PatchKind::Renamed { from } => ChangeKind::Renamed { from: from.clone() },
-    };
-    FileChange::new(change.path.clone(), kind, change.unified_diff())
 }
 
 #[cfg(test)]

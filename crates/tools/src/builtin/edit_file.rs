@@ -155,7 +155,7 @@ pub(crate) async fn edit_file(
     };
     let Replaced { content, lines, notes } = replace(file_path, &old, edit)?;
     cx.env.write(path, &content).await?;
-    Ok(Edited { lines, notes, change: file_change(file_path, Some(&old), &content) })
+    Ok(Edited { lines, notes, change: file_change(file_path, Some(old), &content) })
 }
 
 impl Edited {

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::diff::file_change;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolOutput};
+use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
 
 /// Creates or replaces a file (loop specification, section 3.3).
 ///
@@ -65,27 +65,35 @@ impl Tool for WriteFile {
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteFileInput { file_path, content } = input;
-        let path = Path::new(&file_path);
-        let old = match cx.env.read(path, None).await {
-            Ok(bytes) => Some(bytes),
-            Err(EnvError::NotFound { .. }) => None,
-            // Too long to hold: a zero byte stands for it, so that no diff is made.
-            Err(EnvError::TooLarge { .. }) => Some(vec![0]),
-            Err(error) => return Err(error.into()),
-        };
-        cx.env.write(path, content.as_bytes()).await?;
-        let done = if old.is_some() { "overwrote an existing file" } else { "created" };
+        let change = write_file(&file_path, &content, cx).await?;
+        let done = if change.kind == ChangeKind::Added { "created" } else { "overwrote an existing file" };
         let message = format!("Wrote {} bytes to {file_path} ({done})", content.len());
-        let change = file_change(&file_path, old.as_deref(), content.as_bytes());
         Ok(ToolOutput::new(message).with_change(change))
     }
+}
+
+/// Writes a whole file. Tools that call it what they like share it.
+pub(crate) async fn write_file(
+    file_path: &str,
+    content: &str,
+    cx: &ToolContext,
+) -> Result<FileChange, ToolError> {
+    let path = Path::new(file_path);
+    let old = match cx.env.read(path, None).await {
+        Ok(bytes) => Some(bytes),
+        Err(EnvError::NotFound { .. }) => None,
+        // Too long to hold: a zero byte stands for it, so that no diff is made.
+        Err(EnvError::TooLarge { .. }) => Some(vec![0]),
+        Err(error) => return Err(error.into()),
+    };
+    cx.env.write(path, content.as_bytes()).await?;
+    Ok(file_change(file_path, old, content.as_bytes()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::builtin::workbench::Workbench;
-    use crate::tool::ChangeKind;
 
     #[tokio::test]
     async fn a_file_is_created_with_its_parents_and_replaced_whole() {

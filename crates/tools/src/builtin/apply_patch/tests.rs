@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::builtin::workbench::Workbench;
+use crate::tool::ChangeKind;
 
 fn arguments(patch: &str) -> String {
     json!({"patch": format!("*** Begin Patch\n{patch}*** End Patch\n")}).to_string()

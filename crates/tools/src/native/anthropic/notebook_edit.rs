@@ -112,7 +112,7 @@ impl Tool for NotebookEdit {
         })?;
         let (new, done) = edited(text, &input, cx)?;
         cx.env.write(path, new.as_bytes()).await?;
-        let change = file_change(&input.notebook_path, Some(&old), new.as_bytes());
+        let change = file_change(&input.notebook_path, Some(old), new.as_bytes());
         Ok(ToolOutput::new(format!("{done} in {}.", input.notebook_path)).with_change(change))
     }
 }

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{WriteFile, WriteFileInput};
+use crate::builtin::write_file;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{ChangeKind, Effect, Tool, ToolKind, ToolOutput};
 
-/// Creates or replaces a file, as [`WriteFile`] does.
+/// Creates or replaces a file, as [`WriteFile`](crate::builtin::WriteFile) does.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Write(());
 
@@ -65,14 +65,12 @@ impl Tool for Write {
 
     async fn call(&self, input: WriteInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteInput { file_path, content } = input;
-        let written = WriteFileInput { file_path: file_path.clone(), content };
-        let output = WriteFile::new().call(written, cx).await?;
-        let is_new = output.changes.iter().any(|change| change.kind == ChangeKind::Added);
-        let report = if is_new {
+        let change = write_file(&file_path, &content, cx).await?;
+        let report = if change.kind == ChangeKind::Added {
             format!("File created successfully at: {file_path}")
         } else {
             format!("The file {file_path} has been updated.")
         };
-        Ok(ToolOutput { text: report.into(), ..output })
+        Ok(ToolOutput::new(report).with_change(change))
     }
 }

@@ -65,14 +65,12 @@ impl Tool for WriteFile {
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteFileInput { file_path, content } = input;
-        let written = builtin::WriteFileInput { file_path: file_path.clone(), content };
-        let output = builtin::WriteFile::new().call(written, cx).await?;
-        let is_new = output.changes.iter().any(|change| change.kind == ChangeKind::Added);
-        let report = if is_new {
+        let change = builtin::write_file(&file_path, &content, cx).await?;
+        let report = if change.kind == ChangeKind::Added {
             format!("Successfully created and wrote to new file: {file_path}.")
         } else {
             format!("Successfully overwrote file: {file_path}.")
         };
-        Ok(ToolOutput { text: report.into(), ..output })
+        Ok(ToolOutput::new(report).with_change(change))
     }
 }
