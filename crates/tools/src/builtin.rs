@@ -26,7 +26,7 @@ mod web_search;
 pub(crate) mod workbench;
 mod write_file;
 
-pub(crate) use apply_patch::told as patch_told;
+pub(crate) use apply_patch::{parsed as parsed_patch, told as patch_told, written_by};
 pub use apply_patch::{
     ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, MAX_FILES_BYTES,
     ReadFilesError, apply_plan, read_files,

@@ -59,7 +59,7 @@ pub enum Preparation {
     Refused(ToolError),
 }
 
-/// Looks up the tool, validates the arguments, and has the gates judge the call.
+/// Looks up the tool, validates the arguments, by the schema and by the tool itself, and has the gates judge the call.
 pub async fn prepare(
     registry: &ToolRegistry,
     gates: &[Arc<dyn Gate>],
@@ -91,8 +91,8 @@ pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationL
             (output, error)
         }
         Err(error) => {
-            let text = format!("Tool error ({}): {}", call.name(), error.for_model());
-            (ToolOutput::new(text).with_error(true), Some(error.kind()))
+            let error = failed(call.name(), error);
+            (ToolOutput::new(error.for_model()).with_error(true), Some(error.kind()))
         }
     };
     output.text = spooled(output.text, cx.env.output_limits()).await;
@@ -128,6 +128,7 @@ impl PreparedCall {
         let tool = registry.get(&call.name).ok_or_else(|| unknown_tool(registry, &call.name))?;
         let Arguments { value: arguments, repairs } =
             arguments::fit(tool, call, registry.repairs_arguments())?;
+        tool.tool().check_json(&arguments).map_err(|error| failed(tool.name(), error))?;
         let resolved =
             |paths: Vec<PathBuf>| -> Vec<PathBuf> { paths.iter().map(|path| env.resolve(path)).collect() };
         let reads = resolved(tool.tool().read_paths(&arguments));
@@ -223,6 +224,11 @@ impl PreparedCall {
     pub fn is_repeatable(&self) -> bool {
         self.tool.is_repeatable()
     }
+}
+
+/// A failure as the model reads it.
+fn failed(name: &str, error: ToolError) -> ToolError {
+    ToolError::new(error.kind(), format!("Tool error ({name}): {}", error.for_model())).with_source(error)
 }
 
 /// What the tool answers, in the time that it has.

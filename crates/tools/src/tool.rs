@@ -84,6 +84,18 @@ pub trait Tool: Send + Sync + 'static {
         None
     }
 
+    /// What is wrong with arguments that fit the schema, as far as they tell by themselves: a text that has no meaning
+    /// to the tool, say. The call is then refused before any gate judges it, and nobody is asked about it. By default
+    /// nothing is.
+    ///
+    /// # Errors
+    ///
+    /// What the model should read to do better.
+    fn check(&self, input: &Self::Input) -> Result<(), ToolError> {
+        let _ = input;
+        Ok(())
+    }
+
     /// The files that this call may change. Calls of one round that share one keep their order.
     fn writes(&self, input: &Self::Input) -> Vec<PathBuf> {
         let _ = input;
@@ -152,6 +164,16 @@ pub trait DynTool: Send + Sync + 'static {
         false
     }
 
+    /// As [`Tool::check`], for arguments that fit the schema.
+    ///
+    /// # Errors
+    ///
+    /// What the model should read to do better.
+    fn check_json(&self, arguments: &Value) -> Result<(), ToolError> {
+        let _ = arguments;
+        Ok(())
+    }
+
     /// As [`Tool::writes`], from arguments that fit the schema.
     fn written_paths(&self, arguments: &Value) -> Vec<PathBuf> {
         let _ = arguments;
@@ -210,6 +232,11 @@ impl<T: Tool> DynTool for T {
 
     fn waits(&self) -> bool {
         Tool::waits(self)
+    }
+
+    fn check_json(&self, arguments: &Value) -> Result<(), ToolError> {
+        // What does not become an input is told by the call.
+        serde_json::from_value(arguments.clone()).map_or(Ok(()), |input| self.check(&input))
     }
 
     fn written_paths(&self, arguments: &Value) -> Vec<PathBuf> {

@@ -10,7 +10,7 @@ mod transaction;
 use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
-use pintle_patch::{ApplyError, ApplyErrorKind, ApplyOptions, Plan, parse, plan};
+use pintle_patch::{ApplyError, ApplyErrorKind, ApplyOptions, Patch, Plan, parse, plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -74,11 +74,12 @@ impl Tool for ApplyPatch {
         Effect::Write
     }
 
+    fn check(&self, input: &ApplyPatchInput) -> Result<(), ToolError> {
+        parsed(&input.patch).map(drop)
+    }
+
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
-        // What is no patch writes nothing.
-        parse(&input.patch)
-            .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
-            .unwrap_or_default()
+        written_by(&input.patch)
     }
 
     fn rehearsable(&self) -> bool {
@@ -95,11 +96,7 @@ impl ApplyPatch {
     /// Applies a patch, and says what came of it.
     pub(crate) async fn apply(&self, patch: &str, cx: &ToolContext) -> Result<Plan, ToolError> {
         let env = cx.env.as_ref();
-        let patch = parse(patch)
-            .map_err(|error| {
-                ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
-            })?
-            .resolve_paths(|path| canonical(env, path))?;
+        let patch = parsed(patch)?.resolve_paths(|path| canonical(env, path))?;
         let files = read_files(env, &patch).await?;
         let plan = match plan(&patch, &files, &self.options) {
             Ok(plan) => plan,
@@ -108,6 +105,18 @@ impl ApplyPatch {
         apply_plan(env, &plan).await?;
         Ok(plan)
     }
+}
+
+/// The patch that a text is.
+pub(crate) fn parsed(patch: &str) -> Result<Patch, ToolError> {
+    parse(patch).map_err(|error| {
+        ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
+    })
+}
+
+/// The files that a patch names. What is no patch writes nothing.
+pub(crate) fn written_by(patch: &str) -> Vec<PathBuf> {
+    parse(patch).map(|patch| patch.paths().into_iter().map(PathBuf::from).collect()).unwrap_or_default()
 }
 
 /// Why a patch does not fit. If a file is missing, it names those that may be meant.

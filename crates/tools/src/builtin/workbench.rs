@@ -54,9 +54,23 @@ impl Workbench {
 
     /// What the model sees of a call: `ok: ` or `error: `, and the text, with the directory as `DIR`.
     pub(crate) async fn call(&self, tool: impl DynTool, arguments: &str) -> String {
-        let execution = self.execute(tool, arguments).await;
-        let sign = if execution.result.is_error { "error" } else { "ok" };
-        format!("{sign}: {}", self.mask(&execution.result.text()))
+        let (is_error, text) = match self.prepare(tool, arguments).await {
+            Preparation::Ready(call) => {
+                let result = execute(&call, &self.context(), &TruncationLimits::new()).await.result;
+                (result.is_error, result.text())
+            }
+            Preparation::Refused(error) => (true, error.for_model().to_owned()),
+            asks @ Preparation::Ask { .. } => panic!("{arguments}: {asks:?}"),
+        };
+        format!("{}: {}", if is_error { "error" } else { "ok" }, self.mask(&text))
+    }
+
+    async fn prepare(&self, tool: impl DynTool, arguments: &str) -> Preparation {
+        let mut registry = ToolRegistry::new();
+        registry.register(tool).unwrap();
+        let name = registry.names().next().unwrap().to_owned();
+        let call = ToolCall::from_raw("call_1", name, arguments);
+        prepare(&registry, &[], self.env.as_ref(), &call).await
     }
 
     /// A call through the whole pipeline, with arguments that must fit.
@@ -70,11 +84,7 @@ impl Workbench {
         tool: impl DynTool,
         arguments: &str,
     ) -> Execution {
-        let mut registry = ToolRegistry::new();
-        registry.register(tool).unwrap();
-        let name = registry.names().next().unwrap().to_owned();
-        let call = ToolCall::from_raw("call_1", name, arguments);
-        match prepare(&registry, &[], self.env.as_ref(), &call).await {
+        match self.prepare(tool, arguments).await {
             Preparation::Ready(call) => execute(&call, cx, &TruncationLimits::new()).await,
             other @ (Preparation::Ask { .. } | Preparation::Refused(_)) => panic!("{arguments}: {other:?}"),
         }

@@ -112,10 +112,14 @@ impl Gate for PathGate {
 #[cfg(test)]
 mod tests {
     use pintle_env::LocalEnvironment;
+    use pintle_llm::ToolCall;
     use serde_json::{Value, json};
 
     use super::*;
+    use crate::error::ToolErrorKind;
     use crate::gate::workbench::{call_in, doing};
+    use crate::pipeline::{Preparation, prepare};
+    use crate::registry::ToolRegistry;
 
     /// `project` with a link to its sister `secret`, and `data`, which is a link to `store`.
     #[expect(clippy::disallowed_methods, reason = "fixtures stand there before the environment is used")]
@@ -186,5 +190,36 @@ mod tests {
         let lax = gate.writes_only();
         assert_eq!(verdict(&lax, &reads("/etc/passwd")).await, Verdict::Allow);
         assert!(matches!(verdict(&lax, &writes("/etc/passwd")).await, Verdict::Deny { .. }));
+    }
+
+    /// Nothing is written by it, and what the model needs to know is what is wrong with it.
+    #[tokio::test]
+    async fn a_patch_that_does_not_parse_is_told_its_mistake_before_any_gate_judges_it() {
+        let (_folder, env) = tree();
+        let gates: [Arc<dyn Gate>; 1] = [Arc::new(PathGate::new(env.clone()))];
+        let broken = "*** Begin Patch\n*** Update File: file\nno hunk\n*** End Patch";
+        let outside = "*** Begin Patch\n*** Add File: ../x\n+x\n*** End Patch";
+        let rows = [
+            (broken, ToolErrorKind::InvalidArguments, "patch line 3"),
+            (outside, ToolErrorKind::Denied, "is outside of"),
+        ];
+        for (patch, kind, reason) in rows {
+            for native in [false, true] {
+                let mut registry = ToolRegistry::new();
+                let key = if native { "input" } else { "patch" };
+                if native {
+                    registry.register(crate::native::openai::ApplyPatch::new()).unwrap();
+                } else {
+                    registry.register(crate::builtin::ApplyPatch::new()).unwrap();
+                }
+                let call = ToolCall::from_raw("c", "apply_patch", json!({ key: patch }).to_string());
+                let Preparation::Refused(error) = prepare(&registry, &gates, env.as_ref(), &call).await
+                else {
+                    panic!("{patch}");
+                };
+                assert_eq!(error.kind(), kind, "{}", error.for_model());
+                assert!(error.for_model().contains(reason), "{}", error.for_model());
+            }
+        }
     }
 }

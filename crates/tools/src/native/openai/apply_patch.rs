@@ -4,11 +4,11 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use pintle_llm::Grammar;
-use pintle_patch::{ChangeKind, Plan, parse};
+use pintle_patch::{ChangeKind, Plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{self, patch_told};
+use crate::builtin::{self, parsed_patch, patch_told, written_by};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
@@ -61,11 +61,12 @@ impl Tool for ApplyPatch {
         Some(Grammar { syntax: "lark".to_owned(), definition })
     }
 
+    fn check(&self, input: &ApplyPatchInput) -> Result<(), ToolError> {
+        parsed_patch(&input.input).map(drop).map_err(unverified)
+    }
+
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
-        // What is no patch writes nothing.
-        parse(&input.input)
-            .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
-            .unwrap_or_default()
+        written_by(&input.input)
     }
 
     fn rehearsable(&self) -> bool {
@@ -74,14 +75,17 @@ impl Tool for ApplyPatch {
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let started = Instant::now();
-        let plan = self.inner.apply(&input.input, cx).await.map_err(|error| {
-            let message = format!("apply_patch verification failed: {}", error.for_model());
-            ToolError::new(error.kind(), message).with_source(error)
-        })?;
+        let plan = self.inner.apply(&input.input, cx).await.map_err(unverified)?;
         let tenths = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let head = format!("Exit code: 0\nWall time: {tenths} seconds\nOutput:\n");
         Ok(patch_told(report(&plan), &plan).with_preface(head))
     }
+}
+
+/// As codex begins what it says of a patch that it does not apply.
+fn unverified(error: ToolError) -> ToolError {
+    let message = format!("apply_patch verification failed: {}", error.for_model());
+    ToolError::new(error.kind(), message).with_source(error)
 }
 
 /// The files with their letters: what was added, then what was modified or renamed, then what was deleted.
