@@ -26,11 +26,11 @@ mod web_search;
 pub(crate) mod workbench;
 mod write_file;
 
-pub(crate) use apply_patch::{parsed as parsed_patch, told as patch_told, written_by};
 pub use apply_patch::{
     ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, MAX_FILES_BYTES,
     ReadFilesError, apply_plan, read_files,
 };
+pub(crate) use apply_patch::{parsed as parsed_patch, told as patch_told, written_by};
 pub use ask_user::{AskUser, AskUserInput};
 pub use background::{
     BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus, ShellList, ShellListInput,
@@ -45,6 +45,7 @@ pub(crate) use grep::cut as cut_line;
 pub use grep::{Grep, GrepInput, GrepOutputMode};
 pub use list_dir::{ListDir, ListDirInput};
 pub(crate) use path::{search_base, shown, unreadable};
+pub(crate) use read_file::{MAX_LINE, PastTheEnd};
 pub use read_file::{ReadFile, ReadFileInput};
 pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
 pub(crate) use shell::sought_a_tool;

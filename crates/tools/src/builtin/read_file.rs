@@ -1,5 +1,6 @@
 //! `read_file`: lines with their numbers, or an image.
 
+use std::error::Error as _;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -19,7 +20,7 @@ use crate::tool::{Effect, Tool, ToolOutput};
 const DEFAULT_LIMIT: usize = 2000;
 
 /// The most characters of a line that is read with others. A line that is read alone comes whole.
-const MAX_LINE: usize = 2000;
+pub(crate) const MAX_LINE: usize = 2000;
 
 /// The largest image, in bytes: in base64 it is 5 MB, the most that every provider takes.
 const MAX_IMAGE: u64 = 3_750_000;
@@ -191,7 +192,22 @@ async fn past_the_end(
 
 fn beyond(path: &str, offset: usize, lines: usize) -> ToolError {
     let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
-    ToolError::new(ToolErrorKind::InvalidArguments, message)
+    ToolError::new(ToolErrorKind::InvalidArguments, message).with_source(PastTheEnd { lines })
+}
+
+/// Nothing is left to read, for tools that count otherwise or say it in their own form.
+#[derive(Debug, thiserror::Error)]
+#[error("there are {lines} lines")]
+pub(crate) struct PastTheEnd {
+    /// As many as can be read.
+    pub(crate) lines: usize,
+}
+
+impl PastTheEnd {
+    /// That which an error tells of, if it does.
+    pub(crate) fn of(error: &ToolError) -> Option<&Self> {
+        error.source()?.downcast_ref()
+    }
 }
 
 /// The first `limit` lines of `text` with their numbers from `first` on, and notes if there are more or some are cut.

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{ReadFile, ReadFileInput};
+use crate::builtin::{PastTheEnd, ReadFile, ReadFileInput};
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
+use crate::error::ToolError;
 use crate::native::number::count;
 use crate::native::numbered::{Numbered, text_of};
 use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
@@ -69,8 +69,7 @@ impl Tool for Read {
         };
         let read = ReadFile::new().call(request, cx).await;
         let output = match read {
-            // The only argument that the content of a file can contradict.
-            Err(error) if error.kind() == ToolErrorKind::InvalidArguments && first > 1 => {
+            Err(error) if PastTheEnd::of(&error).is_some() => {
                 return Ok(ToolOutput::new(reminder(error.for_model())));
             }
             output => output?,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin;
+use crate::builtin::{self, PastTheEnd};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::number::count;
@@ -69,7 +69,8 @@ impl Tool for ReadFile {
             offset: Some(first),
             limit: input.limit.map(|limit| count(limit).max(1)),
         };
-        let output = builtin::ReadFile::new().call(request, cx).await?;
+        let read = builtin::ReadFile::new().call(request, cx).await;
+        let output = read.map_err(|error| recounted(error, &input.file_path, skipped))?;
         let text = text_of(&output.text)?;
         let numbered = Numbered::of(&text, first);
         if numbered.lines.is_empty() {
@@ -78,7 +79,8 @@ impl Tool for ReadFile {
         let content = numbered.lines.join("\n");
         let shown = if first > 1 || !numbered.rest.is_empty() {
             let last = skipped + numbered.lines.len();
-            format!("{}{content}", header(&input.file_path, first, last, cx).await)
+            let cut = first_cut(&numbered.lines).map(|index| skipped + index);
+            format!("{}{content}", header(&input.file_path, first, last, cut, cx).await)
         } else {
             content
         };
@@ -86,16 +88,36 @@ impl Tool for ReadFile {
     }
 }
 
-/// What a model must know of a text that is not the whole file.
-async fn header(path: &str, first: usize, last: usize, cx: &ToolContext) -> String {
+/// An offset that is past the end, as the call counts it: from 0.
+fn recounted(error: ToolError, path: &str, skipped: usize) -> ToolError {
+    let Some(PastTheEnd { lines }) = PastTheEnd::of(&error) else { return error };
+    let message = format!(
+        "offset {skipped} is past the end of {path}, which has {lines} lines; the first is at offset 0"
+    );
+    ToolError::new(error.kind(), message).with_source(error)
+}
+
+/// The first of these lines that was cut. One that is read alone comes whole.
+fn first_cut(lines: &[&str]) -> Option<usize> {
+    let is_long = |line: &&str| line.chars().nth(builtin::MAX_LINE).is_some();
+    lines.iter().position(is_long).filter(|_| lines.len() > 1)
+}
+
+/// What a model must know of a text that is not the whole file. `cut` is the offset of a line that was cut.
+async fn header(path: &str, first: usize, last: usize, cut: Option<usize>, cx: &ToolContext) -> String {
     // A file that is too long to be counted is cut all the same.
     let counted = cx.env.read_file(Path::new(path), None, None).await.map(|text| text.lines().count());
     let total = counted.as_ref().map_or_else(|_| "many".to_owned(), usize::to_string);
-    let action = if counted.is_ok_and(|total| total <= last) {
+    let mut action = if counted.is_ok_and(|total| total <= last) {
         "This is the end of the file.".to_owned()
     } else {
         format!("To go on, call 'read_file' with offset: {last} and a 'limit'.")
     };
+    if let Some(offset) = cut {
+        action.push_str(&format!(
+            " To read a long line whole, read it alone, such as with offset: {offset} and limit: 1."
+        ));
+    }
     format!(
         "IMPORTANT: The file content has been truncated.\n\
          Status: Showing lines {first}-{last} of {total} total lines.\n\

@@ -25,8 +25,17 @@ async fn a_file_comes_as_it_is_with_a_header_where_it_was_cut() {
     ");
     assert_eq!(
         read(json!({"file_path": "a.txt", "offset": 5})).await,
-        "error: Tool error (read_file): offset 6 is past the end of a.txt, which has 3 lines"
+        "error: Tool error (read_file): offset 5 is past the end of a.txt, which has 3 lines; \
+         the first is at offset 0"
     );
+    bench.write("long.txt", format!("a\n{}\n", "x".repeat(2_003)));
+    let long = read(json!({"file_path": "long.txt"})).await;
+    assert!(long.ends_with("x [... 3 more characters]"), "{long}");
+    let action = "Action: This is the end of the file. \
+                  To read a long line whole, read it alone, such as with offset: 1 and limit: 1.";
+    assert!(long.lines().any(|line| line == action), "{long}");
+    let alone = read(json!({"file_path": "long.txt", "offset": 1, "limit": 1})).await;
+    assert!(alone.ends_with(&"x".repeat(2_003)) && !alone.contains("whole"), "{alone}");
 }
 
 #[tokio::test]
