@@ -70,7 +70,7 @@ impl Recorder {
         let batch = std::mem::take(&mut self.waiting);
         self.waiting_bytes = 0;
         let mut writing: Writing = Box::pin(blocking(move || {
-            capture.push_all(&batch);
+            batch.iter().for_each(|chunk| capture.push(chunk));
             capture
         }));
         // The first poll is what starts it.

@@ -4,7 +4,7 @@ use std::{
     fmt,
     future::Future,
     io::{self, Read},
-    os::fd::{AsFd, OwnedFd},
+    os::fd::OwnedFd,
     pin::pin,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     task::{Context, Poll},
@@ -25,14 +25,6 @@ use crate::{
 
 /// The most bytes of one piece of output: what a pipe holds.
 const CHUNK: usize = 64 << 10;
-
-/// So many full pieces one after the other are a writer that is held up by its pipe.
-const FULL_PIECES: usize = 4;
-
-/// What a pipe may hold then, so that writer and reader need not wait for each other at every piece: as much as the
-/// system lets everybody have.
-#[cfg(target_os = "linux")]
-const WIDE_PIPE: i32 = 1 << 20;
 
 /// The most that is thrown away of one pipe at a time.
 const DISCARD_LIMIT: usize = 16 * CHUNK;
@@ -196,17 +188,15 @@ struct Pipe<R> {
     end: Option<R>,
     stream: OutputStream,
     buffer: Vec<u8>,
-    /// How many pieces in a row were full.
-    full_pieces: usize,
 }
 
 impl<R> Pipe<R> {
     fn new(end: Option<R>, stream: OutputStream) -> Self {
-        Self { end, stream, buffer: Vec::new(), full_pieces: 0 }
+        Self { end, stream, buffer: Vec::new() }
     }
 }
 
-impl<R: AsyncRead + AsFd + Unpin> PollNext for Pipe<R> {
+impl<R: AsyncRead + Unpin> PollNext for Pipe<R> {
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<OutputChunk>> {
         let Some(end) = &mut self.end else {
             return Poll::Ready(None);
@@ -221,34 +211,9 @@ impl<R: AsyncRead + AsFd + Unpin> PollNext for Pipe<R> {
             self.end = None;
             return Poll::Ready(None);
         }
-        self.widen();
         Poll::Ready(Some(OutputChunk { stream: self.stream, bytes: self.take() }))
     }
 }
-
-impl<R: AsFd> Pipe<R> {
-    /// Makes room for a writer that has much to say.
-    fn widen(&mut self) {
-        self.full_pieces = if self.buffer.len() >= CHUNK { self.full_pieces.saturating_add(1) } else { 0 };
-        if self.full_pieces == FULL_PIECES
-            && let Some(end) = &self.end
-        {
-            widen(end);
-        }
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn widen(end: &impl AsFd) {
-    // Somebody else's pipes may hold all that the system gives one user.
-    if let Err(error) = fcntl(end, FcntlArg::F_SETPIPE_SZ(WIDE_PIPE)) {
-        tracing::debug!(%error, "a pipe stays as it is");
-    }
-}
-
-/// Elsewhere a pipe is as wide as it is.
-#[cfg(not(target_os = "linux"))]
-fn widen(_end: &impl AsFd) {}
 
 impl<R> Pipe<R> {
     /// What was read. A full buffer is given away, since copying it would take as long as reading it did.

@@ -67,23 +67,6 @@ impl OutputCapture {
         self.combined.push(&chunk.bytes);
     }
 
-    /// Appends pieces in their order; blocks on the disk.
-    pub(crate) fn push_all(&mut self, chunks: &[OutputChunk]) {
-        let mut rest = chunks;
-        // What two streams say is appended piece by piece, until one has the word for the rest.
-        while let Split::Silent | Split::Both { .. } = self.split
-            && let Some((first, others)) = rest.split_first()
-        {
-            self.push(first);
-            rest = others;
-        }
-        let Split::One(speaker) = self.split else { return };
-        let alone = rest.iter().take_while(|chunk| chunk.stream == speaker).count();
-        let (alone, others) = rest.split_at(alone);
-        self.combined.push_all(alone.iter().map(|chunk| chunk.bytes.as_slice()));
-        others.iter().for_each(|chunk| self.push(chunk));
-    }
-
     /// The three outputs.
     #[must_use]
     pub fn finish(self) -> Captured {

@@ -6,19 +6,14 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs::File,
-    io::{self, IoSlice, Write},
+    io::{self, Write},
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-use nix::sys::uio::pwritev;
-
 /// The size of a block in bytes. What of its last block an output does not fill takes no place on the disk.
 const BLOCK: u64 = 1 << 20;
-
-/// How many pieces are written at once: POSIX promises 16, Linux and the BSDs take this many.
-const MAX_SLICES: usize = 1024;
 
 /// The files that are open, by directory: descriptors are scarce in the whole process, whoever has its commands run.
 static OPEN: Mutex<BTreeMap<PathBuf, Weak<Spool>>> = Mutex::new(BTreeMap::new());
@@ -123,15 +118,6 @@ impl Spooled {
         Ok(())
     }
 
-    /// Where the next byte goes, and how much of its block follows; a block more is drawn where the last is full.
-    fn end(&mut self) -> io::Result<(u64, usize)> {
-        if self.len == self.blocks.len() as u64 * BLOCK {
-            let block = self.spool.lock().draw();
-            self.blocks.push(block);
-        }
-        Ok(self.place(self.len).ok_or(io::ErrorKind::UnexpectedEof)?)
-    }
-
     /// Where in the file this offset lies, and how much of its block follows.
     fn place(&self, offset: u64) -> Option<(u64, usize)> {
         let block = self.blocks.get(usize::try_from(offset / BLOCK).ok()?)?;
@@ -142,18 +128,13 @@ impl Spooled {
 
 impl Write for Spooled {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let (at, room) = self.end()?;
+        if self.len == self.blocks.len() as u64 * BLOCK {
+            let block = self.spool.lock().draw();
+            self.blocks.push(block);
+        }
+        let (at, room) = self.place(self.len).ok_or(io::ErrorKind::UnexpectedEof)?;
         let (now, _) = bytes.split_at(bytes.len().min(room));
         let written = self.spool.file.write_at(now, at)?;
-        self.len += written as u64;
-        Ok(written)
-    }
-
-    fn write_vectored(&mut self, slices: &[IoSlice<'_>]) -> io::Result<usize> {
-        let (at, room) = self.end()?;
-        let now = within(slices, room);
-        let at = i64::try_from(at).map_err(|_| io::ErrorKind::FileTooLarge)?;
-        let written = pwritev(&self.spool.file, &now, at)?;
         self.len += written as u64;
         Ok(written)
     }
@@ -167,17 +148,6 @@ impl Drop for Spooled {
     fn drop(&mut self) {
         self.spool.give_back(&self.blocks);
     }
-}
-
-/// As much of the slices as there is room for, and the system takes at once.
-fn within<'a>(slices: &'a [IoSlice<'_>], mut room: usize) -> Vec<IoSlice<'a>> {
-    let mut now = Vec::with_capacity(slices.len().min(MAX_SLICES));
-    for slice in slices.iter().take(MAX_SLICES) {
-        let (part, _) = slice.split_at(slice.len().min(room));
-        now.push(IoSlice::new(part));
-        room -= part.len();
-    }
-    now
 }
 
 /// Neighbours as one: the first of them and how many they are.
@@ -267,25 +237,6 @@ mod tests {
             assert_eq!(output.len, 3_500_000);
             assert!(read(output).iter().all(|byte| *byte == letter));
         }
-    }
-
-    #[test]
-    fn pieces_go_over_the_ends_of_blocks() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut output = spooled(directory.path(), b"ab");
-        // Draws the second block, so that the first output goes on in the third.
-        let _other = spooled(directory.path(), b"x");
-        let long = vec![b'y'; usize::try_from(BLOCK).unwrap()];
-        let pieces: Vec<&[u8]> = std::iter::repeat_n(&b"c"[..], 2_000).chain([&long[..], b"d"]).collect();
-        let mut slices: Vec<IoSlice<'_>> = pieces.iter().map(|piece| IoSlice::new(piece)).collect();
-        let mut slices = slices.as_mut_slice();
-        while !slices.is_empty() {
-            let written = output.write_vectored(slices).unwrap();
-            assert!(written > 0);
-            IoSlice::advance_slices(&mut slices, written);
-        }
-        assert_eq!(read(&output), [b"ab", &pieces.concat()[..]].concat());
-        assert_eq!(output.blocks, [0, 2]);
     }
 
     #[test]
