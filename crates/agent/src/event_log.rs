@@ -199,8 +199,8 @@ impl EventLog {
     }
 
     /// Forgets the events before `before`, up to the first that a reader has still to read or whose segment is open.
-    /// Gives the number of the first that is kept.
-    pub(crate) fn forget(&self, before: u64) -> u64 {
+    /// Gives the number of the first that is kept, and the subagents whose end is forgotten.
+    pub(crate) fn forget(&self, before: u64) -> (u64, Vec<SessionId>) {
         let mut inner = self.lock();
         let reached =
             inner.readers.iter().filter_map(Weak::upgrade).map(|reader| reader.load(Ordering::Acquire));
@@ -215,8 +215,7 @@ impl EventLog {
         }
         drop(inner);
         // Freeing takes its time, and the driver may wait for the lock.
-        drop(gone);
-        keep_from
+        (keep_from, gone.iter().filter_map(ended_subagent).collect())
     }
 
     fn event(&self, seq: u64, offset: Option<u64>, timestamp: Timestamp, kind: EventKind) -> SessionEvent {
@@ -245,6 +244,10 @@ impl Inner {
     fn next_seq(&self) -> u64 {
         self.forgotten + self.entries.len() as u64
     }
+}
+
+fn ended_subagent(entry: &Entry) -> Option<SessionId> {
+    if let EventKind::SubagentEnded { child, .. } = &entry.event.kind { Some(child.clone()) } else { None }
 }
 
 fn opens(kind: &EventKind) -> bool {

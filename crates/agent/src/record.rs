@@ -15,6 +15,7 @@ pub(crate) use self::recorder::{Journal, Recorder};
 pub use self::replay::{Divergence, Replay, ReplayError};
 use crate::event::EventKind;
 use crate::id::{RunId, SegmentId, SessionId};
+use crate::subagent::SubagentOrigin;
 use crate::turn::{Action, Input, InputKind, SegmentKind, Start};
 
 /// The inputs of a session, from the first on: the whole truth about it.
@@ -40,6 +41,9 @@ pub struct RecordHeader {
     pub made_by: String,
     /// The session.
     pub session_id: SessionId,
+    /// Whose subagent it was, if it was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subagent: Option<SubagentOrigin>,
     /// What the session began with.
     pub start: Start,
 }
@@ -180,9 +184,9 @@ impl Record {
 }
 
 impl RecordHeader {
-    pub(crate) fn new(session_id: SessionId, start: Start) -> Self {
+    pub(crate) fn new(session_id: SessionId, subagent: Option<SubagentOrigin>, start: Start) -> Self {
         let made_by = env!("CARGO_PKG_VERSION").to_owned();
-        Self { version: Record::VERSION, made_by, session_id, start }
+        Self { version: Record::VERSION, made_by, session_id, subagent, start }
     }
 
     fn parse(text: &str) -> Result<Self, RecordError> {

@@ -90,9 +90,12 @@ impl Session {
     ///
     /// What a subscriber has still to read stays, and so does what is open; subscribers that come later begin with the
     /// first event that is kept, whose number is given back. Nothing is freed otherwise: a session keeps its events,
-    /// as it keeps its history, until it is dropped.
+    /// as it keeps its history, until it is dropped. The events of subagents go with that of their end; of those that
+    /// have ended, only the newest 64 are kept anyway.
     pub fn forget_events(&self, before: u64) -> u64 {
-        self.log.forget(before)
+        let (first, ended) = self.log.forget(before);
+        self.handle.tree.forget(ended);
+        first
     }
 
     /// The session's id.
@@ -133,6 +136,16 @@ impl Session {
     /// [`SessionError::NotRecorded`] unless the session was built with [`SessionBuilder::record`].
     pub fn record(&self) -> Result<Record, SessionError> {
         self.handle.record()
+    }
+
+    /// What has happened so far in this session and in every subagent that it has had, at any depth: a record of each,
+    /// in the order in which they began. The events of their replays are those of [`Session::tree_events`].
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::record`].
+    pub fn tree_records(&self) -> Result<Vec<Record>, SessionError> {
+        self.handle.tree_records()
     }
 
     /// Has the events, requests and outcomes of a record come about once more, without a model and without a place

@@ -48,6 +48,7 @@ impl Driver {
                 gates: self.gates.to_vec(),
                 approver: self.approver.clone(),
                 clock: self.clock.clone(),
+                record: self.recording.recorder.as_ref().is_some_and(|recorder| recorder.keeps()),
                 span: self.trace.session(),
             };
             self.subagents.order(call.call_id(), blueprint);

@@ -107,6 +107,10 @@ impl Record {
         if let Some(context) = &mut start.context {
             change(context);
         }
+        let (depth, parent) = match &self.header.subagent {
+            Some(origin) => (origin.depth, Some(origin.parent.clone())),
+            None => (0, None),
+        };
         let mut machine = Machine::starting(start);
         let mut replay = Replay::default();
         for (index, entry) in self.entries.iter().enumerate() {
@@ -119,8 +123,9 @@ impl Record {
             self.compare(index, entry, &actions)?;
             for action in actions {
                 replay.take(action, |kind, seq| {
-                    let (session_id, timestamp) = (self.header.session_id.clone(), at);
-                    SessionEvent { seq, offset: None, timestamp, session_id, depth: 0, parent: None, kind }
+                    let (session_id, parent, timestamp) =
+                        (self.header.session_id.clone(), parent.clone(), at);
+                    SessionEvent { seq, offset: None, timestamp, session_id, depth, parent, kind }
                 });
             }
         }

@@ -8,6 +8,7 @@ use crate::error::SessionError;
 use crate::event_log::EventLog;
 use crate::record::{Journal, Record, RecordHeader, Recorder};
 use crate::run::Run;
+use crate::subagent::SubagentOrigin;
 use crate::turn::{SessionState, Start};
 
 /// What a builder collects about it.
@@ -34,12 +35,17 @@ pub(super) struct Resumed {
 
 impl Beginning {
     /// Has the driver begin so.
-    pub(super) fn of(self, driver: &mut Driver, log: &Arc<EventLog>) -> Result<Resumed, SessionError> {
+    pub(super) fn of(
+        self,
+        driver: &mut Driver,
+        log: &Arc<EventLog>,
+        subagent: Option<SubagentOrigin>,
+    ) -> Result<Resumed, SessionError> {
         if let Some(record) = self.resume {
             return resume(&record, self.journal, driver, log);
         }
         let recorder = if self.record || self.journal.is_some() {
-            let header = RecordHeader::new(log.session_id().clone(), self.start.clone());
+            let header = RecordHeader::new(log.session_id().clone(), subagent, self.start.clone());
             let recorder = Recorder::new(header, self.record, self.journal);
             Some(Arc::new(recorder.map_err(SessionError::Journal)?))
         } else {

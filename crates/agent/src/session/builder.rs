@@ -91,8 +91,9 @@ impl SessionBuilder {
         self
     }
 
-    /// Keeps a [record](Session::record) of the session. Default false: it holds a second copy of each answer, of what
-    /// the model reads of each result, and of the prompt whenever it is loaded; whole outputs are shared.
+    /// Keeps a [record](Session::record) of the session, and one of each of its
+    /// [subagents](Session::tree_records). Default false: it holds a second copy of each answer, of what the model reads
+    /// of each result, and of the prompt whenever it is loaded; whole outputs are shared.
     #[must_use]
     pub fn record(mut self, record: bool) -> Self {
         self.beginning.record = record;
@@ -135,11 +136,12 @@ impl SessionBuilder {
 
     /// A session below another one, in the environment of that one.
     pub(crate) fn subagent(blueprint: Blueprint, lineage: Lineage) -> Self {
-        let Blueprint { client, profile, env, config, gates, approver, clock, span: _ } = blueprint;
+        let Blueprint { client, profile, env, config, gates, approver, clock, record, span: _ } = blueprint;
         let id = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
         let keep_environment = true;
         let parts = Parts { client, profile, env, config, gates, approver, clock, keep_environment, lineage };
-        Self { parts, id, beginning: Beginning::default() }
+        let beginning = Beginning { record, ..Beginning::default() };
+        Self { parts, id, beginning }
     }
 
     pub(crate) fn share(
@@ -168,10 +170,13 @@ impl SessionBuilder {
 
     /// The session, and what is to drive it with these commands.
     pub(super) fn assemble(self) -> Result<(Session, Driver, mpsc::Receiver<Command>), SessionError> {
-        let Self { parts, id, mut beginning } = self;
+        let Self { mut parts, id, mut beginning } = self;
         parts.client.adapter(Some(&parts.profile.provider)).map_err(SessionError::Build)?;
         let resumed_id = beginning.resume.as_ref().map(|record| record.header.session_id.clone());
         let id = resumed_id.or(id).unwrap_or_else(SessionId::generate);
+        if let Some(record) = &beginning.resume {
+            parts.lineage = Lineage::of_record(record.header.subagent.clone());
+        }
         let lineage = &parts.lineage;
         let identity = Identity { session_id: id.clone(), depth: lineage.depth(), parent: lineage.parent() };
         let log = Arc::new(EventLog::new(identity));
@@ -180,11 +185,12 @@ impl SessionBuilder {
         beginning.start.limits.clone_from(&parts.config.limits);
         beginning.start.reasoning_effort.clone_from(&parts.config.reasoning_effort);
         let (client, tree) = (parts.client.clone(), Arc::clone(&lineage.tree));
+        let origin = lineage.origin.clone();
         let mut driver = Driver::new(parts, Arc::clone(&log), shared);
-        let Resumed { runs, run } = beginning.of(&mut driver, &log)?;
+        let Resumed { runs, run } = beginning.of(&mut driver, &log, origin)?;
         let recorder = driver.recorder();
         let handle = SessionHandle { commands: sender, shared: shown, client, recorder, tree };
-        handle.tree.join(Member::new(id.clone(), Arc::clone(&log), &handle));
+        handle.tree.join(Member::new(Arc::clone(&log), &handle));
         let (runs, resumed) = (AtomicU64::new(runs), Mutex::new(run));
         Ok((Session { id, handle, runs, log, resumed, driver: JoinSet::new() }, driver, commands))
     }

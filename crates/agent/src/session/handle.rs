@@ -205,6 +205,16 @@ impl SessionHandle {
         self.recorder.as_ref().and_then(|recorder| recorder.record()).ok_or(SessionError::NotRecorded)
     }
 
+    /// As [`Session::tree_records`]: of the whole tree, whichever of its sessions this reaches.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Session::record`].
+    pub fn tree_records(&self) -> Result<Vec<Record>, SessionError> {
+        let records = self.tree.records();
+        if records.is_empty() { Err(SessionError::NotRecorded) } else { Ok(records) }
+    }
+
     pub(crate) fn send(&self, command: Command) -> Result<(), SessionError> {
         self.commands.try_send(command).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => SessionError::Full(MAX_COMMANDS),

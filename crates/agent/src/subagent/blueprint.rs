@@ -27,6 +27,8 @@ pub(crate) struct Blueprint {
     pub(crate) gates: Vec<Arc<dyn Gate>>,
     pub(crate) approver: Option<Arc<dyn Approver>>,
     pub(crate) clock: Arc<dyn Clock>,
+    /// Whether the parent is recorded in memory.
+    pub(crate) record: bool,
     /// That of the parent's session, which the subagent does not outlive.
     pub(crate) span: tracing::Span,
 }

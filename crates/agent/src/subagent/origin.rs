@@ -2,11 +2,13 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Above, Tree};
 use crate::id::SessionId;
 
 /// Which subagent something comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct SubagentOrigin {
     /// Its name among the subagents of its parent.
@@ -34,6 +36,11 @@ impl Lineage {
     /// That of a session that a host makes.
     pub(crate) fn root() -> Self {
         Self { tree: Arc::default(), origin: None, above: None }
+    }
+
+    /// That of a session that goes on from a record, with nobody above it any more.
+    pub(crate) fn of_record(origin: Option<SubagentOrigin>) -> Self {
+        Self { origin, ..Self::root() }
     }
 
     pub(crate) fn depth(&self) -> u32 {

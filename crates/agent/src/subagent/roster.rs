@@ -8,11 +8,11 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::Blueprint;
 use super::origin::{Lineage, SubagentOrigin};
 use super::report::{Report, SubagentStatus};
 use super::tool::Order;
 use super::worker::{Desk, Worker};
+use super::{Blueprint, PastSubagent, name};
 use crate::config::SubagentLimits;
 use crate::id::SessionId;
 use crate::profile::ProviderProfile;
@@ -52,8 +52,10 @@ pub(crate) struct Roster {
 #[derive(Debug, Default)]
 struct State {
     agents: Vec<Agent>,
-    /// Names drawn so far.
+    /// The number of the newest name.
     drawn: u64,
+    /// Names up to this number stand in a history that comes from another session.
+    inherited: u64,
     /// What the driver has drawn for calls that are about to spawn, by call id.
     orders: HashMap<String, (String, Blueprint)>,
     news: VecDeque<InputKind>,
@@ -161,13 +163,26 @@ impl Subagents {
     pub(crate) fn order(&self, call_id: &str, blueprint: Blueprint) {
         let mut state = self.roster.lock();
         state.drawn += 1;
-        let name = format!("agent_{}", state.drawn);
+        let name = name::of(state.drawn);
         state.orders.insert(call_id.to_owned(), (name, blueprint));
     }
 
-    /// Goes on with the names after the first `spawned`.
-    pub(crate) fn count_on(&self, spawned: u64) {
-        self.roster.lock().drawn = spawned;
+    /// Goes on with the names after these, which the agents of another session have.
+    pub(crate) fn inherit(&self, named: u64) {
+        let mut state = self.roster.lock();
+        (state.drawn, state.inherited) = (named, named);
+    }
+
+    /// Goes on with the names after those of a record, whose agents are gone and can be asked after.
+    pub(crate) fn restore(&self, past: &[PastSubagent], named: u64) {
+        let mut state = self.roster.lock();
+        let gone = |past: &PastSubagent| {
+            let closing = CancellationToken::new();
+            closing.cancel();
+            Agent { name: past.name.clone(), desk: past.desk(), closing }
+        };
+        state.agents = past.iter().map(gone).collect();
+        state.drawn = named;
     }
 
     /// Forgets what was drawn for calls that are over.
@@ -311,6 +326,13 @@ impl Roster {
         let state = self.lock();
         let found = state.agents.iter().find(|agent| agent.name == name.trim());
         found.cloned().ok_or_else(|| {
+            if name::number(name).is_some_and(|number| (1..=state.inherited).contains(&number)) {
+                let message = format!(
+                    "{} belongs to the session from which this one was forked, and cannot be reached from here",
+                    name.trim()
+                );
+                return ToolError::new(ToolErrorKind::NotFound, message);
+            }
             let known: Vec<String> = state.agents.iter().map(described).collect();
             let known = match known.as_slice() {
                 [] => "none has been spawned".to_owned(),

@@ -1,7 +1,9 @@
 //! Sessions with subagents, a fake model for each of them, and a fake place for tools.
 
 mod limits;
+mod many;
 mod native;
+mod past;
 mod stopping;
 mod work;
 

@@ -10,11 +10,15 @@ use futures_util::future::select_all;
 use tokio::sync::watch;
 
 use super::Tree;
+use super::tree::Unread;
 use crate::event::{EventKind, SessionEvent};
 use crate::event_log::{Cursor, EventLog, Found};
 use crate::id::SessionId;
 
 /// The events of a session and of every subagent below it, as they come; those of the past first, by their times.
+///
+/// A stream has everything from its own beginning on, however slowly it is read. Of subagents that ended before, it has
+/// the newest 64; of others, what their parents' events tell.
 ///
 /// Within a session the order is that of `seq`, and nothing is numbered anew: `session_id`, `depth` and `parent` say
 /// where an event comes from. Between two sessions, a subagent's events stand between the
@@ -32,9 +36,13 @@ enum State {
 
 impl TreeEvents {
     pub(crate) fn new(tree: Arc<Tree>, root: SessionId, log: Arc<EventLog>) -> Self {
-        let grown = tree.grown();
+        let (grown, unread) = (tree.grown(), tree.unread());
+        // Its own log is read from here.
+        let _ = unread.take(&root);
         let readers = vec![Reader::new(root, Cursor::new(log, 0))];
-        Self { state: State::Ready(Box::new(Merge { tree, grown, readers, awaited: Vec::new() })) }
+        Self {
+            state: State::Ready(Box::new(Merge { _tree: tree, grown, unread, readers, awaited: Vec::new() })),
+        }
     }
 
     /// The next event; `None` after the last one. Cancel safe.
@@ -83,8 +91,10 @@ impl std::fmt::Debug for TreeEvents {
 
 /// Readers of the sessions whose beginning has been told.
 struct Merge {
-    tree: Arc<Tree>,
-    grown: watch::Receiver<usize>,
+    /// Tells of new sessions as long as it is there.
+    _tree: Arc<Tree>,
+    grown: watch::Receiver<u64>,
+    unread: Arc<Unread>,
     readers: Vec<Reader>,
     /// Sessions that were announced and are not there yet.
     awaited: Vec<SessionId>,
@@ -117,8 +127,10 @@ impl Reader {
 impl Merge {
     /// The oldest event of those that are next in their sessions and may be given.
     fn next(&mut self) -> Option<SessionEvent> {
-        self.find_awaited();
+        self.grown.mark_unchanged();
         self.readers.iter_mut().for_each(Reader::read);
+        // After the heads: a subagent is there before its end is told, so that no end is given before its events.
+        self.find_awaited();
         self.readers.retain(|reader| !reader.is_over || reader.head.is_some());
         let at = |index: usize| self.readers.get(index).and_then(|reader| reader.head.as_ref());
         let free = (0..self.readers.len()).filter(|index| at(*index).is_some_and(|event| self.may_go(event)));
@@ -142,15 +154,17 @@ impl Merge {
         } else if let Some(child) = ended_child(&event.kind) {
             // One that never came to be has nothing to tell.
             self.awaited.retain(|awaited| awaited != child);
+            let _ = self.unread.take(child);
         }
     }
 
     fn find_awaited(&mut self) {
-        self.grown.mark_unchanged();
-        let (tree, readers) = (&self.tree, &mut self.readers);
-        self.awaited.retain(|id| match tree.log(id) {
+        let (unread, readers) = (&self.unread, &mut self.readers);
+        self.awaited.retain(|id| match unread.take(id) {
             Some(log) => {
-                readers.push(Reader::new(id.clone(), Cursor::new(log, 0)));
+                let mut reader = Reader::new(id.clone(), Cursor::new(log, 0));
+                reader.read();
+                readers.push(reader);
                 false
             }
             None => true,

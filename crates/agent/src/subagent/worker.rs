@@ -6,14 +6,15 @@ use std::sync::Arc;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::Blueprint;
 use super::origin::Lineage;
 use super::report::{INTERRUPTED, Report, SubagentStatus};
 use super::roster::Above;
+use super::{Blueprint, Tree};
 use crate::event::EventKind;
+use crate::id::SessionId;
 use crate::run::Run;
 use crate::session::{Session, SessionBuilder};
-use crate::turn::{Outcome, OutcomeStatus};
+use crate::turn::{Outcome, OutcomeStatus, SessionState};
 
 /// What lies before a subagent, and what it has come to. Its parent's tools and its own task share it.
 #[derive(Debug)]
@@ -36,10 +37,18 @@ impl Desk {
             report: Report::running(),
         }
     }
+
+    /// That of an agent that is gone.
+    pub(super) fn closed(report: Report) -> Self {
+        Self { messages: VecDeque::new(), interrupt: false, is_closed: true, report }
+    }
 }
 
 /// Begins the next run for messages that came too late for the one before; they follow it.
 const LATE: &str = "You had finished before this reached you:";
+
+/// The same, if the one before was stopped.
+const STOPPED: &str = "You were stopped before this reached you:";
 
 pub(super) struct Worker {
     blueprint: Option<Blueprint>,
@@ -49,7 +58,7 @@ pub(super) struct Worker {
     turns: u64,
     /// What the agent said last.
     said: String,
-    /// Messages that were steered into the run before and not taken up: the next run begins with them.
+    /// Messages that were steered into runs before and not taken up: they wait in the session.
     left_over: usize,
     /// Tells the parent of the end, however it comes.
     end: End,
@@ -69,6 +78,8 @@ impl Worker {
         desk: Arc<watch::Sender<Desk>>,
         closing: CancellationToken,
     ) -> Self {
+        let tree = Arc::clone(&lineage.tree);
+        let session = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
         Self {
             blueprint: Some(blueprint),
             lineage,
@@ -77,7 +88,7 @@ impl Worker {
             turns: 0,
             said: String::new(),
             left_over: 0,
-            end: End { desk, above },
+            end: End { desk, above, tree, session },
         }
     }
 
@@ -90,19 +101,20 @@ impl Worker {
     pub(super) async fn run(mut self) {
         let Some(session) = self.begin() else { return };
         let closing = self.closing.clone();
+        let mut shown = session.handle().shared;
         loop {
             let message = tokio::select! {
                 biased;
                 () = closing.cancelled() => break,
+                // A host may end it, and so may an error.
+                _ = shown.wait_for(|shown| shown.state == SessionState::Closed) => break,
                 message = self.next_message() => message,
             };
             if !self.serve(&session, message).await {
                 break;
             }
         }
-        let id = session.id().clone();
         session.close().await;
-        self.lineage.tree.leave(&id);
     }
 
     fn begin(&mut self) -> Option<Session> {
@@ -161,6 +173,11 @@ impl Worker {
     /// Has the agent handle a message, and those that come meanwhile. `false` if it must close.
     async fn serve(&mut self, session: &Session, message: String) -> bool {
         let mut message = message;
+        // What it was told before it reads before.
+        if self.left_over > 0 && session.handle().steer(message.clone()).is_ok() {
+            self.left_over += 1;
+            message = STOPPED.to_owned();
+        }
         loop {
             let mut run = session.submit(message);
             let Some(late) = self.follow(session, &mut run).await else {
@@ -172,11 +189,13 @@ impl Worker {
                 self.end.report(Report::failed("its session is closed", self.said.clone(), self.turns));
                 return false;
             };
-            // What was steered too late waits in the session for its next input.
-            self.left_over = late;
-            if late > 0 && may_go_on(&outcome) {
-                message = LATE.to_owned();
-                continue;
+            if may_go_on(&outcome) {
+                if late > 0 {
+                    message = LATE.to_owned();
+                    continue;
+                }
+                // Whatever it was told it has read, or its session has refused.
+                self.left_over = 0;
             }
             self.settle(outcome);
             return true;
@@ -212,7 +231,11 @@ impl Worker {
                 }
                 event = run.next() => event,
             };
-            let Some(event) = event else { return Some(steered) };
+            let Some(event) = event else {
+                // What was steered too late waits in the session for its next input.
+                self.left_over = left_over + steered;
+                return Some(steered);
+            };
             if let EventKind::AssistantTextEnd { text, .. } = &event.kind
                 && !text.trim().is_empty()
             {
@@ -257,6 +280,8 @@ fn may_go_on(outcome: &Outcome) -> bool {
 struct End {
     desk: Arc<watch::Sender<Desk>>,
     above: Above,
+    tree: Arc<Tree>,
+    session: Option<SessionId>,
 }
 
 impl End {
@@ -269,7 +294,12 @@ impl Drop for End {
     fn drop(&mut self) {
         let mut report = self.desk.borrow().report.clone();
         if report.status == SubagentStatus::Running {
-            report = Report::failed("it was closed", String::new(), report.turns_used);
+            // With what it had come to by the time it was told to do more.
+            report.status = SubagentStatus::Failed;
+            report.reason.get_or_insert_with(|| "it was closed".to_owned());
+        }
+        if let Some(session) = &self.session {
+            self.tree.leave(session);
         }
         // Who waits for the end goes on when the parent's driver has heard of it.
         self.above.ended(report.status, report.turns_used);

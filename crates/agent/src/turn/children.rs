@@ -10,7 +10,7 @@ use super::{Machine, SessionState, Spent};
 use crate::config::TurnLimits;
 use crate::event::EventKind;
 use crate::id::SessionId;
-use crate::subagent::SubagentStatus;
+use crate::subagent::{SubagentStatus, subagent_number};
 
 /// The subagents of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -19,6 +19,16 @@ pub(super) struct Children {
     open: BTreeMap<String, SessionId>,
     /// How many there have been.
     spawned: u64,
+    /// The highest number in a name that the history may speak of.
+    #[serde(default)]
+    named: u64,
+}
+
+impl Children {
+    /// Those of a session whose history comes from another one, which had given names up to this one.
+    pub(super) fn after(named: u64) -> Self {
+        Self { named, ..Self::default() }
+    }
 }
 
 impl Machine {
@@ -26,6 +36,12 @@ impl Machine {
     #[must_use]
     pub fn subagents_spawned(&self) -> u64 {
         self.children.spawned
+    }
+
+    /// The highest number in the name of a subagent so far, those of before a fork included. The next has a higher one,
+    /// so that no name of the history ever means another agent.
+    pub(crate) fn subagents_named(&self) -> u64 {
+        self.children.named
     }
 
     /// The limits for a subagent that is spawned now: those of this session, with what is left of its budget. Its turns
@@ -50,6 +66,7 @@ impl Machine {
             return;
         }
         self.children.spawned += 1;
+        self.children.named = self.children.named.max(subagent_number(&agent).unwrap_or(0));
         self.children.open.insert(agent.clone(), session.clone());
         out.push(Action::emit(EventKind::SubagentSpawned { agent_id: agent, child: session, task }));
         if self.ending.is_some() {

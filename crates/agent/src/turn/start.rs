@@ -4,6 +4,7 @@ use pintle_llm::{ErrorInfo, ReasoningEffort, ToolCall, ToolResult};
 use serde::{Deserialize, Serialize};
 
 use super::action::Action;
+use super::children::Children;
 use super::cycle::system_message;
 use super::ending::Ending;
 use super::history::{Turn, TurnKind};
@@ -33,6 +34,14 @@ pub struct Start {
     /// Where the history comes from.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forked_from: Option<ForkedFrom>,
+    /// The highest number in the name of a subagent that the history may speak of; 0 if there was none.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub subagents_named: u64,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Start {
@@ -59,6 +68,7 @@ impl Machine {
         machine.context_is_current = start.context.is_some();
         machine.context = start.context.map(|context| *context);
         machine.forked_from = start.forked_from;
+        machine.children = Children::after(start.subagents_named);
         machine
     }
 
@@ -83,6 +93,7 @@ impl Machine {
             history,
             context: context.map(Box::new),
             forked_from: Some(ForkedFrom { session_id, turns }),
+            subagents_named: self.subagents_named(),
         })
     }
 

@@ -71,7 +71,7 @@ async fn what_is_no_record_is_told_with_the_place() {
 /// The format is read by other programs and by later versions, so that a change of it is a change of the version.
 #[test]
 fn the_lines_are_as_documented() {
-    let header = RecordHeader::new(SessionId::new("s"), Start::default());
+    let header = RecordHeader::new(SessionId::new("s"), None, Start::default());
     let mut header = serde_json::to_value(header).unwrap();
     header["made_by"] = json!("x");
     let limits = header["start"]["limits"].take();

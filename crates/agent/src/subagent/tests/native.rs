@@ -129,6 +129,41 @@ async fn codex_turns_a_working_agent_to_another_message() {
     );
 }
 
+/// A message that an agent was told before another one interrupted it is read before that one.
+#[tokio::test]
+async fn what_an_interrupt_leaves_unread_is_read_first_and_in_order() {
+    let send = |message: &str, interrupt: bool| {
+        ("send_input", json!({ "id": "agent_1", "message": message, "interrupt": interrupt }))
+    };
+    let parent = model()
+        .message(calling(&[("spawn_agent", json!({ "message": "Sleep." }))]))
+        .message(calling(&[("meet", json!({}))]))
+        .message(calling(&[send("First.", false)]))
+        .message(calling(&[("meet", json!({}))]))
+        .message(calling(&[send("Second.", true)]))
+        .message(calling(&[("wait", json!({ "ids": ["agent_1"] }))]))
+        .answer("ok");
+    let nap =
+        model().message(calling(&[("exec_command", json!({ "cmd": "sleep 1000", "yield_time_ms": 30000 }))]));
+    let barrier = Arc::new(Barrier::new(2));
+    let profile = ProviderProfile::openai("gpt-5.2-codex").with_toolset(Toolset::Native);
+    let profile = profile.with_tool(Meet(Arc::clone(&barrier))).unwrap();
+    let mut cast = Cast::new(parent).part("Sleep", nap.answer("Awake."));
+    cast.name = "openai";
+    let bench = Bench::of(profile, cast, SessionConfig::default(), |builder| builder);
+    let mut events = bench.session.tree_events();
+    let run = bench.session.submit("go");
+    until(&mut events, works).await;
+    barrier.wait().await;
+    barrier.wait().await;
+    assert_eq!(run.await.unwrap().text, "ok");
+    let request = bench.cast.requests("Sleep")[1].clone();
+    let users = request.messages.iter().filter(|message| message.role == Role::User);
+    let mut told: Vec<String> = users.map(|message| message.text()).collect();
+    told.retain(|text| ["First.", "Second."].contains(&text.as_str()));
+    assert_eq!(told, ["First.", "Second."], "{request:?}");
+}
+
 #[tokio::test]
 async fn gemini_cli_invokes_an_agent() {
     let invoke = |agent: &str| ("invoke_agent", json!({ "agent_name": agent, "prompt": "Look." }));

@@ -129,3 +129,73 @@ async fn a_parent_that_finishes_leaves_its_subagents_to_the_next_turn() {
     assert_eq!(outcome.status, OutcomeStatus::Completed);
     assert!(bench.results()[1].ends_with("I sleep now."));
 }
+
+/// A subagent whose session has closed by itself, as after an error that nobody can mend.
+#[tokio::test]
+async fn one_whose_session_ends_by_itself_is_closed() {
+    let parent = model()
+        .message(calling(&[spawn("Fail.")]))
+        .message(calling(&[wait("agent_1")]))
+        .message(calling(&[("meet", json!({}))]))
+        .message(calling(&[("send_input", json!({ "agent_id": "agent_1", "message": "Again." }))]))
+        .answer("ok");
+    let child = model().failure(Error::new(ErrorKind::Authentication, "no such key"));
+    let barrier = Arc::new(Barrier::new(2));
+    let profile =
+        ProviderProfile::anthropic("claude-opus-4-6").with_tool(Meet(Arc::clone(&barrier))).unwrap();
+    let bench =
+        Bench::of(profile, Cast::new(parent).part("Fail", child), SessionConfig::default(), |builder| {
+            builder
+        });
+    let mut events = bench.session.tree_events();
+    let run = bench.session.submit("go");
+    // Its end is told while its parent works on.
+    let (before, ended) = until(&mut events, |event| kind(event) == "SUBAGENT_ENDED").await;
+    assert!(before.iter().any(|event| event.depth == 1 && kind(event) == "SESSION_END"));
+    assert!(
+        bench.session.handle().of_session(&before.last().unwrap().session_id).is_none() || ended.depth == 0
+    );
+    barrier.wait().await;
+    assert_eq!(run.await.unwrap().text, "ok");
+    let results = bench.results();
+    assert!(results[1].starts_with("success: false\nturns_used: 0\nreason: it failed: "), "{results:?}");
+    assert_eq!(results[3], "Tool error (send_input): agent_1 is closed");
+}
+
+#[tokio::test]
+async fn one_that_a_host_aborts_is_closed_at_work_and_at_rest() {
+    let parent = model().message(calling(&[spawn("Sleep."), spawn("Rest.")])).answer("They work on.");
+    let parent = parent.message(calling(&[wait("agent_1"), wait("agent_2")])).answer("ok");
+    let cast =
+        Cast::new(parent).part("Sleep", model().message(sleeping())).part("Rest", model().answer("Done."));
+    let bench = Bench::new(cast);
+    let mut events = bench.session.tree_events();
+    bench.session.submit("go").await.unwrap();
+    let (mut at_work, mut at_rest) = (None, None);
+    while at_work.is_none() || at_rest.is_none() {
+        let (_, event) = until(&mut events, |event| event.depth == 1).await;
+        if works(&event) {
+            at_work = Some(event.session_id);
+        } else if kind(&event) == "PROCESSING_END" {
+            at_rest = Some(event.session_id);
+        }
+    }
+    for id in [at_work, at_rest].into_iter().flatten() {
+        bench.session.handle().of_session(&id).unwrap().abort().unwrap();
+        until(
+            &mut events,
+            |event| matches!(&event.kind, EventKind::SubagentEnded { child, .. } if *child == id),
+        )
+        .await;
+        assert!(bench.session.handle().of_session(&id).is_none());
+    }
+    assert_eq!(bench.env.running(), 0);
+    bench.session.submit("What became of them?").await.unwrap();
+    assert_eq!(
+        bench.results()[2..],
+        [
+            "success: false\nturns_used: 1\nreason: it was closed\noutput:\n(no text)",
+            "success: true\nturns_used: 1\noutput:\nDone.",
+        ]
+    );
+}

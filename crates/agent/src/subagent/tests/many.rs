@@ -1,0 +1,59 @@
+//! Many subagents, one after the other.
+
+use super::*;
+
+/// A parent that has so many subagents, each of which says one thing.
+fn in_turn(count: usize) -> Bench {
+    let parent = (1..=count).fold(model(), |parent, number| {
+        let name = format!("agent_{number}");
+        parent
+            .message(calling(&[spawn("Look.")]))
+            .message(calling(&[wait(&name)]))
+            .message(calling(&[("close_agent", json!({ "agent_id": name }))]))
+    });
+    let child = (0..count).fold(model(), |child, _| child.answer("Nothing."));
+    let config = SessionConfig::default();
+    let mut config = config;
+    config.limits.enable_loop_detection = false;
+    Bench::with(Cast::new(parent.answer("ok")).part("Look", child), config, |builder| builder)
+}
+
+fn of_children(events: &[SessionEvent]) -> usize {
+    events.iter().filter(|event| event.depth == 1 && kind(event) == "SESSION_START").count()
+}
+
+#[tokio::test]
+async fn who_reads_from_the_beginning_has_all_and_who_comes_late_the_newest() {
+    let bench = in_turn(70);
+    let early = bench.session.tree_events();
+    assert_eq!(bench.session.submit("go").await.unwrap().text, "ok");
+    let tree = Arc::clone(&bench.session.handle().tree);
+    assert_eq!(tree.known(), 1 + 64, "the session itself, and the newest");
+    let late = bench.session.tree_events();
+    bench.session.close().await;
+    let (early, late) = (rest(early).await, rest(late).await);
+    assert_eq!((of_children(&early), of_children(&late)), (70, 64));
+    for told in [&early, &late] {
+        let spawned = told.iter().filter(|event| kind(event) == "SUBAGENT_SPAWNED").count();
+        let ended = told.iter().filter(|event| kind(event) == "SUBAGENT_ENDED").count();
+        assert_eq!((spawned, ended), (70, 70));
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_forgets_events_forgets_those_of_subagents_that_have_ended() {
+    let bench = in_turn(3);
+    let mut events = bench.session.tree_events();
+    bench.session.submit("go").await.unwrap();
+    let tree = Arc::clone(&bench.session.handle().tree);
+    assert_eq!(tree.known(), 4);
+    let (_, ended) = until(&mut events, |event| kind(event) == "SUBAGENT_ENDED").await;
+    drop(events);
+    assert_eq!(bench.session.forget_events(ended.seq), ended.seq);
+    assert_eq!(tree.known(), 4, "its end can still be read");
+    bench.session.forget_events(ended.seq + 1);
+    assert_eq!(tree.known(), 3);
+    let late = bench.session.tree_events();
+    bench.session.close().await;
+    assert_eq!(of_children(&rest(late).await), 2);
+}
