@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use pintle_agent::{ApprovalRequest, Approver, Decision};
+use pintle_agent::{ApprovalRequest, Approver, Decision, SubagentOrigin};
 use pintle_tools::gate::{EffectGate, Ruling};
 use pintle_tools::{ChangeKind, Effect, FileChange};
 use serde_json::Value;
@@ -18,7 +18,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host;
-use crate::render::{Style, steers};
+use crate::render::{Style, mark, steers};
 
 /// How long a line may take that was typed before it was asked for.
 const TYPED_AHEAD: Duration = Duration::from_millis(20);
@@ -45,7 +45,7 @@ pub(crate) struct Terminal {
 struct Shared {
     /// `None` if nobody can be asked.
     person: Option<Person>,
-    /// The calls whose request has been shown: what came before it stands on the screen.
+    /// The marks of the calls whose request has been shown: what came before it stands on the screen.
     shown: watch::Sender<Vec<String>>,
     /// Calls that were denied because nobody could be asked.
     unasked: AtomicU64,
@@ -103,8 +103,8 @@ impl Terminal {
     }
 
     /// Says that the request about this call stands on the screen, so that the question may follow it.
-    pub(crate) fn shown(&self, call_id: &str) {
-        self.shared.shown.send_modify(|shown| shown.push(call_id.to_owned()));
+    pub(crate) fn shown(&self, mark: &str) {
+        self.shared.shown.send_modify(|shown| shown.push(mark.to_owned()));
     }
 
     /// Whether somebody can be asked.
@@ -148,7 +148,8 @@ impl Approver for Terminal {
             self.shared.unasked.fetch_add(1, Ordering::Relaxed);
             return deny("it needs approval, and nobody can be asked");
         };
-        self.wait_for(&request.call_id).await;
+        let subagent = request.origin.as_ref().map(|origin| &origin.session_id);
+        self.wait_for(&mark(subagent, &request.call_id)).await;
         person.answer(request).await
     }
 }
@@ -200,7 +201,8 @@ fn decision(answer: &str) -> Decision {
 
 /// What would happen, whole, and the question.
 fn question(request: &ApprovalRequest, style: Style) -> String {
-    let mut text = format!("\n{} ({}):\n", visible(&request.tool_name), visible(&request.reason));
+    let whose = request.origin.as_ref().map(asker).unwrap_or_default();
+    let mut text = format!("\n{whose}{} ({}):\n", visible(&request.tool_name), visible(&request.reason));
     for line in details(request, style) {
         text.push_str("    ");
         text.push_str(&line);
@@ -208,6 +210,12 @@ fn question(request: &ApprovalRequest, style: Style) -> String {
     }
     text.push_str("Run it? [y]es, [n]o, or what to do instead: ");
     text
+}
+
+/// Which subagent it is that wants to do something.
+fn asker(origin: &SubagentOrigin) -> String {
+    let depth = if origin.depth > 1 { format!(" at depth {}", origin.depth) } else { String::new() };
+    format!("{}{depth}: ", visible(&origin.agent_id))
 }
 
 /// The diff, the command, or else the arguments.

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use pintle_agent::{
-    EventKind, Events, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionHandle, SessionId,
-    TurnKind,
+    EventKind, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionHandle, SessionId,
+    TreeEvents, TurnKind,
 };
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -23,7 +23,7 @@ use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
-use crate::render::{Closing, Moment, Opening, TICK, View};
+use crate::render::{Below, Closing, Moment, Opening, TICK, View};
 
 /// How long an interrupted run waits for a reader that does not read.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -51,6 +51,8 @@ pub(crate) struct Followed {
     duration: Duration,
     /// In US dollars, where known.
     cost: Option<f64>,
+    /// What subagents have done.
+    below: Below,
 }
 
 impl Followed {
@@ -62,12 +64,13 @@ impl Followed {
             exit,
             duration: self.duration,
             cost: self.cost,
+            below: Some(&self.below),
             demonstration: None,
         }
     }
 }
 
-/// Submits the task, shows every event of the session, and closes it. A signal aborts the session, and so does a
+/// Submits the task, shows every event of the session and of its subagents, and closes it. A signal aborts the session, and so does a
 /// reader of standard output who goes away.
 ///
 /// # Errors
@@ -82,14 +85,15 @@ pub(crate) async fn follow(
 ) -> Result<Followed, Failure> {
     let session_id = session.id().clone();
     let Task { prompt, model, directory, terminal } = task;
-    let mut bill = Bill::of(model.priced());
+    let mut bill = Bill::of(model.priced(), model.catalog());
+    let mut below = Below::default();
     let (provider, model) = (model.route.provider.name(), model.route.model.as_str());
     let opening = Opening { session_id: &session_id, provider, model, directory };
     console.write(&view.opening(&opening)?).await?;
 
     let started = Instant::now();
     let handle = session.handle();
-    let events = session.events();
+    let events = session.tree_events();
     let closed = CancellationToken::new();
     let gone = CancellationToken::new();
     let work = async {
@@ -101,9 +105,11 @@ pub(crate) async fn follow(
     let shown = async {
         // However it ends: without anybody who sees the question there is no answer to wait for.
         let _gone = gone.clone().drop_guard();
+        let follower =
+            Follower { view, console, started, bill: &mut bill, below: &mut below, terminal, runs: 0 };
         tokio::select! {
             biased;
-            shown = Follower { view, console, started, bill: &mut bill, terminal, runs: 0 }.show(events, &handle) => shown,
+            shown = follower.show(events, &handle) => shown,
             () = out_of_patience(interrupts, &closed) => Err(Failure::silent(Exit::Interrupted)),
         }
     };
@@ -113,7 +119,7 @@ pub(crate) async fn follow(
     };
     shown?;
     let outcome = outcome.map_err(|error| Failure::failed("the run was lost").because(&error))?;
-    Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total() })
+    Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total(), below })
 }
 
 /// Submits the task, and what is answered to each question that the model asks with a tool.
@@ -155,6 +161,7 @@ struct Follower<'a, 'm> {
     console: &'a mut Console,
     started: Instant,
     bill: &'a mut Bill<'m>,
+    below: &'a mut Below,
     terminal: Option<&'a Terminal>,
     /// How many inputs have been worked off.
     runs: u64,
@@ -162,7 +169,7 @@ struct Follower<'a, 'm> {
 
 impl Follower<'_, '_> {
     /// Writes until the session's last event, and adds up what the answers cost. A run that nobody can see is stopped.
-    async fn show(mut self, mut events: Events, handle: &SessionHandle) -> Result<(), Failure> {
+    async fn show(mut self, mut events: TreeEvents, handle: &SessionHandle) -> Result<(), Failure> {
         let mut ticks = Ticks::new();
         loop {
             let done = tokio::select! {
@@ -187,15 +194,16 @@ impl Follower<'_, '_> {
     }
 
     async fn event(&mut self, event: &SessionEvent) -> Result<(), Failure> {
-        if let EventKind::ModelResponse { usage, .. } = &event.kind {
-            self.bill.add(usage);
-        }
+        self.bill.add(event);
+        self.below.add(event);
         let shown = self.view.event(event, self.moment())?;
         self.console.write(&shown.text).await?;
-        if let (Some(terminal), Some(call_id)) = (self.terminal, &shown.asks) {
-            terminal.shown(call_id);
+        if let (Some(terminal), Some(mark)) = (self.terminal, &shown.asks) {
+            terminal.shown(mark);
         }
-        if let EventKind::ProcessingEnd { .. } = &event.kind {
+        if let EventKind::ProcessingEnd { .. } = &event.kind
+            && event.depth == 0
+        {
             self.runs += 1;
             if let Some(terminal) = self.terminal {
                 terminal.shown(&end_of(self.runs));

@@ -127,6 +127,11 @@ impl Model {
         }
     }
 
+    /// What is known of models, the prices of others included.
+    pub(crate) fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
     /// Whose prices hold: nobody's for a model that is not in the catalog, and for a script.
     pub(crate) fn priced(&self) -> Option<&ModelInfo> {
         let is_real = self.server.is_none();

@@ -1,5 +1,6 @@
 //! How what happens looks on standard output: pure functions from events to text.
 
+mod agents;
 mod draft;
 mod drafts;
 mod json;
@@ -15,7 +16,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pintle_agent::{EventKind, Outcome, SessionEvent, SessionId};
+use pintle_llm::Usage;
+use serde::Serialize;
 
+pub(crate) use self::agents::mark;
+use self::agents::mark_of;
 pub(crate) use self::drafts::Drafts;
 pub(crate) use self::json::line;
 use self::live::LiveView;
@@ -47,7 +52,7 @@ pub(crate) enum View {
 pub(crate) struct Shown {
     /// What to write.
     pub(crate) text: String,
-    /// The call about which a person can be asked once this is written.
+    /// The [mark()] of the call about which a person can be asked once this is written.
     pub(crate) asks: Option<String>,
 }
 
@@ -73,12 +78,44 @@ pub(crate) struct Closing<'a> {
     pub(crate) outcome: &'a Outcome,
     /// How the command will end.
     pub(crate) exit: Exit,
+    /// What subagents have done besides, if anybody looked.
+    pub(crate) below: Option<&'a Below>,
     /// How long the run took.
     pub(crate) duration: Duration,
     /// In US dollars, where known.
     pub(crate) cost: Option<f64>,
     /// What the demonstration found, if it was one.
     pub(crate) demonstration: Option<&'a Demonstration>,
+}
+
+/// What all subagents have done, at any depth.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub(crate) struct Below {
+    /// How many there have been.
+    #[serde(rename = "count")]
+    pub(crate) subagents: u64,
+    /// Answers of their models.
+    pub(crate) model_calls: u64,
+    /// Calls that they have made.
+    pub(crate) tool_calls: u64,
+    /// Tokens of the answers.
+    pub(crate) usage: Usage,
+}
+
+impl Below {
+    /// Adds what an event tells.
+    pub(crate) fn add(&mut self, event: &SessionEvent) {
+        if let EventKind::SubagentSpawned { .. } = &event.kind {
+            self.subagents += 1;
+        } else if event.depth == 0 {
+            // That of the session itself is its outcome's.
+        } else if let EventKind::ModelResponse { usage, .. } = &event.kind {
+            self.model_calls += 1;
+            self.usage += usage;
+        } else if let EventKind::ToolCallStart { .. } = &event.kind {
+            self.tool_calls += 1;
+        }
+    }
 }
 
 /// What the demonstration found when it looked for itself.
@@ -134,7 +171,7 @@ impl View {
             Self::StreamJson => line(event)?,
         };
         let asks = if let EventKind::ApprovalRequested { call_id, .. } = &event.kind {
-            Some(call_id.clone())
+            Some(mark_of(event, call_id))
         } else {
             None
         };

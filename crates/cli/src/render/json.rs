@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use pintle_agent::Outcome;
 use serde::Serialize;
 
-use super::{Closing, Demonstration, Opening, steers};
+use super::{Below, Closing, Demonstration, Opening, steers};
 use crate::failure::Failure;
 
 /// A value as one line of JSON, in which nothing steers a terminal.
@@ -59,6 +59,7 @@ pub(super) fn closing(closing: &Closing<'_>) -> Result<String, Failure> {
         exit_code: closing.exit.code(),
         duration_ms: u64::try_from(closing.duration.as_millis()).unwrap_or(u64::MAX),
         cost_usd: closing.cost,
+        subagents: closing.below.filter(|below| below.subagents > 0),
         demonstration: closing.demonstration.map(DemonstrationObject::of),
     })
 }
@@ -84,6 +85,8 @@ struct OutcomeLine<'a> {
     duration_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subagents: Option<&'a Below>,
     #[serde(skip_serializing_if = "Option::is_none")]
     demonstration: Option<DemonstrationObject<'a>>,
 }
@@ -145,6 +148,7 @@ mod tests {
             exit: Exit::Done,
             duration: Duration::from_millis(12),
             cost: Some(0.5),
+            below: None,
             demonstration: Some(&demonstration),
         };
         insta::assert_snapshot!(closing(&last).unwrap(), @r#"{"type":"outcome","session_id":"s-1","status":"completed","text":"Done.","usage":{"input_tokens":10,"output_tokens":2,"total_tokens":12},"model_calls":0,"tool_calls":0,"exit_code":0,"duration_ms":12,"cost_usd":0.5,"demonstration":{"folder":"/w","tests_passed":true,"diff":"+x\n"}}"#);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pintle_agent::{EventKind, SessionEvent};
 
+use super::agents::{Agents, is_of_session, mark_of};
 use super::drafts::Drafts;
 use super::screen::{Screen, Size};
 use super::style::Style;
@@ -32,11 +33,12 @@ pub(crate) struct LiveView {
     drafts: Drafts,
     screen: Screen,
     questions: Questions,
+    agents: Agents,
     /// What is written when the question is answered.
     held: String,
 }
 
-/// The calls that wait for a person, who is asked about one at a time.
+/// The calls that wait for a person, by their marks: one is asked about at a time.
 #[derive(Debug, Default)]
 struct Questions {
     open: Option<String>,
@@ -53,6 +55,7 @@ impl LiveView {
             drafts,
             screen: Screen::default(),
             questions: Questions::default(),
+            agents: Agents::default(),
             held: String::new(),
         }
     }
@@ -64,12 +67,13 @@ impl LiveView {
 
     /// What an event changes. While a person is asked, the screen is theirs: everything else waits.
     pub(super) fn event(&mut self, event: &SessionEvent, moment: Moment) -> Shown {
+        let agent = self.agents.of(event);
         self.held.push_str(&self.text.event(event));
         if let Some(waits) = &mut self.waits {
-            waits.event(event, moment.now);
+            waits.event(event, agent.as_deref(), moment.now);
         }
         let was_open = self.questions.open.is_some();
-        let asks = self.questions.event(&event.kind);
+        let asks = self.questions.event(event);
         if was_open && asks.is_none() && self.questions.open.is_some() {
             return Shown::default();
         }
@@ -109,16 +113,20 @@ impl LiveView {
 
 impl Questions {
     /// Takes in an event and gives the call that is asked about from now on.
-    fn event(&mut self, kind: &EventKind) -> Option<String> {
+    fn event(&mut self, event: &SessionEvent) -> Option<String> {
+        let kind = &event.kind;
         if let EventKind::ApprovalRequested { call_id, .. } = kind {
-            self.next.push_back(call_id.clone());
+            self.next.push_back(mark_of(event, call_id));
         } else if let EventKind::ApprovalDecided { call_id, .. } | EventKind::ToolCallEnd { call_id, .. } =
             kind
         {
-            self.next.retain(|waiting| waiting != call_id);
-            self.open.take_if(|open| open == call_id);
+            let call = mark_of(event, call_id);
+            self.next.retain(|waiting| *waiting != call);
+            self.open.take_if(|open| *open == call);
         } else if matches!(kind, EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. }) {
-            *self = Self::default();
+            let of_session = |call: &String| is_of_session(event, call);
+            self.next.retain(|waiting| !of_session(waiting));
+            self.open.take_if(|open| of_session(open));
         }
         if self.open.is_some() {
             return None;

@@ -1,5 +1,6 @@
 //! The transcript for people: streamed text, one line per tool call, diffs, a closing line.
 
+mod below;
 mod closing;
 
 use std::borrow::Cow;
@@ -11,6 +12,7 @@ use pintle_env::Output;
 use pintle_llm::Usage;
 use pintle_tools::{FileChange, ToolErrorKind};
 
+use super::agents::{Agents, mark_of};
 use super::style::{Ink, Style};
 use super::{Closing, Opening, style, summary};
 
@@ -51,8 +53,11 @@ pub(crate) enum Detail {
 pub(crate) struct TextView {
     style: Style,
     detail: Detail,
-    /// What the calls that run are about, by call id.
+    /// What the calls that run are about, by the marks of the calls.
     calls: HashMap<String, String>,
+    agents: Agents,
+    /// Events of subagents that came while the model wrote, with whose they are.
+    later: Vec<(String, SessionEvent)>,
     last: Block,
     is_line_open: bool,
 }
@@ -73,7 +78,15 @@ enum Block {
 impl TextView {
     /// An empty transcript.
     pub(crate) fn new(style: Style, detail: Detail) -> Self {
-        Self { style, detail, calls: HashMap::new(), last: Block::Nothing, is_line_open: false }
+        Self {
+            style,
+            detail,
+            calls: HashMap::new(),
+            agents: Agents::default(),
+            later: Vec::new(),
+            last: Block::Nothing,
+            is_line_open: false,
+        }
     }
 
     /// Whether the last line goes on.
@@ -93,23 +106,31 @@ impl TextView {
 
     /// What an event adds.
     pub(super) fn event(&mut self, event: &SessionEvent) -> String {
+        let agent = self.agents.of(event);
         if self.detail == Detail::Quiet {
             return String::new();
         }
+        match agent {
+            Some(agent) => self.of_agent(agent, event),
+            None => self.own(event) + &self.waited(),
+        }
+    }
+
+    /// What an event of the session itself adds.
+    fn own(&mut self, event: &SessionEvent) -> String {
         match &event.kind {
             EventKind::AssistantTextDelta { delta } => self.text(Block::Text, delta),
             EventKind::AssistantTextEnd { interrupted, .. } => self.end_of_text(*interrupted),
             EventKind::ToolCallStart { call_id, arguments, .. } => {
-                self.calls.insert(call_id.clone(), summary::of_arguments(arguments));
+                self.calls.insert(mark_of(event, call_id), summary::of_arguments(arguments));
                 String::new()
             }
-            EventKind::ToolCallEnd { call_id, tool_name, output, error, duration_ms, changes } => {
-                let subject = self.calls.remove(call_id).unwrap_or_default();
-                let head = self.call_line(tool_name, &subject, *error, *duration_ms);
-                let mut shown = self.line(&head);
-                shown.push_str(&self.output_lines(tool_name, output, error.is_some()));
-                shown.extend(changes.iter().map(|change| self.change_lines(change)));
-                shown
+            EventKind::ToolCallEnd { call_id, .. } => {
+                let subject = self.calls.remove(&mark_of(event, call_id)).unwrap_or_default();
+                self.call_lines("", &subject, &event.kind)
+            }
+            EventKind::SubagentSpawned { .. } | EventKind::SubagentEnded { .. } => {
+                self.about_agents(None, &event.kind)
             }
             EventKind::ApprovalRequested { tool_name, reason, .. } => {
                 self.note("approval", &format!("{tool_name} waits for a decision: {reason}"))
@@ -137,6 +158,18 @@ impl TextView {
             | EventKind::Error { .. }
             | _ => self.verbose(&event.kind),
         }
+    }
+
+    /// A call that is over, after `prefix`: how it went, and below it what it wrote and changed.
+    fn call_lines(&mut self, prefix: &str, subject: &str, end: &EventKind) -> String {
+        let EventKind::ToolCallEnd { tool_name, output, error, duration_ms, changes, .. } = end else {
+            return String::new();
+        };
+        let head = self.call_line(tool_name, subject, *error, *duration_ms);
+        let mut shown = self.line(&format!("{prefix}{head}"));
+        shown.push_str(&self.output_lines(tool_name, output, error.is_some()));
+        shown.extend(changes.iter().map(|change| self.change_lines(change)));
+        shown
     }
 
     /// What only those see who want to see more.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_agent::{EventKind, SessionEvent};
+use pintle_agent::{EventKind, SessionEvent, SessionId};
 use pintle_llm::Finish;
 
 use super::draft::{Draft, Sign};
@@ -44,6 +44,9 @@ struct Answer {
 /// A tool call that runs.
 #[derive(Debug)]
 struct Call {
+    session: SessionId,
+    /// Whose it is, if a subagent's.
+    agent: Option<String>,
     call_id: String,
     tool_name: String,
     subject: String,
@@ -57,8 +60,43 @@ struct Line {
 }
 
 impl Waits {
-    /// Takes in an event, which came at `now`.
-    pub(super) fn event(&mut self, event: &SessionEvent, now: Duration) {
+    /// Takes in an event, which came at `now`, of the session itself or of a subagent.
+    pub(super) fn event(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
+        match agent {
+            None => self.own(event, now),
+            Some(agent) => self.of_agent(agent, event, now),
+        }
+    }
+
+    /// Of a subagent only the calls that run are shown: who waits for it sees that it waits.
+    fn of_agent(&mut self, agent: &str, event: &SessionEvent, now: Duration) {
+        if let EventKind::ToolCallStart { .. } = &event.kind {
+            self.start(event, Some(agent), now);
+        } else if let EventKind::ToolCallEnd { call_id, .. } = &event.kind {
+            self.end(event, call_id);
+        } else if let EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } = &event.kind {
+            self.calls.retain(|call| call.session != event.session_id);
+        }
+    }
+
+    fn start(&mut self, event: &SessionEvent, agent: Option<&str>, now: Duration) {
+        if let EventKind::ToolCallStart { call_id, tool_name, arguments } = &event.kind {
+            self.calls.push(Call {
+                session: event.session_id.clone(),
+                agent: agent.map(|agent| summary::one_line(agent, summary::LONGEST)),
+                call_id: call_id.clone(),
+                tool_name: summary::one_line(tool_name, summary::LONGEST),
+                subject: summary::of_arguments(arguments),
+                since: now,
+            });
+        }
+    }
+
+    fn end(&mut self, event: &SessionEvent, call_id: &str) {
+        self.calls.retain(|call| call.call_id != call_id || call.session != event.session_id);
+    }
+
+    fn own(&mut self, event: &SessionEvent, now: Duration) {
         match &event.kind {
             EventKind::UserInput { .. } | EventKind::RequestPrepared { .. } => {
                 self.model = Some(Answer { since: now, is_reasoning: false });
@@ -70,17 +108,17 @@ impl Waits {
             // Calls that are complete are looked at before they run, so there is still something to wait for.
             EventKind::ModelResponse { finish_reason, .. } if finish_reason.reason == Finish::ToolCalls => {}
             EventKind::ModelResponse { .. } => self.model = None,
-            EventKind::ToolCallStart { call_id, tool_name, arguments } => {
+            EventKind::ToolCallStart { .. } => {
                 self.model = None;
-                self.calls.push(Call {
-                    call_id: call_id.clone(),
-                    tool_name: summary::one_line(tool_name, summary::LONGEST),
-                    subject: summary::of_arguments(arguments),
-                    since: now,
-                });
+                self.start(event, None, now);
             }
-            EventKind::ToolCallEnd { call_id, .. } => self.calls.retain(|call| call.call_id != *call_id),
-            EventKind::ProcessingEnd { .. } | EventKind::SessionEnd { .. } => *self = Self::default(),
+            EventKind::ToolCallEnd { call_id, .. } => self.end(event, call_id),
+            // Subagents may work on.
+            EventKind::ProcessingEnd { .. } => {
+                (self.model, self.is_writing) = (None, false);
+                self.calls.retain(|call| call.agent.is_some());
+            }
+            EventKind::SessionEnd { .. } => *self = Self::default(),
             EventKind::SessionStart { .. }
             | EventKind::ProjectLoaded(_)
             | EventKind::AssistantTextDelta { .. }
@@ -126,7 +164,7 @@ impl Waits {
         }
         for call in &self.calls {
             lines.push(Line::of_call(call, now));
-            let draft = drafts.iter().find(|draft| draft.call_id == call.call_id);
+            let draft = drafts.iter().find(|draft| call.agent.is_none() && draft.call_id == call.call_id);
             lines.extend(draft.iter().flat_map(|draft| draft.newest(shared)).map(Line::of_diff));
         }
         let more = lines.len().saturating_sub(rows);
@@ -167,8 +205,9 @@ impl Line {
     }
 
     fn of_call(call: &Call, now: Duration) -> Self {
+        let agent = (Some(Ink::Faint), call.agent.clone().unwrap_or_default());
         let name = (Some(Ink::Strong), call.tool_name.clone());
-        Self::new(now, call.since, [name, (None, call.subject.clone())])
+        Self::new(now, call.since, [agent, name, (None, call.subject.clone())])
     }
 
     /// A call that is being written, with what will be counted of its diff.

@@ -20,6 +20,7 @@ mod profiles;
 mod prompt;
 mod serving;
 mod stopping;
+mod subagents;
 mod terminal;
 mod tools;
 mod wire;

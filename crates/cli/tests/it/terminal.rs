@@ -17,6 +17,7 @@ use rustix::termios::{Winsize, tcsetwinsize};
 use vt100::Parser;
 
 use crate::lab::Model;
+use crate::subagents::BOTH_WRITE;
 
 /// How long something may take that usually takes a moment.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -249,6 +250,24 @@ fn a_person_says_yes_and_no() {
         "{screen}"
     );
     assert!(screen.contains("So be it."), "{screen}");
+}
+
+/// The session and its subagent both ask, and the calls of both have the same ids.
+#[test]
+fn a_person_is_asked_about_the_calls_of_subagents_too() {
+    let model = Model::new(Dialect::AnthropicMessages, BOTH_WRITE);
+    std::fs::create_dir(model.path("sub")).unwrap();
+    let mut terminal = Terminal::run(&model.command("run", &["--approve", "writes", "Go"]), 100, 60, |_| {});
+    let question = "what to do instead: ";
+    terminal.wait_for_text(question);
+    terminal.types("y\n");
+    terminal.wait_for("the other question", |screen| screen.matches(question).count() == 2);
+    terminal.types("y\n");
+    let (code, screen, _) = terminal.ends();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(model.path("a.txt").exists() && model.path("sub/a.txt").exists(), "{screen}");
+    assert!(screen.contains("\nagent_1: write_file (") && screen.contains("\nwrite_file ("), "{screen}");
+    assert!(screen.contains("[agent_1] ✓ write_file a.txt"), "{screen}");
 }
 
 #[test]

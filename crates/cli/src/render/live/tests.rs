@@ -39,6 +39,13 @@ fn event(kind: &str, data: &Value) -> SessionEvent {
     serde_json::from_value(record).unwrap()
 }
 
+/// That of a subagent, which has its session's name.
+fn of_agent(session: &str, kind: &str, data: &Value) -> SessionEvent {
+    let mut event = event(kind, data);
+    (event.depth, event.session_id) = (1, SessionId::new(session));
+    event
+}
+
 fn started(call_id: &str, tool_name: &str, arguments: &Value) -> (&'static str, Value) {
     ("TOOL_CALL_START", json!({"call_id": call_id, "tool_name": tool_name, "arguments": arguments}))
 }
@@ -87,8 +94,12 @@ impl Bench {
 
     /// Shows an event and gives the call that is asked about.
     fn event(&mut self, (kind, data): (&str, Value)) -> Option<String> {
+        self.show(&event(kind, &data))
+    }
+
+    fn show(&mut self, event: &SessionEvent) -> Option<String> {
         let moment = Moment { now: self.now, size: self.size };
-        let shown = self.view.event(&event(kind, &data), moment);
+        let shown = self.view.event(event, moment);
         self.write(&shown.text);
         shown.asks
     }
@@ -141,6 +152,7 @@ impl Bench {
             exit: Exit::Done,
             duration: Duration::from_millis(4_250),
             cost: Some(0.0123),
+            below: None,
             demonstration: None,
         };
         let shown = self.view.closing(&closing);
@@ -231,6 +243,76 @@ fn calls_that_run_at_the_same_time_have_a_line_each() {
     ✓ read_file a.rs 1.2 s
     ✓ shell make 1.2 s
     ");
+}
+
+#[test]
+fn the_calls_of_subagents_have_lines_with_their_names() {
+    let mut bench = Bench::new(80, 24, PLAIN);
+    for (agent, child) in [("agent_1", "c1"), ("agent_2", "c2")] {
+        bench.event(("SUBAGENT_SPAWNED", json!({"agent_id": agent, "child": child, "task": "Look."})));
+    }
+    bench.event(started("1", "wait", &json!({"agent_id": "agent_1"})));
+    for child in ["c1", "c2"] {
+        let (kind, data) = started("1", "shell", &json!({"command": child}));
+        bench.show(&of_agent(child, kind, &data));
+    }
+    bench.wait(TICK);
+    insta::assert_snapshot!(bench.screen(), @r#"
+    [agent_1] begins: Look.
+    [agent_2] begins: Look.
+    ⠙ wait {"agent_id":"agent_1"}
+    ⠙ agent_1 shell c1
+    ⠙ agent_2 shell c2
+    "#);
+    let (kind, data) = ended("1", "shell", "one\n");
+    bench.show(&of_agent("c1", kind, &data));
+    bench.show(&of_agent("c2", "PROCESSING_END", &json!({"state": "IDLE"})));
+    bench.wait(TICK);
+    insta::assert_snapshot!(bench.screen(), @r#"
+    [agent_1] begins: Look.
+    [agent_2] begins: Look.
+    [agent_1] ✓ shell c1 1.2 s
+        one
+    ⠹ wait {"agent_id":"agent_1"}
+    "#);
+}
+
+#[test]
+fn what_a_subagent_does_stands_within_no_text() {
+    let mut bench = Bench::new(80, 24, PLAIN);
+    bench.event(("SUBAGENT_SPAWNED", json!({"agent_id": "agent_1", "child": "c1", "task": "Look."})));
+    bench.event(("ASSISTANT_TEXT_START", json!({})));
+    bench.event(("ASSISTANT_TEXT_DELTA", json!({"delta": "It looks "})));
+    bench.show(&of_agent("c1", "ASSISTANT_TEXT_END", &json!({"text": "I look."})));
+    bench.event(("ASSISTANT_TEXT_DELTA", json!({"delta": "around."})));
+    bench.event(("ASSISTANT_TEXT_END", json!({"text": "It looks around."})));
+    bench.event((
+        "SUBAGENT_ENDED",
+        json!({"agent_id": "agent_1", "child": "c1", "status": "COMPLETED", "turns_used": 1}),
+    ));
+    insta::assert_snapshot!(bench.screen(), @r"
+    [agent_1] begins: Look.
+
+    It looks around.
+
+    [agent_1] I look.
+    [agent_1] completed, 1 answer
+    ");
+}
+
+/// Calls of different sessions may have the same id, and each is asked about once.
+#[test]
+fn questions_about_calls_of_one_id_are_told_apart() {
+    let mut bench = Bench::new(80, 24, PLAIN);
+    let (kind, data) = asked("1");
+    let first = bench.show(&of_agent("c1", kind, &data)).unwrap();
+    assert_eq!(bench.event((kind, data.clone())), None, "one at a time");
+    let (over, over_data) = decided("1");
+    assert_eq!(bench.show(&of_agent("c1", over, &over_data)), Some("1".to_owned()));
+    assert_ne!(first, "1");
+    assert_eq!(bench.show(&of_agent("c1", "PROCESSING_END", &json!({"state": "IDLE"}))), None);
+    assert_eq!(bench.show(&of_agent("c1", kind, &data)), None, "the session's own is still open");
+    assert_eq!(bench.event((over, over_data)), Some(first));
 }
 
 #[test]

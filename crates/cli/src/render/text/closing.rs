@@ -16,9 +16,10 @@ impl TextView {
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
             return format!("{}{end}", self.style.answer(text));
         }
+        let waited = self.waited();
         // Set off from everything, lines included.
         let gap = self.gap_before(Block::Ended);
-        let mut shown = format!("{gap}{}\n", self.style.ink(Ink::Faint, &facts(closing)));
+        let mut shown = format!("{waited}{gap}{}\n", self.style.ink(Ink::Faint, &facts(closing)));
         if let Some(demonstration) = closing.demonstration {
             shown.push_str(&self.demonstration(demonstration));
         }
@@ -58,7 +59,13 @@ fn facts(closing: &Closing<'_>) -> String {
     if let Some(cost) = closing.cost.filter(|cost| *cost > 0.0) {
         facts.push(format!("${cost:.4}"));
     }
-    format!("[{}] {}", status_words(outcome.status), facts.join(", "))
+    let below = closing.below.filter(|below| below.subagents > 0).map(|below| {
+        let calls = summary::of_things(below.model_calls, "model call");
+        let tool_calls = summary::of_things(below.tool_calls, "tool call");
+        let subagents = summary::of_things(below.subagents, "subagent");
+        format!("; {subagents}: {calls}, {tool_calls}, {}", tokens(&below.usage))
+    });
+    format!("[{}] {}{}", status_words(outcome.status), facts.join(", "), below.unwrap_or_default())
 }
 
 fn status_words(status: OutcomeStatus) -> &'static str {
