@@ -1,7 +1,7 @@
 //! Runs one of the examples: `cargo run -p pintle-examples -- NAME`.
 //!
 //! Each file beside this one is a program of its own: its `main` is all that is called here, and the file can be copied
-//! to become yours. They are modules of one binary because a binary each would be linked, and kept, eight times.
+//! to become yours. They are modules of one binary because a binary each would be linked, and kept, nine times.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::disallowed_methods,
@@ -16,6 +16,7 @@ mod custom_tool;
 mod http_host;
 mod own_provider;
 mod replay;
+mod resume;
 mod steering;
 mod subagents;
 
@@ -28,6 +29,7 @@ const EXAMPLES: &[(&str, Main)] = &[
     ("steering", steering::main),
     ("subagents", subagents::main),
     ("replay", replay::main),
+    ("resume", resume::main),
     ("own_provider", own_provider::main),
     ("http_host", http_host::main),
 ];

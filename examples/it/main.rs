@@ -9,6 +9,7 @@
 )]
 
 mod http;
+mod resume;
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -28,7 +29,17 @@ macro_rules! examples {
     };
 }
 
-examples![approval, custom_environment, custom_tool, http_host, own_provider, replay, steering, subagents];
+examples![
+    approval,
+    custom_environment,
+    custom_tool,
+    http_host,
+    own_provider,
+    replay,
+    resume,
+    steering,
+    subagents
+];
 
 fn runs_as_its_file_says(name: &str) {
     let expected = std::fs::read_to_string(folder().join(format!("{name}.stdout"))).unwrap();

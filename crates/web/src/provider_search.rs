@@ -31,6 +31,9 @@ const MAX_SEARCHES: u32 = 3;
 ///
 /// The model's answer comes as [`SearchResults::answer`], and the pages on which it rests as hits. Each search is a
 /// request of its own and costs what the provider asks for it; nothing of a session is in it but the query.
+///
+/// Its tokens are in no usage and in no budget of the session whose tool searches. A host that has to limit them puts a
+/// [budget](pintle_llm::Budget) around `client`.
 #[derive(Clone, Debug)]
 pub struct ProviderSearch {
     client: Client,

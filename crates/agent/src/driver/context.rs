@@ -4,7 +4,7 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use pintle_env::ExecutionEnvironment;
+use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::{Error, ErrorKind};
 use tokio::sync::OnceCell;
 use tracing::Instrument as _;
@@ -25,14 +25,19 @@ impl Driver {
         self.env = env;
     }
 
+    /// A session that begins with a prompt gathers nothing before its first call.
+    pub(super) fn readiness(&self) -> Readiness {
+        let home = self.initialize.then(|| Arc::clone(&self.home));
+        Readiness { home, initialized: Arc::clone(&self.initialized) }
+    }
+
     /// Starts to gather. What an earlier loading still gathers comes too late; the machine tells it by its number.
     pub(super) fn load_context(&mut self, load: LoadId) {
         let reports = self.reports.clone();
         let gathering = Load {
             env: Arc::clone(&self.env),
             environment: Arc::clone(&self.environment),
-            home: self.initialize.then(|| Arc::clone(&self.home)),
-            initialized: Arc::clone(&self.initialized),
+            readiness: self.readiness(),
             profile: self.profile.clone(),
             user_instructions: self.config.user_instructions.clone(),
             date: self.clock.now().date(),
@@ -54,13 +59,28 @@ impl Driver {
     }
 }
 
+/// The place that a session has to make ready before anything happens there, once; nothing for one that others care
+/// for.
+#[derive(Clone, Debug)]
+pub(super) struct Readiness {
+    home: Option<Arc<dyn ExecutionEnvironment>>,
+    initialized: Arc<OnceCell<()>>,
+}
+
+impl Readiness {
+    pub(super) async fn reach(&self) -> Result<(), EnvError> {
+        if let Some(home) = &self.home {
+            self.initialized.get_or_try_init(|| home.initialize()).await?;
+        }
+        Ok(())
+    }
+}
+
 struct Load {
     env: Arc<dyn ExecutionEnvironment>,
     /// Gathered by the first loading that comes so far, so that the prompt stays the same bytes.
     environment: Arc<OnceCell<EnvironmentContext>>,
-    /// The place to initialise first, once.
-    home: Option<Arc<dyn ExecutionEnvironment>>,
-    initialized: Arc<OnceCell<()>>,
+    readiness: Readiness,
     profile: ProviderProfile,
     user_instructions: Option<String>,
     date: String,
@@ -91,13 +111,10 @@ impl Load {
     }
 
     async fn look_around(&self) -> Result<EnvironmentContext, Error> {
-        if let Some(home) = &self.home {
-            let initialized = self.initialized.get_or_try_init(|| home.initialize());
-            initialized.await.map_err(|error| {
-                Error::new(ErrorKind::Configuration, "the place where tools run cannot be used")
-                    .with_source(error)
-            })?;
-        }
+        self.readiness.reach().await.map_err(|error| {
+            Error::new(ErrorKind::Configuration, "the place where tools run cannot be used")
+                .with_source(error)
+        })?;
         Ok(EnvironmentContext::gather(self.env.as_ref(), self.date.clone()).await)
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use pintle_env::Output;
+use pintle_env::{EnvError, Output};
 use pintle_llm::{ToolCall, ToolResult};
 use pintle_tools::pipeline::{self, Execution, PreparedCall};
 use pintle_tools::{ToolContext, ToolErrorKind, gate};
@@ -28,7 +28,15 @@ impl Driver {
         let env = Arc::clone(&self.place);
         let reports = self.reports.clone();
         let unwanted = self.calls.preparing(call);
+        let readiness = self.readiness();
         let task = async move {
+            if let Err(error) = readiness.reach().await {
+                let preparation = unusable(&error);
+                let prepared = Report::Prepared { call, preparation, prepared: None, request: None };
+                // As below.
+                let _ = reports.send(prepared).await;
+                return;
+            }
             let preparing = pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call);
             let mut request = None;
             let (preparation, prepared) = match AssertUnwindSafe(preparing).catch_unwind().await {
@@ -136,6 +144,12 @@ fn ended(key: CallKey, call: &PreparedCall, execution: Option<Execution>, stoppe
         None => panicked(call),
     };
     InputKind::ToolFinished { call: key, finished: Box::new(finished) }
+}
+
+/// A call whose place cannot be made ready does not run.
+fn unusable(error: &EnvError) -> Preparation {
+    let message = format!("The place where tools run cannot be used: {error}");
+    Preparation::Refused { error: ToolErrorKind::EnvironmentLost, message }
 }
 
 /// What became of a call that a gate refused after all.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pintle_env::LocalEnvironment;
 use proptest::prelude::*;
 
 use super::*;
@@ -257,6 +258,35 @@ async fn what_cannot_be_resumed_is_told() {
     let error = world.builder().resume(forged).build().unwrap_err();
     assert_eq!(error.to_string(), "the record cannot be resumed");
     assert!(std::error::Error::source(&error).is_some());
+}
+
+/// A prompt that comes from the record is not gathered, and what gathering does first is done all the same.
+#[tokio::test]
+async fn the_place_is_made_ready_before_the_first_call_of_a_session_that_goes_on() {
+    let answers = [calling(0, &["look"]), Message::assistant("done")];
+    let (record, world) = undisturbed(&answers).await;
+    let cut = after(&record, |kind| matches!(kind, InputKind::ToolStarted { .. }));
+    let folder = tempfile::tempdir().unwrap();
+    let client = || Client::builder().shared_provider(Arc::clone(&world.adapter) as Arc<dyn ProviderAdapter>);
+    let go_on = |place: &std::path::Path| {
+        let env = LocalEnvironment::with_host_env(place, []).unwrap();
+        let builder = Session::builder(client().build().unwrap(), world.profile(), Arc::new(env));
+        builder.resume(cut.clone())
+    };
+    world.effects.lock().unwrap().clear();
+    let unusable = folder.path().join("gone");
+    std::fs::create_dir(&unusable).unwrap();
+    let builder = go_on(&unusable);
+    std::fs::remove_dir(&unusable).unwrap();
+    let mut session = builder.build().unwrap();
+    session.resumed().unwrap().await.unwrap();
+    assert_eq!(world.effects(), [""; 0]);
+    let text = session.history()[3].item.results().next().unwrap().text();
+    assert!(text.starts_with("The place where tools run cannot be used: "), "{text}");
+
+    let mut session = go_on(folder.path()).build().unwrap();
+    session.resumed().unwrap().await.unwrap();
+    assert_eq!(world.effects(), ["t0c0_look"]);
 }
 
 /// An interruption that was under way when the host died is brought to its end, and nothing more is begun.

@@ -1,6 +1,10 @@
 //! Many subagents, one after the other.
 
 use super::*;
+use crate::config::SubagentLimits;
+use crate::id::SessionId;
+use crate::profile::Toolset;
+use crate::subagent::{Lineage, Subagents};
 
 /// A parent that has so many subagents, each of which says one thing.
 fn in_turn(count: usize) -> Bench {
@@ -56,4 +60,30 @@ async fn a_host_that_forgets_events_forgets_those_of_subagents_that_have_ended()
     let late = bench.session.tree_events();
     bench.session.close().await;
     assert_eq!(of_children(&rest(late).await), 2);
+}
+
+#[test]
+fn sessions_share_what_their_tools_are_for_a_model() {
+    for family in [
+        ProviderProfile::anthropic("claude-opus-4-6"),
+        ProviderProfile::openai("gpt-5.2-codex"),
+        ProviderProfile::gemini("gemini-3-flash-preview"),
+    ] {
+        for toolset in [Toolset::Spec, Toolset::Native] {
+            let profile = family.clone().with_toolset(toolset);
+            let equip = |name: &str| {
+                let limits = SubagentLimits::default();
+                Subagents::new(SessionId::new(name), Lineage::root(), limits).equip(&profile).tool_registry
+            };
+            let (one, other) = (equip("one"), equip("other"));
+            let added: Vec<&str> =
+                one.names().filter(|name| profile.tool_registry.get(name).is_none()).collect();
+            assert!(!added.is_empty(), "{} {toolset:?}", profile.id);
+            for name in added {
+                let [one, other] = [&one, &other].map(|tools| tools.get(name).unwrap());
+                assert!(!Arc::ptr_eq(one, other), "each works for its own session");
+                assert!(std::ptr::eq(one.definition(), other.definition()), "{name}");
+            }
+        }
+    }
 }
