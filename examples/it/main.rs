@@ -9,7 +9,7 @@
 )]
 
 mod http;
-mod resume;
+mod killed;
 
 use std::collections::BTreeSet;
 use std::path::Path;
