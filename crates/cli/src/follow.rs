@@ -53,9 +53,16 @@ pub(crate) struct Followed {
     cost: Option<f64>,
     /// What subagents have done.
     below: Below,
+    /// A question of the model stood there when a signal came, and nobody will answer it.
+    is_left: bool,
 }
 
 impl Followed {
+    /// The failure that a run is which was left at a question; it was told when the signal came.
+    pub(crate) fn failure(&self) -> Option<Failure> {
+        self.is_left.then(|| Failure::silent(Exit::Interrupted))
+    }
+
     /// What a view says last.
     pub(crate) fn closing(&self, exit: Exit) -> Closing<'_> {
         Closing {
@@ -119,7 +126,8 @@ pub(crate) async fn follow(
     };
     shown?;
     let outcome = outcome.map_err(|error| Failure::failed("the run was lost").because(&error))?;
-    Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total(), below })
+    let is_left = outcome.status == OutcomeStatus::AwaitingInput && interrupts.have_come();
+    Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total(), below, is_left })
 }
 
 /// Submits the task, and what is answered to each question that the model asks with a tool.

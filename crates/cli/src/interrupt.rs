@@ -53,9 +53,14 @@ impl Interrupts {
         self.first.cancelled().await;
     }
 
+    /// Whether the first signal has come.
+    pub(crate) fn have_come(&self) -> bool {
+        self.first.is_cancelled()
+    }
+
     /// What a failure is called: what fails while everything is being stopped has been interrupted.
     pub(crate) fn judge(&self, failure: Failure) -> Failure {
-        if self.first.is_cancelled() && failure.exit() == Exit::Failed {
+        if self.have_come() && failure.exit() == Exit::Failed {
             return Failure::silent(Exit::Interrupted);
         }
         failure

@@ -58,7 +58,9 @@ async fn work(
     let task = Task { prompt, model, directory: &directory, terminal: Some(&terminal) };
     let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
     // What else went wrong is more than a call that was denied.
-    let failure = explain::outcome(&followed.outcome, &model.route).or_else(|| terminal.failure());
+    let failure = explain::outcome(&followed.outcome, &model.route)
+        .or_else(|| followed.failure())
+        .or_else(|| terminal.failure());
     let failure = failure.map(|failure| interrupts.judge(failure));
     let exit = failure.as_ref().map_or(Exit::Done, Failure::exit);
     console.write(&view.closing(&followed.closing(exit))?).await?;
