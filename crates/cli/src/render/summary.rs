@@ -10,8 +10,20 @@ use super::style;
 pub(super) const LONGEST: usize = 80;
 
 /// The arguments that say most, in the order in which they are shown.
-pub(super) const TELLING: [&str; 8] =
-    ["command", "cmd", "pattern", "file_path", "paths", "path", "patch", "input"];
+pub(super) const TELLING: [&str; 12] = [
+    "command",
+    "cmd",
+    "pattern",
+    "query",
+    "url",
+    "file_path",
+    "notebook_path",
+    "paths",
+    "path",
+    "dir_path",
+    "patch",
+    "input",
+];
 
 /// What a call is about, in one line.
 pub(super) fn of_arguments(arguments: &Value) -> String {
@@ -108,6 +120,10 @@ mod tests {
             (json!({"pattern": "fn main", "path": "src"}), "fn main src"),
             (json!({"file_path": "a.rs", "old_string": "x", "new_string": "y"}), "a.rs"),
             (json!({"paths": ["a.rs", "b.rs"]}), "a.rs b.rs"),
+            (json!({"pattern": "*.rs", "dir_path": "src"}), "*.rs src"),
+            (json!({"prompt": "The price.", "url": "https://example.com/"}), "https://example.com/"),
+            (json!({"query": "pintle", "allowed_domains": ["a.org"]}), "pintle"),
+            (json!({"notebook_path": "a.ipynb", "new_source": "x = 1"}), "a.ipynb"),
             (json!({"patch": patch}), "src/a.rs b.rs"),
             (json!({"patch": "nonsense"}), "nonsense"),
             (json!({"question": "why?"}), r#"{"question":"why?"}"#),
