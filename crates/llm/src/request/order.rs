@@ -20,12 +20,17 @@ impl Request {
     /// [`ErrorKind::InvalidRequest`] for what every provider refuses: a call without a result, and a second result of
     /// one call.
     pub fn in_order(&self) -> Result<Cow<'_, Self>, Error> {
+        if is_usual(&self.messages) { Ok(Cow::Borrowed(self)) } else { self.put_in_order() }
+    }
+
+    /// As [`Request::in_order`], whatever the shape of the conversation.
+    fn put_in_order(&self) -> Result<Cow<'_, Self>, Error> {
         let mut ordered: Vec<&HistoryItem> = Vec::with_capacity(self.messages.len());
         let mut calls = Calls::default();
         let mut moved = false;
         for item in &self.messages {
             calls.read(item)?;
-            let place = place_of(item, &ordered);
+            let place = calls.place_of(item, &ordered);
             moved |= place < ordered.len();
             ordered.insert(place, item);
         }
@@ -36,6 +41,51 @@ impl Request {
         let messages = ordered.into_iter().cloned().collect();
         Ok(Cow::Owned(Self { messages, ..self.clone() }))
     }
+}
+
+/// Whether each message with calls is directly followed by the results of exactly its calls, as an agent's loop makes
+/// them: nothing is to be moved then, and nothing to be refused. One pass, without a table of all ids.
+fn is_usual(messages: &[HistoryItem]) -> bool {
+    let mut open = OpenRound::default();
+    messages.iter().all(|item| open.takes(item)) && open.waiting.is_empty()
+}
+
+/// The calls of the newest message that made some, as far as they wait for their results; the first one last.
+#[derive(Default)]
+struct OpenRound<'a> {
+    waiting: Vec<&'a str>,
+}
+
+impl<'a> OpenRound<'a> {
+    /// Whether the item is one that may stand here.
+    fn takes(&mut self, item: &'a HistoryItem) -> bool {
+        let calls = item.role == Role::Assistant && item.tool_calls().next().is_some();
+        let mut results = answered(item).peekable();
+        match (calls, results.peek().is_some()) {
+            (false, true) => results.all(|id| self.settles(id)),
+            (true, false) => self.waiting.is_empty() && self.opens(item),
+            (false, false) => self.waiting.is_empty(),
+            // An answer that holds its own results: nobody's usual.
+            (true, true) => false,
+        }
+    }
+
+    fn opens(&mut self, item: &'a HistoryItem) -> bool {
+        self.waiting.extend(item.tool_calls().map(|call| call.id.as_str()));
+        self.waiting.reverse();
+        self.waiting.len() == 1 || are_distinct(self.waiting.clone())
+    }
+
+    fn settles(&mut self, id: &str) -> bool {
+        // Results mostly come in the order of their calls.
+        let found = self.waiting.iter().rposition(|waiting| *waiting == id);
+        found.map(|place| self.waiting.remove(place)).is_some()
+    }
+}
+
+fn are_distinct(mut ids: Vec<&str>) -> bool {
+    ids.sort_unstable();
+    ids.is_sorted_by(|one, next| one < next)
 }
 
 /// The calls that were made so far, with the tool of each that waits for its result.
@@ -63,29 +113,29 @@ impl<'a> Calls<'a> {
         Ok(())
     }
 
+    /// Where an item belongs among those before it: at the end, but for results, which stand behind the last message
+    /// that made one of their calls and the results that are there already.
+    fn place_of(&self, item: &HistoryItem, before: &[&HistoryItem]) -> usize {
+        let ids: Vec<&str> = answered(item).filter(|id| self.made.contains_key(id)).collect();
+        if ids.is_empty() {
+            return before.len();
+        }
+        let made = |candidate: &&HistoryItem| {
+            candidate.role == Role::Assistant
+                && candidate.tool_calls().any(|call| ids.contains(&call.id.as_str()))
+        };
+        before.iter().rposition(made).map_or(before.len(), |caller| {
+            let behind = before.iter().skip(caller + 1);
+            caller + 1 + behind.take_while(|item| answered(item).next().is_some()).count()
+        })
+    }
+
     fn finish(self) -> Result<(), Error> {
         let waiting = self.order.iter().find_map(|id| Some((id, (*self.made.get(id)?)?)));
         match waiting {
             Some((id, tool)) => Err(refused(format!("the call `{id}` of the tool `{tool}` has no result"))),
             None => Ok(()),
         }
-    }
-}
-
-/// Where an item belongs among those before it: at the end, but for results, which stand behind the last message that
-/// made one of their calls and the results that are there already.
-fn place_of(item: &HistoryItem, before: &[&HistoryItem]) -> usize {
-    let ids: Vec<&str> = answered(item).collect();
-    let made = |candidate: &&HistoryItem| {
-        candidate.role == Role::Assistant
-            && candidate.tool_calls().any(|call| ids.contains(&call.id.as_str()))
-    };
-    match before.iter().rposition(made) {
-        Some(caller) if !ids.is_empty() => {
-            let behind = before.iter().skip(caller + 1);
-            caller + 1 + behind.take_while(|item| answered(item).next().is_some()).count()
-        }
-        Some(_) | None => before.len(),
     }
 }
 
@@ -103,6 +153,8 @@ fn refused(message: String) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::content::{ToolCall, ToolResult};
     use crate::message::Message;
@@ -181,6 +233,57 @@ mod tests {
         for (told, message) in rows {
             let error = conversation(told).in_order().unwrap_err();
             assert_eq!((error.kind(), error.message()), (ErrorKind::InvalidRequest, message), "{told}");
+        }
+    }
+    /// Rounds as a loop makes them: a message with calls, and its results in one message or in one each, in any order.
+    fn round() -> impl Strategy<Value = Vec<String>> {
+        let ids = proptest::sample::subsequence(vec!['x', 'y', 'z'], 1..=3);
+        let shuffled = ids.clone().prop_flat_map(|ids| (Just(ids.clone()), Just(ids).prop_shuffle()));
+        (shuffled, any::<bool>()).prop_map(|((calls, results), together)| {
+            let word = |kind: &str, ids: &[char]| format!("{kind}:{}", ids.iter().collect::<String>());
+            let mut words = vec![word("a", &calls)];
+            if together {
+                words.push(word("r", &results));
+            } else {
+                words.extend(results.iter().map(|id| word("r", &[*id])));
+            }
+            words
+        })
+    }
+
+    /// A conversation of such rounds with other messages between them, and perhaps one word too few, too many, or at
+    /// another place.
+    fn told() -> impl Strategy<Value = (Vec<String>, bool)> {
+        let other = proptest::sample::select(vec!["u1", "a", "u2"]).prop_map(|word| vec![word.to_owned()]);
+        let stray = proptest::sample::select(vec!["a:x", "r:x", "a:xx", "r:xx", "r:q", "a:yx", "r:xy", "u3"]);
+        let words = proptest::collection::vec(prop_oneof![3 => round(), 2 => other], 1..6);
+        let change = proptest::option::of((any::<prop::sample::Index>(), 0..3, stray));
+        (words, change).prop_map(|(words, change)| {
+            let mut words = words.concat();
+            let usual = change.is_none();
+            match change {
+                Some((place, 0, _)) => drop(words.remove(place.index(words.len()))),
+                Some((place, 1, stray)) => words.insert(place.index(words.len() + 1), stray.to_owned()),
+                Some((place, _, _)) => {
+                    let place = place.index(words.len());
+                    words.rotate_left(place);
+                }
+                None => {}
+            }
+            (words, usual)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_is_taken_for_what_is_usual_and_finds_what_the_long_one_finds((told, usual) in told()) {
+            prop_assume!(!told.is_empty());
+            let request = conversation(&told.join(" "));
+            prop_assert!(!usual || is_usual(&request.messages), "{told:?} is usual");
+            let seen = |ordered: Result<Cow<'_, Request>, Error>| {
+                ordered.map(|found| words(&found)).map_err(|error| error.message().to_owned())
+            };
+            prop_assert_eq!(seen(request.in_order()), seen(request.put_in_order()));
         }
     }
 }
