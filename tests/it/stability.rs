@@ -318,19 +318,34 @@ async fn a_history_that_was_stored_sends_the_same_bytes(dialect: Dialect) {
     assert_eq!(kept, resumed);
 }
 
+/// Gives the request other tools: those that it has, changed.
+fn with_tools(request: &mut Request, change: fn(&mut Vec<ToolDefinition>)) {
+    let mut tools = request.tools.iter().map(|tool| tool.definition().clone()).collect();
+    change(&mut tools);
+    request.tools = tools.into();
+}
+
 /// A change, the segment that the chain names, and where the bytes depart.
 type Change = (fn(&mut Request), Option<Segment>, Option<Moved>);
 
 const CHANGES: &[Change] = &[
     (|_| {}, None, None),
     (|request| request.messages.push(Message::user("And?").into()), None, None),
-    (|request| request.tools[0].description.push('!'), Some(Segment::Tools), Some(Moved::Tools)),
     (
-        |request| request.tools[1].parameters["properties"]["path"]["type"] = json!("integer"),
+        |request| with_tools(request, |tools| tools[0].description.push('!')),
         Some(Segment::Tools),
         Some(Moved::Tools),
     ),
-    (|request| request.tools.swap(0, 1), Some(Segment::Tools), Some(Moved::Tools)),
+    (
+        |request| {
+            with_tools(request, |tools| {
+                tools[1].parameters["properties"]["path"]["type"] = json!("integer");
+            });
+        },
+        Some(Segment::Tools),
+        Some(Moved::Tools),
+    ),
+    (|request| with_tools(request, |tools| tools.swap(0, 1)), Some(Segment::Tools), Some(Moved::Tools)),
     (
         |request| request.messages[0] = Message::system("You are quick.").into(),
         Some(Segment::System),
@@ -339,7 +354,7 @@ const CHANGES: &[Change] = &[
     (
         |request| {
             request.messages[0] = Message::system("You are quick.").into();
-            request.tools.truncate(1);
+            with_tools(request, |tools| tools.truncate(1));
         },
         Some(Segment::Tools),
         Some(Moved::Tools),

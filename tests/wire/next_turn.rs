@@ -1,7 +1,7 @@
 //! What was decoded goes back in the next request: nothing that the provider wants again may be lost.
 
 use pintle_llm::{
-    ContentPart, Message, OpaqueData, Origin, Request, Response, Role, ToolDefinition, ToolResult,
+    ContentPart, Message, OpaqueData, Origin, Request, Response, Role, ToolDefinition, ToolList, ToolResult,
 };
 use pintle_testkit::{Checker, Dialect};
 use serde_json::{Value, json};
@@ -21,7 +21,8 @@ pub(crate) fn request(model: &str, response: &Response) -> Request {
     names.sort_unstable();
     names.dedup();
     let schema = json!({"type": "object", "properties": {}});
-    let tools = names.iter().filter_map(|name| ToolDefinition::new(*name, "", schema.clone()).ok()).collect();
+    let tools: ToolList =
+        names.iter().filter_map(|name| ToolDefinition::new(*name, "", schema.clone()).ok()).collect();
     if !results.is_empty() {
         messages.push(Message::tool_results(results));
     }

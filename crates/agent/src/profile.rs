@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::{Capability, Catalog, Client, ModelInfo, TextToolCallForm, TextToolCalls, ToolDefinition};
+use pintle_llm::{Capability, Catalog, Client, ModelInfo, TextToolCallForm, TextToolCalls, ToolList};
 use pintle_tools::{DefinitionError, DynTool, ToolRegistry, TruncationLimits};
 use serde_json::{Map, Value};
 
@@ -147,7 +147,7 @@ impl ProviderProfile {
 
     /// What the model is told of the tools.
     #[must_use]
-    pub fn tools(&self) -> Vec<ToolDefinition> {
+    pub fn tools(&self) -> ToolList {
         self.tool_registry.definitions()
     }
 

@@ -33,7 +33,7 @@ pub(crate) async fn tools(args: &ToolsArgs, host: &Host) -> Result<Exit, Failure
     let profile = profile.with_toolset_and(toolset, &options).as_in_session(SubagentLimits::default());
     let text = match args.output {
         ListFormat::Json => render::line(&sent(provider, &profile).await?)?,
-        ListFormat::Text => profile.tools().iter().map(described).collect::<Vec<_>>().join("\n"),
+        ListFormat::Text => profile.tools().iter().map(|tool| described(tool)).collect::<Vec<_>>().join("\n"),
     };
     Console::new().write(&text).await?;
     Ok(Exit::Done)

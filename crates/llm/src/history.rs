@@ -4,11 +4,12 @@ use std::any::Any;
 use std::fmt;
 use std::hash::Hasher as _;
 use std::ops::Deref;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
+use crate::encodings::Encodings;
 use crate::message::Message;
 
 /// A message as it stands in a history: immutable, shared, and encoded once.
@@ -23,14 +24,7 @@ pub struct HistoryItem {
 struct Inner {
     message: Message,
     fingerprint: OnceLock<Fingerprint>,
-    // One slot per dialect; a slot that was made for another target is replaced.
-    encodings: Mutex<Vec<Slot>>,
-}
-
-struct Slot {
-    dialect: &'static str,
-    target: Box<str>,
-    value: Arc<dyn Any + Send + Sync>,
+    encodings: Encodings,
 }
 
 /// A hash of content that is the same in every process and on every machine.
@@ -67,23 +61,15 @@ impl HistoryItem {
     /// What `dialect` made of this item for `target`; `encode` runs at most once per pair in a row.
     ///
     /// `target` names everything outside the message that the encoding depends on (the model, whether foreign
-    /// reasoning is dropped). One value per dialect is kept, so a switch of target costs one encoding.
+    /// reasoning is dropped). The first value of all is kept, and one value per dialect beside it, so that a switch of
+    /// target costs one encoding.
     pub fn encoding<T: Any + Send + Sync>(
         &self,
         dialect: &'static str,
         target: &str,
         encode: impl FnOnce(&Message) -> T,
     ) -> Arc<T> {
-        if let Some(found) = self.kept(dialect, target) {
-            return found;
-        }
-        let value = Arc::new(encode(&self.inner.message));
-        let slot =
-            Slot { dialect, target: target.into(), value: Arc::clone(&value) as Arc<dyn Any + Send + Sync> };
-        let mut slots = self.inner.encodings.lock().unwrap_or_else(PoisonError::into_inner);
-        slots.retain(|kept| kept.dialect != dialect);
-        slots.push(slot);
-        value
+        self.inner.encodings.get_or_make(dialect, target, || encode(&self.inner.message))
     }
 
     /// A hash over the whole message, made once.
@@ -94,23 +80,12 @@ impl HistoryItem {
             Fingerprint::of(&serde_json::to_vec(&self.inner.message).unwrap_or_default())
         })
     }
-
-    fn kept<T: Any + Send + Sync>(&self, dialect: &str, target: &str) -> Option<Arc<T>> {
-        let slots = self.inner.encodings.lock().unwrap_or_else(PoisonError::into_inner);
-        let slot = slots.iter().find(|slot| slot.dialect == dialect && &*slot.target == target)?;
-        Arc::clone(&slot.value).downcast().ok()
-    }
 }
 
 impl From<Message> for HistoryItem {
     fn from(message: Message) -> Self {
-        Self {
-            inner: Arc::new(Inner {
-                message,
-                fingerprint: OnceLock::new(),
-                encodings: Mutex::new(Vec::new()),
-            }),
-        }
+        let inner = Inner { message, fingerprint: OnceLock::new(), encodings: Encodings::default() };
+        Self { inner: Arc::new(inner) }
     }
 }
 
@@ -197,8 +172,14 @@ mod tests {
         encode("a", "m1");
         assert_eq!(runs.get(), 2, "dialects do not displace each other");
         encode("a", "m2");
+        encode("a", "m2");
         encode("a", "m1");
-        assert_eq!(runs.get(), 4, "another target is another encoding");
+        assert_eq!(runs.get(), 3, "another target is another encoding, and the first of all stays");
+        encode("a", "m3");
+        encode("a", "m2");
+        assert_eq!(runs.get(), 5, "beside the first, a dialect keeps one");
+        encode("b", "m1");
+        assert_eq!(runs.get(), 5, "and so does every other");
     }
 
     #[test]

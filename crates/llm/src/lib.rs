@@ -6,6 +6,7 @@ mod adapter;
 mod catalog;
 mod client;
 mod content;
+mod encodings;
 mod error;
 mod generate;
 mod history;
@@ -50,5 +51,5 @@ pub use request::{AdapterTimeout, PrefixChain, ReasoningEffort, Request, Respons
 pub use response::{Finish, FinishReason, RateLimitInfo, Response, Warning};
 pub use retry::{OnRetry, RetryPolicy, retry, retry_with_spread, spread};
 pub use stream::{EventStream, PartialToolCall, StreamEvent};
-pub use tool::{Grammar, MAX_TOOL_NAME, ToolChoice, ToolDefinition};
+pub use tool::{Grammar, MAX_TOOL_NAME, ToolChoice, ToolDefinition, ToolItem, ToolList};
 pub use usage::Usage;

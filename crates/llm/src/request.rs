@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 
 use crate::history::{Fingerprint, HistoryItem};
 use crate::message::Role;
-use crate::tool::{ToolChoice, ToolDefinition};
+use crate::tool::{ToolChoice, ToolList};
 
 /// The single input of [`Client::complete`](crate::Client::complete) and [`Client::stream`](crate::Client::stream).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,8 +27,8 @@ pub struct Request {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
     /// The tools that the model may call.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub tools: Vec<ToolDefinition>,
+    #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
+    pub tools: ToolList,
     /// Whether it may, must or must not; `None` means auto if there are tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
@@ -72,7 +72,7 @@ impl Request {
             model: model.into(),
             messages: messages.into_iter().map(Into::into).collect(),
             provider: None,
-            tools: Vec::new(),
+            tools: ToolList::default(),
             tool_choice: None,
             response_format: None,
             temperature: None,
@@ -95,8 +95,8 @@ impl Request {
 
     /// With tools.
     #[must_use]
-    pub fn with_tools(mut self, tools: Vec<ToolDefinition>) -> Self {
-        self.tools = tools;
+    pub fn with_tools(mut self, tools: impl Into<ToolList>) -> Self {
+        self.tools = tools.into();
         self
     }
 
@@ -149,19 +149,27 @@ impl Request {
     /// in front of the conversation: one that comes late moves everything.
     #[must_use]
     pub fn prefix_chain(&self) -> PrefixChain {
-        let is_system = |item: &&HistoryItem| matches!(item.role, Role::System | Role::Developer);
-        let mut last = Fingerprint::of(&serde_json::to_vec(&self.tools).unwrap_or_default());
+        let mut last = self.tools.fingerprint();
         let mut links = Vec::with_capacity(self.messages.len() + 2);
         links.push(last);
-        last = self.messages.iter().filter(is_system).fold(last, |last, item| last.chain(item.fingerprint()));
+        last = self
+            .messages
+            .iter()
+            .filter(|item| is_system(item))
+            .fold(last, |last, item| last.chain(item.fingerprint()));
         links.push(last);
         for item in &self.messages {
             // A system message adds nothing at its own place, so that places remain those of `messages`.
-            last = if is_system(&item) { last } else { last.chain(item.fingerprint()) };
+            last = if is_system(item) { last } else { last.chain(item.fingerprint()) };
             links.push(last);
         }
         PrefixChain { links }
     }
+}
+
+/// Whether a message is part of the system prompt, wherever it stands.
+fn is_system(item: &HistoryItem) -> bool {
+    matches!(item.role, Role::System | Role::Developer)
 }
 
 /// The fingerprints of a request's growing prefixes: tools first, then the system prompt, then one per message.
@@ -183,10 +191,28 @@ impl PrefixChain {
         self.links.len()
     }
 
+    /// The number of messages that it is of.
+    #[must_use]
+    pub fn messages(&self) -> usize {
+        self.links.len().saturating_sub(2)
+    }
+
     /// `true` only for a chain that was read from somewhere without links.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
+    }
+
+    /// Continues the chain with the messages that follow those of its request, and says whether it could. A system or
+    /// developer message among them moves what stands before all others: the chain is then as it was.
+    #[must_use]
+    pub fn extend(&mut self, messages: &[HistoryItem]) -> bool {
+        let Some(mut last) = self.last().filter(|_| !messages.iter().any(is_system)) else { return false };
+        self.links.extend(messages.iter().map(|item| {
+            last = last.chain(item.fingerprint());
+            last
+        }));
+        true
     }
 
     /// The first segment in which `next` departs from this chain: `None` if it only continues it.
@@ -370,6 +396,7 @@ mod tests {
 
     use super::*;
     use crate::message::Message;
+    use crate::tool::ToolDefinition;
 
     fn request(texts: &[&str]) -> Request {
         Request::new("m", texts.iter().map(|text| Message::user(*text)))
@@ -400,9 +427,12 @@ mod tests {
             (|_| {}, None),
             (|next| next.messages.push(Message::user("c").into()), None),
             (|next| next.temperature = Some(0.5), None),
-            (|next| next.tools = vec![tool("Does it!")], Some(Segment::Tools)),
-            (|next| next.tools.clear(), Some(Segment::Tools)),
-            (|next| *next = instructed("Be long.", &["a", "b"]).with_tools(vec![]), Some(Segment::Tools)),
+            (|next| next.tools = vec![tool("Does it!")].into(), Some(Segment::Tools)),
+            (|next| next.tools = ToolList::default(), Some(Segment::Tools)),
+            (
+                |next| *next = instructed("Be long.", &["a", "b"]).with_tools(ToolList::default()),
+                Some(Segment::Tools),
+            ),
             (|next| next.messages[0] = Message::system("Be long.").into(), Some(Segment::System)),
             (|next| drop(next.messages.remove(0)), Some(Segment::System)),
             (|next| next.messages.push(Message::developer("And now?").into()), Some(Segment::System)),
@@ -413,6 +443,24 @@ mod tests {
         for (index, (change, expected)) in rows.into_iter().enumerate() {
             assert_eq!(moved(change), expected, "row {index}");
         }
+    }
+
+    #[test]
+    fn a_chain_that_is_continued_is_that_of_the_longer_request() {
+        let long = instructed("Be brief.", &["a", "b", "c"]);
+        for known in 1..=long.messages.len() {
+            let mut short = long.clone();
+            short.messages.truncate(known);
+            let mut chain = short.prefix_chain();
+            assert!(chain.extend(&long.messages[known..]));
+            assert_eq!(chain, long.prefix_chain(), "from {known}");
+        }
+        for late in [Message::system("And now?"), Message::developer("And now?")] {
+            let mut chain = long.prefix_chain();
+            assert!(!chain.extend(&[Message::user("d").into(), late.into()]));
+            assert_eq!(chain, long.prefix_chain());
+        }
+        assert!(!PrefixChain { links: Vec::new() }.extend(&[]), "a chain without links is of no request");
     }
 
     #[test]

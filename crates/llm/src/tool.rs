@@ -1,7 +1,11 @@
 //! Tool definitions and tool choice (client specification, sections 5.1 and 5.3).
 
+mod list;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+pub use self::list::{ToolItem, ToolList};
 
 use crate::error::{Error, ErrorKind};
 

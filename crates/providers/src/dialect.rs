@@ -5,6 +5,8 @@ use std::fmt;
 use pintle_llm::{Error, Fingerprint, Request, Response, StreamEvent};
 use serde_json::Value;
 
+use crate::body::Body;
+
 /// What goes over the wire: everything but the connection.
 ///
 /// `Debug` leaves out header values, since one of them is the key.
@@ -14,7 +16,7 @@ pub(crate) struct HttpRequest {
     /// Names in lower case.
     pub(crate) headers: Vec<(&'static str, String)>,
     /// JSON.
-    pub(crate) body: Vec<u8>,
+    pub(crate) body: Body,
 }
 
 impl fmt::Debug for HttpRequest {

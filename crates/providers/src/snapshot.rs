@@ -21,7 +21,7 @@ pub(crate) fn sent(dialect: &impl Dialect, request: &Request) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let request = runtime.block_on(media::resolve(request)).unwrap().into_owned();
     let sent = dialect.encode(&request, true).unwrap();
-    let body: Map<String, Value> = serde_json::from_slice(&sent.body).unwrap();
+    let body: Map<String, Value> = serde_json::from_slice(&sent.body.to_vec()).unwrap();
     let line = |(key, value): (&String, &Value)| match value.as_array() {
         Some(list) => list.iter().map(|element| format!("{key}[] {element}\n")).collect(),
         None => format!("{key} {value}\n"),

@@ -32,7 +32,7 @@ struct Target {
 
 impl Target {
     fn body(&self, request: &Request) -> Value {
-        serde_json::from_slice(&(self.send)(request).body).unwrap()
+        serde_json::from_slice(&(self.send)(request).body.to_vec()).unwrap()
     }
 
     fn origin(&self) -> Origin {

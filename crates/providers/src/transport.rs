@@ -138,7 +138,8 @@ impl<D: Dialect> HttpAdapter<D> {
         let url = join(&self.base_url, &request.path);
         let headers = self.header_map(&request)?;
         let facts = Facts::new(&headers, &self.base_url, SystemTime::now);
-        let call = self.client()?.post(url).headers(headers).body(request.body);
+        let body = reqwest::Body::wrap(request.body.into_sending());
+        let call = self.client()?.post(url).headers(headers).body(body);
         let mut exchange = Exchange::open(call, facts, limits, &host(&self.base_url)).await?;
         let status = exchange.status();
         tracing::debug!(

@@ -1,10 +1,10 @@
 //! The tools that a model may call (loop specification, sections 3.7 and 3.8).
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
-use pintle_llm::ToolDefinition;
+use pintle_llm::{ToolDefinition, ToolItem, ToolList};
 
 use crate::error::DefinitionError;
 use crate::schema;
@@ -20,11 +20,13 @@ pub struct ToolRegistry {
     tools: Vec<Arc<RegisteredTool>>,
     /// Whether arguments are taken as they come; by default, plain mistakes are mended.
     exact_arguments: bool,
+    /// What the model is told of these tools, once somebody has asked.
+    definitions: OnceLock<ToolList>,
 }
 
 /// A tool with its schema compiled.
 pub struct RegisteredTool {
-    definition: ToolDefinition,
+    definition: ToolItem,
     kind: String,
     truncation: TruncationRule,
     aliases: Vec<(String, String)>,
@@ -60,11 +62,13 @@ impl ToolRegistry {
         let kind = tool.canonical_kind().unwrap_or_else(|| definition.name.clone());
         let truncation = tool.truncation().unwrap_or_else(|| TruncationRule::of_kind(&kind));
         let aliases = tool.aliases();
+        let definition = definition.into();
         let entry = Arc::new(RegisteredTool { definition, kind, truncation, aliases, validator, tool });
         match self.tools.iter_mut().find(|known| known.name() == entry.name()) {
             Some(known) => *known = entry,
             None => self.tools.push(entry),
         }
+        self.definitions = OnceLock::new();
         Ok(())
     }
 
@@ -72,6 +76,7 @@ impl ToolRegistry {
     pub fn unregister(&mut self, name: &str) -> bool {
         let before = self.tools.len();
         self.tools.retain(|tool| tool.name() != name);
+        self.definitions = OnceLock::new();
         self.tools.len() != before
     }
 
@@ -94,10 +99,11 @@ impl ToolRegistry {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// What the model is told, in order.
+    /// What the model is told, in order. Registries that have a tool in common share its definition.
     #[must_use]
-    pub fn definitions(&self) -> Vec<ToolDefinition> {
-        self.tools.iter().map(|tool| tool.definition.clone()).collect()
+    pub fn definitions(&self) -> ToolList {
+        let list = || self.tools.iter().map(|tool| tool.definition.clone()).collect();
+        self.definitions.get_or_init(list).clone()
     }
 
     /// All names, in order.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use pintle_env::{CommandScript, ExecutionEnvironment, LocalEnvironment, MemoryEnvironment};
-use pintle_llm::ToolCall;
+use pintle_llm::{ToolCall, ToolDefinition};
 use pintle_tools::builtin::{
     FetchRequest, SearchQuery, SearchResults, WebClient, WebError, WebErrorKind, WebPage, WebSearchClient,
 };
@@ -150,7 +150,7 @@ fn the_tool_that_loads_skills_looks_where_the_prompt_does() {
 }
 
 fn names(profile: &ProviderProfile) -> Vec<String> {
-    profile.tools().into_iter().map(|tool| tool.name).collect()
+    profile.tools().iter().map(|tool| tool.name.clone()).collect()
 }
 
 #[test]
@@ -225,7 +225,7 @@ async fn native_names_have_the_limits_of_their_kind() {
 #[test]
 fn each_prompt_speaks_of_the_tools_that_are_there() {
     let everyone = || all().into_iter().chain(native()).chain(equipped(&everything()));
-    let mut every: Vec<String> = everyone().flat_map(|p| p.tools()).map(|tool| tool.name).collect();
+    let mut every: Vec<String> = everyone().flat_map(|p| p.tools()).map(|tool| tool.name.clone()).collect();
     every.sort();
     every.dedup();
     for profile in everyone() {
@@ -367,9 +367,9 @@ fn local(directory: &Path) -> Arc<LocalEnvironment> {
 #[tokio::test]
 async fn a_custom_tool_takes_the_place_of_its_name() {
     let before: Vec<String> =
-        ProviderProfile::openai("m").tools().into_iter().map(|tool| tool.name).collect();
+        ProviderProfile::openai("m").tools().iter().map(|tool| tool.name.clone()).collect();
     let profile = ProviderProfile::openai("m").with_tool(OwnShell).unwrap();
-    let after: Vec<String> = profile.tools().into_iter().map(|tool| tool.name).collect();
+    let after: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
     assert_eq!(before, after, "same names, same order");
     let environment = EnvironmentContext::new("/p", "linux", "Linux 6.18.0", "2026-11-21");
     let prompt = profile.build_system_prompt(&environment, &ProjectDocs::default(), None);

@@ -10,7 +10,9 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use pintle_env::MemoryEnvironment;
 use pintle_llm::testing::FakeAdapter;
-use pintle_llm::{Client, Error, EventStream, Message, ProviderAdapter, Request, Response, Role, ToolCall};
+use pintle_llm::{
+    Client, Error, EventStream, Message, ProviderAdapter, Request, Response, Role, ToolCall, ToolList,
+};
 use pintle_tools::pipeline::{Gate, PreparedCall, Verdict};
 use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry};
 use serde_json::{Map, Value, json};
@@ -266,7 +268,8 @@ async fn another_prompt_or_tool_is_told_with_the_first_input_and_both_requests()
     let expected = record.entries[first].request;
 
     let prompt = record.replay_with(|context| context.system_prompt.push_str(" Be brief.")).unwrap_err();
-    let tools = record.replay_with(|context| drop(context.tools.pop())).unwrap_err();
+    let fewer = |tools: &ToolList| tools.iter().skip(1).cloned().collect();
+    let tools = record.replay_with(|context| context.tools = fewer(&context.tools)).unwrap_err();
     for error in [&prompt, &tools] {
         let ReplayError::Diverged(at) = error;
         assert_eq!((at.input, at.kind.as_str(), at.recorded), (first, "context_loaded", expected));

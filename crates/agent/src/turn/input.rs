@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pintle_env::Output;
-use pintle_llm::{ErrorInfo, Fingerprint, ModelInfo, ReasoningEffort, Response, ToolDefinition, ToolResult};
+use pintle_llm::{ErrorInfo, Fingerprint, ModelInfo, ReasoningEffort, Response, ToolList, ToolResult};
 use pintle_tools::{ArgumentRepair, Effect, FileChange, ToolErrorKind};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -245,7 +245,7 @@ pub struct TurnContext {
     #[serde(default, skip_serializing_if = "LoadedProject::is_empty")]
     pub project: LoadedProject,
     /// The tools, in order.
-    pub tools: Vec<ToolDefinition>,
+    pub tools: ToolList,
     /// Parameters that only one provider has.
     pub provider_options: Map<String, Value>,
     /// The most tokens that an answer may have; the provider's default if `None`.
@@ -274,7 +274,7 @@ impl TurnContext {
             system_prompt: system_prompt.into(),
             stable_prompt: None,
             project: LoadedProject::default(),
-            tools: Vec::new(),
+            tools: ToolList::default(),
             provider_options: Map::new(),
             max_tokens: None,
             parallel_tool_calls: true,

@@ -17,7 +17,7 @@ use super::tool::{CallContext, InvalidToolCall, RepairToolCall, Tool};
 use crate::content::{ToolCall, ToolCallKind, ToolResult};
 use crate::error::{Error, ErrorKind};
 use crate::history::HistoryItem;
-use crate::tool::ToolDefinition;
+use crate::tool::{ToolDefinition, ToolList};
 
 /// The tools of one generation, their schemas compiled.
 #[derive(Debug)]
@@ -45,7 +45,7 @@ impl Toolbox {
         Ok(Self { tools: compiled, by_name, repair })
     }
 
-    pub(super) fn definitions(&self) -> Vec<ToolDefinition> {
+    pub(super) fn definitions(&self) -> ToolList {
         self.tools.iter().map(|(tool, _)| tool.definition.clone()).collect()
     }
 

@@ -18,7 +18,7 @@ use crate::content::{ContentPart, TextData, ToolCall};
 use crate::error::Error;
 use crate::request::Request;
 use crate::response::{Finish, Response};
-use crate::tool::{ToolChoice, ToolDefinition};
+use crate::tool::{ToolChoice, ToolItem};
 
 /// A form in which models write a tool call as text, where their server does not read it for them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -104,7 +104,7 @@ impl Middleware for TextToolCalls {
 struct Offered(BTreeMap<String, BTreeSet<String>>);
 
 impl Offered {
-    fn of(tools: &[ToolDefinition]) -> Self {
+    fn of(tools: &[ToolItem]) -> Self {
         Self(tools.iter().map(|tool| (tool.name.clone(), texts(&tool.parameters))).collect())
     }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pintle_llm::{
     ContentPart, DocumentData, Error, ErrorInfo, Fingerprint, ImageData, MediaSource, Message, Origin,
     Request, Role, ToolCall, ToolResult,
@@ -10,6 +11,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::NAME;
+use crate::body::{Body, fragment};
 use crate::media::{ImageForm, image_form, refuse};
 use crate::openai::check_document;
 
@@ -50,6 +52,8 @@ struct Turn {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
+    /// The system prompt, which is a field of its own.
+    System,
     User,
     Assistant,
 }
@@ -58,7 +62,7 @@ enum Speaker {
 #[derive(Debug)]
 struct Block {
     kind: Kind,
-    json: String,
+    json: Bytes,
     /// Whether its maker has set a cache point on it.
     cache_point: bool,
 }
@@ -93,6 +97,16 @@ impl Conversation {
         Ok(Self { turns })
     }
 
+    /// The blocks of the system prompt.
+    pub(super) fn system(&self) -> impl Iterator<Item = &Bytes> {
+        let prompts = self.turns().filter(|turn| turn.speaker == Speaker::System);
+        prompts.flat_map(|turn| &turn.blocks).map(|block| &block.json)
+    }
+
+    fn turns(&self) -> impl Iterator<Item = &Turn> + Clone {
+        self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok())
+    }
+
     /// The messages, merged and in legal order.
     ///
     /// # Errors
@@ -101,7 +115,7 @@ impl Conversation {
     /// or a result without its call.
     pub(super) fn messages(&self) -> Result<Vec<Merged<'_>>, Error> {
         let mut messages: Vec<Merged<'_>> = Vec::new();
-        let turns = self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok());
+        let turns = self.turns().filter(|turn| turn.speaker != Speaker::System);
         let answered: HashSet<&str> =
             turns.clone().flat_map(|turn| &turn.blocks).filter_map(server_result).collect();
         for turn in turns.filter(|turn| !turn.blocks.is_empty()) {
@@ -148,7 +162,7 @@ pub(super) fn open_turn_unthought(messages: &[Merged<'_>]) -> bool {
 
 /// Writes the messages as the elements of a JSON list, with cache points at the ends of the last two of the user
 /// if `cache` is set.
-pub(super) fn write(messages: &[Merged<'_>], cache: bool, out: &mut Vec<u8>) {
+pub(super) fn write(messages: &[Merged<'_>], cache: bool, out: &mut Body) {
     let cached: Vec<usize> = messages
         .iter()
         .enumerate()
@@ -159,35 +173,53 @@ pub(super) fn write(messages: &[Merged<'_>], cache: bool, out: &mut Vec<u8>) {
         .collect();
     for (index, message) in messages.iter().enumerate() {
         if index > 0 {
-            out.push(b',');
+            out.write(b",");
         }
         message.write(cached.contains(&index), out);
     }
 }
 
 impl Merged<'_> {
-    fn write(&self, cache: bool, out: &mut Vec<u8>) {
-        let role = if self.speaker == Speaker::Assistant { "assistant" } else { "user" };
-        out.extend_from_slice(format!(r#"{{"role":"{role}","content":["#).as_bytes());
-        for (index, block) in self.blocks.iter().enumerate() {
-            if index > 0 {
-                out.push(b',');
+    fn calls(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|block| match &block.kind {
+            Kind::Call(id) => Some(id.as_str()),
+            Kind::Result(_) | Kind::Thinking | Kind::ServerCall(_) | Kind::ServerResult(_) | Kind::Other => {
+                None
             }
-            out.extend_from_slice(block.json.as_bytes());
+        })
+    }
+
+    fn results(&self) -> impl Iterator<Item = &str> {
+        self.blocks.iter().filter_map(|block| match &block.kind {
+            Kind::Result(id) => Some(id.as_str()),
+            Kind::Call(_) | Kind::Thinking | Kind::ServerCall(_) | Kind::ServerResult(_) | Kind::Other => {
+                None
+            }
+        })
+    }
+
+    fn write(&self, cache: bool, out: &mut Body) {
+        let role = if self.speaker == Speaker::Assistant { "assistant" } else { "user" };
+        out.write(format!(r#"{{"role":"{role}","content":["#).as_bytes());
+        let marked = self.blocks.last().filter(|last| cache && !last.cache_point);
+        let plain = self.blocks.len() - usize::from(marked.is_some());
+        out.share_all(self.blocks.iter().take(plain).map(|block| &block.json));
+        if let Some(block) = marked {
+            if plain > 0 {
+                out.write(b",");
+            }
+            // Into the block: it is an object with fields, so its last byte is the closing brace.
+            out.share(&block.json.slice(..block.json.len().saturating_sub(1)));
+            out.write(CACHE_POINT.as_bytes());
+            out.write(b"}");
         }
-        if cache && self.blocks.last().is_some_and(|last| !last.cache_point) {
-            // Into the last block: it is an object with fields, so its last byte is the closing brace.
-            out.pop();
-            out.extend_from_slice(CACHE_POINT.as_bytes());
-            out.push(b'}');
-        }
-        out.extend_from_slice(b"]}");
+        out.write(b"]}");
     }
 }
 
 impl Block {
     fn new(kind: Kind, value: &Value) -> Self {
-        Self { kind, json: value.to_string(), cache_point: value.get("cache_control").is_some() }
+        Self { kind, json: fragment(value), cache_point: value.get("cache_control").is_some() }
     }
 
     fn text(text: &str) -> Option<Self> {
@@ -232,47 +264,31 @@ fn drop_trailing_thinking(messages: &mut Vec<Merged<'_>>) {
 }
 
 fn check_results(messages: &[Merged<'_>]) -> Result<(), Error> {
-    let mut calls: HashSet<&str> = HashSet::new();
-    for message in messages {
-        let unknown = message.blocks.iter().find_map(|block| match &block.kind {
-            Kind::Result(id) if !calls.contains(id.as_str()) => Some(id),
-            Kind::Result(_)
-            | Kind::Thinking
-            | Kind::Call(_)
-            | Kind::ServerCall(_)
-            | Kind::ServerResult(_)
-            | Kind::Other => None,
-        });
+    let nothing = Merged { speaker: Speaker::Assistant, blocks: Vec::new() };
+    let before = std::iter::once(&nothing).chain(messages);
+    for (before, message) in before.zip(messages) {
+        // Results mostly come in the order of their calls.
+        let mut next = before.calls();
+        let unknown = message
+            .results()
+            .find(|id| next.next().is_none_or(|call| call != *id) && !before.calls().any(|call| call == *id));
         if let Some(id) = unknown {
             return Err(refuse(
                 NAME,
                 format!("the result of call `{id}` answers no call of the message before it"),
             ));
         }
-        calls = message
-            .blocks
-            .iter()
-            .filter_map(|block| match &block.kind {
-                Kind::Call(id) => Some(id.as_str()),
-                Kind::Result(_)
-                | Kind::Thinking
-                | Kind::ServerCall(_)
-                | Kind::ServerResult(_)
-                | Kind::Other => None,
-            })
-            .collect();
     }
     Ok(())
 }
 
 fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
     let speaker = match message.role {
-        // The system prompt is a field of its own; here it is only checked.
         Role::System | Role::Developer => {
-            return match message.content.iter().find(|part| part.as_text().is_none()) {
-                Some(part) => Err(misplaced(part, "a system message")),
-                None => Ok(Turn { speaker: Speaker::User, blocks: Vec::new() }),
-            };
+            if let Some(part) = message.content.iter().find(|part| part.as_text().is_none()) {
+                return Err(misplaced(part, "a system message"));
+            }
+            Speaker::System
         }
         Role::User | Role::Tool => Speaker::User,
         Role::Assistant => Speaker::Assistant,
@@ -287,7 +303,7 @@ fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
     let mut blocks = Vec::with_capacity(message.content.len());
     for part in &message.content {
         let block = match speaker {
-            Speaker::User => user_block(part)?,
+            Speaker::User | Speaker::System => user_block(part)?,
             Speaker::Assistant => assistant_block(part, own)?,
         };
         blocks.extend(block);

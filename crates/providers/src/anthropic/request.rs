@@ -1,11 +1,12 @@
 //! A request on the wire.
 
-use pintle_llm::{ContentPart, Error, Request, ResponseFormat, Role, ToolChoice, Warning};
+use bytes::Bytes;
+use pintle_llm::{ContentPart, Error, Request, ResponseFormat, Role, ToolChoice, ToolDefinition, Warning};
 use serde_json::{Map, Value, json};
 
 use super::conversation::{self, Conversation, Merged, open_turn_unthought};
 use super::{NAME, reasoning, sampling};
-use crate::body::{merge_options, write_body};
+use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
 use crate::openai::{check_tools, list_option, misfit, options_for};
 use crate::secret::Secret;
@@ -17,6 +18,9 @@ const VERSION: &str = "2023-06-01";
 
 /// Harmless where caching no longer needs it, and required where it does.
 const CACHING_BETA: &str = "prompt-caching-2024-07-31";
+
+/// The beginning of an object with a cache point.
+const MARKED: &[u8] = br#"{"cache_control":{"type":"ephemeral"},"#;
 
 /// Options that this adapter acts on itself.
 const HANDLED: [&str; 3] = ["beta_headers", "auto_cache", "tools"];
@@ -31,13 +35,13 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
     let messages = conversation.messages()?;
 
     let mut fields = parameters(request, stream);
-    system(&mut fields, request, cache);
-    tools(&mut fields, request, options, cache)?;
+    system(&mut fields, request, &conversation, cache);
+    let set_by_hand = tools(&mut fields, request, options, cache)?;
     think_and_sample(&mut fields, request, options, &messages)?;
     merge_options(&mut fields, NAME, options, &HANDLED, "messages")?;
 
     let mut betas = beta_headers(options)?;
-    let caching = (cache || has_cache_point(&fields)).then_some(CACHING_BETA);
+    let caching = (cache || set_by_hand || has_cache_point(&fields)).then_some(CACHING_BETA);
     for needed in caching.into_iter().chain(reasoning::beta(&fields, &request.model)) {
         if !betas.contains(&needed) {
             betas.push(needed);
@@ -48,11 +52,9 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
     if !betas.is_empty() {
         headers.push(("anthropic-beta", betas.join(",")));
     }
-    let mut body = write_body(&fields, "messages", []);
-    // Room for the conversation before the closing brackets of the list and of the body.
-    body.truncate(body.len().saturating_sub(2));
+    let mut body = fields.into_body("messages");
     conversation::write(&messages, cache, &mut body);
-    body.extend_from_slice(b"]}");
+    body.write(b"]}");
     Ok(HttpRequest { path: "/v1/messages".into(), headers, body })
 }
 
@@ -86,8 +88,8 @@ fn think_and_sample(
     Ok(sampling::apply(fields, request, thinking.as_ref()))
 }
 
-fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
-    let mut fields = Map::new();
+fn parameters(request: &Request, stream: bool) -> Fields {
+    let mut fields = Fields::default();
     fields.insert("model".into(), request.model.as_str().into());
     if stream {
         fields.insert("stream".into(), true.into());
@@ -102,25 +104,21 @@ fn parameters(request: &Request, stream: bool) -> Map<String, Value> {
     fields
 }
 
-fn system(fields: &mut Map<String, Value>, request: &Request, cache: bool) {
-    let system = request.messages.iter().filter(|item| matches!(item.role, Role::System | Role::Developer));
-    let texts = system.flat_map(|item| item.content.iter().filter_map(ContentPart::as_text));
-    let mut blocks: Vec<Value> = texts
-        .filter(|text| !text.trim().is_empty())
-        .map(|text| json!({"type": "text", "text": text}))
-        .collect();
+fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, cache: bool) {
+    let mut blocks: Vec<Bytes> = conversation.system().cloned().collect();
     if let Some(text) = request.response_format.as_ref().and_then(format_instruction) {
-        blocks.push(json!({"type": "text", "text": text}));
+        blocks.push(fragment(&json!({"type": "text", "text": text})));
     }
     if cache {
         blocks.last_mut().into_iter().for_each(mark);
         // Blocks begin with those of the first message, without the blank parts.
         if let Some(place) = stable_parts(request).and_then(|stable| stable.checked_sub(1)) {
-            blocks.get_mut(place).into_iter().for_each(mark);
+            let last = blocks.len().saturating_sub(1);
+            blocks.get_mut(place).filter(|_| place < last).into_iter().for_each(mark);
         }
     }
     if !blocks.is_empty() {
-        fields.insert("system".into(), blocks.into());
+        fields.set_serialised("system", joined("[", &blocks, "]"));
     }
 }
 
@@ -144,43 +142,62 @@ fn format_instruction(format: &ResponseFormat) -> Option<String> {
     }
 }
 
+/// One of the request's own tools.
+struct Encoded {
+    json: Bytes,
+    has_cache_point: bool,
+}
+
+fn encoded(tool: &ToolDefinition) -> Encoded {
+    let value = json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
+    Encoded { json: fragment(&value), has_cache_point: value.as_object().is_some_and(has_cache_point) }
+}
+
+/// Whether somebody has set a cache point within a tool is given back.
 fn tools(
-    fields: &mut Map<String, Value>,
+    fields: &mut Fields,
     request: &Request,
     options: &Map<String, Value>,
     cache: bool,
-) -> Result<(), Error> {
+) -> Result<bool, Error> {
     // The specification (section 5.3): no tools at all is how this dialect says that none may be called.
     if request.tool_choice == Some(ToolChoice::None) {
-        return Ok(());
+        return Ok(false);
     }
-    let mut tools: Vec<Value> = request
-        .tools
-        .iter()
-        .map(|tool| {
-            json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters})
-        })
-        .collect();
-    tools.extend_from_slice(list_option(Some(options), NAME, "tools")?);
-    if tools.is_empty() {
-        return Ok(());
+    let own = request.tools.iter().map(|item| item.encoding(NAME, "", encoded));
+    let (mut own, mut set_by_hand): (Vec<Bytes>, Vec<bool>) =
+        own.map(|tool| (tool.json.clone(), tool.has_cache_point)).unzip();
+    let mut more = list_option(Some(options), NAME, "tools")?.to_vec();
+    set_by_hand.extend(more.iter().filter_map(Value::as_object).map(has_cache_point));
+    if own.is_empty() && more.is_empty() {
+        return Ok(false);
     }
     // Tools come first, so that the point within the system prompt covers them; and four points are all there are.
     if cache && stable_parts(request).is_none() {
-        tools.last_mut().into_iter().for_each(mark);
+        match more.last_mut() {
+            Some(last) => mark_value(last),
+            None => own.last_mut().into_iter().for_each(mark),
+        }
     }
-    fields.insert("tools".into(), tools.into());
+    let more: Vec<Bytes> = more.iter().map(fragment).collect();
+    fields.set_serialised("tools", joined("[", own.iter().chain(&more), "]"));
     let choice = match &request.tool_choice {
-        None | Some(ToolChoice::None) => return Ok(()),
-        Some(ToolChoice::Auto) => json!({"type": "auto"}),
-        Some(ToolChoice::Required) => json!({"type": "any"}),
-        Some(ToolChoice::Named(name)) => json!({"type": "tool", "name": name}),
+        None | Some(ToolChoice::None) => None,
+        Some(ToolChoice::Auto) => Some(json!({"type": "auto"})),
+        Some(ToolChoice::Required) => Some(json!({"type": "any"})),
+        Some(ToolChoice::Named(name)) => Some(json!({"type": "tool", "name": name})),
     };
-    fields.insert("tool_choice".into(), choice);
-    Ok(())
+    fields.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
+    Ok(set_by_hand.contains(&true))
 }
 
-fn mark(block: &mut Value) {
+/// Puts a cache point into an object that has fields, and no such point.
+fn mark(object: &mut Bytes) {
+    *object = [MARKED, object.get(1..).unwrap_or_default()].concat().into();
+}
+
+/// Puts a cache point into whatever may be without one.
+fn mark_value(block: &mut Value) {
     if let Some(block) = block.as_object_mut() {
         block.entry("cache_control").or_insert_with(|| json!({"type": "ephemeral"}));
     }

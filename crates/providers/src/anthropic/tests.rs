@@ -22,7 +22,7 @@ fn encode(request: &Request) -> Result<HttpRequest, Error> {
 }
 
 fn body(request: &Request) -> Value {
-    serde_json::from_slice(&encode(request).unwrap().body).unwrap()
+    serde_json::from_slice(&encode(request).unwrap().body.to_vec()).unwrap()
 }
 
 fn header(request: &Request, name: &str) -> Option<String> {
@@ -101,7 +101,7 @@ fn a_whole_conversation_on_the_wire() {
             ("anthropic-beta", "prompt-caching-2024-07-31".to_owned()),
         ]
     );
-    insta::assert_snapshot!(lines(&sent.body), @r##"
+    insta::assert_snapshot!(lines(&sent.body.to_vec()), @r##"
     max_tokens 9000
     messages[] {"content":[{"text":"What is in these?","type":"text"},{"cache_control":{"type":"ephemeral"},"source":{"type":"url","url":"https://example.com/a.png"},"type":"image"}],"role":"user"}
     messages[] {"content":[{"signature":"sig-1","thinking":"I look first.","type":"thinking"},{"text":"I read both.","type":"text"},{"id":"c1","input":{"path":"a.txt"},"name":"read_file","type":"tool_use"},{"id":"c2","input":{"path":"b.txt"},"name":"read_file","type":"tool_use"}],"role":"assistant"}
@@ -121,7 +121,7 @@ fn a_whole_conversation_on_the_wire() {
 fn caching_can_be_turned_off_and_betas_are_joined() {
     let with = |options: Value| request().with_provider_options("anthropic", options);
     let off = with(json!({"auto_cache": false}));
-    assert!(!String::from_utf8(encode(&off).unwrap().body).unwrap().contains("cache_control"));
+    assert!(!String::from_utf8(encode(&off).unwrap().body.to_vec()).unwrap().contains("cache_control"));
     assert_eq!(header(&off, "anthropic-beta"), None);
     let betas = with(json!({"beta_headers": ["interleaved-thinking-2025-05-14", "b"]}));
     assert_eq!(
@@ -395,7 +395,7 @@ fn a_cache_point_set_by_hand_is_not_doubled() {
         json!({"type": "text", "text": "long", "cache_control": {"type": "ephemeral", "ttl": "1h"}});
     let opaque = |data: Value| ContentPart::Opaque(OpaqueData { kind: "text".into(), data });
     let request = Request::new(MODEL, [Message::new(Role::User, vec![opaque(own_point.clone())])]);
-    let text = String::from_utf8(encode(&request).unwrap().body).unwrap();
+    let text = String::from_utf8(encode(&request).unwrap().body.to_vec()).unwrap();
     assert_eq!(text.matches("cache_control").count(), 1, "{text}");
     assert_eq!(body(&request)["messages"][0]["content"][0], own_point);
 
@@ -454,8 +454,8 @@ fn a_growing_conversation_only_appends() {
             items.push(Message::user("steer").into());
         }
         let request = Request::new(MODEL, items.clone()).with_tools(vec![tool()]);
-        let body = encode(&request).unwrap().body;
-        assert_eq!(body, encode(&request).unwrap().body);
+        let body = encode(&request).unwrap().body.to_vec();
+        assert_eq!(body, encode(&request).unwrap().body.to_vec());
         let body = blocks(&body);
         if let Some(last) = &last {
             assert!(body.starts_with(last.strip_suffix("]}]}").unwrap()), "turn {turn}");

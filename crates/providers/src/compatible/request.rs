@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request,
-    ResponseFormat, Role, ToolCall, ToolChoice, ToolDefinition, ToolResult,
+    ResponseFormat, Role, ToolCall, ToolChoice, ToolDefinition, ToolItem, ToolResult,
 };
-use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
 use super::delta::{FIELD, REASONING_CONTENT};
-use crate::body::{fragment, merge_options, write_body};
+use crate::body::{Body, Fields, fragment, joined, merge_options};
 use crate::media::refuse;
 use crate::openai::{
     CallsSoFar, check_tools, file_data, image_url, list_option, media_mark, options_for, schema_name,
@@ -31,15 +31,15 @@ const HANDLED: [&str; 1] = ["tools"];
 type Encoded = Result<Messages, Box<ErrorInfo>>;
 
 struct Messages {
-    messages: Vec<Box<RawValue>>,
+    messages: Vec<Bytes>,
     /// What stands beside the results of calls, as a user message: a tool message takes text only, and nothing may
     /// stand between the tool messages of a turn.
-    after: Option<Box<RawValue>>,
+    after: Option<Bytes>,
     /// Whether these are results.
     answers: bool,
 }
 
-pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<Vec<u8>, Error> {
+pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<Body, Error> {
     check_tools(&request.tools, provider)?;
     let options = options_for(request, provider)?;
     let mut fields = parameters(request, stream, list_option(options, provider, "tools")?);
@@ -47,15 +47,15 @@ pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<
         merge_options(&mut fields, provider, options, &HANDLED, "messages")?;
     }
     let encoded = encode_items(request, provider)?;
-    let mut messages: Vec<&RawValue> = Vec::with_capacity(encoded.len());
-    let mut held: Vec<&RawValue> = Vec::new();
+    let mut messages: Vec<&Bytes> = Vec::with_capacity(encoded.len());
+    let mut held: Vec<&Bytes> = Vec::new();
     for encoded in &encoded {
         let Ok(encoded) = encoded.as_ref() else { continue };
         if !encoded.answers {
             messages.append(&mut held);
         }
-        messages.extend(encoded.messages.iter().map(AsRef::as_ref));
-        held.extend(encoded.after.as_deref());
+        messages.extend(&encoded.messages);
+        held.extend(&encoded.after);
     }
     messages.append(&mut held);
     if messages.is_empty() {
@@ -64,12 +64,15 @@ pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<
             "the conversation is empty: expected at least one message with content",
         ));
     }
-    Ok(write_body(&fields, "messages", messages))
+    let mut body = fields.into_body("messages");
+    body.share_all(messages);
+    body.write(b"]}");
+    Ok(body)
 }
 
 /// `more`: tools of the server's own, sent after the request's.
-fn parameters(request: &Request, stream: bool, more: &[Value]) -> Map<String, Value> {
-    let mut fields = Map::new();
+fn parameters(request: &Request, stream: bool, more: &[Value]) -> Fields {
+    let mut fields = Fields::default();
     let mut set = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
     };
@@ -100,12 +103,19 @@ fn parameters(request: &Request, stream: bool, more: &[Value]) -> Map<String, Va
         set("response_format", format);
     }
     if !request.tools.is_empty() || !more.is_empty() {
-        set("tools", request.tools.iter().map(tool).chain(more.iter().cloned()).collect());
         if let Some(choice) = &request.tool_choice {
             set("tool_choice", tool_choice(choice));
         }
+        fields.set_serialised("tools", tools(&request.tools, more));
     }
     fields
+}
+
+fn tools(own: &[ToolItem], more: &[Value]) -> Bytes {
+    let own: Vec<Arc<Bytes>> =
+        own.iter().map(|item| item.encoding(DIALECT, "", |definition| fragment(&tool(definition)))).collect();
+    let more: Vec<Bytes> = more.iter().map(fragment).collect();
+    joined("[", own.iter().map(AsRef::as_ref).chain(&more), "]")
 }
 
 fn response_format(format: &ResponseFormat) -> Option<Value> {
@@ -190,7 +200,7 @@ fn user_or_tool(message: &Message, provider: &str) -> Result<Messages, Error> {
     check_parts(message, provider, |part| {
         !matches!(part, ContentPart::ToolCall(_) | ContentPart::Thinking(_))
     })?;
-    let mut results: Vec<Box<RawValue>> = Vec::new();
+    let mut results: Vec<Bytes> = Vec::new();
     let mut parts = Vec::new();
     for result in message.results() {
         results.push(fragment(&tool_message(&result.tool_call_id, &result.text())));

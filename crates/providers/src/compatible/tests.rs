@@ -18,7 +18,7 @@ fn dialect() -> Chat {
 }
 
 fn text(request: &Request) -> String {
-    String::from_utf8(dialect().encode(request, true).unwrap().body).unwrap()
+    String::from_utf8(dialect().encode(request, true).unwrap().body.to_vec()).unwrap()
 }
 
 fn body(request: &Request) -> Value {
@@ -191,7 +191,7 @@ fn parameters_of_every_kind() {
     assert_eq!(found["response_format"], json!({"type": "json_object"}));
     assert_eq!(found["stream_options"], json!({"include_usage": true, "extra": true}));
     let whole: Value = serde_json::from_slice(
-        &dialect().encode(&Request::new("m", [Message::user("x")]), false).unwrap().body,
+        &dialect().encode(&Request::new("m", [Message::user("x")]), false).unwrap().body.to_vec(),
     )
     .unwrap();
     assert_eq!((whole.get("stream_options"), &whole["stream"]), (None, &json!(false)));

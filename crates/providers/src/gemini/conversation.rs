@@ -1,8 +1,8 @@
 //! History items as parts, and parts as a conversation.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request,
     Role, ToolCall, ToolResult,
@@ -10,6 +10,7 @@ use pintle_llm::{
 use serde_json::{Map, Value, json};
 
 use super::{NAME, is_third_generation};
+use crate::body::{Body, fragment};
 use crate::media::{ImageForm, image_form, refuse};
 use crate::openai::check_document;
 
@@ -52,6 +53,8 @@ struct Turn {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
+    /// The system prompt, which is a field of its own.
+    System,
     User,
     /// The user role too, with the results of calls.
     Results,
@@ -61,16 +64,16 @@ enum Speaker {
 /// One serialised part.
 #[derive(Debug)]
 enum Part {
-    Whole(String),
+    Whole(Bytes),
     Call {
         id: String,
         name: String,
-        json: String,
+        json: Bytes,
     },
     /// What follows the function's name, which the result itself does not know.
     Result {
         id: String,
-        rest: String,
+        rest: Bytes,
     },
 }
 
@@ -93,13 +96,26 @@ impl Conversation {
         Ok(Self { turns })
     }
 
+    /// The parts of the system prompt.
+    pub(super) fn system(&self) -> impl Iterator<Item = &Bytes> {
+        let prompts = self.turns().filter(|turn| turn.speaker == Speaker::System);
+        prompts.flat_map(|turn| &turn.parts).filter_map(|part| match part {
+            Part::Whole(json) => Some(json),
+            Part::Call { .. } | Part::Result { .. } => None,
+        })
+    }
+
+    fn turns(&self) -> impl Iterator<Item = &Turn> {
+        self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok())
+    }
+
     /// Writes the contents as the elements of a JSON list.
     ///
     /// # Errors
     ///
     /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no content at all,
     /// or a result without its call.
-    pub(super) fn write(&self, out: &mut Vec<u8>) -> Result<(), Error> {
+    pub(super) fn write(&self, out: &mut Body) -> Result<(), Error> {
         let contents = self.contents();
         if contents.is_empty() {
             return Err(refuse(
@@ -107,20 +123,20 @@ impl Conversation {
                 "the conversation is empty: expected at least one message with content",
             ));
         }
-        let mut names: HashMap<&str, &str> = HashMap::new();
+        let mut calls = Vec::new();
         for (index, content) in contents.iter().enumerate() {
             if index > 0 {
-                out.push(b',');
+                out.write(b",");
             }
-            content.write(&mut names, out)?;
+            content.write(&mut calls, out)?;
         }
         Ok(())
     }
 
     fn contents(&self) -> Vec<Merged<'_>> {
         let mut contents: Vec<Merged<'_>> = Vec::new();
-        let turns = self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok());
-        for turn in turns.filter(|turn| !turn.parts.is_empty()) {
+        let said = self.turns().filter(|turn| turn.speaker != Speaker::System && !turn.parts.is_empty());
+        for turn in said {
             let joins =
                 |last: &&mut Merged<'_>| last.speaker == turn.speaker && turn.speaker != Speaker::User;
             match contents.last_mut().filter(joins) {
@@ -137,31 +153,32 @@ impl Conversation {
 }
 
 impl<'a> Merged<'a> {
-    fn write(&self, names: &mut HashMap<&'a str, &'a str>, out: &mut Vec<u8>) -> Result<(), Error> {
+    /// `calls`: the id and the function of each call so far. A result is looked for from the newest on, behind which it
+    /// stands.
+    fn write(&self, calls: &mut Vec<(&'a str, &'a str)>, out: &mut Body) -> Result<(), Error> {
         let role = if self.speaker == Speaker::Model { "model" } else { "user" };
-        out.extend_from_slice(format!(r#"{{"role":"{role}","parts":["#).as_bytes());
+        out.write(format!(r#"{{"role":"{role}","parts":["#).as_bytes());
         for (index, part) in self.parts.iter().enumerate() {
             if index > 0 {
-                out.push(b',');
+                out.write(b",");
             }
             match part {
-                Part::Whole(json) => out.extend_from_slice(json.as_bytes()),
+                Part::Whole(json) => out.share(json),
                 Part::Call { id, name, json } => {
-                    names.insert(id, name);
-                    out.extend_from_slice(json.as_bytes());
+                    calls.push((id, name));
+                    out.share(json);
                 }
                 Part::Result { id, rest } => {
-                    let name = names.get(id.as_str()).ok_or_else(|| {
+                    let (_, name) = calls.iter().rev().find(|(called, _)| called == id).ok_or_else(|| {
                         refuse(NAME, format!("the result of call `{id}` answers no call before it"))
                     })?;
                     // Names hold no character that JSON escapes.
-                    out.extend_from_slice(
-                        format!(r#"{{"functionResponse":{{"name":"{name}",{rest}"#).as_bytes(),
-                    );
+                    out.write(format!(r#"{{"functionResponse":{{"name":"{name}","#).as_bytes());
+                    out.share(rest);
                 }
             }
         }
-        out.extend_from_slice(b"]}");
+        out.write(b"]}");
         Ok(())
     }
 }
@@ -169,12 +186,11 @@ impl<'a> Merged<'a> {
 fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
     let mut parts = Vec::with_capacity(message.content.len());
     let speaker = match message.role {
-        // The system prompt is a field of its own; here it is only checked.
         Role::System | Role::Developer => {
-            return match message.content.iter().find(|part| part.as_text().is_none()) {
-                Some(part) => Err(misplaced(part, "a system message")),
-                None => Ok(Turn { speaker: Speaker::User, parts }),
-            };
+            if let Some(part) = message.content.iter().find(|part| part.as_text().is_none()) {
+                return Err(misplaced(part, "a system message"));
+            }
+            Speaker::System
         }
         Role::User | Role::Tool if message.results().next().is_some() => Speaker::Results,
         Role::User | Role::Tool => Speaker::User,
@@ -214,14 +230,14 @@ fn user_part(part: &ContentPart, nested_media: bool, parts: &mut Vec<Part>) -> R
             // Gemini 3 takes media inside a result, earlier models beside it only.
             let (inside, beside) = if nested_media { (images, Vec::new()) } else { (Vec::new(), images) };
             parts.push(result_part(result, inside));
-            parts.extend(beside.iter().map(|image| Part::Whole(image.to_string())));
+            parts.extend(beside.iter().map(|image| Part::Whole(fragment(image))));
             return Ok(());
         }
         ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
             return Err(misplaced(part, "a user message"));
         }
     };
-    parts.push(Part::Whole(value.to_string()));
+    parts.push(Part::Whole(fragment(&value)));
     Ok(())
 }
 
@@ -251,7 +267,7 @@ fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result
             return Err(misplaced(part, "an assistant message"));
         }
     };
-    Ok(Some(Part::Whole(value.to_string())))
+    Ok(Some(Part::Whole(fragment(&value))))
 }
 
 fn call_part(call: &ToolCall, signature: Option<String>) -> Part {
@@ -266,7 +282,7 @@ fn call_part(call: &ToolCall, signature: Option<String>) -> Part {
     if let Some(signature) = signature {
         part.insert("thoughtSignature".into(), signature.into());
     }
-    Part::Call { id: call.id.clone(), name, json: Value::Object(part).to_string() }
+    Part::Call { id: call.id.clone(), name, json: fragment(&part) }
 }
 
 /// The API wants an object: text stands under `result`, the text of a failure under `error`.
@@ -283,9 +299,10 @@ fn result_part(result: &ToolResult, images: Vec<Value>) -> Part {
     if !images.is_empty() {
         fields.insert("parts".into(), images.into());
     }
-    let object = Value::Object(fields).to_string();
-    let fields = object.strip_prefix('{').unwrap_or_default();
-    Part::Result { id: result.tool_call_id.clone(), rest: format!("{fields}}}") }
+    let mut object = serde_json::to_vec(&fields).unwrap_or_default();
+    // Of the object that this one stands in.
+    object.push(b'}');
+    Part::Result { id: result.tool_call_id.clone(), rest: Bytes::from(object.into_boxed_slice()).slice(1..) }
 }
 
 fn image_part(image: &ImageData) -> Result<Value, Error> {

@@ -1,11 +1,14 @@
 //! A request on the wire.
 
-use pintle_llm::{ContentPart, Error, Request, ResponseFormat, Role, ToolChoice};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pintle_llm::{Error, Request, ResponseFormat, ToolChoice, ToolDefinition, ToolItem};
 use serde_json::{Map, Value, json};
 
 use super::conversation::Conversation;
 use super::{NAME, reasoning};
-use crate::body::{merge_options, write_body};
+use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
 use crate::openai::{check_tools, list_option, options_for};
 use crate::secret::Secret;
@@ -20,22 +23,20 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
     let options = options_for(request, NAME)?.unwrap_or(&none);
     let conversation = Conversation::new(request)?;
 
-    let mut fields = Map::new();
+    let mut fields = Fields::default();
     let configuration = generation_config(request)?;
     if !configuration.is_empty() {
         fields.insert("generationConfig".into(), configuration.into());
     }
     if !options.contains_key("cachedContent") {
-        system(&mut fields, request);
+        system(&mut fields, &conversation);
         tools(&mut fields, request, options)?;
     }
     merge_options(&mut fields, NAME, options, &HANDLED, "contents")?;
 
-    let mut body = write_body(&fields, "contents", []);
-    // Room for the conversation before the closing brackets of the list and of the body.
-    body.truncate(body.len().saturating_sub(2));
+    let mut body = fields.into_body("contents");
     conversation.write(&mut body)?;
-    body.extend_from_slice(b"]}");
+    body.write(b"]}");
     let headers = vec![("x-goog-api-key", api_key.expose().to_owned())];
     Ok(HttpRequest { path: path(&request.model, stream), headers, body })
 }
@@ -92,36 +93,32 @@ fn generation_config(request: &Request) -> Result<Map<String, Value>, Error> {
     Ok(config)
 }
 
-fn system(fields: &mut Map<String, Value>, request: &Request) {
-    let system = request.messages.iter().filter(|item| matches!(item.role, Role::System | Role::Developer));
-    let texts = system.flat_map(|item| item.content.iter().filter_map(ContentPart::as_text));
-    let parts: Vec<Value> = texts.filter(|text| !text.is_empty()).map(|text| json!({"text": text})).collect();
-    if !parts.is_empty() {
-        fields.insert("systemInstruction".into(), json!({"parts": parts}));
+fn system(fields: &mut Fields, conversation: &Conversation) {
+    let mut parts = conversation.system().peekable();
+    if parts.peek().is_some() {
+        fields.set_serialised("systemInstruction", joined(r#"{"parts":["#, parts, "]}"));
     }
 }
 
-fn tools(
-    fields: &mut Map<String, Value>,
-    request: &Request,
-    options: &Map<String, Value>,
-) -> Result<(), Error> {
-    let functions: Vec<Value> = request
-        .tools
-        .iter()
-        .map(|tool| {
-            json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters})
-        })
-        .collect();
-    let mut tools = Vec::new();
-    if !functions.is_empty() {
-        tools.push(json!({"functionDeclarations": functions}));
-    }
-    tools.extend_from_slice(list_option(Some(options), NAME, "tools")?);
+fn tool(tool: &ToolDefinition) -> Value {
+    json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters})
+}
+
+/// All functions as one tool of the API, none if there are no functions.
+fn functions(tools: &[ToolItem]) -> Option<Bytes> {
+    let encode = |item: &ToolItem| item.encoding(NAME, "", |definition| fragment(&tool(definition)));
+    let functions: Vec<Arc<Bytes>> = tools.iter().map(encode).collect();
+    let list = || joined(r#"{"functionDeclarations":["#, functions.iter().map(AsRef::as_ref), "]}");
+    (!functions.is_empty()).then(list)
+}
+
+fn tools(fields: &mut Fields, request: &Request, options: &Map<String, Value>) -> Result<(), Error> {
+    let more = list_option(Some(options), NAME, "tools")?;
+    let tools: Vec<Bytes> = functions(&request.tools).into_iter().chain(more.iter().map(fragment)).collect();
     if tools.is_empty() {
         return Ok(());
     }
-    fields.insert("tools".into(), tools.into());
+    fields.set_serialised("tools", joined("[", &tools, "]"));
     let calling = match &request.tool_choice {
         None => return Ok(()),
         Some(ToolChoice::Auto) => json!({"mode": "AUTO"}),

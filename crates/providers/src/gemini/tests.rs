@@ -26,7 +26,7 @@ fn encode(request: &Request) -> Result<HttpRequest, Error> {
 }
 
 fn body(request: &Request) -> Value {
-    serde_json::from_slice(&encode(request).unwrap().body).unwrap()
+    serde_json::from_slice(&encode(request).unwrap().body.to_vec()).unwrap()
 }
 
 /// A body with one line per field, and one per element of a list.
@@ -90,7 +90,7 @@ fn a_whole_conversation_on_the_wire() {
     let sent = dialect().encode(&request, true).unwrap();
     assert_eq!(sent.path, "/v1beta/models/gemini-3.1-pro-preview:streamGenerateContent?alt=sse");
     assert_eq!(sent.headers, [("x-goog-api-key", "key-test".to_owned())]);
-    insta::assert_snapshot!(lines(&sent.body), @r##"
+    insta::assert_snapshot!(lines(&sent.body.to_vec()), @r##"
     contents[] {"parts":[{"text":"What is in these?"},{"fileData":{"fileUri":"https://example.com/a.png"}}],"role":"user"}
     contents[] {"parts":[{"text":"I read both."},{"functionCall":{"args":{"path":"a.txt"},"id":"c1","name":"read_file"},"thoughtSignature":"c2ln"},{"functionCall":{"args":{"path":"b.txt"},"id":"c2","name":"read_file"}}],"role":"model"}
     contents[] {"parts":[{"functionResponse":{"id":"c1","name":"read_file","parts":[{"inlineData":{"data":"AQID","mimeType":"image/jpeg"}}],"response":{"result":"alpha"}}},{"functionResponse":{"id":"c2","name":"read_file","response":{"error":"no such file"}}}],"role":"user"}
@@ -347,7 +347,7 @@ fn a_growing_conversation_only_appends() {
             items.push(Message::user("steer").into());
         }
         let request = Request::new(MODEL, items.clone()).with_tools(vec![tool()]);
-        let body = String::from_utf8(encode(&request).unwrap().body).unwrap();
+        let body = String::from_utf8(encode(&request).unwrap().body.to_vec()).unwrap();
         if let Some(last) = &last {
             assert!(body.starts_with(last.strip_suffix("]}]}").unwrap()), "turn {turn}");
         }

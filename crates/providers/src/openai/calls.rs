@@ -2,25 +2,27 @@
 
 use std::collections::HashSet;
 
-use pintle_llm::{Error, Fingerprint, MAX_TOOL_NAME, Message, Role, ToolDefinition};
+use pintle_llm::{Error, Fingerprint, MAX_TOOL_NAME, Message, Role, ToolCall, ToolItem, ToolList};
 
 use crate::media::refuse;
 
 /// Refuses tools that every provider refuses: with a name against the rules, or with the same name twice. Definitions
-/// are checked when they are made, and may have been read or changed since.
-pub(crate) fn check_tools(tools: &[ToolDefinition], provider: &str) -> Result<(), Error> {
+/// are checked when they are made, and may have been read or changed since. A list is looked through once.
+pub(crate) fn check_tools(tools: &ToolList, provider: &str) -> Result<(), Error> {
+    let problem = tools.encoding("tool-names", "", problem_of);
+    problem.as_ref().as_ref().map_or(Ok(()), |message| Err(refuse(provider, message.as_str())))
+}
+
+fn problem_of(tools: &[ToolItem]) -> Option<String> {
     let mut names = HashSet::new();
-    for name in tools.iter().map(|tool| tool.name.as_str()) {
+    tools.iter().map(|tool| tool.name.as_str()).find_map(|name| {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if name.is_empty() || name.len() > MAX_TOOL_NAME || !name.chars().all(legal) {
             let expected = format!("1 to {MAX_TOOL_NAME} letters, digits, _ and -");
-            return Err(refuse(provider, format!("`{name}` is no tool name: expected {expected}")));
+            return Some(format!("`{name}` is no tool name: expected {expected}"));
         }
-        if !names.insert(name) {
-            return Err(refuse(provider, format!("two tools are named `{name}`")));
-        }
-    }
-    Ok(())
+        (!names.insert(name)).then(|| format!("two tools are named `{name}`"))
+    })
 }
 
 /// A name in letters that the API accepts: models also call tools that do not exist.
@@ -48,7 +50,11 @@ pub(super) fn answered(message: &Message) -> impl Iterator<Item = &str> {
 
 /// The calls of a conversation as far as it has been read.
 #[derive(Debug, Default)]
-pub(crate) struct CallsSoFar<'a>(HashSet<&'a str>);
+pub(crate) struct CallsSoFar<'a> {
+    /// The messages that made some. A result is looked for from the newest on, behind which it stands in a
+    /// conversation that is in order.
+    callers: Vec<&'a Message>,
+}
 
 impl<'a> CallsSoFar<'a> {
     /// Notes the calls of a message, after a look for those that its results answer.
@@ -57,16 +63,30 @@ impl<'a> CallsSoFar<'a> {
     ///
     /// [`pintle_llm::ErrorKind::InvalidRequest`] naming a result that answers no call before it.
     pub(crate) fn read(&mut self, message: &'a Message, provider: &str) -> Result<(), Error> {
-        if let Some(id) = answered(message).find(|id| !self.0.contains(id)) {
+        if let Some(id) = answered(message).find(|id| self.find(id).is_none()) {
             return Err(refuse(provider, format!("the result of call `{id}` answers no call before it")));
         }
-        self.0.extend(message.tool_calls().map(|call| call.id.as_str()));
+        self.note(message);
         Ok(())
+    }
+
+    /// Notes the calls of a message, whatever its results answer.
+    pub(crate) fn note(&mut self, message: &'a Message) {
+        if message.tool_calls().next().is_some() {
+            self.callers.push(message);
+        }
+    }
+
+    /// The newest call of this id.
+    pub(crate) fn find(&self, id: &str) -> Option<&'a ToolCall> {
+        self.callers.iter().rev().find_map(|message| message.tool_calls().find(|call| call.id == id))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use pintle_llm::ToolDefinition;
+
     use super::*;
 
     #[test]
@@ -76,17 +96,17 @@ mod tests {
             tool.name = name.to_owned();
             tool
         };
-        assert!(check_tools(&[tool("a"), tool("a-b_2")], "p").is_ok());
+        assert!(check_tools(&vec![tool("a"), tool("a-b_2")].into(), "p").is_ok());
         let rows = [
             (vec![tool("")], "`` is no tool name: expected 1 to 64 letters, digits, _ and -"),
             (vec![tool("a b")], "`a b` is no tool name: expected 1 to 64 letters, digits, _ and -"),
             (vec![tool("a"), tool("b"), tool("a")], "two tools are named `a`"),
         ];
         for (tools, expected) in rows {
-            let error = check_tools(&tools, "p").unwrap_err();
+            let error = check_tools(&tools.into(), "p").unwrap_err();
             assert_eq!((error.message(), error.kind()), (expected, pintle_llm::ErrorKind::InvalidRequest));
         }
-        assert!(check_tools(&[tool(&"x".repeat(65))], "p").is_err());
+        assert!(check_tools(&vec![tool(&"x".repeat(65))].into(), "p").is_err());
     }
 
     #[test]

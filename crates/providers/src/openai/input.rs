@@ -1,13 +1,13 @@
 //! From a conversation to the input items of the Responses API.
 
-use std::collections::HashSet;
+use std::borrow::Cow;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pintle_llm::{
     ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request, Role,
     ThinkingData, ToolCall, ToolCallKind, ToolResult,
 };
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::PROVIDER;
@@ -16,7 +16,7 @@ use crate::body::fragment;
 use crate::media::{ImageForm, image_form, refuse};
 
 /// The memo slot of history items.
-const DIALECT: &str = "openai-responses";
+pub(super) const DIALECT: &str = "openai-responses";
 
 /// Limits of the provider for one image.
 pub(crate) const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
@@ -30,19 +30,12 @@ const LONGEST_NAME: usize = 128;
 const LONGEST_ID: usize = 64;
 
 /// What one history item becomes: input items, or the reason why it cannot.
-pub(super) type Encoded = Result<Vec<Box<RawValue>>, Box<ErrorInfo>>;
+pub(super) type Encoded = Result<Vec<Bytes>, Box<ErrorInfo>>;
 
 /// The conversation without its system messages, each item encoded once. `all_here`: nothing of it is elsewhere, so
 /// that each result has its call in it.
 pub(super) fn input(request: &Request, all_here: bool) -> Result<Vec<Arc<Encoded>>, Error> {
     let origin = Origin::new(PROVIDER, &request.model);
-    let custom: HashSet<&str> = request
-        .messages
-        .iter()
-        .flat_map(|item| item.tool_calls())
-        .filter(|call| call.kind == ToolCallKind::Custom)
-        .map(|call| call.id.as_str())
-        .collect();
     let mut input = Vec::with_capacity(request.messages.len());
     let mut calls = CallsSoFar::default();
     for item in &request.messages {
@@ -50,14 +43,20 @@ pub(super) fn input(request: &Request, all_here: bool) -> Result<Vec<Arc<Encoded
             check_system(item)?;
             continue;
         }
+        let is_custom = |id: &&str| calls.find(id).is_some_and(|call| call.kind == ToolCallKind::Custom);
+        let answers_custom: Vec<&str> = answered(item).filter(is_custom).collect();
         if all_here {
             calls.read(item, PROVIDER)?;
+        } else {
+            calls.note(item);
         }
-        let answers_custom: Vec<&str> = answered(item).filter(|id| custom.contains(id)).collect();
         // What an encoding depends on besides the message: who may read its reasoning, and what its results answer.
         let target = match item.role {
-            Role::Assistant => origin.model.clone(),
-            Role::System | Role::User | Role::Tool | Role::Developer => answers_custom.join(" "),
+            Role::Assistant => Cow::from(&origin.model),
+            Role::System | Role::User | Role::Tool | Role::Developer if answers_custom.is_empty() => {
+                "".into()
+            }
+            Role::System | Role::User | Role::Tool | Role::Developer => answers_custom.join(" ").into(),
         };
         let encoded = item.encoding(DIALECT, &target, |message| {
             items_of(message, &origin, &answers_custom).map_err(|error| Box::new(error.info().clone()))
@@ -72,11 +71,7 @@ pub(super) fn input(request: &Request, all_here: bool) -> Result<Vec<Arc<Encoded
 
 /// The items of one message. Calls, results and reasoning stand beside messages, so that content between them
 /// becomes a message of its own.
-fn items_of(
-    message: &Message,
-    origin: &Origin,
-    answers_custom: &[&str],
-) -> Result<Vec<Box<RawValue>>, Error> {
+fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Result<Vec<Bytes>, Error> {
     // A message without an origin was made by hand: its maker vouches for what it holds.
     let own = message.origin.as_ref().is_none_or(|wrote| wrote == origin);
     let mut items = Items { role: message.role, content: Vec::new(), done: Vec::new(), unfollowed: 0 };
@@ -127,7 +122,7 @@ struct Items {
     role: Role,
     /// The content of the message that forms.
     content: Vec<Value>,
-    done: Vec<Box<RawValue>>,
+    done: Vec<Bytes>,
     /// How many reasoning items stand last.
     unfollowed: usize,
 }
@@ -166,7 +161,7 @@ impl Items {
 
     /// The items, without reasoning that led to nothing, as in an answer that was cut off: the provider refuses a
     /// reasoning item that no other follows.
-    fn finish(mut self) -> Vec<Box<RawValue>> {
+    fn finish(mut self) -> Vec<Bytes> {
         self.flush();
         self.done.truncate(self.done.len().saturating_sub(self.unfollowed));
         self.done

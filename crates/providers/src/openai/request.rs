@@ -1,15 +1,18 @@
 //! From a request to the body of the Responses API.
 
+use std::sync::Arc;
+
+use bytes::Bytes;
 use pintle_llm::{
-    Error, HistoryItem, Request, ResponseFormat, Role, ToolChoice, ToolDefinition, get_model_info,
+    Error, HistoryItem, Request, ResponseFormat, Role, ToolChoice, ToolDefinition, ToolItem, get_model_info,
 };
 use serde_json::{Map, Value, json};
 
 use super::PROVIDER;
 use super::calls::check_tools;
-use super::input::input;
+use super::input::{DIALECT, input};
 use super::options::{list_option, options_for};
-use crate::body::{merge_options, write_body};
+use crate::body::{Body, Fields, fragment, joined, merge_options};
 use crate::media::refuse;
 
 /// Options that the adapter acts on itself.
@@ -18,7 +21,7 @@ const HANDLED: [&str; 2] = ["tools", "include"];
 /// Options by which the provider knows a part of the conversation that is not in the request.
 const ELSEWHERE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
-pub(super) fn encode(request: &Request, stream: bool) -> Result<Vec<u8>, Error> {
+pub(super) fn encode(request: &Request, stream: bool) -> Result<Body, Error> {
     check_tools(&request.tools, PROVIDER)?;
     let options = options_for(request, PROVIDER)?;
     let mut fields = parameters(request, options, stream)?;
@@ -32,24 +35,24 @@ pub(super) fn encode(request: &Request, stream: bool) -> Result<Vec<u8>, Error> 
         let message = "the conversation is empty: expected at least one message with content";
         return Err(refuse(PROVIDER, message));
     }
-    Ok(write_body(&fields, "input", items.map(AsRef::as_ref)))
+    let mut body = fields.into_body("input");
+    body.share_all(items);
+    body.write(b"]}");
+    Ok(body)
 }
 
 fn parameters(
     request: &Request,
     options: Option<&Map<String, Value>>,
     stream: bool,
-) -> Result<Map<String, Value>, Error> {
-    let mut fields = Map::new();
+) -> Result<Fields, Error> {
+    let mut fields = Fields::default();
     let mut set = |name: &str, value: Value| {
         fields.insert(name.to_owned(), value);
     };
     set("model", request.model.as_str().into());
     set("store", false.into());
     set("stream", stream.into());
-    if let Some(text) = instructions(&request.messages) {
-        set("instructions", text.into());
-    }
     let include = include(request, options)?;
     if !include.is_empty() {
         set("include", include.into());
@@ -72,23 +75,50 @@ fn parameters(
     if let Some(format) = request.response_format.as_ref().and_then(text_format) {
         set("text", json!({"format": format}));
     }
-    let mut tools: Vec<Value> = request.tools.iter().map(tool).collect();
-    tools.extend_from_slice(list_option(options, PROVIDER, "tools")?);
-    if !tools.is_empty() {
-        set("tools", tools.into());
+    let more = list_option(options, PROVIDER, "tools")?;
+    let has_tools = !request.tools.is_empty() || !more.is_empty();
+    if has_tools {
         set("parallel_tool_calls", true.into());
         if let Some(choice) = &request.tool_choice {
             set("tool_choice", tool_choice(choice, &request.tools));
         }
     }
+    if let Some(text) = instructions(&request.messages) {
+        fields.set_serialised("instructions", text);
+    }
+    if has_tools {
+        fields.set_serialised("tools", tools(&request.tools, more));
+    }
     Ok(fields)
 }
 
-/// All system messages as one text.
-fn instructions(messages: &[HistoryItem]) -> Option<String> {
-    let texts: Vec<String> =
-        messages.iter().filter(|item| item.role == Role::System).map(|item| item.text()).collect();
-    (!texts.is_empty()).then(|| texts.join("\n\n"))
+/// The request's own tools, then `more` of the provider's.
+fn tools(own: &[ToolItem], more: &[Value]) -> Bytes {
+    let own: Vec<Arc<Bytes>> =
+        own.iter().map(|item| item.encoding(DIALECT, "", |definition| fragment(&tool(definition)))).collect();
+    let more: Vec<Bytes> = more.iter().map(fragment).collect();
+    joined("[", own.iter().map(AsRef::as_ref).chain(&more), "]")
+}
+
+/// All system messages as one text, with a blank line between two.
+fn instructions(messages: &[HistoryItem]) -> Option<Bytes> {
+    let encode = |item: &HistoryItem| item.encoding(DIALECT, "", |message| fragment(&message.text()));
+    let mut texts = messages.iter().filter(|item| item.role == Role::System).map(encode);
+    let first = texts.next()?;
+    let mut rest = texts.peekable();
+    if rest.peek().is_none() {
+        return Some(Bytes::clone(&first));
+    }
+    let unquoted = |text: &Bytes| text.slice(1..text.len().saturating_sub(1).max(1));
+    let mut all = b"\"".to_vec();
+    all.extend_from_slice(&unquoted(&first));
+    for text in rest {
+        // Two line feeds, as they are spelt within a text.
+        all.extend_from_slice(br"\n\n");
+        all.extend_from_slice(&unquoted(&text));
+    }
+    all.push(b'"');
+    Some(all.into())
 }
 
 /// Whether the model reasons: others refuse an effort, and to be asked for encrypted reasoning. A model that the
@@ -153,7 +183,7 @@ fn tool(tool: &ToolDefinition) -> Value {
     }
 }
 
-fn tool_choice(choice: &ToolChoice, tools: &[ToolDefinition]) -> Value {
+fn tool_choice(choice: &ToolChoice, tools: &[ToolItem]) -> Value {
     match choice {
         ToolChoice::Auto | ToolChoice::None | ToolChoice::Required => choice.mode().into(),
         ToolChoice::Named(name) => {

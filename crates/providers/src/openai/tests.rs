@@ -15,11 +15,11 @@ fn dialect() -> Responses {
 }
 
 fn body(request: &Request) -> Value {
-    serde_json::from_slice(&dialect().encode(request, true).unwrap().body).unwrap()
+    serde_json::from_slice(&dialect().encode(request, true).unwrap().body.to_vec()).unwrap()
 }
 
 fn text(request: &Request) -> String {
-    String::from_utf8(dialect().encode(request, true).unwrap().body).unwrap()
+    String::from_utf8(dialect().encode(request, true).unwrap().body.to_vec()).unwrap()
 }
 
 fn origin() -> Origin {
@@ -320,8 +320,8 @@ fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
     assert!(long.starts_with(&short[..short.len() - 2]), "{short}\n{long}");
 
     // An encoding that is there is taken as it is; one for another model is not.
-    let marker = vec![serde_json::value::RawValue::from_string("\"memo\"".into()).unwrap()];
-    type Encoded = Result<Vec<Box<serde_json::value::RawValue>>, Box<pintle_llm::ErrorInfo>>;
+    let marker = vec![bytes::Bytes::from_static(b"\"memo\"")];
+    type Encoded = Result<Vec<bytes::Bytes>, Box<pintle_llm::ErrorInfo>>;
     let item = HistoryItem::from(Message::assistant("hi"));
     let _ = item.encoding("openai-responses", "gpt-5.2", |_| -> Encoded { Ok(marker) });
     assert!(text(&Request::new("gpt-5.2", [item.clone()])).ends_with(r#""input":["memo"]}"#));

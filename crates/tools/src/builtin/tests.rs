@@ -167,7 +167,7 @@ fn the_core_set_is_registered_in_order() {
 fn descriptions_are_texts_of_some_length() {
     let mut registry = ToolRegistry::new();
     register_core(&mut registry).unwrap();
-    for definition in registry.definitions() {
+    for definition in &registry.definitions() {
         assert!((200..2000).contains(&definition.description.len()), "{}", definition.name);
         assert_eq!(definition.description.trim(), definition.description, "{}", definition.name);
     }

@@ -9,16 +9,17 @@ use crate::error::ErrorKind;
 use crate::message::{Message, Role};
 use crate::stream::StreamEvent;
 use crate::testing::FakeAdapter;
+use crate::tool::{ToolDefinition, ToolList};
 use TextToolCallForm::{DeepSeek, FencedJson, Function, Hermes, Json, Mistral, PythonTag};
 
 const ALL: [TextToolCallForm; 7] = [Hermes, Function, Mistral, PythonTag, Json, FencedJson, DeepSeek];
 
-fn tools() -> Vec<ToolDefinition> {
+fn tools() -> ToolList {
     let read = json!({"type": "object", "properties": {
         "path": {"type": "string"}, "limit": {"type": ["integer", "null"]}, "deep": {"type": "boolean"},
     }});
     let tool = |name: &str, schema: Value| ToolDefinition::new(name, "", schema).unwrap();
-    vec![tool("read", read), tool("list", json!({"type": "object"}))]
+    vec![tool("read", read), tool("list", json!({"type": "object"}))].into()
 }
 
 /// What comes out of a text that comes in these pieces: text as it is, calls as `⟨name arguments⟩`.
@@ -337,7 +338,7 @@ async fn ids_are_those_that_the_conversation_has_free() {
 async fn without_tools_or_where_none_may_be_called_nothing_is_read() {
     let answer = Message::assistant(ANSWER);
     let mut none = request();
-    none.tools.clear();
+    none.tools = ToolList::default();
     assert_eq!(client(answer.clone()).complete(none).await.unwrap().text(), ANSWER);
     let forbidden = request().with_tool_choice(ToolChoice::None);
     assert_eq!(client(answer).complete(forbidden).await.unwrap().text(), ANSWER);
