@@ -98,6 +98,9 @@ pub struct Machine {
     chars: u64,
     context_warned: bool,
     last_chain: Option<PrefixChain>,
+    /// What is chained is as it was; the history has only grown.
+    #[serde(default)]
+    chain_goes_on: bool,
     /// A call of this round found the place where tools run gone.
     environment_lost: bool,
     /// A call of this round asks the user something.
@@ -162,6 +165,7 @@ impl Machine {
             chars: 0,
             context_warned: false,
             last_chain: None,
+            chain_goes_on: false,
             environment_lost: false,
             question: None,
             over_budget: None,

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pintle_llm::{
-    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, Request, Response, ToolCall,
-    ToolChoice, Usage,
+    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, PrefixChain, Request, Response,
+    Segment, ToolCall, ToolChoice, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -127,7 +127,7 @@ impl Machine {
         out.push(Action::LoadContext { load });
     }
 
-    pub(super) fn context_loaded(&mut self, loaded: LoadId, context: TurnContext, out: &mut Vec<Action>) {
+    pub(super) fn context_loaded(&mut self, loaded: LoadId, mut context: TurnContext, out: &mut Vec<Action>) {
         let Phase::LoadingContext { load, stale } = self.phase else { return };
         if load != loaded {
             return;
@@ -136,9 +136,11 @@ impl Machine {
             self.load_context(out);
             return;
         }
+        self.chain_goes_on = false;
         // An unchanged prompt keeps its item, and with it what adapters made of it.
-        if self.system.as_ref().is_none_or(|item| item.text() != context.system_prompt) {
-            self.system = Some(system_message(&context).into());
+        let prompt = system_message(&mut context);
+        if self.system.as_ref().is_none_or(|item| item.text() != prompt.text()) {
+            self.system = Some(prompt.into());
         }
         let of_model = |context: &TurnContext| (context.provider.clone(), context.model.clone());
         if self.context.as_ref().map(of_model) != Some(of_model(&context)) {
@@ -174,19 +176,35 @@ impl Machine {
     }
 
     fn announce(&mut self, request: &Request, out: &mut Vec<Action>) {
-        let chain = request.prefix_chain();
-        let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
-        if let Some(fingerprint) = chain.last() {
+        let moved = self.chain(request);
+        if let Some(fingerprint) = self.last_chain.as_ref().and_then(PrefixChain::last) {
             let messages = request.messages.len();
             out.push(Action::emit(EventKind::RequestPrepared { fingerprint, messages, moved }));
         }
+    }
+
+    /// Makes the chain that of this request, and gives what moved since the one before. Only what is new is chained
+    /// where nothing else can have changed.
+    fn chain(&mut self, request: &Request) -> Option<Segment> {
+        if self.chain_goes_on
+            && let Some(last) = &mut self.last_chain
+            && let Some(new) = request.messages.get(last.messages()..)
+            && last.extend(new)
+        {
+            return None;
+        }
+        let chain = request.prefix_chain();
+        let moved = self.last_chain.as_ref().and_then(|last| last.first_moved(&chain));
         self.last_chain = Some(chain);
+        self.chain_goes_on = true;
+        moved
     }
 
     /// Warns once when the history has grown beyond the share, and again only after it was smaller.
     fn warn_of_context(&mut self, context: &TurnContext, out: &mut Vec<Action>) {
-        let prompt = u64::try_from(context.system_prompt.chars().count()).unwrap_or(u64::MAX);
-        let tokens = self.chars.saturating_add(prompt) / CHARS_PER_TOKEN;
+        let parts = self.system.iter().flat_map(|item| &item.content).filter_map(ContentPart::as_text);
+        let prompt: usize = parts.map(|text| text.chars().count()).sum();
+        let tokens = self.chars.saturating_add(prompt as u64) / CHARS_PER_TOKEN;
         #[expect(clippy::cast_precision_loss, reason = "a percentage for a person")]
         let share = tokens as f64 / context.context_window.max(1) as f64;
         if share <= WARN_ABOVE {
@@ -411,9 +429,11 @@ impl Machine {
     }
 }
 
-/// The prompt in one part, or in two with the point between them where a provider's cache may end.
-pub(super) fn system_message(context: &TurnContext) -> Message {
-    let prompt = context.system_prompt.as_str();
+/// The prompt in one part, or in two with the point between them where a provider's cache may end. It is taken out of
+/// the context, so that a machine holds it once.
+pub(super) fn system_message(context: &mut TurnContext) -> Message {
+    let prompt = std::mem::take(&mut context.system_prompt);
+    let prompt = prompt.as_str();
     match context.stable_prompt.and_then(|end| prompt.split_at_checked(end)) {
         Some((stable, rest)) if !stable.is_empty() && !rest.is_empty() => {
             Message::system(stable).with_part(ContentPart::text(rest))

@@ -48,6 +48,7 @@ impl Machine {
             return false;
         }
         self.repairs += 1;
+        self.chain_goes_on = false;
         let message = format!(
             "the provider refused the request ({error}); what it may have refused it for, {removed} in number (images, sound, documents), is replaced by a note"
         );

@@ -64,9 +64,9 @@ impl Machine {
             machine.turns += u64::from(turn.kind == TurnKind::Assistant);
             machine.record(turn);
         }
-        machine.system = start.context.as_deref().map(|context| system_message(context).into());
         machine.context_is_current = start.context.is_some();
         machine.context = start.context.map(|context| *context);
+        machine.system = machine.context.as_mut().map(|context| system_message(context).into());
         machine.forked_from = start.forked_from;
         machine.children = Children::after(start.subagents_named);
         machine
@@ -86,7 +86,10 @@ impl Machine {
                 history.push(Turn::tool_results(results, at));
             }
         }
-        let context = self.context.clone().filter(|_| self.context_is_current);
+        let mut context = self.context.clone().filter(|_| self.context_is_current);
+        if let (Some(context), Some(system)) = (&mut context, &self.system) {
+            context.system_prompt = system.text();
+        }
         Some(Start {
             limits: self.limits.clone(),
             reasoning_effort: self.reasoning_effort.clone(),
@@ -97,7 +100,7 @@ impl Machine {
         })
     }
 
-    /// The facts that the newest request was made of.
+    /// The facts that the newest request was made of, but for the system prompt, which is that request's first message.
     #[must_use]
     pub fn context(&self) -> Option<&TurnContext> {
         self.context.as_ref()

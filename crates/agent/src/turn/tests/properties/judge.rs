@@ -18,6 +18,7 @@ impl Judge {
         let requests = bench.requests.get(self.requests..).unwrap_or_default();
         requests.iter().try_for_each(well_formed)?;
         if !requests.is_empty() {
+            chains_are_told(bench, self.requests)?;
             may_call_the_model(&bench.machine)?;
         }
         self.requests = bench.requests.len();
@@ -56,6 +57,24 @@ fn grows(before: &mut Vec<String>, now: Vec<String>, what: &str) -> Result<(), S
         return Err(format!("{what} came twice: {now:?}"));
     }
     *before = now;
+    Ok(())
+}
+
+/// What is told of each request from this one on is what its chain says, made from the beginning.
+fn chains_are_told(bench: &Bench, from: usize) -> Result<(), String> {
+    let told = bench.events.iter().filter_map(|event| match event {
+        EventKind::RequestPrepared { fingerprint, moved, .. } => Some((Some(*fingerprint), *moved)),
+        _ => None,
+    });
+    let told: Vec<_> = told.collect();
+    let chain = |index: usize| bench.requests[index].prefix_chain();
+    for index in from..bench.requests.len() {
+        let (chain, before) = (chain(index), index.checked_sub(1).map(chain));
+        let moved = before.and_then(|before| before.first_moved(&chain));
+        if told.get(index) != Some(&(chain.last(), moved)) {
+            return Err(format!("told was {:?}, and request {index} has {chain:?}", told.get(index)));
+        }
+    }
     Ok(())
 }
 
