@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pintle_agent::{
-    EventKind, Outcome, ProviderProfile, Session, SessionBuilder, SessionConfig, SessionEvent,
+    EventKind, Outcome, ProviderProfile, Session, SessionBuilder, SessionConfig, SessionEvent, SessionHandle,
 };
 use pintle_env::LocalEnvironment;
 use pintle_llm::{Client, RetryPolicy};
@@ -130,6 +130,15 @@ impl Lab {
         (events, outcome)
     }
 
+    /// Does something while the command of a [`WAITING_TURN`] runs, and lets the run come to its end.
+    pub(crate) async fn meanwhile(&self, text: &str, during: impl FnOnce(&SessionHandle)) -> Outcome {
+        let mut run = self.session.submit(text);
+        while !matches!(run.next().await.expect("it goes on").kind, EventKind::ToolCallStart { .. }) {}
+        during(&self.session.handle());
+        self.write("go", "");
+        run.await.expect("the session lives")
+    }
+
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
         self.folder.path().join(name)
     }
@@ -160,6 +169,14 @@ impl Lab {
         self.session.close().await;
     }
 }
+
+/// A turn whose command runs on until [`Lab::meanwhile`] has done what it does.
+pub(crate) const WAITING_TURN: &str = r#"
+    [[turn]]
+    [[turn.call]]
+    tool = "shell"
+    arguments = { command = "while [ ! -e go ]; do sleep 0.01; done", timeout_ms = 20000 }
+"#;
 
 /// A TOML call that replaces one text of a file by the dialect's own editing tool.
 pub(crate) fn edit(dialect: Dialect, file: &str, old: &str, new: &str) -> String {

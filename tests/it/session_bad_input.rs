@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use futures_util::StreamExt as _;
 use pintle_agent::{
     Clock, EventKind, Outcome, OutcomeStatus, Session, SessionConfig, SessionError, SessionEvent,
-    SessionState, Timestamp,
+    SessionHandle, SessionState, Timestamp,
 };
 use pintle_env::LocalEnvironment;
 use pintle_llm::{
@@ -18,7 +18,7 @@ use pintle_testkit::{Call, Dialect, FaultScript, FaultServer, Script, ScriptedSe
 use serde_json::json;
 
 use crate::events::CheckedEvents;
-use crate::lab::{KEY, Lab, client, client_at, in_each_dialect, kinds, profile};
+use crate::lab::{KEY, Lab, WAITING_TURN, client, client_at, in_each_dialect, kinds, profile};
 
 in_each_dialect![
     an_empty_input_is_refused_and_nothing_is_sent,
@@ -233,13 +233,7 @@ async fn a_call_without_an_id_gets_one(dialect: Dialect) {
 }
 
 async fn a_call_for_a_tool_that_was_taken_away_is_answered(dialect: Dialect) {
-    let lab = Lab::new(
-        dialect,
-        r#"
-        [[turn]]
-        [[turn.call]]
-        tool = "shell"
-        arguments = { command = "while [ ! -e go ]; do sleep 0.01; done", timeout_ms = 20000 }
+    let turns = r#"
         [[turn]]
         [[turn.call]]
         tool = "glob"
@@ -250,14 +244,12 @@ async fn a_call_for_a_tool_that_was_taken_away_is_answered(dialect: Dialect) {
         call = 0
         is_error = true
         contains = "Unknown tool: glob"
-        "#,
-    )
-    .await;
-    let mut run = lab.session.submit("Look");
-    while !matches!(run.next().await.expect("it goes on").kind, EventKind::ToolCallStart { .. }) {}
-    lab.session.handle().set_profile(profile(dialect).without_tool("glob")).unwrap();
-    lab.write("go", "");
-    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+        "#;
+    let lab = Lab::new(dialect, &format!("{WAITING_TURN}{turns}")).await;
+    let take_away = |handle: &SessionHandle| {
+        handle.set_profile(profile(dialect).without_tool("glob")).unwrap();
+    };
+    assert_eq!(lab.meanwhile("Look", take_away).await.status, OutcomeStatus::Completed);
     lab.finish().await;
 }
 

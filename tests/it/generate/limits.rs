@@ -65,10 +65,11 @@ async fn the_abort_signal_ends_a_stream(dialect: Dialect) {
     assert!(!came.is_empty() && came.len() < text.len(), "{came}");
 }
 
+/// Ends because of its limit, and not because the server has had enough.
 async fn ends_in_time(options: GenerateOptions, streamed: bool) -> Error {
     let begun = Instant::now();
     let outcome = if streamed { stream(options).unwrap().result().await } else { generate(options).await };
-    assert!(begun.elapsed() >= SHORT && begun.elapsed() < SHORT * 10, "{:?}", begun.elapsed());
+    assert!(begun.elapsed() < FOREVER / 2);
     outcome.unwrap_err()
 }
 

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use pintle_agent::{EventKind, OutcomeStatus, SessionConfig, TurnKind};
+use pintle_agent::{EventKind, OutcomeStatus, SessionConfig, SessionHandle, TurnKind};
 use pintle_llm::{ReasoningEffort, Segment};
 use pintle_testkit::Dialect;
 use pintle_tools::CommandTimeouts;
 
-use crate::lab::{Lab, edit, in_each_dialect, kinds, outputs};
+use crate::lab::{Lab, WAITING_TURN, edit, in_each_dialect, kinds, outputs};
 
 in_each_dialect![
     simple_file_creation,
@@ -299,29 +299,16 @@ async fn parallel_tool_calls(dialect: Dialect) {
 }
 
 async fn steering_mid_task(dialect: Dialect) {
-    let lab = Lab::new(
-        dialect,
-        r#"
-        [[turn]]
-        [[turn.call]]
-        tool = "shell"
-        arguments = { command = "while [ ! -e go ]; do sleep 0.01; done", timeout_ms = 20000 }
+    let turns = r#"
         [[turn]]
         text = "Only the health endpoint then."
         [[turn.expect]]
         request_contains = "Actually, just a /health endpoint"
-        "#,
-    )
-    .await;
-    let handle = lab.session.handle();
-    let mut run = lab.session.submit("Create a web application with many routes");
-    while let Some(event) = run.next().await {
-        if matches!(event.kind, EventKind::ToolCallStart { .. }) {
-            handle.steer("Actually, just a /health endpoint").unwrap();
-            lab.write("go", "");
-        }
-    }
-    assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
+        "#;
+    let lab = Lab::new(dialect, &format!("{WAITING_TURN}{turns}")).await;
+    let task = "Create a web application with many routes";
+    let steer = |handle: &SessionHandle| handle.steer("Actually, just a /health endpoint").unwrap();
+    assert_eq!(lab.meanwhile(task, steer).await.status, OutcomeStatus::Completed);
     let kinds: Vec<TurnKind> = lab.session.history().iter().map(|turn| turn.kind).collect();
     use TurnKind::{Assistant, Steering, ToolResults, User};
     assert_eq!(kinds, [User, Assistant, ToolResults, Steering, Assistant]);
