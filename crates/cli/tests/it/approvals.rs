@@ -42,6 +42,31 @@ fn what_needs_approval_is_denied_without_a_terminal() {
 }
 
 #[test]
+fn all_means_pages_of_the_web_too() {
+    let turns = r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "web_fetch"
+        arguments = { url = "http://127.0.0.1:9/" }
+        [[turn]]
+        text = "So be it."
+        "#;
+    let rows = [
+        ("commands", 0, "127.0.0.1 may not be reached"),
+        ("all", 5, "it needs approval, and nobody can be asked"),
+    ];
+    for (approve, code, told) in rows {
+        let model = Model::new(Dialect::AnthropicMessages, turns);
+        let said = say(&mut model.command("run", &["--approve", approve, "Go"]));
+        assert_eq!(said.code, Some(code), "{approve}: {said:?}");
+        assert!(
+            said.out.contains("[web_fetch] http://127.0.0.1:9/ (") && said.out.contains(told),
+            "{said:?}"
+        );
+    }
+}
+
+#[test]
 fn another_failure_is_more_than_a_denial() {
     let model = Model::new(Dialect::AnthropicMessages, TURNS);
     let said = say(&mut model.command("run", &["--approve", "all", "--max-tool-rounds", "1", "Go"]));
