@@ -115,23 +115,26 @@ impl StreamAccumulator {
     /// The answer so far: complete parts and the text that has come. Calls that still form are left out.
     #[must_use]
     pub fn partial(&self) -> Response {
-        let model = self.model.clone().unwrap_or_else(|| self.origin.model.clone());
-        let mut response = Response::new(self.origin.provider.clone(), model, self.message());
-        response.id.clone_from(&self.id);
-        response.warnings.clone_from(&self.warnings);
-        match &self.finish {
+        self.clone().into_partial()
+    }
+
+    /// As [`StreamAccumulator::partial`], where nothing more comes: its texts are moved, not copied.
+    #[must_use]
+    pub fn into_partial(self) -> Response {
+        let content = self.parts.into_iter().filter_map(Part::into_content).collect();
+        let (provider, model) = (self.origin.provider.clone(), self.origin.model.clone());
+        let message = Message::new(Role::Assistant, content).with_origin(self.origin);
+        let mut response = Response::new(provider, self.model.unwrap_or(model), message);
+        response.id = self.id;
+        response.warnings = self.warnings;
+        match self.finish {
             Some((reason, usage)) => {
-                response.finish_reason = reason.clone();
-                response.usage = usage.clone();
+                response.finish_reason = reason;
+                response.usage = usage;
             }
             None => response.finish_reason = FinishReason::new(Finish::Error),
         }
         response
-    }
-
-    fn message(&self) -> Message {
-        let content = self.parts.iter().filter_map(Part::content).collect();
-        Message::new(Role::Assistant, content).with_origin(self.origin.clone())
     }
 
     fn end_call(&mut self, done: &ToolCall) {
@@ -161,13 +164,13 @@ impl StreamAccumulator {
 }
 
 impl Part {
-    fn content(&self) -> Option<ContentPart> {
+    fn into_content(self) -> Option<ContentPart> {
         match self {
             Self::Text { data, .. } if data.text.is_empty() && data.signature.is_none() => None,
-            Self::Text { data, .. } => Some(ContentPart::Text(data.clone())),
-            Self::Reasoning { data, .. } => Some(ContentPart::Thinking(data.clone())),
-            Self::Call { call, .. } => call.clone().map(ContentPart::ToolCall),
-            Self::Whole(part) => Some(part.clone()),
+            Self::Text { data, .. } => Some(ContentPart::Text(data)),
+            Self::Reasoning { data, .. } => Some(ContentPart::Thinking(data)),
+            Self::Call { call, .. } => call.map(ContentPart::ToolCall),
+            Self::Whole(part) => Some(part),
         }
     }
 }
@@ -201,6 +204,7 @@ mod tests {
         let message = accumulator.partial().message;
         assert_eq!(message.content, [ContentPart::text("ab"), call.into(), ContentPart::text("c")]);
         assert_eq!(message.origin, Some(Origin::new("p", "m")));
+        assert_eq!(accumulator.clone().into_partial(), accumulator.partial());
     }
 
     #[test]

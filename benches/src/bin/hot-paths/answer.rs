@@ -10,7 +10,7 @@ use pintle_llm::{
     Client, Finish, FinishReason, Message, ProviderAdapter, Request, Response, StreamAccumulator,
 };
 use pintle_llm::{StreamEvent, ToolCall, Usage};
-use pintle_providers::{Anthropic, OpenAi};
+use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 
 use crate::block_on;
 
@@ -69,6 +69,36 @@ pub(crate) fn decode_anthropic() {
     decode(stream, |url| {
         Box::new(Anthropic::builder("k-bench").base_url(url).build().expect("the URL is one"))
     });
+}
+
+/// A stream of Chat Completions with many small events, as OpenAI sends them.
+pub(crate) fn decode_chat() {
+    let chunk = |delta: &str, finish: &str| {
+        format!(
+            "data: {{\"id\":\"c\",\"object\":\"chat.completion.chunk\",\"created\":1,\"model\":\"m\",\
+             \"system_fingerprint\":\"f\",\"choices\":[{{\"index\":0,\"delta\":{delta},\"logprobs\":null,\
+             \"finish_reason\":{finish}}}],\"usage\":null}}\n\n"
+        )
+    };
+    let mut stream = chunk("{\"role\":\"assistant\",\"content\":\"\",\"refusal\":null}", "null");
+    stream.push_str(&chunk("{\"content\":\" token\"}", "null").repeat(EVENTS));
+    stream.push_str(&chunk("{}", "\"stop\""));
+    stream.push_str("data: [DONE]\n\n");
+    decode(stream, |url| Box::new(OpenAiCompatible::builder(url).build().expect("the URL is one")));
+}
+
+/// A stream of the Gemini API with many small events.
+pub(crate) fn decode_gemini() {
+    let chunk = |finish: &str| {
+        format!(
+            "data: {{\"candidates\":[{{\"content\":{{\"parts\":[{{\"text\":\" token\"}}],\"role\":\"model\"}},\
+             {finish}\"index\":0}}],\"usageMetadata\":{{\"promptTokenCount\":1,\"candidatesTokenCount\":1,\
+             \"totalTokenCount\":2}},\"modelVersion\":\"m\",\"responseId\":\"r\"}}\r\n\r\n"
+        )
+    };
+    let mut stream = chunk("").repeat(EVENTS);
+    stream.push_str(&chunk("\"finishReason\":\"STOP\","));
+    decode(stream, |url| Box::new(Gemini::builder("k-bench").base_url(url).build().expect("the URL is one")));
 }
 
 /// Requests with a long history, which has been encoded by the first of them.

@@ -22,6 +22,8 @@ const PATHS: &[(&str, fn())] = &[
     ("encode-responses", answer::encode_responses),
     ("decode-responses", answer::decode_responses),
     ("decode-anthropic", answer::decode_anthropic),
+    ("decode-chat", answer::decode_chat),
+    ("decode-gemini", answer::decode_gemini),
     ("patch", patch::plan_hunks),
     ("rounds-short", session::short),
     ("rounds-long", session::long),

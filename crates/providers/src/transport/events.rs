@@ -146,7 +146,9 @@ impl<D: Decoder> Events<D> {
             if let StreamEvent::Finish { response, .. } = event {
                 // The decoder may know only now what the beginning did not say, or said otherwise.
                 let (id, model) = (std::mem::take(&mut response.id), std::mem::take(&mut response.model));
-                **response = self.accumulator.partial();
+                // Nothing follows it, so that what was accumulated is moved out.
+                let whole = std::mem::replace(&mut self.accumulator, StreamAccumulator::new("", ""));
+                **response = whole.into_partial();
                 if !id.is_empty() {
                     response.id = id;
                 }
