@@ -37,8 +37,9 @@ struct OfGroq {
 pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub(super) delta: Object<Delta<'a>>,
+    /// Boxed, since chunks hardly ever have one, and are moved as they are read.
     #[serde(borrow)]
-    pub(super) message: Object<Delta<'a>>,
+    pub(super) message: Object<Box<Delta<'a>>>,
     #[serde(borrow)]
     pub(super) finish_reason: AnyText<'a>,
     usage: Option<Value>,

@@ -27,7 +27,7 @@ pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<R
     }
     let usage = answer.take_usage().unwrap_or_default();
     let choice = answer.choices.0.unwrap_or_default();
-    let content = content_of(choice.message.0.unwrap_or_default(), answer_seed(request, body));
+    let content = content_of(*choice.message.0.unwrap_or_default(), answer_seed(request, body));
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(provider, &request.model));
     let mut response = Response::new(provider, answer.model.filled().unwrap_or(&request.model), message);
     response.id = answer.id.filled().unwrap_or_default().to_owned();

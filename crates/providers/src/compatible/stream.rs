@@ -86,7 +86,7 @@ impl ChatDecoder {
         let Some(choice) = chunk.choices.0 else { return };
         self.start(&chunk.id, &chunk.model, out);
         // A server that was asked for a stream and sends the message whole is understood as well.
-        if let Some(delta) = choice.delta.0.or(choice.message.0) {
+        if let Some(delta) = choice.delta.0.or(choice.message.0.map(|message| *message)) {
             self.delta(delta, out);
         }
         if let Some(reason) = choice.finish_reason.0 {
