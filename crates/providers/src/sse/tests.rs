@@ -262,7 +262,7 @@ fn streams() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_split_into_reads_gives_what_the_parser_gives(bytes in streams(), cuts in proptest::collection::vec(0usize..400, 0..12)) {
+    fn any_split_into_reads_gives_the_same_events(bytes in streams(), cuts in proptest::collection::vec(0usize..400, 0..12)) {
         let expected = judged(&bytes);
         prop_assert_eq!(&read(LIMIT, &[&bytes]), &expected);
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut % (bytes.len() + 1)).collect();
