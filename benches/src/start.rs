@@ -52,7 +52,7 @@ pub(crate) fn run(wanted: &str) -> Report {
         report.facts.push(Fact::new(MEMORY, "MiB", Bound::AtMost(MEMORY_AIM), memory));
     }
     if SIZE.contains(wanted) {
-        let bytes = std::fs::metadata(program("pintle")).map_or(0, |metadata| metadata.len());
+        let bytes = std::fs::metadata(shipped("pintle")).map_or(0, |metadata| metadata.len());
         report.facts.push(Fact::new(SIZE, "MiB", Bound::None, vec![mebibytes(bytes)]));
     }
     report
@@ -108,7 +108,7 @@ impl Stage {
     }
 
     fn pintle(&self) -> Command {
-        let mut command = Command::new(program("pintle"));
+        let mut command = Command::new(shipped("pintle"));
         command
             .args(["run", "--provider", "openai", "--model", MODEL, "--base-url"])
             .arg(format!("http://{}/v1", self.address))
@@ -181,6 +181,12 @@ fn is_whole(request: &[u8]) -> bool {
 fn program(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this program has a file");
     own.parent().unwrap_or(Path::new(".")).join(name)
+}
+
+/// Built in release, beside the folder of this one.
+fn shipped(name: &str) -> PathBuf {
+    let own = std::env::current_exe().expect("this program has a file");
+    own.ancestors().nth(2).unwrap_or(Path::new(".")).join("release").join(name)
 }
 
 fn mebibytes(bytes: impl TryInto<u32>) -> f64 {

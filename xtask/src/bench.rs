@@ -4,19 +4,45 @@ use std::process::Command;
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// Builds the benchmarks in release, with the command and the program that it is measured against, and runs those
+/// The suite that starts the command itself.
+const START: &str = "start";
+
+/// Builds the benchmarks, with the command as it is shipped and the program that it is measured against, and runs those
 /// that `arguments` name, or all.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
-    let cargo = |words: &[&str]| {
+    let cargo = |verb: &str, profile: &str, package: &str| {
         let mut command = process::cargo(&metadata.workspace_root);
-        command.args(words).args(["--locked", "--release", "--package"]);
+        command.args([verb, "--locked", "--profile", profile, "--package", package]);
         command
     };
-    process::run(cargo(&["build"]).arg("pintle"))?;
-    process::run(cargo(&["build"]).args(["pintle-benches", "--bin", "pintle-benches"]))?;
+    if starts_the_command(arguments) {
+        process::run(&mut cargo("build", "release", "pintle"))?;
+    }
+    process::run(cargo("build", "measure", "pintle-benches").args(["--bin", "pintle-benches"]))?;
     // Linked statically, since loading a library takes longer than all that it does.
-    let floor = ["pintle-benches", "--bin", "floor-start", "--", "-C", "target-feature=+crt-static"];
-    process::run(cargo(&["rustc"]).args(floor))?;
-    let program = metadata.target_directory.join("release/pintle-benches");
+    let floor = ["--bin", "floor-start", "--", "-C", "target-feature=+crt-static"];
+    process::run(cargo("rustc", "measure", "pintle-benches").args(floor))?;
+    let program = metadata.target_directory.join("measure/pintle-benches");
     process::run(Command::new(program).current_dir(&metadata.workspace_root).args(arguments))
+}
+
+/// Whether the suite that needs the command is among those wanted: link-time optimisation takes minutes.
+fn starts_the_command(arguments: &[String]) -> bool {
+    let named = arguments.iter().find(|word| !word.starts_with("--"));
+    named.is_none_or(|name| name == START)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::starts_the_command;
+
+    #[test]
+    fn the_command_is_built_for_its_suite_and_for_all_of_them() {
+        for (words, expected) in
+            [("", true), ("start", true), ("start memory", true), ("--write", true), ("round start", false)]
+        {
+            let words: Vec<String> = words.split_whitespace().map(ToOwned::to_owned).collect();
+            assert_eq!(starts_the_command(&words), expected, "{words:?}");
+        }
+    }
 }

@@ -22,7 +22,7 @@ enum Done {
 }
 
 /// Clippy and the tests each build the tree once; what follows reuses the tests' build. The checks of `weight` are cold
-/// by their nature, and instructions are counted in release.
+/// by their nature, and what counts instructions is optimised.
 const STEPS: &[Step] = &[
     Step { name: "fmt", run: |metadata, _| checked(cargo(metadata, &["fmt", "--all", "--check"])) },
     Step { name: "tidy", run: |metadata, _| checked(tidy::run(metadata, &[])) },

@@ -2,9 +2,10 @@
 
 use crate::{failure::Failure, metadata::Metadata, process};
 
-/// Builds the soak in release, so that its figures are those of a user, and hands it its arguments.
+/// Builds the soak as hosts build our crates, so that its figures are theirs, and hands it its arguments.
 pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failure> {
     let mut command = process::cargo(&metadata.workspace_root);
-    command.args(["run", "--locked", "--release", "--package", "pintle-tests", "--bin", "soak", "--"]);
+    let profile = ["run", "--locked", "--profile", "measure"];
+    command.args(profile).args(["--package", "pintle-tests", "--bin", "soak", "--"]);
     process::run(command.args(arguments))
 }
