@@ -98,7 +98,9 @@ impl Exchange {
             }
             if body.len() > limit {
                 let message = format!("the answer is larger than {limit} bytes");
-                return Err(self.facts.annotate(Error::new(ErrorKind::Stream, message)));
+                // It would be as large again.
+                let error = Error::new(ErrorKind::Stream, message).with_retry(Retry::Never);
+                return Err(self.facts.annotate(error));
             }
         }
     }
