@@ -274,6 +274,7 @@ impl Machine {
         }
         match response.finish_reason.reason {
             Finish::Length if !calls.is_empty() => {
+                self.look_for_loops(&calls);
                 self.settle_unrun(calls, NotRun::CutOff, out);
                 self.next_round(out);
             }
@@ -286,7 +287,8 @@ impl Machine {
                 let error = Error::new(ErrorKind::Stream, "the model stopped in the middle of its answer");
                 self.fail(error.info().clone(), out);
             }
-            Finish::Other if response.finish_reason.raw.as_deref() == Some(PAUSED) && calls.is_empty() => {
+            // Where nothing has come, the request would only be made again as it was.
+            Finish::Other if is_pause(&response) && calls.is_empty() && !response.message.is_empty() => {
                 self.proceed(out);
             }
             Finish::Stop | Finish::Length | Finish::ToolCalls | Finish::Other => {
@@ -352,9 +354,7 @@ impl Machine {
         if let Some(progress) = &mut self.progress {
             progress.tool_calls += u64::try_from(calls.len()).unwrap_or(u64::MAX);
         }
-        for call in &calls {
-            self.calls.push(call, self.limits.loop_detection_window);
-        }
+        self.look_for_loops(&calls);
         let round = Round::new(model_call, calls, at_once);
         if self.met_before_tool().is_none() {
             round.prepare_all(out);
@@ -363,6 +363,12 @@ impl Machine {
             self.phase = Phase::RunningTools(round);
             self.hold_calls(out);
             self.settle_round(out);
+        }
+    }
+
+    fn look_for_loops(&mut self, calls: &[ToolCall]) {
+        for call in calls {
+            self.calls.push(call, self.limits.loop_detection_window);
         }
     }
 
@@ -427,6 +433,10 @@ impl Machine {
             self.rest(OutcomeStatus::Failed, Some(error), out);
         }
     }
+}
+
+fn is_pause(response: &Response) -> bool {
+    response.finish_reason.raw.as_deref() == Some(PAUSED)
 }
 
 /// The prompt in one part, or in two with the point between them where a provider's cache may end. It is taken out of

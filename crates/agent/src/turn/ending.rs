@@ -39,7 +39,10 @@ impl Machine {
             return;
         }
         let first = self.ending.is_none();
-        self.ending = Some(ending);
+        // Whoever closes a session that has failed is told why all the same.
+        if !matches!(self.ending, Some(Ending::Failure(_))) {
+            self.ending = Some(ending);
+        }
         match &mut self.phase {
             Phase::Resting | Phase::LoadingContext { .. } => self.conclude(out),
             Phase::AwaitingModel(_) if first => out.push(Action::CancelModel),

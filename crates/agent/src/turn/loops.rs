@@ -63,6 +63,7 @@ mod tests {
     fn patterns_of_one_two_and_three_calls_are_found() {
         let rows = [
             ("aaaaaaaaaa", 10, true),
+            ("xaaaaa", 6, false),
             ("aaaaaaaaa", 10, false),
             ("xaaaaaaaaaa", 10, true),
             ("aaaaaaaaax", 10, false),
@@ -76,6 +77,7 @@ mod tests {
             ("a", 1, false),
             ("aa", 2, true),
             ("", 10, false),
+            ("aaa", 0, false),
         ];
         for (names, window, expected) in rows {
             assert_eq!(repeats(names, window), expected, "{names} in {window}");

@@ -44,6 +44,17 @@ enum Stage {
     Done(ToolResult),
 }
 
+/// What became of calls whose host is gone.
+#[derive(Debug, Default)]
+pub(super) struct Resumption {
+    /// The ids of those that had begun and are not made again.
+    pub(super) interrupted: Vec<String>,
+    /// The ids of those that had begun and are made again.
+    pub(super) repeated: Vec<String>,
+    /// How many had been told to run and are not done: they count when they are told so again.
+    pub(super) not_made: u64,
+}
+
 /// Why a call gets a result although it never ran.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NotRun {
@@ -90,42 +101,36 @@ impl Round {
         }
     }
 
-    /// Goes on after the host that ran the calls is gone, of which `last` is the last known moment. Gives the ids of those that had begun: not made again, and
-    /// made again.
-    pub(super) fn resume(
-        &mut self,
-        stopping: bool,
-        last: Timestamp,
-        out: &mut Vec<Action>,
-    ) -> (Vec<String>, Vec<String>) {
-        let (mut interrupted, mut repeated) = (Vec::new(), Vec::new());
+    /// Goes on after the host that ran the calls is gone, of which `last` is the last known moment.
+    pub(super) fn resume(&mut self, stopping: bool, last: Timestamp, out: &mut Vec<Action>) -> Resumption {
+        let mut resumption = Resumption::default();
         for index in 0..self.calls.len() {
             let key = self.key(index);
             let Some(state) = self.calls.get_mut(index) else { continue };
             match &state.stage {
                 Stage::Done(_) => continue,
                 Stage::Running { plan, since: Some(since) } if stopping || !plan.repeatable => {
-                    interrupted.push(state.call.id.clone());
+                    resumption.interrupted.push(state.call.id.clone());
                     let ran = last.since(*since);
                     state.lose(HOST_GONE, ran, out);
                     continue;
                 }
-                Stage::Running { since: Some(_), .. } => repeated.push(state.call.id.clone()),
-                Stage::Running { since: None, .. } if stopping => {
-                    let message = NotRun::Stopped.for_model().to_owned();
-                    refuse(state, ToolErrorKind::Cancelled, message, out);
-                    continue;
-                }
-                Stage::Running { since: None, .. }
-                | Stage::Preparing
-                | Stage::Asking(_)
-                | Stage::Ready(_) => {}
+                Stage::Running { .. } => resumption.not_made += 1,
+                Stage::Preparing | Stage::Asking(_) | Stage::Ready(_) => {}
+            }
+            if state.told {
+                let ids = if stopping { &mut resumption.interrupted } else { &mut resumption.repeated };
+                ids.push(state.call.id.clone());
+            }
+            if stopping {
+                state.leave(NotRun::Stopped, out);
+                continue;
             }
             // What was prepared is gone with the host, and what was decided was decided about that.
             state.stage = Stage::Preparing;
             out.push(Action::PrepareCall { call: key, tool_call: Box::new(state.call.clone()) });
         }
-        (interrupted, repeated)
+        resumption
     }
 
     fn key(&self, index: usize) -> CallKey {
@@ -165,7 +170,7 @@ impl Round {
             if matches!(state.stage, Stage::Asking(_)) {
                 out.push(Action::WithdrawApproval { call: key });
             }
-            refuse(state, ToolErrorKind::Cancelled, why.for_model().to_owned(), out);
+            state.leave(why, out);
         }
     }
 
@@ -256,6 +261,16 @@ impl CallState {
         }
     }
 
+    /// Answers a call that is not made, or not made again.
+    fn leave(&mut self, why: NotRun, out: &mut Vec<Action>) {
+        if self.told {
+            // The host before has run it.
+            self.lose(HOST_GONE, Duration::ZERO, out);
+        } else {
+            refuse(self, ToolErrorKind::Cancelled, why.for_model().to_owned(), out);
+        }
+    }
+
     /// Answers a call of which nobody knows how far it came.
     fn lose(&mut self, message: &str, ran: Duration, out: &mut Vec<Action>) {
         self.tell_start(out);
@@ -303,7 +318,10 @@ impl Machine {
                     fingerprint,
                 }));
             }
-            Preparation::Refused { error, message } => refuse(state, error, message, out),
+            Preparation::Refused { error, message } => {
+                self.environment_lost |= error == ToolErrorKind::EnvironmentLost;
+                refuse(state, error, message, out);
+            }
         }
         self.go_on(out);
     }

@@ -9,6 +9,7 @@ use super::cycle::system_message;
 use super::ending::Ending;
 use super::history::{Turn, TurnKind};
 use super::input::TurnContext;
+use super::round::Resumption;
 use super::{Machine, Phase, SessionState};
 use crate::config::TurnLimits;
 use crate::event::{EventKind, ForkedFrom};
@@ -129,12 +130,13 @@ impl Machine {
         }
         let stopping = self.ending.is_some();
         let mut answers = Vec::new();
-        let (interrupted, repeated) = match &mut self.phase {
+        let Resumption { interrupted, repeated, not_made } = match &mut self.phase {
             Phase::RunningTools(round) => round.resume(stopping, last, &mut answers),
             Phase::Resting | Phase::LoadingContext { .. } | Phase::AwaitingModel(_) | Phase::CleaningUp => {
-                (Vec::new(), Vec::new())
+                Resumption::default()
             }
         };
+        self.spent.tool_calls = self.spent.tool_calls.saturating_sub(not_made);
         out.push(Action::emit(EventKind::SessionResumed { interrupted, repeated }));
         self.children_lost(out);
         out.append(&mut answers);

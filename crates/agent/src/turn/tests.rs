@@ -9,7 +9,9 @@ mod cycle;
 mod limits;
 mod properties;
 mod repairs;
+mod resuming;
 mod rounds;
+mod starting;
 mod steering;
 mod stopping;
 

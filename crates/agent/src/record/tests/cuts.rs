@@ -279,7 +279,8 @@ async fn the_place_is_made_ready_before_the_first_call_of_a_session_that_goes_on
     let builder = go_on(&unusable);
     std::fs::remove_dir(&unusable).unwrap();
     let mut session = builder.build().unwrap();
-    session.resumed().unwrap().await.unwrap();
+    let outcome = session.resumed().unwrap().await.unwrap();
+    assert_eq!(outcome.status, OutcomeStatus::Failed, "without its place the turn does not go on");
     assert_eq!(world.effects(), [""; 0]);
     let text = session.history()[3].item.results().next().unwrap().text();
     assert!(text.starts_with("The place where tools run cannot be used: "), "{text}");

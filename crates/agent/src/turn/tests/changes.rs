@@ -44,12 +44,13 @@ fn a_change_while_the_context_is_loading_loads_it_again() {
 fn facts_that_were_gathered_for_a_turn_that_was_interrupted_come_too_late() {
     let mut bench = Bench::new();
     bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+    let load = LoadId(bench.machine.loads);
     bench.tell(InputKind::Interrupt);
     bench.tell(InputKind::Submit { run: RunId(2), text: "again".into() });
     let late = Box::new(TurnContext::new("p", "old", "late", 1_000));
-    bench.tell(InputKind::ContextLoaded { load: LoadId(1), context: late });
+    bench.tell(InputKind::ContextLoaded { load, context: late });
     let error = Error::new(ErrorKind::Configuration, "late").info().clone();
-    bench.tell(InputKind::ContextFailed { load: LoadId(1), error });
+    bench.tell(InputKind::ContextFailed { load, error });
     assert_eq!((bench.requests.len(), bench.machine.state()), (0, SessionState::Processing));
     bench.load();
     assert_eq!(bench.requests[0].model, "m");

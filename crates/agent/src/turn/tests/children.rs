@@ -108,3 +108,21 @@ fn a_failure_that_closes_the_session_ends_its_subagents_first() {
     assert_eq!(kinds[kinds.len() - 4..], ["ERROR", "SUBAGENT_ENDED", "PROCESSING_END", "SESSION_END"]);
     assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Closed));
 }
+
+#[test]
+fn a_subagent_has_the_limits_of_its_parent_but_turns_of_its_own_and_what_is_left() {
+    let limits = TurnLimits {
+        max_turns: 7,
+        max_tool_rounds_per_input: 5,
+        budget: Budget::default().with_tokens(100),
+        ..TurnLimits::default()
+    };
+    let mut bench = Bench::with(limits.clone());
+    let effort = Some(ReasoningEffort::Low);
+    bench.tell(InputKind::Configure { change: Change::ReasoningEffort(effort.clone()) });
+    bench.submit("go");
+    bench.round("a");
+    let budget = Budget::default().with_tokens(100 - 11);
+    assert_eq!(bench.machine.limits_below(), TurnLimits { max_turns: 0, budget, ..limits });
+    assert_eq!(bench.machine.reasoning_effort(), effort.as_ref());
+}

@@ -209,3 +209,100 @@ fn a_failed_context_fails_the_run() {
     bench.tell(InputKind::CleanedUp);
     assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Closed));
 }
+
+#[test]
+fn what_ends_an_answer_decides_what_follows_it() {
+    let with_call = || calls(&[("x", "a")]);
+    let rows = [
+        (Message::assistant("text"), Some("pause_turn"), 2, false),
+        (Message::assistant("text"), Some("another"), 1, true),
+        (Message::assistant("text"), None, 1, true),
+        // Nothing was said, so that the same request would only be made again.
+        (Message::assistant(""), Some("pause_turn"), 1, true),
+        (with_call(), Some("pause_turn"), 1, false),
+        (with_call(), None, 1, false),
+    ];
+    for (message, raw, requests, is_over) in rows {
+        let mut bench = Bench::new();
+        bench.submit("go");
+        let has_call = message.tool_calls().next().is_some();
+        bench.reply_with(message, Finish::Other, raw);
+        assert_eq!((bench.requests.len(), bench.outcomes.len() == 1), (requests, is_over), "{raw:?}");
+        assert_eq!(bench.wanted().contains(&"prepare 0".to_owned()), has_call);
+    }
+}
+
+#[test]
+fn an_answer_is_kept_with_its_id_and_what_it_took() {
+    for (id, expected) in [("resp_1", Some("resp_1")), ("", None)] {
+        let mut bench = Bench::new();
+        bench.submit("go");
+        let mut response = Response::new("p", "m", Message::assistant("done")).with_usage(Usage::new(10, 1));
+        response.id = id.to_owned();
+        bench.tell(InputKind::ModelReplied { model_call: bench.model_call(), response: Box::new(response) });
+        let turn = &bench.machine.history()[1];
+        assert_eq!(turn.response_id.as_deref(), expected);
+        assert_eq!(turn.usage.as_ref().map(|usage| usage.total_tokens), Some(11));
+    }
+}
+
+#[test]
+fn a_prompt_is_cut_where_it_stays_the_same() {
+    for (stable, parts) in [(None, 1), (Some(0), 1), (Some(3), 2), (Some(6), 1), (Some(7), 1)] {
+        let mut bench = Bench::new();
+        bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+        let mut context = TurnContext::new("p", "m", "system", 1_000);
+        context.stable_prompt = stable;
+        bench.load_this(context);
+        let prompt = &bench.requests[0].messages[0];
+        assert_eq!((prompt.content.len(), prompt.text().as_str()), (parts, "system"), "{stable:?}");
+    }
+}
+
+#[test]
+fn the_model_may_choose_where_there_is_a_choice() {
+    use pintle_llm::{ToolChoice, ToolDefinition};
+
+    let tool = ToolDefinition::new("a", "A.", serde_json::json!({"type": "object"})).unwrap();
+    for (tools, expected) in [(Vec::new(), None), (vec![tool], Some(ToolChoice::Auto))] {
+        let mut bench = Bench::new();
+        bench.tell(InputKind::Submit { run: RunId(1), text: "go".into() });
+        let mut context = TurnContext::new("p", "m", "system", 1_000);
+        context.tools = tools.into();
+        bench.load_this(context);
+        assert_eq!(bench.requests[0].tool_choice, expected);
+    }
+}
+
+#[test]
+fn segments_and_retries_are_told_in_their_order() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    let segment = SegmentId(1);
+    for kind in [SegmentKind::Reasoning, SegmentKind::Text] {
+        bench.tell(InputKind::SegmentOpened { segment, kind });
+        bench.tell(InputKind::SegmentClosed { segment, kind, text: "t".into(), interrupted: true });
+    }
+    let error = Error::new(ErrorKind::Server, "x").info().clone();
+    let delay = Duration::from_millis(1500);
+    bench.tell(InputKind::ModelRetrying { model_call: bench.model_call(), attempt: 2, delay, error });
+    let kinds = bench.kinds();
+    assert_eq!(
+        kinds[3..],
+        ["REASONING_START", "REASONING_END", "ASSISTANT_TEXT_START", "ASSISTANT_TEXT_END", "WARNING"]
+    );
+    let told = EventKind::AssistantTextEnd { text: "t".into(), interrupted: true };
+    assert!(bench.events.contains(&told));
+    let EventKind::Warning { message } = bench.events.last().unwrap() else { panic!("{kinds:?}") };
+    assert!(message.starts_with("model call failed, retry 2 in 1.5 s: "), "{message}");
+}
+
+#[test]
+fn the_run_that_is_served_is_known_while_it_is() {
+    let mut bench = Bench::new();
+    assert_eq!(bench.machine.served(), None);
+    bench.submit("go");
+    assert_eq!(bench.machine.served(), Some(RunId(1)));
+    bench.say("done");
+    assert_eq!(bench.machine.served(), None);
+}

@@ -73,3 +73,38 @@ fn context_usage_is_warned_of_once() {
         bench.events.iter().filter(|event| matches!(event, EventKind::Warning { .. })).collect();
     assert_eq!(warnings, [&EventKind::Warning { message: "Context usage at ~83% of context window".into() }]);
 }
+
+#[test]
+fn calls_that_are_cut_off_again_and_again_are_a_loop() {
+    let mut bench = Bench::with(TurnLimits { loop_detection_window: 3, ..TurnLimits::default() });
+    bench.submit("go");
+    for _ in 0..3 {
+        assert!(!bench.kinds().contains(&"LOOP_DETECTION".to_owned()));
+        bench.reply_with(calls(&[("x", "write_file")]), Finish::Length, None);
+    }
+    assert!(bench.kinds().contains(&"LOOP_DETECTION".to_owned()));
+}
+
+#[test]
+fn the_host_is_warned_above_the_share_and_not_at_it() {
+    for (chars, is_warned) in [(3_200, false), (3_203, false), (3_204, true)] {
+        let mut bench = Bench::new();
+        bench.submit(&"x".repeat(chars - "system".len()));
+        assert_eq!(bench.kinds().contains(&"WARNING".to_owned()), is_warned, "{chars}");
+    }
+}
+
+#[test]
+fn the_size_of_an_entry_is_that_of_all_its_parts() {
+    use pintle_llm::{ContentPart, ThinkingData};
+
+    let call = ToolCall::from_raw("id", "grep", r#"{"a":1}"#);
+    let parts = vec![
+        ContentPart::text("hello"),
+        ContentPart::Thinking(ThinkingData::new("hmm")),
+        ContentPart::ToolCall(call),
+        ContentPart::ToolResult(ToolResult::new("id", "found it", false)),
+    ];
+    let turn = Turn::assistant(Message::new(Role::Assistant, parts), Timestamp::from_millis(0));
+    assert_eq!(turn.chars(), 5 + 3 + 4 + 7 + 8);
+}

@@ -37,6 +37,7 @@ fn an_image_that_the_provider_refuses_is_replaced_and_the_request_made_once_more
         assert_eq!((bench.requests.len(), repairs(&bench)), (3, 1), "{kind:?}");
         assert_eq!(bench.sent()[2], format!("results a0:a picture\n{NOTE}"));
         assert!(bench.requests[2].messages.iter().all(|item| item.results().all(|r| r.images.is_empty())));
+        assert_eq!(bench.machine.repairs(), 1, "who shows the history knows that it has changed");
         bench.failed(kind, "");
         assert_eq!((bench.requests.len(), repairs(&bench)), (3, 1), "one retry");
         assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
@@ -100,4 +101,31 @@ fn media_in_an_answer_are_replaced_where_they_stand() {
     bench.submit("again");
     bench.failed(ErrorKind::InvalidRequest, "");
     assert_eq!(bench.sent()[1], format!("assistant here{NOTE}").to_lowercase());
+}
+
+#[test]
+fn what_stands_beside_an_image_stays_as_it_was() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.round("a");
+    let untouched = bench.machine.history()[2].item.clone();
+    bench.call(&["look", "read"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.prepared(1, Effect::Read, &[]);
+    bench.finish(1, "plain");
+    let call = bench.key(0);
+    bench.tell(InputKind::ToolStarted { call });
+    let image = ImageData::data(b"not an image".to_vec(), "image/png");
+    let finished = FinishedCall {
+        result: ToolResult::new("whatever", "", false).with_image(image),
+        output: Output::from(""),
+        error: None,
+        changes: Vec::new(),
+        question: None,
+    };
+    bench.tell(InputKind::ToolFinished { call, finished: Box::new(finished) });
+    bench.failed(ErrorKind::InvalidRequest, "");
+    assert_eq!(bench.sent()[2], "results a0:ok");
+    assert_eq!(bench.sent()[4], format!("results a1:{NOTE} b1:plain"));
+    assert_eq!(bench.machine.history()[2].item, untouched);
 }

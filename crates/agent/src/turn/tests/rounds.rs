@@ -189,3 +189,40 @@ fn what_was_mended_in_a_call_is_told_before_it_starts() {
         "{told:?}"
     );
 }
+
+#[test]
+fn a_place_that_is_lost_before_a_call_could_run_ends_the_turn_after_the_round() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.call(&["a", "b"]);
+    let message = "The place where tools run cannot be used".to_owned();
+    let preparation = Preparation::Refused { error: ToolErrorKind::EnvironmentLost, message };
+    bench.tell(InputKind::CallPrepared { call: bench.key(0), preparation });
+    bench.prepared(1, Effect::Read, &[]);
+    bench.finish(1, "ok");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Idle));
+    assert_eq!((bench.machine.history().len(), bench.requests.len()), (3, 1), "no model is asked once more");
+    bench.submit("again");
+    bench.say("done");
+    assert_eq!(bench.last_outcome().0, OutcomeStatus::Completed, "the loss is told once");
+}
+
+#[test]
+fn what_an_earlier_call_of_the_model_gave_comes_too_late() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    let (first, late) = (bench.model_call(), bench.key(0));
+    bench.round("a");
+    assert_ne!(bench.model_call(), first);
+    let response = Box::new(Response::new("p", "m", Message::assistant("late")));
+    bench.tell(InputKind::ModelReplied { model_call: first, response });
+    let error = Error::new(ErrorKind::Server, "late").info().clone();
+    bench.tell(InputKind::ModelFailed { model_call: first, error, partial: String::new() });
+    assert_eq!((bench.machine.history().len(), bench.outcomes.len()), (3, 0));
+    bench.call(&["b"]);
+    bench.wanted();
+    let plan = CallPlan { effect: Effect::Read, repeatable: true, writes: Vec::new(), repairs: Vec::new() };
+    bench.tell(InputKind::CallPrepared { call: late, preparation: Preparation::Ready(plan) });
+    bench.tell(InputKind::ToolLost { call: late });
+    assert_eq!(bench.wanted(), [""; 0]);
+}

@@ -233,3 +233,61 @@ fn an_abort_outdoes_an_interrupt() {
     bench.tell(InputKind::CleanedUp);
     assert_eq!(bench.last_outcome(), (OutcomeStatus::Aborted, SessionState::Closed));
 }
+
+/// The host learns why its session is closed, whatever it does meanwhile.
+#[test]
+fn an_abort_does_not_hide_the_failure_that_closes_the_session() {
+    for stop in [InputKind::Abort, InputKind::Close] {
+        let mut bench = Bench::new();
+        bench.submit("go");
+        bench.call(&["a"]);
+        bench.prepared(0, Effect::Execute, &[]);
+        bench.tell(InputKind::ToolStarted { call: bench.key(0) });
+        let error = Error::new(ErrorKind::Configuration, "the disk is full").info().clone();
+        bench.tell(InputKind::Unrecorded { error: error.clone() });
+        bench.tell(stop);
+        bench.tell(InputKind::ToolLost { call: bench.key(0) });
+        bench.tell(InputKind::CleanedUp);
+        assert_eq!(bench.last_outcome(), (OutcomeStatus::Failed, SessionState::Closed));
+        assert_eq!(bench.outcomes[0].error, Some(error));
+    }
+}
+
+#[test]
+fn a_journal_that_fails_when_the_session_ends_anyway_is_no_news() {
+    let unrecorded = || {
+        let error = Error::new(ErrorKind::Configuration, "the disk is full").info().clone();
+        InputKind::Unrecorded { error }
+    };
+    let mut bench = Bench::new();
+    bench.tell(InputKind::Close);
+    bench.wanted();
+    bench.tell(unrecorded());
+    assert_eq!((bench.wanted(), bench.kinds()), (Vec::new(), vec!["SESSION_START".to_owned()]));
+    bench.tell(InputKind::CleanedUp);
+    bench.tell(unrecorded());
+    assert_eq!(bench.kinds(), ["SESSION_START", "SESSION_END"]);
+}
+
+/// What a limit held back in a turn that ended for another reason is not held against the next one.
+#[test]
+fn a_limit_that_was_met_in_a_turn_that_was_stopped_is_looked_at_anew() {
+    let one_call = TurnLimits { budget: Budget::default().with_tool_calls(1), ..TurnLimits::default() };
+    for is_lost in [false, true] {
+        let mut bench = Bench::with(one_call.clone());
+        bench.submit("go");
+        bench.call(&["runs", "is held"]);
+        bench.prepared(0, Effect::Read, &[]);
+        bench.tell(InputKind::ToolStarted { call: bench.key(0) });
+        if is_lost {
+            bench.finish_started(0, "gone", Some(ToolErrorKind::EnvironmentLost));
+        } else {
+            bench.tell(InputKind::Interrupt);
+            bench.tell(InputKind::ToolLost { call: bench.key(0) });
+        }
+        let expected = if is_lost { OutcomeStatus::Failed } else { OutcomeStatus::Interrupted };
+        assert_eq!(bench.last_outcome().0, expected);
+        bench.submit("again");
+        assert_eq!(bench.requests.len(), 2, "the model may answer without a call: {expected:?}");
+    }
+}

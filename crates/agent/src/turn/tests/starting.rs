@@ -1,0 +1,75 @@
+//! Sessions that begin with something.
+
+use std::path::Path;
+
+use super::*;
+use crate::project_docs::SkippedFile;
+
+fn begin(start: Start) -> Bench {
+    let mut bench = Bench::new();
+    bench.machine = Machine::starting(start);
+    bench.events.clear();
+    let [provider, model, working_directory] = ["p", "m", "/w"].map(str::to_owned);
+    bench.tell(InputKind::Opened { provider, model, working_directory });
+    bench
+}
+
+/// An input with steering, and one answer.
+fn history() -> Vec<Turn> {
+    let at = Timestamp::from_millis(0);
+    vec![Turn::user("one", at), Turn::steering("so", at), Turn::assistant(Message::assistant("1"), at)]
+}
+
+#[test]
+fn answers_of_the_history_count_for_the_limit_of_turns() {
+    let limits = TurnLimits { max_turns: 2, ..TurnLimits::default() };
+    let mut bench = begin(Start { history: history(), ..Start::new(limits, None) });
+    bench.submit("two");
+    bench.say("2");
+    assert_eq!(bench.last_outcome().0, OutcomeStatus::Completed);
+    bench.submit("three");
+    assert_eq!(bench.last_outcome().0, OutcomeStatus::TurnLimit);
+}
+
+#[test]
+fn what_a_prompt_that_was_taken_over_holds_of_the_project_is_told() {
+    for (files, expected) in [(0, 1), (1, 2)] {
+        let mut context = TurnContext::new("p", "m", "system", 1_000);
+        context.project.skipped = vec![SkippedFile::new(Path::new("a"), "unreadable"); files];
+        let context = Some(Box::new(context));
+        let mut bench = begin(Start { context, ..Start::default() });
+        assert_eq!(bench.kinds(), ["SESSION_START", "PROJECT_LOADED"][..expected]);
+        bench.submit("go");
+        assert_eq!((bench.wanted(), bench.requests.len()), (Vec::new(), 1), "nothing is gathered anew");
+    }
+}
+
+#[test]
+fn a_beginning_is_stored_with_the_names_that_are_taken() {
+    for named in [0, 1, 3] {
+        let start = Start { subagents_named: named, ..Start::default() };
+        let stored = serde_json::to_string(&start).unwrap();
+        assert_eq!(stored.contains("subagents_named"), named > 0, "{stored}");
+        assert_eq!(serde_json::from_str::<Start>(&stored).unwrap(), start);
+    }
+}
+
+#[test]
+fn a_fork_answers_the_calls_whose_results_stay_behind() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.round("a");
+    let session = crate::id::SessionId::new("s");
+    let entries: Vec<usize> =
+        (0..=3).map(|turns| bench.machine.fork(turns, session.clone()).unwrap().history.len()).collect();
+    assert_eq!(entries, [0, 1, 3, 3]);
+    assert_eq!(bench.machine.fork(4, session.clone()), None);
+    let mut fork = begin(bench.machine.fork(2, session).unwrap());
+    fork.submit("instead");
+    assert_eq!(fork.machine.context().unwrap().model, "m");
+    assert!(
+        fork.sent()[2].starts_with("results a0:Not run here: the session was forked"),
+        "{:?}",
+        fork.sent()
+    );
+}
