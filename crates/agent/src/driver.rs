@@ -6,6 +6,7 @@ mod calls;
 mod closing;
 mod command;
 mod context;
+mod hearing;
 mod model;
 mod output;
 mod parts;
@@ -29,7 +30,7 @@ use pintle_tools::builtin::BackgroundCommands;
 use pintle_tools::pipeline::Gate;
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::JoinSet;
-use tokio_util::sync::CancellationToken;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
 pub(crate) use self::begin::SharedFacts;
@@ -37,6 +38,7 @@ use self::calls::Calls;
 use self::closing::CloseOnDrop;
 pub(crate) use self::command::Command;
 use self::command::abandoned;
+use self::hearing::{Heard, Hearing};
 pub(crate) use self::parts::Parts;
 use self::recording::Recording;
 use self::report::{MAX_REPORTS, Report};
@@ -67,7 +69,7 @@ pub(crate) struct Driver {
     env: Arc<dyn ExecutionEnvironment>,
     /// The place that the newest request speaks of, and its calls run in.
     place: Arc<dyn ExecutionEnvironment>,
-    /// The place that is this session's to initialise and to clean up.
+    /// The place that is this session's to initialise and to clean up; in a fork that of the session it was made from.
     home: Arc<dyn ExecutionEnvironment>,
     initialized: Arc<OnceCell<()>>,
     /// Gathered once, so that the prompt stays the same over the session.
@@ -94,6 +96,8 @@ pub(crate) struct Driver {
     /// Runs without an outcome. One is served; others are refused as soon as they come.
     runs: HashMap<RunId, Owner>,
     model: Option<CancellationToken>,
+    /// What ends the gathering of the prompt's facts.
+    loading: Option<DropGuard>,
     /// Draws the ids of segments.
     segments_drawn: Arc<AtomicU64>,
     calls: Calls,
@@ -141,6 +145,7 @@ impl Driver {
             tasks: JoinSet::new(),
             runs: HashMap::new(),
             model: None,
+            loading: None,
             segments_drawn: Arc::new(AtomicU64::new(0)),
             calls: Calls::default(),
             timers: Timers::default(),
@@ -157,17 +162,18 @@ impl Driver {
 
     async fn drive(mut self, mut commands: mpsc::Receiver<Command>) {
         self.resume().await;
+        let mut hearing = Hearing::default();
         while self.machine.state() != SessionState::Closed {
             tokio::select! {
                 // Who drops a run and submits another has dropped the first one first.
                 biased;
                 run = abandoned(&self.runs) => self.interrupt(run).await,
-                command = commands.recv() => match command {
-                    Some(command) => self.command(command).await,
-                    None => return,
+                heard = hearing.next(&mut commands, &mut self.inbox) => match heard {
+                    Heard::Command(Some(command)) => self.command(command).await,
+                    Heard::Command(None) => return,
+                    Heard::Report(report) => self.report(report).await,
                 },
                 () = self.subagents.changed() => self.follow_subagents().await,
-                Some(report) = self.inbox.recv() => self.report(report).await,
                 // Ended tasks have reported what they had; this only frees them.
                 Some(_) = self.tasks.join_next() => {}
             }
@@ -247,9 +253,10 @@ impl Driver {
     }
 
     fn finish(&mut self, run: RunId, outcome: Outcome) {
-        // Between runs no call is prepared; one whose preparation ended too late to run is not kept.
+        // Between runs no call is prepared, and nobody waits for the prompt's facts.
         if self.machine.state() != SessionState::Processing {
             self.calls.forget_prepared();
+            self.loading = None;
         }
         self.timers.forget(Timer::Run(run));
         self.trace.finish(run, &outcome);

@@ -45,7 +45,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// The system's name and version, for instance `Linux 6.18.0`.
     fn os_version(&self) -> &str;
 
-    /// Prepares the environment; called once, before anything else.
+    /// Prepares the environment; called before anything else, and again only if it failed or was dropped before its end.
     ///
     /// # Errors
     ///

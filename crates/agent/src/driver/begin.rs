@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
+use pintle_env::ExecutionEnvironment;
 use tokio::sync::OnceCell;
 
 use super::{Border, Driver, Recording};
@@ -16,9 +17,12 @@ use crate::turn::{Action, Change, InputKind, Machine, SessionState, Start, TurnC
 /// What is known of the place where tools run, by a session and its forks together.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedFacts {
-    pub(crate) environment: Arc<OnceCell<EnvironmentContext>>,
-    /// Whether the first of them that looks has to initialise the place.
-    pub(crate) initialize: bool,
+    environment: Arc<OnceCell<EnvironmentContext>>,
+    /// Whether the first of them that looks has to initialise their home.
+    initialize: bool,
+    /// Where the first of them began.
+    home: Arc<dyn ExecutionEnvironment>,
+    initialized: Arc<OnceCell<()>>,
 }
 
 impl Driver {
@@ -32,6 +36,8 @@ impl Driver {
         if let Some(facts) = facts {
             self.environment = facts.environment;
             self.initialize = facts.initialize;
+            self.home = facts.home;
+            self.initialized = facts.initialized;
         }
         start.context = start.context.filter(|context| self.is_of_profile(context));
         self.tools = self.profile.tool_registry.clone();
@@ -124,7 +130,12 @@ impl Driver {
     }
 
     fn facts(&self) -> SharedFacts {
-        SharedFacts { environment: Arc::clone(&self.environment), initialize: self.initialize }
+        SharedFacts {
+            environment: Arc::clone(&self.environment),
+            initialize: self.initialize,
+            home: Arc::clone(&self.home),
+            initialized: Arc::clone(&self.initialized),
+        }
     }
 
     /// What the machine must know before it goes on.

@@ -37,14 +37,16 @@ impl Calls {
         unwanted
     }
 
-    /// Keeps what came of a call's preparation.
+    /// Keeps what came of a call's preparation, unless it came too late.
     pub(super) fn prepared(
         &mut self,
         call: CallKey,
         prepared: Option<Box<PreparedCall>>,
         request: Option<Arc<ApprovalRequest>>,
     ) {
-        self.preparing.remove(&call);
+        if self.preparing.remove(&call).is_none() {
+            return;
+        }
         if let Some(prepared) = prepared {
             self.prepared.insert(call, *prepared);
         }
@@ -120,6 +122,38 @@ impl Driver {
             | InputKind::CleanedUp
             | InputKind::Unrecorded { .. }
             | InputKind::Resumed => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_env::MemoryEnvironment;
+    use pintle_llm::ToolCall;
+    use pintle_tools::pipeline::{self, Preparation};
+
+    use super::*;
+    use crate::id::ModelCallId;
+    use crate::profile::ProviderProfile;
+
+    #[tokio::test]
+    async fn what_is_prepared_for_a_call_that_is_not_wanted_any_more_is_not_kept() {
+        let tools = ProviderProfile::anthropic("m").tool_registry;
+        let tool_call = ToolCall::from_raw("a", "shell", r#"{"command":"true"}"#);
+        let call = CallKey { model_call: ModelCallId(1), index: 0 };
+        for is_wanted in [true, false] {
+            let env = MemoryEnvironment::new("/project");
+            let Preparation::Ready(prepared) = pipeline::prepare(&tools, &[], &env, &tool_call).await else {
+                panic!("it may run")
+            };
+            let mut calls = Calls::default();
+            let unwanted = calls.preparing(call);
+            if !is_wanted {
+                calls.forget_prepared();
+            }
+            assert_eq!(unwanted.is_cancelled(), !is_wanted);
+            calls.prepared(call, Some(Box::new(prepared)), None);
+            assert_eq!(calls.prepared.contains_key(&call), is_wanted);
         }
     }
 }

@@ -7,6 +7,7 @@ use futures_util::FutureExt as _;
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::{Error, ErrorKind};
 use tokio::sync::OnceCell;
+use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
 use super::{Driver, Report};
@@ -31,7 +32,8 @@ impl Driver {
         Readiness { home, initialized: Arc::clone(&self.initialized) }
     }
 
-    /// Starts to gather. What an earlier loading still gathers comes too late; the machine tells it by its number.
+    /// Starts to gather. An earlier loading is given up; should it have come to its end already, it comes too late, and
+    /// the machine tells it by its number.
     pub(super) fn load_context(&mut self, load: LoadId) {
         let reports = self.reports.clone();
         let gathering = Load {
@@ -42,6 +44,8 @@ impl Driver {
             user_instructions: self.config.user_instructions.clone(),
             date: self.clock.now().date(),
         };
+        let unwanted = CancellationToken::new();
+        self.loading = Some(unwanted.clone().drop_guard());
         let task = async move {
             let loaded = AssertUnwindSafe(gathering.run()).catch_unwind().await;
             let loaded = loaded.unwrap_or_else(|_| {
@@ -55,7 +59,8 @@ impl Driver {
             // Without a driver nobody wants the facts.
             let _ = reports.send(Report::Input(input)).await;
         };
-        self.tasks.spawn(task.instrument(self.trace.run()));
+        let task = async move { unwanted.run_until_cancelled(task).await };
+        self.tasks.spawn(task.map(drop).instrument(self.trace.run()));
     }
 }
 

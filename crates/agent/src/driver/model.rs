@@ -74,7 +74,11 @@ impl ModelCall {
             result = AssertUnwindSafe(self.attempts()).catch_unwind() => result.unwrap_or_else(|_| Err(panicked())),
         };
         match result {
-            Ok(response) => InputKind::ModelReplied { model_call, response: Box::new(response) },
+            Ok(response) => {
+                // The answer ends what its adapter has left open.
+                self.segments.close_all(false).await;
+                InputKind::ModelReplied { model_call, response: Box::new(response) }
+            }
             Err(error) => {
                 let partial = self.segments.interrupt().await;
                 InputKind::ModelFailed { model_call, error: error.info().clone(), partial }
@@ -256,10 +260,14 @@ impl Segments {
 
     /// Ends what is open as interrupted, and gives the visible text of the attempt.
     async fn interrupt(&mut self) -> String {
-        while let Some(newest) = self.open.len().checked_sub(1) {
-            self.close(newest, true).await;
-        }
+        self.close_all(true).await;
         std::mem::take(&mut self.text)
+    }
+
+    async fn close_all(&mut self, interrupted: bool) {
+        while let Some(newest) = self.open.len().checked_sub(1) {
+            self.close(newest, interrupted).await;
+        }
     }
 
     /// Closes the segment at `place`. As it is open until the driver is told, none is forgotten if the call is

@@ -34,7 +34,8 @@ impl Driver {
         self.given = profile;
     }
 
-    /// Says what the subagent of a call is made of, if the call is one that spawns any.
+    /// Says what the subagent of a call is made of, if the call is one that spawns any: what is newest, and not what
+    /// the answer was asked for with, for all its requests come after any change so far, and it hears of none later.
     pub(super) fn order_subagent(&self, call: &PreparedCall) {
         if call.kind() == ToolKind::SpawnAgent.as_str() {
             let mut config = self.config.clone();

@@ -99,6 +99,10 @@ impl Driver {
                 if let Some(reason) = approval::objection(&gates, &prepared, approved).await {
                     return denied(key, &prepared, &reason);
                 }
+                // A gate may take its time, and nothing is begun that is to be stopped.
+                if cancel.is_cancelled() {
+                    return InputKind::ToolLost { call: key };
+                }
                 let running = AssertUnwindSafe(pipeline::execute(&prepared, &cx, &limits)).catch_unwind();
                 let execution = running.await.ok();
                 if let Some(execution) = &execution {

@@ -16,7 +16,7 @@ use crate::config::SessionConfig;
 use crate::profile::{ProviderProfile, Toolset};
 use crate::timestamp::Clock;
 
-/// Everything that a parent passes on, as it is at the moment of the call.
+/// Everything that a parent passes on, as it is when the call begins, whatever it was when the model was asked.
 #[derive(Clone, Debug)]
 pub(crate) struct Blueprint {
     pub(crate) client: Client,

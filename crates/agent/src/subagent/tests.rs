@@ -1,5 +1,6 @@
 //! Sessions with subagents, a fake model for each of them, and a fake place for tools.
 
+mod in_flight;
 mod limits;
 mod many;
 mod native;

@@ -1,5 +1,7 @@
 //! Sessions that go on from the middle of another.
 
+use pintle_env::LocalEnvironment;
+
 use super::*;
 use crate::event::ForkedFrom;
 
@@ -84,4 +86,35 @@ async fn a_fork_with_another_profile_has_its_prompt() {
     let fork = session.fork(1).await.unwrap().build().unwrap();
     fork.submit("instead").await.unwrap();
     assert_eq!(world.requests().last().unwrap().model, "claude-sonnet-4-5");
+}
+
+/// A session and its forks make one place ready, once: that which it was built with. Where it has gone since is the
+/// host's to make ready.
+#[tokio::test]
+async fn a_fork_makes_nothing_ready_that_its_session_has_or_need_not() {
+    for has_begun in [true, false] {
+        let answers = ["one", "two"].map(Message::assistant).to_vec();
+        let world = World::new(answers);
+        let client =
+            Client::builder().shared_provider(Arc::clone(&world.adapter) as Arc<dyn ProviderAdapter>);
+        let [home, other] = [(); 2].map(|()| tempfile::tempdir().unwrap());
+        let [begins, goes] = [&home, &other]
+            .map(|folder| Arc::new(LocalEnvironment::with_host_env(folder.path(), []).unwrap()));
+        let session = Session::builder(client.build().unwrap(), world.profile(), begins).build().unwrap();
+        if has_begun {
+            session.submit("go").await.unwrap();
+        }
+        session.handle().set_environment(goes).unwrap();
+        // A place that is not there cannot be made ready.
+        if has_begun {
+            home.close().unwrap()
+        } else {
+            other.close().unwrap()
+        }
+        let fork = session.fork(0).await.unwrap().build().unwrap();
+        let outcome = fork.submit("instead").await.unwrap();
+        assert_eq!(outcome.status, OutcomeStatus::Completed, "{has_begun}: {:?}", outcome.error);
+        fork.close().await;
+        session.close().await;
+    }
 }

@@ -443,3 +443,40 @@ async fn a_gate_that_panics_refuses_the_call() {
     let result = bench.session.history()[2].item.results().next().unwrap().text();
     assert!(result.contains("could not be prepared"), "{result}");
 }
+
+/// An adapter of a host may leave out what ends a text before the answer.
+#[tokio::test]
+async fn a_text_that_its_answer_ends_has_its_end() {
+    let short: Answer = Box::new(|| {
+        let response = Response::new("anthropic", "m", Message::assistant("whole"));
+        let finish = StreamEvent::Finish {
+            finish_reason: response.finish_reason.clone(),
+            usage: response.usage.clone(),
+            response: Box::new(response),
+        };
+        Box::pin(stream::iter([Ok(text_start()), Ok(text_delta("whole")), Ok(finish)]))
+    });
+    let session = session(Streaming::new(vec![short]));
+    let events = all(session.submit("go")).await;
+    assert_eq!(texts_add_up(&events), [("whole".to_owned(), false)]);
+}
+
+/// The answer of a model is heard however fast commands come.
+#[tokio::test]
+async fn a_host_that_floods_the_session_with_commands_does_not_hold_up_its_answers() {
+    let adapter = anthropic().message(calling(&[("shell", json!({"command": "true"}))])).answer("done");
+    let bench = bench(adapter, env());
+    let run = bench.session.submit("go");
+    let handle = bench.session.handle();
+    let mut flood = JoinSet::new();
+    flood.spawn(async move {
+        loop {
+            while handle.set_reasoning_effort(None).is_ok() {}
+            tokio::task::yield_now().await;
+        }
+    });
+    let outcome = timeout(SOON, run).await.expect("it is heard").unwrap();
+    assert_eq!(outcome.text, "done");
+    flood.shutdown().await;
+    timeout(SOON, bench.session.close()).await.expect("it closes");
+}

@@ -311,3 +311,51 @@ async fn everything_in_one_moment_leaves_a_session_that_goes_on() {
     }
     assert_eq!(seen, [OutcomeStatus::Interrupted; 2]);
 }
+
+#[tokio::test]
+async fn an_interrupt_stops_the_gathering_of_what_the_prompt_says() {
+    let place = env().with_commands(|_| CommandScript::exit(0).hang());
+    let bench = bench(anthropic().answer("done"), place);
+    let run = bench.session.submit("go");
+    settle().await;
+    assert_eq!(bench.env.running(), 1, "git is asked");
+    bench.session.handle().interrupt().unwrap();
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
+    settle().await;
+    assert_eq!(bench.env.running(), 0, "nobody wants to know any more");
+}
+
+/// Takes its time to look at a call once more before it runs.
+#[derive(Clone, Debug, Default)]
+struct LooksTwice {
+    looks: Arc<AtomicI64>,
+    go: Arc<Notify>,
+}
+
+#[async_trait]
+impl Gate for LooksTwice {
+    async fn check(&self, _call: &PreparedCall) -> Verdict {
+        if self.looks.fetch_add(1, Ordering::Relaxed) > 0 {
+            self.go.notified().await;
+        }
+        Verdict::Allow
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_call_that_is_stopped_before_its_effect_has_none() {
+    let gate = LooksTwice::default();
+    let looking = gate.clone();
+    let write = calling(&[("write_file", json!({"file_path": "/project/a", "content": "x"}))]);
+    let bench = bench_with(anthropic().message(write), env(), |builder| builder.gate(gate));
+    let mut run = bench.session.submit("go");
+    until(&mut run, "TOOL_CALL_START").await;
+    settle().await;
+    assert_eq!(looking.looks.load(Ordering::Relaxed), 2, "it is looked at again");
+    bench.session.handle().interrupt().unwrap();
+    settle().await;
+    looking.go.notify_one();
+    assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
+    assert!(bench.env.files().is_empty(), "nothing is begun once everything is told to stop");
+    assert!(results(&bench.session)[0].starts_with("Interrupted: "));
+}
