@@ -15,7 +15,7 @@ mod truncate;
 
 pub use context::{CommandTimeouts, ToolContext};
 pub use error::{DefinitionError, ToolError, ToolErrorKind};
-pub use registry::{RegisteredTool, ToolRegistry};
+pub use registry::{RegisteredTool, ToolForm, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
 pub use tool::{ChangeKind, DynTool, Effect, FileChange, Tool, ToolKind, ToolOutput};
 pub use truncate::{

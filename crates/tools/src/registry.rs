@@ -26,12 +26,54 @@ pub struct ToolRegistry {
 
 /// A tool with its schema compiled.
 pub struct RegisteredTool {
+    form: Arc<ToolForm>,
+    tool: Arc<dyn DynTool>,
+}
+
+/// What a tool is for those who call it: its definition, the compiled schema of its arguments, and how its output is
+/// cut.
+///
+/// To make one costs far more than to register a tool. A program that registers the same kind of tool again and again,
+/// as one for each session, makes it once, with [`ToolForm::of`], and registers with
+/// [`ToolRegistry::register_as`].
+pub struct ToolForm {
     definition: ToolItem,
     kind: String,
     truncation: TruncationRule,
     aliases: Vec<(String, String)>,
     validator: Validator,
-    tool: Arc<dyn DynTool>,
+}
+
+impl ToolForm {
+    /// That of this tool.
+    ///
+    /// # Errors
+    ///
+    /// A name or a schema that is not as the specification wants it.
+    pub fn of(tool: &dyn DynTool) -> Result<Self, DefinitionError> {
+        let definition = ToolItem::from(tool.definition()?);
+        let validator = schema::compile(&definition.parameters)
+            .map_err(|source| DefinitionError::refused(definition.name.clone(), source))?;
+        let kind = tool.canonical_kind().unwrap_or_else(|| definition.name.clone());
+        let truncation = tool.truncation().unwrap_or_else(|| TruncationRule::of_kind(&kind));
+        let aliases = tool.aliases();
+        Ok(Self { definition, kind, truncation, aliases, validator })
+    }
+
+    /// The name that the model calls.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.definition.name
+    }
+}
+
+impl fmt::Debug for ToolForm {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolForm")
+            .field("name", &self.name())
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
 }
 
 impl ToolRegistry {
@@ -56,20 +98,20 @@ impl ToolRegistry {
     ///
     /// As for [`ToolRegistry::register`].
     pub fn register_shared(&mut self, tool: Arc<dyn DynTool>) -> Result<(), DefinitionError> {
-        let definition = tool.definition()?;
-        let validator = schema::compile(&definition.parameters)
-            .map_err(|source| DefinitionError::refused(definition.name.clone(), source))?;
-        let kind = tool.canonical_kind().unwrap_or_else(|| definition.name.clone());
-        let truncation = tool.truncation().unwrap_or_else(|| TruncationRule::of_kind(&kind));
-        let aliases = tool.aliases();
-        let definition = definition.into();
-        let entry = Arc::new(RegisteredTool { definition, kind, truncation, aliases, validator, tool });
+        let form = Arc::new(ToolForm::of(tool.as_ref())?);
+        self.register_as(form, tool);
+        Ok(())
+    }
+
+    /// As [`ToolRegistry::register_shared`], for a tool of a form that was made before. Calls are judged by the form, and
+    /// the tool makes them.
+    pub fn register_as(&mut self, form: Arc<ToolForm>, tool: Arc<dyn DynTool>) {
+        let entry = Arc::new(RegisteredTool { form, tool });
         match self.tools.iter_mut().find(|known| known.name() == entry.name()) {
             Some(known) => *known = entry,
             None => self.tools.push(entry),
         }
         self.definitions = OnceLock::new();
-        Ok(())
     }
 
     /// Takes a tool out; `false` if there was none of this name.
@@ -102,7 +144,7 @@ impl ToolRegistry {
     /// What the model is told, in order. Registries that have a tool in common share its definition.
     #[must_use]
     pub fn definitions(&self) -> ToolList {
-        let list = || self.tools.iter().map(|tool| tool.definition.clone()).collect();
+        let list = || self.tools.iter().map(|tool| tool.form.definition.clone()).collect();
         self.definitions.get_or_init(list).clone()
     }
 
@@ -135,25 +177,25 @@ impl RegisteredTool {
     /// The name that the model calls.
     #[must_use]
     pub fn name(&self) -> &str {
-        &self.definition.name
+        self.form.name()
     }
 
     /// What the model is told.
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
-        &self.definition
+        &self.form.definition
     }
 
     /// The canonical name that output limits are keyed by.
     #[must_use]
     pub fn kind(&self) -> &str {
-        &self.kind
+        &self.form.kind
     }
 
     /// How much of its output the model reads, where the host sets nothing else.
     #[must_use]
     pub fn truncation(&self) -> TruncationRule {
-        self.truncation
+        self.form.truncation
     }
 
     /// What a call does to the world.
@@ -175,11 +217,11 @@ impl RegisteredTool {
     }
 
     pub(crate) fn aliases(&self) -> &[(String, String)] {
-        &self.aliases
+        &self.form.aliases
     }
 
     pub(crate) fn validator(&self) -> &Validator {
-        &self.validator
+        &self.form.validator
     }
 
     pub(crate) fn tool(&self) -> &dyn DynTool {
@@ -191,7 +233,7 @@ impl fmt::Debug for RegisteredTool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RegisteredTool")
             .field("name", &self.name())
-            .field("kind", &self.kind)
+            .field("kind", &self.kind())
             .field("effect", &self.effect())
             .finish_non_exhaustive()
     }
