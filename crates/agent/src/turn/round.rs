@@ -319,7 +319,9 @@ impl Machine {
                 }));
             }
             Preparation::Refused { error, message } => {
-                self.environment_lost |= error == ToolErrorKind::EnvironmentLost;
+                if error == ToolErrorKind::EnvironmentLost {
+                    self.environment_lost = true;
+                }
                 refuse(state, error, message, out);
             }
         }

@@ -106,9 +106,13 @@ fn media_in_an_answer_are_replaced_where_they_stand() {
 #[test]
 fn what_stands_beside_an_image_stays_as_it_was() {
     let mut bench = Bench::new();
+    // What adapters make of an entry is not stored.
+    bench.is_stored = false;
     bench.submit("go");
     bench.round("a");
-    let untouched = bench.machine.history()[2].item.clone();
+    // Another model has accepted nothing yet.
+    bench.tell(InputKind::Configure { change: Change::Context });
+    bench.machine.history()[2].item.encoding("dialect", "target", |_| "made once");
     bench.call(&["look", "read"]);
     bench.prepared(0, Effect::Read, &[]);
     bench.prepared(1, Effect::Read, &[]);
@@ -124,8 +128,10 @@ fn what_stands_beside_an_image_stays_as_it_was() {
         question: None,
     };
     bench.tell(InputKind::ToolFinished { call, finished: Box::new(finished) });
+    bench.load_this(TurnContext::new("p", "blind", "system", 1_000));
     bench.failed(ErrorKind::InvalidRequest, "");
     assert_eq!(bench.sent()[2], "results a0:ok");
     assert_eq!(bench.sent()[4], format!("results a1:{NOTE} b1:plain"));
-    assert_eq!(bench.machine.history()[2].item, untouched);
+    let kept = bench.machine.history()[2].item.encoding("dialect", "target", |_| "made again");
+    assert_eq!(*kept, "made once");
 }

@@ -51,6 +51,7 @@ fn a_beginning_is_stored_with_the_names_that_are_taken() {
         let stored = serde_json::to_string(&start).unwrap();
         assert_eq!(stored.contains("subagents_named"), named > 0, "{stored}");
         assert_eq!(serde_json::from_str::<Start>(&stored).unwrap(), start);
+        assert_eq!(Machine::starting(start).subagents_named(), named);
     }
 }
 
