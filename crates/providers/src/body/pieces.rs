@@ -59,7 +59,14 @@ impl Body {
     }
 
     fn close(&mut self) {
-        if !self.open.is_empty() {
+        if self.open.is_empty() {
+            return;
+        }
+        if self.open.len() * 2 < self.open.capacity() {
+            // Of the little that stands between two large fragments, each piece would hold a block of its own.
+            self.whole.push(Bytes::copy_from_slice(&self.open));
+            self.open.clear();
+        } else {
             self.whole.push(std::mem::take(&mut self.open).into());
         }
     }
@@ -135,6 +142,18 @@ mod tests {
         let pieces = sent(body);
         assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [LARGE, LARGE, LARGE]);
         assert_eq!(pieces[1].as_ptr(), large.as_ptr());
+    }
+
+    #[test]
+    fn what_stands_between_large_fragments_takes_no_more_memory_than_it_has_bytes() {
+        let large = Bytes::from(vec![2; LARGE]);
+        let mut body = Body::default();
+        body.share_all([&large, &large, &large]);
+        body.write(b"]");
+        let pieces = sent(body);
+        assert_eq!(pieces.iter().map(Bytes::len).collect::<Vec<_>>(), [LARGE, 1, LARGE, 1, LARGE, 1]);
+        let held = |piece: Bytes| piece.try_into_mut().map_or(0, |piece| piece.capacity());
+        assert!(pieces.into_iter().filter(|piece| piece.len() == 1).all(|piece| held(piece) < LARGE));
     }
 
     #[test]
