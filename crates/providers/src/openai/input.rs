@@ -164,6 +164,8 @@ impl Items {
     fn finish(mut self) -> Vec<Bytes> {
         self.flush();
         self.done.truncate(self.done.len().saturating_sub(self.unfollowed));
+        // It is kept as long as the message, of which it is one item mostly.
+        self.done.shrink_to_fit();
         self.done
     }
 }
