@@ -41,6 +41,7 @@ use self::command::abandoned;
 use self::hearing::{Heard, Hearing};
 pub(crate) use self::parts::Parts;
 use self::recording::Recording;
+pub(crate) use self::report::Decided;
 use self::report::{MAX_REPORTS, Report};
 use self::showing::{Begun, Border};
 use self::timers::Timers;
@@ -155,12 +156,14 @@ impl Driver {
     }
 
     /// Drives the session until it is closed, or until nobody can reach it any more.
-    pub(crate) async fn run(self, commands: mpsc::Receiver<Command>) {
+    ///
+    /// Boxed, since a future holds what it was given and what it made of that, each in a place of its own.
+    pub(crate) async fn run(self: Box<Self>, commands: mpsc::Receiver<Command>) {
         let span = self.trace.session();
         self.drive(commands).instrument(span).await;
     }
 
-    async fn drive(mut self, mut commands: mpsc::Receiver<Command>) {
+    async fn drive(mut self: Box<Self>, mut commands: mpsc::Receiver<Command>) {
         self.resume().await;
         let mut hearing = Hearing::default();
         while self.machine.state() != SessionState::Closed {

@@ -12,6 +12,7 @@ use pintle_tools::pipeline::{Execution, Gate, PreparedCall, Verdict};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
+use super::report::Decided;
 use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
 use crate::id::CallKey;
@@ -51,10 +52,10 @@ impl Driver {
                     () = asked.cancelled() => return,
                     decision = deciding => decision.unwrap_or_else(|_panic| broken(&request)),
                 };
-                let call_id = request.call_id.clone();
+                let (call_id, exactly) = (request.call_id.clone(), request.fingerprint);
+                let decided = Decided { call_id, exactly, decision };
                 // Without a driver nobody waits for the decision.
-                let _ =
-                    reports.send(Report::Decided { call_id, exactly: request.fingerprint, decision }).await;
+                let _ = reports.send(Report::Decided(Box::new(decided))).await;
             };
             self.tasks.spawn(task.instrument(self.trace.run()));
         }

@@ -41,14 +41,14 @@ impl Calls {
     pub(super) fn prepared(
         &mut self,
         call: CallKey,
-        prepared: Option<Box<PreparedCall>>,
+        prepared: Option<PreparedCall>,
         request: Option<Arc<ApprovalRequest>>,
     ) {
         if self.preparing.remove(&call).is_none() {
             return;
         }
         if let Some(prepared) = prepared {
-            self.prepared.insert(call, *prepared);
+            self.prepared.insert(call, prepared);
         }
         if let Some(request) = request {
             self.requests.insert(call, request);

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::{Fingerprint, ReasoningEffort};
+use pintle_llm::ReasoningEffort;
 use pintle_tools::ToolRegistry;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-use super::Driver;
+use super::{Decided, Driver};
 use crate::config::TurnLimits;
 use crate::id::RunId;
 use crate::profile::ProviderProfile;
-use crate::session::{Decision, Owner, SessionBuilder};
+use crate::session::{Owner, SessionBuilder};
 use crate::turn::{Change, InputKind};
 
-/// One thing that a host wants.
+/// One thing that a host wants. Those that wait stand in blocks, so that the large ones are boxed.
 #[derive(Debug)]
 pub(crate) enum Command {
     Submit {
@@ -34,12 +34,8 @@ pub(crate) enum Command {
     SetProfile(Box<ProviderProfile>),
     SetTools(ToolRegistry),
     SetEnvironment(Arc<dyn ExecutionEnvironment>),
-    SetLimits(TurnLimits),
-    Decide {
-        call_id: String,
-        exactly: Fingerprint,
-        decision: Decision,
-    },
+    SetLimits(Box<TurnLimits>),
+    Decide(Box<Decided>),
     /// A builder of the fork, or how many entries the history has.
     Fork {
         turns: usize,
@@ -73,7 +69,7 @@ impl Driver {
             Command::SetReasoningEffort(effort) => {
                 InputKind::Configure { change: Change::ReasoningEffort(effort) }
             }
-            Command::SetLimits(limits) => InputKind::Configure { change: Change::Limits(limits) },
+            Command::SetLimits(limits) => InputKind::Configure { change: Change::Limits(*limits) },
             Command::SetTools(tools) => {
                 let mut profile = self.given.clone();
                 profile.tool_registry = tools;
@@ -92,7 +88,8 @@ impl Driver {
                 self.set_profile(*profile);
                 InputKind::Configure { change: Change::Context }
             }
-            Command::Decide { call_id, exactly, decision } => {
+            Command::Decide(decided) => {
+                let Decided { call_id, exactly, decision } = *decided;
                 return self.decided(&call_id, exactly, decision);
             }
             Command::Fork { turns, reply } => {

@@ -57,7 +57,7 @@ impl Driver {
                 Err(error) => InputKind::ContextFailed { load, error: error.info().clone() },
             };
             // Without a driver nobody wants the facts.
-            let _ = reports.send(Report::Input(input)).await;
+            let _ = reports.send(Report::input(input)).await;
         };
         let task = async move { unwanted.run_until_cancelled(task).await };
         self.tasks.spawn(task.map(drop).instrument(self.trace.run()));

@@ -48,7 +48,7 @@ impl Driver {
             let kind = call.run(cancel).await;
             trace::ended(&span, &kind);
             // Without a driver nobody waits for the answer.
-            let _ = reports.send(Report::Input(kind)).await;
+            let _ = reports.send(Report::input(kind)).await;
         };
         self.tasks.spawn(calling.instrument(inside));
     }
@@ -277,12 +277,12 @@ impl Segments {
         let Open { segment, kind, text, .. } = self.open.remove(place);
         // Without a driver nobody listens.
         if let (Ok(room), Some(segment)) = (room, segment) {
-            room.send(Report::Input(InputKind::SegmentClosed { segment, kind, text, interrupted }));
+            room.send(Report::input(InputKind::SegmentClosed { segment, kind, text, interrupted }));
         }
     }
 
     async fn tell(&self, kind: InputKind) {
         // Without a driver nobody listens.
-        let _ = self.reports.send(Report::Input(kind)).await;
+        let _ = self.reports.send(Report::input(kind)).await;
     }
 }

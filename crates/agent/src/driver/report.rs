@@ -16,24 +16,44 @@ use crate::turn::{InputKind, Preparation, Timer};
 pub(super) const MAX_REPORTS: usize = 256;
 
 /// What a task tells the driver.
+///
+/// A channel has room for a block of these from its beginning on, so that the large ones are boxed.
 #[derive(Debug)]
 pub(super) enum Report {
     /// Something that the machine must know.
-    Input(InputKind),
+    Input(Box<InputKind>),
     /// The time of a timer is over, unless it was stopped meanwhile.
     TimerFired { timer: Timer, stopped: CancellationToken },
     /// More text of an open segment.
     Text { segment: SegmentId, delta: String },
     /// A call's preparation is over.
-    Prepared {
-        call: CallKey,
-        preparation: Preparation,
-        prepared: Option<Box<PreparedCall>>,
-        /// What a person is asked, if one is to be asked.
-        request: Option<Arc<ApprovalRequest>>,
-    },
-    /// The approver has decided on this exact call.
-    Decided { call_id: String, exactly: Fingerprint, decision: Decision },
+    Prepared(Box<Prepared>),
+    /// The approver has decided.
+    Decided(Box<Decided>),
+}
+
+/// What came of a call's preparation.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    pub(super) call: CallKey,
+    pub(super) preparation: Preparation,
+    pub(super) prepared: Option<PreparedCall>,
+    /// What a person is asked, if one is to be asked.
+    pub(super) request: Option<Arc<ApprovalRequest>>,
+}
+
+/// A decision on this exact call.
+#[derive(Debug)]
+pub(crate) struct Decided {
+    pub(crate) call_id: String,
+    pub(crate) exactly: Fingerprint,
+    pub(crate) decision: Decision,
+}
+
+impl Report {
+    pub(super) fn input(kind: InputKind) -> Self {
+        Self::Input(Box::new(kind))
+    }
 }
 
 impl Driver {
@@ -41,7 +61,7 @@ impl Driver {
         // What a tool did to subagents is known before what came of it.
         self.follow_subagents().await;
         match report {
-            Report::Input(kind) => self.step(kind).await,
+            Report::Input(kind) => self.step(*kind).await,
             Report::TimerFired { timer, stopped } => {
                 if !stopped.is_cancelled() {
                     self.step(InputKind::TimerFired { timer }).await;
@@ -52,15 +72,30 @@ impl Driver {
                     self.log.delta(self.clock.now(), start, &delta);
                 }
             }
-            Report::Prepared { call, preparation, prepared, request } => {
+            Report::Prepared(over) => {
+                let Prepared { call, preparation, prepared, request } = *over;
                 self.calls.prepared(call, prepared, request);
                 self.step(InputKind::CallPrepared { call, preparation }).await;
             }
-            Report::Decided { call_id, exactly, decision } => {
-                if let Some(decided) = self.decided(&call_id, exactly, decision) {
-                    self.step(decided).await;
+            Report::Decided(decided) => {
+                let Decided { call_id, exactly, decision } = *decided;
+                if let Some(kind) = self.decided(&call_id, exactly, decision) {
+                    self.step(kind).await;
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::driver::Command;
+
+    #[test]
+    fn what_waits_in_a_channel_is_small() {
+        // A block of a channel holds 32, and every session has one for each of the two.
+        assert!(size_of::<Report>() <= 48, "{}", size_of::<Report>());
+        assert!(size_of::<Command>() <= 64, "{}", size_of::<Command>());
     }
 }

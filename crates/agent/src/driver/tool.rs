@@ -12,6 +12,7 @@ use pintle_tools::{ToolContext, ToolErrorKind, gate};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::report::Prepared;
 use super::{Driver, Report, approval, output, trace};
 use crate::id::CallKey;
 use crate::turn::{CallPlan, FinishedCall, InputKind, Preparation};
@@ -32,21 +33,19 @@ impl Driver {
         let task = async move {
             if let Err(error) = readiness.reach().await {
                 let preparation = unusable(&error);
-                let prepared = Report::Prepared { call, preparation, prepared: None, request: None };
+                let over = Prepared { call, preparation, prepared: None, request: None };
                 // As below.
-                let _ = reports.send(prepared).await;
+                let _ = reports.send(Report::Prepared(Box::new(over))).await;
                 return;
             }
             let preparing = pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call);
             let mut request = None;
             let (preparation, prepared) = match AssertUnwindSafe(preparing).catch_unwind().await {
-                Ok(pipeline::Preparation::Ready(call)) => {
-                    (Preparation::Ready(plan(&call)), Some(Box::new(call)))
-                }
+                Ok(pipeline::Preparation::Ready(call)) => (Preparation::Ready(plan(&call)), Some(call)),
                 Ok(pipeline::Preparation::Ask { call, reason }) => {
                     let asked = approval::request(&call, &reason, Arc::clone(&env), origin);
                     request = Some(asked.await);
-                    (ask(&call, reason), Some(Box::new(call)))
+                    (ask(&call, reason), Some(call))
                 }
                 Ok(pipeline::Preparation::Refused(error)) => {
                     let message = error.for_model().to_owned();
@@ -62,7 +61,8 @@ impl Driver {
                 }
             };
             // Without a driver nobody waits for the call.
-            let _ = reports.send(Report::Prepared { call, preparation, prepared, request }).await;
+            let over = Prepared { call, preparation, prepared, request };
+            let _ = reports.send(Report::Prepared(Box::new(over))).await;
         };
         // A gate may wait for somebody, who need not answer when the turn has been stopped.
         let task = async move { unwanted.run_until_cancelled(task).await };
@@ -75,7 +75,7 @@ impl Driver {
         let Some(prepared) = self.calls.prepared.remove(&key) else {
             // The machine runs prepared calls only; should it ever ask for another, the model is told.
             self.tasks.spawn(async move {
-                let _ = reports.send(Report::Input(InputKind::ToolLost { call: key })).await;
+                let _ = reports.send(Report::input(InputKind::ToolLost { call: key })).await;
             });
             return;
         };
@@ -119,7 +119,7 @@ impl Driver {
             };
             trace::ended(&span, &kind);
             // Without a driver nobody waits for the result.
-            let _ = reports.send(Report::Input(kind)).await;
+            let _ = reports.send(Report::input(kind)).await;
         };
         self.tasks.spawn(task.instrument(inside));
     }

@@ -164,7 +164,7 @@ impl SessionBuilder {
     /// written.
     pub fn build(self) -> Result<Session, SessionError> {
         let (mut session, driver, commands) = self.assemble()?;
-        session.driver.spawn(driver.run(commands));
+        session.driver.spawn(Box::new(driver).run(commands));
         Ok(session)
     }
 

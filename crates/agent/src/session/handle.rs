@@ -10,7 +10,7 @@ use tokio::sync::{mpsc, watch};
 use super::MAX_COMMANDS;
 use crate::approval::ApprovalRequest;
 use crate::config::TurnLimits;
-use crate::driver::Command;
+use crate::driver::{Command, Decided};
 use crate::error::SessionError;
 use crate::id::SessionId;
 use crate::profile::ProviderProfile;
@@ -145,7 +145,7 @@ impl SessionHandle {
     ///
     /// [`SessionError::Closed`] or [`SessionError::Full`].
     pub fn set_limits(&self, limits: TurnLimits) -> Result<(), SessionError> {
-        self.send(Command::SetLimits(limits))
+        self.send(Command::SetLimits(Box::new(limits)))
     }
 
     /// The calls that wait for a decision, in no order.
@@ -162,11 +162,7 @@ impl SessionHandle {
     pub fn decide(&self, call_id: &str, decision: Decision) -> Result<(), SessionError> {
         let waiting = self.approvals().into_iter().find(|request| request.call_id == call_id);
         let request = waiting.ok_or_else(|| SessionError::NoSuchApproval(call_id.to_owned()))?;
-        self.send(Command::Decide {
-            call_id: request.call_id.clone(),
-            exactly: request.fingerprint,
-            decision,
-        })
+        self.send_decision(&request.call_id, request.fingerprint, decision)
     }
 
     /// As [`SessionHandle::decide`], for whoever has seen the arguments elsewhere: it counts only for a call with this
@@ -186,7 +182,7 @@ impl SessionHandle {
         if !self.approvals().iter().any(is_this) {
             return Err(SessionError::NoSuchApproval(call_id.to_owned()));
         }
-        self.send(Command::Decide { call_id: call_id.to_owned(), exactly: fingerprint, decision })
+        self.send_decision(call_id, fingerprint, decision)
     }
 
     /// A handle of a session in the same tree: of a subagent, whose session's id an event has told. `None` once it
@@ -213,6 +209,16 @@ impl SessionHandle {
     pub fn tree_records(&self) -> Result<Vec<Record>, SessionError> {
         let records = self.tree.records();
         if records.is_empty() { Err(SessionError::NotRecorded) } else { Ok(records) }
+    }
+
+    fn send_decision(
+        &self,
+        call_id: &str,
+        exactly: Fingerprint,
+        decision: Decision,
+    ) -> Result<(), SessionError> {
+        let decided = Decided { call_id: call_id.to_owned(), exactly, decision };
+        self.send(Command::Decide(Box::new(decided)))
     }
 
     pub(crate) fn send(&self, command: Command) -> Result<(), SessionError> {

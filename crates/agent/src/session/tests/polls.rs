@@ -123,7 +123,7 @@ fn stage(polls: usize) -> Stage {
     let (mut session, driver, commands) = builder.assemble().unwrap();
     let (reached, polled) = (Arc::new(Notify::new()), Arc::new(AtomicUsize::new(0)));
     session.driver.spawn(Counted {
-        driver: Box::pin(driver.run(commands)),
+        driver: Box::pin(Box::new(driver).run(commands)),
         left: polls,
         reached: Arc::clone(&reached),
         polled: Arc::clone(&polled),
