@@ -46,8 +46,8 @@ pub struct ProviderProfile {
     pub display_name: Option<String>,
     /// Until when its training data reaches, as its maker words it; `None` if unknown.
     pub knowledge_cutoff: Option<String>,
-    /// The first layer of the system prompt, in Markdown.
-    pub base_instructions: String,
+    /// The first layer of the system prompt, in Markdown. Sessions and clones of a profile share it.
+    pub base_instructions: Arc<str>,
     /// The tools, in the order in which the model sees them.
     pub tool_registry: ToolRegistry,
     /// The tools for subagents that a session adds to these. `None` adds none; so do a depth of 0
@@ -122,7 +122,7 @@ impl ProviderProfile {
             model: String::new(),
             display_name: None,
             knowledge_cutoff: None,
-            base_instructions: String::new(),
+            base_instructions: Arc::default(),
             tool_registry: ToolRegistry::new(),
             subagent_tools: None,
             doc_files: vec!["AGENTS.md".to_owned()],
@@ -239,7 +239,7 @@ impl ProviderProfile {
         };
         self.tool_registry = tools;
         self.subagent_tools = Some(SubagentTools::of_family(&self.id, toolset));
-        self.base_instructions = instructions;
+        self.base_instructions = instructions.into();
         toolset_options::set_provider_tools(&mut self.provider_options, &self.id, provider_tools);
         self
     }
@@ -267,7 +267,7 @@ impl ProviderProfile {
 
     /// With other instructions in the first layer of the prompt.
     #[must_use]
-    pub fn with_base_instructions(mut self, markdown: impl Into<String>) -> Self {
+    pub fn with_base_instructions(mut self, markdown: impl Into<Arc<str>>) -> Self {
         self.base_instructions = markdown.into();
         self
     }

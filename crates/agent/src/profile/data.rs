@@ -274,7 +274,7 @@ impl ProfileData {
         profile.display_name = self.display_name.or(profile.display_name.take());
         profile.knowledge_cutoff = self.knowledge_cutoff.or(profile.knowledge_cutoff.take());
         profile.max_output_tokens = self.max_output_tokens.or(profile.max_output_tokens);
-        put(self.system_prompt, &mut profile.base_instructions);
+        put(self.system_prompt.map(Into::into), &mut profile.base_instructions);
         put(self.project_documents, &mut profile.doc_files);
         put(self.parallel_tool_calls, &mut profile.supports_parallel_tool_calls);
         put(self.streaming, &mut profile.supports_streaming);

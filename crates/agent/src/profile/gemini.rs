@@ -21,7 +21,7 @@ pub(super) const UNKNOWN_MODEL: UnknownModel =
 pub(super) fn profile(model: String) -> ProviderProfile {
     let Equipment { tools, instructions, .. } = equipment(Toolset::Spec, &ToolsetOptions::default(), &[]);
     ProviderProfile {
-        base_instructions: instructions,
+        base_instructions: instructions.into(),
         tool_registry: tools,
         subagent_tools: Some(SubagentTools::Spec),
         supports_parallel_tool_calls: true,

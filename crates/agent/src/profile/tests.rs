@@ -192,7 +192,7 @@ fn each_family_has_the_tools_of_its_own_agent_too() {
     let own = ProviderProfile::new("house", "m").with_base_instructions("Be careful.").with_tool(OwnShell);
     let own = own.unwrap().with_toolset(Toolset::Native);
     assert_eq!(
-        (names(&own).as_slice(), own.base_instructions.as_str()),
+        (names(&own).as_slice(), &*own.base_instructions),
         (["shell".into()].as_slice(), "Be careful.")
     );
 }

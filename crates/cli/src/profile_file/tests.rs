@@ -42,7 +42,7 @@ fn the_documented_example_loads() {
     }
     let profile = file.profile(None, Catalog::built_in(), &ToolsetOptions::default()).unwrap();
     assert_eq!((profile.id.as_str(), profile.provider.as_str()), ("qwen-small", "openai-compatible"));
-    assert_eq!(profile.base_instructions, "You repair Python programs.\n");
+    assert_eq!(&*profile.base_instructions, "You repair Python programs.\n");
     assert_eq!((profile.context_window_size, profile.max_output_tokens), (8192, Some(2048)));
     assert_eq!(profile.text_tool_calls, [TextToolCallForm::Hermes, TextToolCallForm::Function]);
     assert_eq!(profile.provider_options["openai-compatible"]["top_k"], 20);

@@ -54,7 +54,7 @@ fn each_field_is_used() {
     let profile = profile(&data);
     assert_eq!(profile.tools().iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), ["Read", "Edit"]);
     assert_eq!((profile.id.as_str(), profile.provider.as_str()), ("house.small-1", "gateway"));
-    assert_eq!((profile.model.as_str(), profile.base_instructions.as_str()), ("m-1", "Be careful."));
+    assert_eq!((profile.model.as_str(), &*profile.base_instructions), ("m-1", "Be careful."));
     assert_eq!(profile.display_name.as_deref(), Some("Model One"));
     assert_eq!(profile.knowledge_cutoff.as_deref(), Some("May 2025"));
     assert_eq!((profile.doc_files.len(), profile.skill_dirs.len()), (1, 0));
