@@ -312,7 +312,7 @@ impl Machine {
         // An answer without anything in it cannot be sent back; no provider accepts it.
         if !response.message.is_empty() {
             let mut turn = Turn::assistant(response.message.clone(), self.now);
-            turn.usage = Some(response.usage.clone());
+            turn.usage = Some(Box::new(response.usage.clone()));
             turn.response_id = (!response.id.is_empty()).then(|| response.id.clone());
             self.record(turn);
         }

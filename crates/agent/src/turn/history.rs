@@ -15,9 +15,9 @@ pub struct Turn {
     pub timestamp: Timestamp,
     /// The message that requests carry for it.
     pub item: HistoryItem,
-    /// Tokens of an assistant turn's call.
+    /// Tokens of an assistant turn's call. Boxed, since most entries have none, and a session shows its history as well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<Box<Usage>>,
     /// The provider's id of an assistant turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_id: Option<String>,
