@@ -284,3 +284,25 @@ fn what_is_left_is_what_a_subagent_may_spend() {
     assert_eq!(budget.left(&spent).cost_micros, Some(0), "an unknown cost leaves nothing");
     assert_eq!(Budget::default().left(&spent), Budget::default());
 }
+
+#[test]
+fn a_limit_that_holds_a_call_back_comes_before_a_question() {
+    let mut bench = bench(Budget::default().with_tool_calls(1));
+    bench.submit("go");
+    bench.call(&["ask_user", "is held"]);
+    bench.prepared(0, Effect::Read, &[]);
+    bench.ask(0, "Which port?");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Budget, SessionState::Idle));
+    assert_eq!(reached(&bench), [(BudgetKind::ToolCalls, 1, 1)]);
+}
+
+#[test]
+fn a_turn_that_is_being_interrupted_when_its_time_is_over_was_interrupted() {
+    let mut bench = bench(Budget::default().with_wall_time(Duration::from_secs(60)));
+    bench.submit("go");
+    bench.tell(InputKind::Interrupt);
+    bench.tell(InputKind::TimerFired { timer: Timer::Run(RunId(1)) });
+    bench.failed(ErrorKind::Abort, "");
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::Interrupted, SessionState::Idle));
+    assert_eq!(reached(&bench), []);
+}
