@@ -152,7 +152,7 @@ mod tests {
                 calls.forget_prepared();
             }
             assert_eq!(unwanted.is_cancelled(), !is_wanted);
-            calls.prepared(call, Some(Box::new(prepared)), None);
+            calls.prepared(call, Some(prepared), None);
             assert_eq!(calls.prepared.contains_key(&call), is_wanted);
         }
     }

@@ -58,7 +58,7 @@ mod tests {
             to_commands.try_send(Command::Interrupt).unwrap();
         }
         for _ in 0..reports {
-            to_reports.try_send(Report::Input(InputKind::CleanedUp)).unwrap();
+            to_reports.try_send(Report::Input(Box::new(InputKind::CleanedUp))).unwrap();
         }
         let (mut hearing, mut word) = (Hearing::default(), String::new());
         for _ in 0..commands + reports {
