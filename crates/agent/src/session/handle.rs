@@ -192,20 +192,20 @@ impl SessionHandle {
         self.tree.handle(id)
     }
 
-    /// As [`Session::record`].
+    /// As [`Session::record`](crate::Session::record).
     ///
     /// # Errors
     ///
-    /// As for [`Session::record`].
+    /// As for [`Session::record`](crate::Session::record).
     pub fn record(&self) -> Result<Record, SessionError> {
         self.recorder.as_ref().and_then(|recorder| recorder.record()).ok_or(SessionError::NotRecorded)
     }
 
-    /// As [`Session::tree_records`]: of the whole tree, whichever of its sessions this reaches.
+    /// As [`Session::tree_records`](crate::Session::tree_records): of the whole tree, whichever of its sessions this reaches.
     ///
     /// # Errors
     ///
-    /// As for [`Session::record`].
+    /// As for [`Session::record`](crate::Session::record).
     pub fn tree_records(&self) -> Result<Vec<Record>, SessionError> {
         let records = self.tree.records();
         if records.is_empty() { Err(SessionError::NotRecorded) } else { Ok(records) }
