@@ -19,7 +19,7 @@ mod tests;
 
 use std::collections::{BTreeSet, VecDeque};
 
-use pintle_llm::{HistoryItem, PrefixChain, ReasoningEffort};
+use pintle_llm::{HistoryItem, MessageList, PrefixChain, ReasoningEffort};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -77,6 +77,9 @@ pub struct Machine {
     context_is_current: bool,
     /// The system prompt as a history item, so that it is encoded once.
     system: Option<HistoryItem>,
+    /// The system prompt and the beginning of the history, as the newest request had them.
+    #[serde(skip)]
+    messages: MessageList,
     steering: VecDeque<String>,
     follow_ups: VecDeque<String>,
     /// The first entries of the history, which the model has accepted: an answer has followed them.
@@ -153,6 +156,7 @@ impl Machine {
             context: None,
             context_is_current: false,
             system: None,
+            messages: MessageList::default(),
             steering: VecDeque::new(),
             follow_ups: VecDeque::new(),
             accepted: 0,

@@ -47,7 +47,9 @@ pub use middleware::{
 pub use object::{
     ObjectStream, PartialJson, generate_object, generate_object_as, stream_object, stream_object_as,
 };
-pub use request::{AdapterTimeout, PrefixChain, ReasoningEffort, Request, ResponseFormat, Segment};
+pub use request::{
+    AdapterTimeout, MessageList, PrefixChain, ReasoningEffort, Request, ResponseFormat, Segment,
+};
 pub use response::{Finish, FinishReason, RateLimitInfo, Response, Warning};
 pub use retry::{OnRetry, RetryPolicy, retry, retry_with_spread, spread};
 pub use stream::{EventStream, PartialToolCall, StreamEvent};

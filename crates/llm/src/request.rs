@@ -1,5 +1,6 @@
 //! The request (client specification, section 3.6).
 
+mod messages;
 mod order;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+pub use self::messages::MessageList;
 use crate::history::{Fingerprint, HistoryItem};
 use crate::message::Role;
 use crate::tool::{ToolChoice, ToolList};
@@ -22,7 +24,7 @@ pub struct Request {
     /// The provider's own name of the model.
     pub model: String,
     /// The conversation, system messages included.
-    pub messages: Vec<HistoryItem>,
+    pub messages: MessageList,
     /// The provider to route to; the client's default if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,

@@ -18,6 +18,9 @@ pub(crate) const MAX_FILE: u64 = 50 * 1024 * 1024;
 /// The slot of a history item that keeps the item with its files read.
 const SLOT: &str = "local-media";
 
+/// The beginning of a list of messages that has nothing to read.
+const NOTHING_LOCAL: &str = "nothing-local";
+
 /// The request with every local path replaced by the bytes there.
 ///
 /// A file is read once per history item: later requests send the same bytes, even if the file has changed, so
@@ -27,7 +30,7 @@ const SLOT: &str = "local-media";
 ///
 /// [`ErrorKind::InvalidRequest`] if a file cannot be read, is larger than [`MAX_FILE`] or has no known type.
 pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error> {
-    if !request.messages.iter().any(|item| item.content.iter().any(is_local_part)) {
+    if !has_local_parts(request) {
         return Ok(Cow::Borrowed(request));
     }
     let mut resolved = request.clone();
@@ -38,6 +41,18 @@ pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error
         }
     }
     Ok(Cow::Owned(resolved))
+}
+
+/// Whether anything is to be read. Messages that were looked through before are not looked through again.
+fn has_local_parts(request: &Request) -> bool {
+    let messages = &request.messages;
+    let known = messages.take_beginning::<()>(NOTHING_LOCAL, "").map_or(0, |(items, ())| items);
+    let is_local = |item: &HistoryItem| item.content.iter().any(is_local_part);
+    if messages.iter().skip(known).any(is_local) {
+        return true;
+    }
+    messages.keep_beginning(NOTHING_LOCAL, "", messages.len(), ());
+    false
 }
 
 /// An image as a provider wants it: where it is, or its type and its bytes in base64.

@@ -7,7 +7,7 @@ mod wire;
 use std::collections::BTreeSet;
 
 use pintle_llm::{
-    ContentPart, HistoryItem, ImageData, Message, OpaqueData, Origin, ReasoningEffort, Request, Role,
+    ContentPart, Error, HistoryItem, ImageData, Message, OpaqueData, Origin, ReasoningEffort, Request, Role,
     ThinkingData, ToolCall, ToolDefinition, ToolResult,
 };
 use pintle_testkit::Dialect as Rules;
@@ -21,18 +21,22 @@ use crate::openai::Responses;
 use crate::secret::Secret;
 
 /// A provider, a model of it, and the request that it would be sent, as its adapter does it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 struct Target {
     provider: &'static str,
     model: &'static str,
     /// The dialect, as the independent checker knows it.
     rules: Rules,
-    send: fn(&Request) -> HttpRequest,
+    encode: fn(&Request) -> Result<HttpRequest, Error>,
 }
 
 impl Target {
+    fn send(&self, request: &Request) -> HttpRequest {
+        (self.encode)(request).unwrap()
+    }
+
     fn body(&self, request: &Request) -> Value {
-        serde_json::from_slice(&(self.send)(request).body.to_vec()).unwrap()
+        serde_json::from_slice(&self.send(request).body.to_vec()).unwrap()
     }
 
     fn origin(&self) -> Origin {
@@ -44,37 +48,29 @@ const OPENAI: Target = Target {
     provider: "openai",
     model: "gpt-5.2",
     rules: Rules::OpenAiResponses,
-    send: |request| {
-        Responses { api_key: Secret::new("k") }.encode(&request.in_order().unwrap(), true).unwrap()
-    },
+    encode: |request| Responses { api_key: Secret::new("k") }.encode(&*request.in_order()?, true),
 };
 
 const ANTHROPIC: Target = Target {
     provider: "anthropic",
     model: "claude-opus-4-6",
     rules: Rules::AnthropicMessages,
-    send: |request| {
-        Messages { api_key: Secret::new("k") }.encode(&request.in_order().unwrap(), true).unwrap()
-    },
+    encode: |request| Messages { api_key: Secret::new("k") }.encode(&*request.in_order()?, true),
 };
 
 const GEMINI: Target = Target {
     provider: "gemini",
     model: "gemini-3-pro-preview",
     rules: Rules::Gemini,
-    send: |request| {
-        GenerateContent { api_key: Secret::new("k") }.encode(&request.in_order().unwrap(), true).unwrap()
-    },
+    encode: |request| GenerateContent { api_key: Secret::new("k") }.encode(&*request.in_order()?, true),
 };
 
 const COMPATIBLE: Target = Target {
     provider: "openai-compatible",
     model: "llama",
     rules: Rules::ChatCompletions,
-    send: |request| {
-        Chat { provider: "openai-compatible".into(), api_key: None }
-            .encode(&request.in_order().unwrap(), true)
-            .unwrap()
+    encode: |request| {
+        Chat { provider: "openai-compatible".into(), api_key: None }.encode(&*request.in_order()?, true)
     },
 };
 

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use pintle_llm::{
-    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, PrefixChain, Request, Response,
-    Segment, ToolCall, ToolChoice, Usage,
+    ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, PrefixChain,
+    Request, Response, Segment, ToolCall, ToolChoice, Usage,
 };
 use serde::{Deserialize, Serialize};
 
@@ -141,6 +141,7 @@ impl Machine {
         let prompt = system_message(&mut context);
         if self.system.as_ref().is_none_or(|item| item.text() != prompt.text()) {
             self.system = Some(prompt.into());
+            self.messages = MessageList::default();
         }
         let of_model = |context: &TurnContext| (context.provider.clone(), context.model.clone());
         if self.context.as_ref().map(of_model) != Some(of_model(&context)) {
@@ -163,16 +164,28 @@ impl Machine {
         }
     }
 
-    fn request(&self, context: &TurnContext) -> Request {
-        let items: Vec<HistoryItem> =
-            self.system.iter().cloned().chain(self.history.iter().map(|turn| turn.item.clone())).collect();
-        let mut request = Request::new(context.model.clone(), items).with_provider(context.provider.clone());
+    fn request(&mut self, context: &TurnContext) -> Request {
+        let none: [HistoryItem; 0] = [];
+        let mut request = Request::new(context.model.clone(), none).with_provider(context.provider.clone());
+        request.messages = self.messages();
         request.tools.clone_from(&context.tools);
         request.tool_choice = (!context.tools.is_empty()).then_some(ToolChoice::Auto);
         request.reasoning_effort.clone_from(&self.reasoning_effort);
         request.max_tokens = context.max_tokens;
         request.provider_options.clone_from(&context.provider_options);
         request
+    }
+
+    /// The system prompt and the history. The list grows with the history, so that what was made of its beginning for
+    /// earlier requests stays with it.
+    fn messages(&mut self) -> MessageList {
+        if self.messages.is_empty() {
+            self.messages.extend(self.system.clone());
+        }
+        let known = self.messages.len() - usize::from(self.system.is_some());
+        let new = self.history.get(known..).unwrap_or_default();
+        self.messages.extend(new.iter().map(|turn| turn.item.clone()));
+        self.messages.clone()
     }
 
     fn announce(&mut self, request: &Request, out: &mut Vec<Action>) {

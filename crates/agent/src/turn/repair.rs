@@ -1,7 +1,7 @@
 //! What is done to answers and to the history so that the next request is one that a provider accepts (design,
 //! section 10).
 
-use pintle_llm::{ContentPart, ErrorInfo, ErrorKind, Message, ToolResult};
+use pintle_llm::{ContentPart, ErrorInfo, ErrorKind, Message, MessageList, ToolResult};
 use serde_json::Value;
 
 use super::action::Action;
@@ -49,6 +49,7 @@ impl Machine {
         }
         self.repairs += 1;
         self.chain_goes_on = false;
+        self.messages = MessageList::default();
         let message = format!(
             "the provider refused the request ({error}); what it may have refused it for, {removed} in number (images, sound, documents), is replaced by a note"
         );

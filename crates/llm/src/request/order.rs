@@ -8,6 +8,9 @@ use crate::error::{Error, ErrorKind};
 use crate::history::HistoryItem;
 use crate::message::Role;
 
+/// The beginning of a list of messages that [`is_usual`].
+const USUAL: &str = "usual-order";
+
 impl Request {
     /// The request with each result directly behind the message that made its call, as every provider wants it;
     /// what was said meanwhile, such as a user's steering, follows the results. Borrowed if it is so already.
@@ -20,7 +23,14 @@ impl Request {
     /// [`ErrorKind::InvalidRequest`] for what every provider refuses: a call without a result, and a second result of
     /// one call.
     pub fn in_order(&self) -> Result<Cow<'_, Self>, Error> {
-        if is_usual(&self.messages) { Ok(Cow::Borrowed(self)) } else { self.put_in_order() }
+        // Where a round is over, nothing that follows can be of it: what was looked through is not looked through again.
+        let known = self.messages.take_beginning::<()>(USUAL, "").map_or(0, |(items, ())| items);
+        if is_usual(self.messages.get(known..).unwrap_or(&[])) {
+            self.messages.keep_beginning(USUAL, "", self.messages.len(), ());
+            Ok(Cow::Borrowed(self))
+        } else {
+            self.put_in_order()
+        }
     }
 
     /// As [`Request::in_order`], whatever the shape of the conversation.
@@ -284,6 +294,21 @@ mod tests {
                 ordered.map(|found| words(&found)).map_err(|error| error.message().to_owned())
             };
             prop_assert_eq!(seen(request.in_order()), seen(request.put_in_order()));
+        }
+
+        #[test]
+        fn a_conversation_that_grows_is_judged_as_one_that_is_told_at_once((told, _) in told()) {
+            let whole = conversation(&told.join(" "));
+            let mut grown = Request::new("m", Vec::<Message>::new());
+            let seen = |request: &Request| {
+                let ordered = request.in_order().map(|found| words(&found));
+                ordered.map_err(|error| error.message().to_owned())
+            };
+            for (place, item) in whole.messages.iter().enumerate() {
+                grown.messages.push(item.clone());
+                let anew = Request::new("m", whole.messages[..=place].to_vec());
+                prop_assert_eq!(seen(&grown), seen(&anew), "after {:?}", &told[..=place]);
+            }
         }
     }
 }

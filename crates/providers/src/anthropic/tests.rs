@@ -206,7 +206,7 @@ fn a_system_prompt_in_parts_has_a_cache_point_between_them() {
     let in_parts = |texts: &[&str]| {
         let parts = texts.iter().map(|text| ContentPart::text(*text)).collect();
         let mut request = request();
-        request.messages = vec![Message::new(Role::System, parts).into(), Message::user("x").into()];
+        request.messages = vec![Message::new(Role::System, parts).into(), Message::user("x").into()].into();
         request
     };
     assert_eq!(marks(&in_parts(&["stays"])), (vec![true], vec![true]));

@@ -10,8 +10,8 @@ use http_body::{Frame, SizeHint};
 /// From this size on, in bytes, a fragment goes out from where it is: below it, a copy is cheaper than a piece of its own.
 const LARGE: usize = 4 * 1024;
 
-/// How much of what is small is joined into one piece, in bytes. Larger blocks would come as fresh pages from the
-/// system each time.
+/// How much of what is small is joined into one piece at most, in bytes. Larger blocks would come as fresh pages from
+/// the system each time.
 const JOINED: usize = 64 * 1024;
 
 /// The body of a request, while it is written and when it is whole.
@@ -32,9 +32,6 @@ impl Body {
         if self.open.len() + bytes.len() > JOINED {
             self.close();
         }
-        if self.open.capacity() == 0 {
-            self.open.reserve(JOINED);
-        }
         self.open.extend_from_slice(bytes);
     }
 
@@ -46,6 +43,27 @@ impl Body {
             self.close();
             self.whole.push(bytes.clone());
         }
+    }
+
+    /// Writes what was written to another body, of which what is whole is shared.
+    pub(crate) fn append(&mut self, other: &Self) {
+        if !other.whole.is_empty() {
+            self.close();
+            self.whole.extend_from_slice(&other.whole);
+        }
+        self.write(&other.open);
+    }
+
+    /// Writes one more element of a list that stands alone in this body, with the comma before it.
+    pub(crate) fn element(&mut self, element: &Bytes) {
+        if !self.is_empty() {
+            self.write(b",");
+        }
+        self.share(element);
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.whole.is_empty() && self.open.is_empty()
     }
 
     /// Writes these as the elements of a list, without its brackets.

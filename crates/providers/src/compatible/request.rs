@@ -27,9 +27,7 @@ const LONGEST_ID: usize = 40;
 /// Options that the adapter acts on itself.
 const HANDLED: [&str; 1] = ["tools"];
 
-/// What one history item becomes, or the reason why it cannot.
-type Encoded = Result<Messages, Box<ErrorInfo>>;
-
+/// What one history item becomes.
 struct Messages {
     messages: Vec<Bytes>,
     /// What stands beside the results of calls, as a user message: a tool message takes text only, and nothing may
@@ -46,27 +44,17 @@ pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<
     if let Some(options) = options {
         merge_options(&mut fields, provider, options, &HANDLED, "messages")?;
     }
-    let encoded = encode_items(request, provider)?;
-    let mut messages: Vec<&Bytes> = Vec::with_capacity(encoded.len());
-    let mut held: Vec<&Bytes> = Vec::new();
-    for encoded in &encoded {
-        let Ok(encoded) = encoded.as_ref() else { continue };
-        if !encoded.answers {
-            messages.append(&mut held);
-        }
-        messages.extend(&encoded.messages);
-        held.extend(&encoded.after);
-    }
-    messages.append(&mut held);
-    if messages.is_empty() {
+    let conversation = Conversation::new(request, provider)?;
+    if conversation.is_empty() {
         return Err(refuse(
             provider,
             "the conversation is empty: expected at least one message with content",
         ));
     }
     let mut body = fields.into_body("messages");
-    body.share_all(messages);
+    conversation.write(&mut body);
     body.write(b"]}");
+    conversation.keep(request);
     Ok(body)
 }
 
@@ -143,25 +131,67 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-fn encode_items(request: &Request, provider: &str) -> Result<Vec<Arc<Encoded>>, Error> {
-    let origin = Origin::new(provider, &request.model);
-    // What an encoding depends on besides the message: who may read its reasoning, and whose limits refuse it.
-    let own = origin.to_string();
-    let mut calls = CallsSoFar::default();
-    request
-        .messages
-        .iter()
-        .map(|item| {
+/// A conversation as it is sent, or the beginning of one.
+#[derive(Clone, Debug)]
+struct Conversation {
+    /// Who is asked: on this depends who may read a message's reasoning, and whose limits refuse it.
+    origin: String,
+    /// The elements of a list.
+    messages: Body,
+    /// What follows them, unless more results do.
+    held: Vec<Bytes>,
+}
+
+impl Conversation {
+    /// The conversation of a request. What an earlier request had of it is taken from the list of messages, where
+    /// [`Conversation::keep`] has left it.
+    fn new(request: &Request, provider: &str) -> Result<Self, Error> {
+        let messages = request.messages.as_slice();
+        let origin = Origin::new(provider, &request.model);
+        let own = origin.to_string();
+        let known = request.messages.take_beginning(DIALECT, &own);
+        let (known, mut conversation) =
+            known.unwrap_or_else(|| (0, Self { origin: own, messages: Body::default(), held: Vec::new() }));
+        let (before, new) = messages.split_at_checked(known).unwrap_or((&[], messages));
+        let mut calls = CallsSoFar::after(before);
+        for item in new {
             calls.read(item, provider)?;
-            let encoded = item.encoding(DIALECT, &own, |message| {
+            let encoded = item.encoding(DIALECT, &conversation.origin, |message| {
                 messages_of(message, &origin).map_err(|error| Box::new(error.info().clone()))
             });
             match encoded.as_ref() {
-                Ok(_) => Ok(encoded),
-                Err(info) => Err(ErrorInfo::clone(info).into()),
+                Ok(encoded) => conversation.add(encoded),
+                Err(info) => return Err(ErrorInfo::clone(info).into()),
             }
-        })
-        .collect()
+        }
+        Ok(conversation)
+    }
+
+    fn add(&mut self, encoded: &Messages) {
+        let held = if encoded.answers { Vec::new() } else { std::mem::take(&mut self.held) };
+        held.iter().chain(&encoded.messages).for_each(|message| self.messages.element(message));
+        self.held.extend(encoded.after.clone());
+    }
+
+    fn is_empty(&self) -> bool {
+        self.messages.is_empty() && self.held.is_empty()
+    }
+
+    fn write(&self, body: &mut Body) {
+        body.append(&self.messages);
+        for (index, held) in self.held.iter().enumerate() {
+            if index > 0 || !self.messages.is_empty() {
+                body.write(b",");
+            }
+            body.share(held);
+        }
+    }
+
+    /// Leaves it with the messages of its request, for the next one.
+    fn keep(self, request: &Request) {
+        let origin = self.origin.clone();
+        request.messages.keep_beginning(DIALECT, &origin, request.messages.len(), self);
+    }
 }
 
 fn messages_of(message: &Message, origin: &Origin) -> Result<Messages, Error> {

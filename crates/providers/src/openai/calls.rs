@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use pintle_llm::{Error, Fingerprint, MAX_TOOL_NAME, Message, Role, ToolCall, ToolItem, ToolList};
+use pintle_llm::{
+    Error, Fingerprint, HistoryItem, MAX_TOOL_NAME, Message, Role, ToolCall, ToolItem, ToolList,
+};
 
 use crate::media::refuse;
 
@@ -51,12 +53,19 @@ pub(super) fn answered(message: &Message) -> impl Iterator<Item = &str> {
 /// The calls of a conversation as far as it has been read.
 #[derive(Debug, Default)]
 pub(crate) struct CallsSoFar<'a> {
-    /// The messages that made some. A result is looked for from the newest on, behind which it stands in a
+    /// What was read for an earlier request.
+    before: &'a [HistoryItem],
+    /// The messages since then that made some. A result is looked for from the newest on, behind which it stands in a
     /// conversation that is in order.
     callers: Vec<&'a Message>,
 }
 
 impl<'a> CallsSoFar<'a> {
+    /// The calls of a conversation that begins with these messages.
+    pub(crate) fn after(before: &'a [HistoryItem]) -> Self {
+        Self { before, callers: Vec::new() }
+    }
+
     /// Notes the calls of a message, after a look for those that its results answer.
     ///
     /// # Errors
@@ -79,7 +88,9 @@ impl<'a> CallsSoFar<'a> {
 
     /// The newest call of this id.
     pub(crate) fn find(&self, id: &str) -> Option<&'a ToolCall> {
-        self.callers.iter().rev().find_map(|message| message.tool_calls().find(|call| call.id == id))
+        let callers = self.callers.iter().copied();
+        let mut all = self.before.iter().map(HistoryItem::message).chain(callers).rev();
+        all.find_map(|message| message.tool_calls().find(|call| call.id == id))
     }
 }
 

@@ -5,14 +5,14 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pintle_llm::{
-    ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request, Role,
-    ThinkingData, ToolCall, ToolCallKind, ToolResult,
+    ContentPart, DocumentData, Error, ErrorInfo, HistoryItem, ImageData, MediaSource, Message, Origin,
+    Request, Role, ThinkingData, ToolCall, ToolCallKind, ToolResult,
 };
 use serde_json::{Value, json};
 
 use super::PROVIDER;
 use super::calls::{CallsSoFar, answered, wire_id, wire_name};
-use crate::body::fragment;
+use crate::body::{Body, fragment};
 use crate::media::{ImageForm, image_form, refuse};
 
 /// The memo slot of history items.
@@ -29,20 +29,47 @@ const MAX_DOCUMENT: usize = 50 * 1024 * 1024;
 const LONGEST_NAME: usize = 128;
 const LONGEST_ID: usize = 64;
 
-/// What one history item becomes: input items, or the reason why it cannot.
-pub(super) type Encoded = Result<Vec<Bytes>, Box<ErrorInfo>>;
+/// A conversation as it is sent, or the beginning of one.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Input {
+    /// The texts of the system messages, which are a field of their own.
+    pub(super) instructions: Vec<Arc<Bytes>>,
+    /// All else: the elements of a list.
+    pub(super) items: Body,
+}
 
-/// The conversation without its system messages, each item encoded once. `all_here`: nothing of it is elsewhere, so
-/// that each result has its call in it.
-pub(super) fn input(request: &Request, all_here: bool) -> Result<Vec<Arc<Encoded>>, Error> {
-    let origin = Origin::new(PROVIDER, &request.model);
-    let mut input = Vec::with_capacity(request.messages.len());
-    let mut calls = CallsSoFar::default();
-    for item in &request.messages {
-        if item.role == Role::System {
-            check_system(item)?;
-            continue;
+impl Input {
+    /// The conversation of a request. What an earlier request had of it is taken from the list of messages, where
+    /// [`Input::keep`] has left it. `all_here`: nothing of it is elsewhere, so that each result has its call in it.
+    ///
+    /// # Errors
+    ///
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] for what this dialect cannot carry.
+    pub(super) fn new(request: &Request, all_here: bool) -> Result<Self, Error> {
+        let messages = request.messages.as_slice();
+        let known = request.messages.take_beginning(kind(all_here), &request.model);
+        let (known, mut input) = known.unwrap_or_else(|| (0, Self::default()));
+        let (before, new) = messages.split_at_checked(known).unwrap_or((&[], messages));
+        let origin = Origin::new(PROVIDER, &request.model);
+        let mut calls = CallsSoFar::after(before);
+        for item in new {
+            if item.role == Role::System {
+                check_system(item)?;
+                input.instructions.push(item.encoding(DIALECT, "", |message| fragment(&message.text())));
+            } else {
+                input.add(item, &origin, &mut calls, all_here)?;
+            }
         }
+        Ok(input)
+    }
+
+    fn add<'a>(
+        &mut self,
+        item: &'a HistoryItem,
+        origin: &Origin,
+        calls: &mut CallsSoFar<'a>,
+        all_here: bool,
+    ) -> Result<(), Error> {
         let is_custom = |id: &&str| calls.find(id).is_some_and(|call| call.kind == ToolCallKind::Custom);
         let answers_custom: Vec<&str> = answered(item).filter(is_custom).collect();
         if all_here {
@@ -59,14 +86,25 @@ pub(super) fn input(request: &Request, all_here: bool) -> Result<Vec<Arc<Encoded
             Role::System | Role::User | Role::Tool | Role::Developer => answers_custom.join(" ").into(),
         };
         let encoded = item.encoding(DIALECT, &target, |message| {
-            items_of(message, &origin, &answers_custom).map_err(|error| Box::new(error.info().clone()))
+            items_of(message, origin, &answers_custom).map_err(|error| Box::new(error.info().clone()))
         });
-        if let Err(info) = encoded.as_ref() {
-            return Err(ErrorInfo::clone(info).into());
+        match encoded.as_ref() {
+            Ok(items) => items.iter().for_each(|item| self.items.element(item)),
+            Err(info) => return Err(ErrorInfo::clone(info).into()),
         }
-        input.push(encoded);
+        Ok(())
     }
-    Ok(input)
+
+    /// Leaves it with the messages of its request, for the next one.
+    pub(super) fn keep(self, request: &Request, all_here: bool) {
+        let messages = &request.messages;
+        messages.keep_beginning(kind(all_here), &request.model, messages.len(), self);
+    }
+}
+
+/// What is checked depends on whether all of a conversation is here, so that a conversation is kept apart for each.
+fn kind(all_here: bool) -> &'static str {
+    if all_here { "openai-responses" } else { "openai-responses-continued" }
 }
 
 /// The items of one message. Calls, results and reasoning stand beside messages, so that content between them

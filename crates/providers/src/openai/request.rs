@@ -3,14 +3,12 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pintle_llm::{
-    Error, HistoryItem, Request, ResponseFormat, Role, ToolChoice, ToolDefinition, ToolItem, get_model_info,
-};
+use pintle_llm::{Error, Request, ResponseFormat, ToolChoice, ToolDefinition, ToolItem, get_model_info};
 use serde_json::{Map, Value, json};
 
 use super::PROVIDER;
 use super::calls::check_tools;
-use super::input::{DIALECT, input};
+use super::input::{DIALECT, Input};
 use super::options::{list_option, options_for};
 use crate::body::{Body, Fields, fragment, joined, merge_options};
 use crate::media::refuse;
@@ -24,26 +22,27 @@ const ELSEWHERE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 pub(super) fn encode(request: &Request, stream: bool) -> Result<Body, Error> {
     check_tools(&request.tools, PROVIDER)?;
     let options = options_for(request, PROVIDER)?;
-    let mut fields = parameters(request, options, stream)?;
+    let all_here = !options.is_some_and(|options| ELSEWHERE.iter().any(|name| options.contains_key(*name)));
+    let input = Input::new(request, all_here)?;
+    let mut fields = parameters(request, options, &input, stream)?;
     if let Some(options) = options {
         merge_options(&mut fields, PROVIDER, options, &HANDLED, "input")?;
     }
-    let all_here = !options.is_some_and(|options| ELSEWHERE.iter().any(|name| options.contains_key(*name)));
-    let input = input(request, all_here)?;
-    let mut items = input.iter().filter_map(|encoded| encoded.as_ref().as_ref().ok()).flatten().peekable();
-    if all_here && items.peek().is_none() {
+    if all_here && input.items.is_empty() {
         let message = "the conversation is empty: expected at least one message with content";
         return Err(refuse(PROVIDER, message));
     }
     let mut body = fields.into_body("input");
-    body.share_all(items);
+    body.append(&input.items);
     body.write(b"]}");
+    input.keep(request, all_here);
     Ok(body)
 }
 
 fn parameters(
     request: &Request,
     options: Option<&Map<String, Value>>,
+    input: &Input,
     stream: bool,
 ) -> Result<Fields, Error> {
     let mut fields = Fields::default();
@@ -83,7 +82,7 @@ fn parameters(
             set("tool_choice", tool_choice(choice, &request.tools));
         }
     }
-    if let Some(text) = instructions(&request.messages) {
+    if let Some(text) = instructions(&input.instructions) {
         fields.set_serialised("instructions", text);
     }
     if has_tools {
@@ -100,22 +99,19 @@ fn tools(own: &[ToolItem], more: &[Value]) -> Bytes {
     joined("[", own.iter().map(AsRef::as_ref).chain(&more), "]")
 }
 
-/// All system messages as one text, with a blank line between two.
-fn instructions(messages: &[HistoryItem]) -> Option<Bytes> {
-    let encode = |item: &HistoryItem| item.encoding(DIALECT, "", |message| fragment(&message.text()));
-    let mut texts = messages.iter().filter(|item| item.role == Role::System).map(encode);
-    let first = texts.next()?;
-    let mut rest = texts.peekable();
-    if rest.peek().is_none() {
-        return Some(Bytes::clone(&first));
+/// These texts as one, with a blank line between two.
+fn instructions(texts: &[Arc<Bytes>]) -> Option<Bytes> {
+    let (first, rest) = texts.split_first()?;
+    if rest.is_empty() {
+        return Some(Bytes::clone(first));
     }
     let unquoted = |text: &Bytes| text.slice(1..text.len().saturating_sub(1).max(1));
     let mut all = b"\"".to_vec();
-    all.extend_from_slice(&unquoted(&first));
+    all.extend_from_slice(&unquoted(first));
     for text in rest {
         // Two line feeds, as they are spelt within a text.
         all.extend_from_slice(br"\n\n");
-        all.extend_from_slice(&unquoted(&text));
+        all.extend_from_slice(&unquoted(text));
     }
     all.push(b'"');
     Some(all.into())

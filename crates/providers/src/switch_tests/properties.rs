@@ -1,6 +1,6 @@
 //! Whatever a conversation holds and whoever wrote it, every dialect takes it, and nothing of it is lost or leaks.
 
-use pintle_llm::{HistoryItem, ReasoningEffort, Request};
+use pintle_llm::{HistoryItem, Message, MessageList, ReasoningEffort, Request, Role, ToolCall};
 use pintle_testkit::{Dialect as Rules, check};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -119,7 +119,7 @@ fn items_stay(
 ) -> Result<(), TestCaseError> {
     let mut before: Vec<String> = Vec::new();
     for end in &story.ends {
-        let sent = (target.send)(&request(target, &items[..*end], effort));
+        let sent = target.send(&request(target, &items[..*end], effort));
         let now = raw_items(target.rules, &sent.body.to_vec());
         prop_assert!(now.starts_with(&before), "after {} messages: {:#?} became {:#?}", end, before, now);
         before = now;
@@ -135,13 +135,13 @@ proptest! {
         let story = Story::new(&steps);
         // The items are shared by all, as those of a session that switches to and fro.
         let items: Vec<HistoryItem> = story.messages.iter().cloned().map(Into::into).collect();
-        let sent = MODELS.map(|target| (target.send)(&request(&target, &items, effort)));
+        let sent = MODELS.map(|target| target.send(&request(&target, &items, effort)));
         for (target, sent) in MODELS.iter().zip(&sent) {
             let text = String::from_utf8(sent.body.to_vec()).unwrap();
             let told = |error: &str| format!("{error}; to {} {}: {text}", target.provider, target.model);
             prop_assert_eq!(violations(target, sent), Vec::<String>::new(), "{}", told(""));
             judge(target, &story, &text).map_err(|error| TestCaseError::fail(told(&error.to_string())))?;
-            let again = (target.send)(&request(target, &items, effort));
+            let again = target.send(&request(target, &items, effort));
             prop_assert!(again.body.to_vec() == sent.body.to_vec(), "{} after all others", target.provider);
         }
     }
@@ -157,6 +157,50 @@ proptest! {
             items_stay(target, &story, &items, effort)?;
         }
     }
+
+    #[test]
+    fn a_list_that_grows_is_sent_as_one_that_is_made_anew(
+        steps in steps(),
+        effort in any::<bool>(),
+        asked in proptest::sample::subsequence(MODELS.to_vec(), 1..=3),
+    ) {
+        let story = Story::new(&steps);
+        let items: Vec<HistoryItem> = story.messages.iter().cloned().map(Into::into).collect();
+        let mut grown = MessageList::default();
+        for end in &story.ends {
+            grown.extend(items[grown.len()..*end].iter().cloned());
+            for target in &asked {
+                let anew = request(target, &items[..*end], effort);
+                let mut again = anew.clone();
+                again.messages = grown.clone();
+                let [anew, again] = [anew, again].map(|request| target.send(&request).body.to_vec());
+                prop_assert!(again == anew, "{} after {} messages", target.provider, end);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_result_without_its_call_is_refused_also_where_a_list_has_grown() {
+    let id = |text: &str| Message::tool_result(text, "done", false);
+    for target in [OPENAI, COMPATIBLE] {
+        let call = ToolCall::from_raw("a", "read_file", "{}");
+        let messages = [Message::user("hello"), Message::new(Role::Assistant, vec![call.into()]), id("a")];
+        let mut request = Request::new(target.model, messages);
+        target.send(&request);
+        let sent = request.clone();
+        request.messages.push(id("b").into());
+        let mut anew = request.clone();
+        anew.messages = request.messages.to_vec().into();
+        for request in [&request, &anew] {
+            let error = (target.encode)(request).unwrap_err();
+            assert_eq!(error.message(), "the result of call `b` answers no call before it");
+        }
+        request.messages.pop();
+        request.messages.push(id("a").into());
+        assert!(request.in_order().is_err(), "a second result");
+        target.send(&sent);
+    }
 }
 
 #[test]
@@ -164,7 +208,7 @@ fn the_rules_are_those_of_the_dialect() {
     // The checker is asked in earnest: another dialect's rules refuse every body.
     let items = [HistoryItem::from(pintle_llm::Message::user("hello"))];
     for target in &MODELS {
-        let sent = (target.send)(&request(target, &items, false));
+        let sent = target.send(&request(target, &items, false));
         assert_eq!(violations(target, &sent), [""; 0]);
         for rules in Rules::ALL.into_iter().filter(|rules| *rules != target.rules) {
             let found = violations(&Target { rules, ..*target }, &sent);
@@ -205,7 +249,7 @@ fn what_is_lost_or_leaks_is_noticed() {
         }),
     ];
     for target in &MODELS {
-        let sent = (target.send)(&request(target, &items, true));
+        let sent = target.send(&request(target, &items, true));
         let text = String::from_utf8(sent.body.to_vec()).unwrap();
         judge(target, &story, &text).unwrap();
         for (what, spoil) in &spoils {
