@@ -1,5 +1,6 @@
 //! Anthropic (Messages API).
 
+mod block;
 mod conversation;
 mod error;
 mod reasoning;

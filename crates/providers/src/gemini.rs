@@ -3,6 +3,7 @@
 mod arguments;
 mod conversation;
 mod error;
+mod part;
 mod reasoning;
 mod request;
 mod response;

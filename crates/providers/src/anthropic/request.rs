@@ -1,10 +1,10 @@
 //! A request on the wire.
 
 use bytes::Bytes;
-use pintle_llm::{ContentPart, Error, Request, ResponseFormat, Role, ToolChoice, ToolDefinition, Warning};
+use pintle_llm::{Error, Request, ResponseFormat, ToolChoice, ToolDefinition, Warning};
 use serde_json::{Map, Value, json};
 
-use super::conversation::{self, Conversation, Merged, open_turn_unthought};
+use super::conversation::Conversation;
 use super::{NAME, reasoning, sampling};
 use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
@@ -32,12 +32,15 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
     let options = options_for(request, NAME)?.unwrap_or(&none);
     let cache = auto_cache(options)?;
     let conversation = Conversation::new(request)?;
-    let messages = conversation.messages()?;
+    let newest = conversation.newest()?;
 
     let mut fields = parameters(request, stream);
     system(&mut fields, request, &conversation, cache);
-    let set_by_hand = tools(&mut fields, request, options, cache)?;
-    think_and_sample(&mut fields, request, options, &messages)?;
+    // Tools come first, so that a point within the system prompt covers them; and four points are all there are.
+    let stable = conversation.stable_parts(request);
+    let set_by_hand = tools(&mut fields, request, options, cache && stable.is_none())?;
+    let unthought = conversation.is_open_unthought(&newest);
+    think_and_sample(&mut fields, request, options, unthought)?;
     merge_options(&mut fields, NAME, options, &HANDLED, "messages")?;
 
     let mut betas = beta_headers(options)?;
@@ -53,8 +56,10 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
         headers.push(("anthropic-beta", betas.join(",")));
     }
     let mut body = fields.into_body("messages");
-    conversation::write(&messages, cache, &mut body);
+    conversation.write(&newest, cache, &mut body);
     body.write(b"]}");
+    let settling = conversation.settling(&newest);
+    conversation.keep(request, settling);
     Ok(HttpRequest { path: "/v1/messages".into(), headers, body })
 }
 
@@ -67,7 +72,11 @@ pub(super) fn warnings(request: &Request) -> Vec<Warning> {
     let options = request.options_of(NAME).unwrap_or(&none);
     // The request has been encoded before, so what could fail has not, and its items remember their encoding.
     let decided = Conversation::new(request).and_then(|conversation| {
-        think_and_sample(&mut Map::new(), request, options, &conversation.messages()?)
+        let newest = conversation.newest()?;
+        let unthought = conversation.is_open_unthought(&newest);
+        let settling = conversation.settling(&newest);
+        conversation.keep(request, settling);
+        think_and_sample(&mut Map::new(), request, options, unthought)
     });
     decided.unwrap_or_default()
 }
@@ -77,12 +86,12 @@ fn think_and_sample(
     fields: &mut Map<String, Value>,
     request: &Request,
     options: &Map<String, Value>,
-    messages: &[Merged<'_>],
+    unthought: bool,
 ) -> Result<Vec<Warning>, Error> {
     let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     fields.insert("max_tokens".into(), max_tokens.into());
     if !options.contains_key("thinking") {
-        reasoning::apply(fields, request, max_tokens, open_turn_unthought(messages))?;
+        reasoning::apply(fields, request, max_tokens, unthought)?;
     }
     let thinking = options.get("thinking").or_else(|| fields.get("thinking")).cloned();
     Ok(sampling::apply(fields, request, thinking.as_ref()))
@@ -112,7 +121,7 @@ fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, c
     if cache {
         blocks.last_mut().into_iter().for_each(mark);
         // Blocks begin with those of the first message, without the blank parts.
-        if let Some(place) = stable_parts(request).and_then(|stable| stable.checked_sub(1)) {
+        if let Some(place) = conversation.stable_parts(request).and_then(|stable| stable.checked_sub(1)) {
             let last = blocks.len().saturating_sub(1);
             blocks.get_mut(place).filter(|_| place < last).into_iter().for_each(mark);
         }
@@ -120,14 +129,6 @@ fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, c
     if !blocks.is_empty() {
         fields.set_serialised("system", joined("[", &blocks, "]"));
     }
-}
-
-/// How many blocks of a first system message of several parts stand before its last: who splits it says where a cache
-/// may end.
-fn stable_parts(request: &Request) -> Option<usize> {
-    let first = request.messages.iter().find(|item| matches!(item.role, Role::System | Role::Developer))?;
-    let said = first.content.iter().filter_map(ContentPart::as_text).filter(|text| !text.trim().is_empty());
-    said.count().checked_sub(1).filter(|stable| *stable > 0)
 }
 
 /// The API has no response format of its own for all models; the specification (section 4.5) lets the prompt ask.
@@ -153,12 +154,12 @@ fn encoded(tool: &ToolDefinition) -> Encoded {
     Encoded { json: fragment(&value), has_cache_point: value.as_object().is_some_and(has_cache_point) }
 }
 
-/// Whether somebody has set a cache point within a tool is given back.
+/// Whether somebody has set a cache point within a tool is given back. `mark_last`: one is to be set on the last.
 fn tools(
     fields: &mut Fields,
     request: &Request,
     options: &Map<String, Value>,
-    cache: bool,
+    mark_last: bool,
 ) -> Result<bool, Error> {
     // The specification (section 5.3): no tools at all is how this dialect says that none may be called.
     if request.tool_choice == Some(ToolChoice::None) {
@@ -172,8 +173,7 @@ fn tools(
     if own.is_empty() && more.is_empty() {
         return Ok(false);
     }
-    // Tools come first, so that the point within the system prompt covers them; and four points are all there are.
-    if cache && stable_parts(request).is_none() {
+    if mark_last {
         match more.last_mut() {
             Some(last) => mark_value(last),
             None => own.last_mut().into_iter().for_each(mark),

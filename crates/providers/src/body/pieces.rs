@@ -55,7 +55,15 @@ impl Body {
     }
 
     /// Writes one more element of a list that stands alone in this body, with the comma before it.
-    pub(crate) fn element(&mut self, element: &Bytes) {
+    pub(crate) fn element(&mut self, element: &Self) {
+        if !self.is_empty() {
+            self.write(b",");
+        }
+        self.append(element);
+    }
+
+    /// As [`Body::element`], of an element in one piece.
+    pub(crate) fn shared_element(&mut self, element: &Bytes) {
         if !self.is_empty() {
             self.write(b",");
         }

@@ -169,7 +169,7 @@ impl Conversation {
 
     fn add(&mut self, encoded: &Messages) {
         let held = if encoded.answers { Vec::new() } else { std::mem::take(&mut self.held) };
-        held.iter().chain(&encoded.messages).for_each(|message| self.messages.element(message));
+        held.iter().chain(&encoded.messages).for_each(|message| self.messages.shared_element(message));
         self.held.extend(encoded.after.clone());
     }
 

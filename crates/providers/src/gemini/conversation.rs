@@ -1,38 +1,37 @@
-//! History items as parts, and parts as a conversation.
+//! Parts as a conversation.
 
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pintle_llm::{
-    AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request,
-    Role, ToolCall, ToolResult,
-};
-use serde_json::{Map, Value, json};
+use pintle_llm::{Error, HistoryItem, Request};
 
-use super::{NAME, is_third_generation};
-use crate::body::{Body, fragment};
-use crate::media::{ImageForm, image_form, refuse};
-use crate::openai::check_document;
+use super::NAME;
+use super::part::{Encoded, Part, Speaker, Turn, encoded};
+use crate::body::Body;
+use crate::media::refuse;
 
-/// Stands in for a signature that the model has not made, and skips its check (documented for Gemini 3).
-const SKIPPED_SIGNATURE: &str = "skip_thought_signature_validator";
-
-const IMAGE_TYPES: [&str; 6] =
-    ["image/png", "image/jpeg", "image/gif", "image/webp", "image/heic", "image/heif"];
-
-/// A request with inline data may have 100 MB, in base64.
-const LARGEST_IMAGE: usize = 100 * 1_000 * 1_000 / 4 * 3;
-
-/// A document or a recording given inline may have 50 MB.
-const LARGEST_DOCUMENT: usize = 50 * 1024 * 1024;
-
-/// The longest function name of the API, in characters.
-const LONGEST_NAME: usize = 128;
+/// How many of the newest contents are looked at again: the last one may get more parts, and results look for their
+/// calls in the one before them.
+const UNSETTLED: usize = 3;
 
 /// A conversation as the API wants it: the results of one round stand in one content, and name their functions.
 #[derive(Debug)]
-pub(super) struct Conversation {
+pub(super) struct Conversation<'a> {
+    request: &'a Request,
+    settled: Settled,
+    /// What follows.
     turns: Vec<Arc<Encoded>>,
+}
+
+/// The beginning of a conversation, which stays as it is whatever follows. It is kept with the request's messages, for
+/// the next request.
+#[derive(Clone, Debug, Default)]
+struct Settled {
+    /// How many items of the history it is of.
+    items: usize,
+    /// The parts of the system prompt.
+    system: Vec<Bytes>,
+    contents: Body,
 }
 
 /// One content of the request: neighbours that belong together have been merged.
@@ -40,108 +39,96 @@ pub(super) struct Conversation {
 struct Merged<'a> {
     speaker: Speaker,
     parts: Vec<&'a Part>,
+    /// The place of its first turn.
+    first: usize,
 }
 
-/// What one history item becomes; an item that this dialect cannot carry fails each time it is sent.
-type Encoded = Result<Turn, Box<ErrorInfo>>;
-
-#[derive(Debug)]
-struct Turn {
-    speaker: Speaker,
-    parts: Vec<Part>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Speaker {
-    /// The system prompt, which is a field of its own.
-    System,
-    User,
-    /// The user role too, with the results of calls.
-    Results,
-    Model,
-}
-
-/// One serialised part.
-#[derive(Debug)]
-enum Part {
-    Whole(Bytes),
-    Call {
-        id: String,
-        name: String,
-        json: Bytes,
-    },
-    /// What follows the function's name, which the result itself does not know.
-    Result {
-        id: String,
-        rest: Bytes,
-    },
-}
-
-impl Conversation {
-    /// Encodes the items of a request, each at most once for a model.
-    pub(super) fn new(request: &Request) -> Result<Self, Error> {
-        let turns = request
-            .messages
-            .iter()
-            .map(|item| {
-                let turn = item.encoding(NAME, &request.model, |message| {
-                    turn(message, &request.model).map_err(|error| Box::new(error.info().clone()))
-                });
-                match turn.as_ref() {
-                    Ok(_) => Ok(turn),
-                    Err(info) => Err(Error::from(ErrorInfo::clone(info))),
-                }
-            })
-            .collect::<Result<_, Error>>()?;
-        Ok(Self { turns })
+impl<'a> Conversation<'a> {
+    /// The conversation of a request: each item is encoded at most once for a model, and what is settled is taken from
+    /// the list of messages, where [`Conversation::keep`] has left it.
+    pub(super) fn new(request: &'a Request) -> Result<Self, Error> {
+        let known = request.messages.take_beginning(NAME, &request.model);
+        let (known, settled): (usize, Settled) = known.unwrap_or_default();
+        let new = request.messages.get(known..).unwrap_or_default();
+        let turns = new.iter().map(|item| encoded(item, &request.model)).collect::<Result<_, Error>>()?;
+        Ok(Self { request, settled, turns })
     }
 
     /// The parts of the system prompt.
     pub(super) fn system(&self) -> impl Iterator<Item = &Bytes> {
-        let prompts = self.turns().filter(|turn| turn.speaker == Speaker::System);
-        prompts.flat_map(|turn| &turn.parts).filter_map(|part| match part {
-            Part::Whole(json) => Some(json),
-            Part::Call { .. } | Part::Result { .. } => None,
-        })
+        self.settled.system.iter().chain(self.turns().flat_map(system_parts))
     }
 
     fn turns(&self) -> impl Iterator<Item = &Turn> {
         self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok())
     }
 
-    /// Writes the contents as the elements of a JSON list.
+    /// Writes the contents as the elements of a JSON list, and leaves those that are settled with the messages of the
+    /// request, for the next one.
     ///
     /// # Errors
     ///
     /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no content at all,
     /// or a result without its call.
-    pub(super) fn write(&self, out: &mut Body) -> Result<(), Error> {
-        let contents = self.contents();
-        if contents.is_empty() {
+    pub(super) fn write(mut self, out: &mut Body) -> Result<(), Error> {
+        let newest = self.written()?;
+        if newest.is_empty() && self.settled.contents.is_empty() {
             return Err(refuse(
                 NAME,
                 "the conversation is empty: expected at least one message with content",
             ));
         }
-        let mut calls = Vec::new();
-        for (index, content) in contents.iter().enumerate() {
-            if index > 0 {
+        let (settling, open) = newest.split_at(newest.len().saturating_sub(UNSETTLED));
+        if let Some((first, _)) = open.first().filter(|_| !settling.is_empty()) {
+            self.settle(*first, settling.iter().map(|(_, content)| content));
+        }
+        out.append(&self.settled.contents);
+        for (index, (_, content)) in open.iter().enumerate() {
+            if index > 0 || !self.settled.contents.is_empty() {
                 out.write(b",");
             }
-            content.write(&mut calls, out)?;
+            out.append(content);
         }
+        let Self { request, settled, .. } = self;
+        request.messages.keep_beginning(NAME, &request.model, settled.items, settled);
         Ok(())
     }
 
-    fn contents(&self) -> Vec<Merged<'_>> {
+    /// These turns, whose contents these are, change no more.
+    fn settle<'b>(&mut self, turns: usize, contents: impl Iterator<Item = &'b Body>) {
+        let settled = self.turns.iter().take(turns).filter_map(|turn| turn.as_ref().as_ref().ok());
+        self.settled.system.extend(settled.flat_map(system_parts).cloned());
+        self.settled.items += turns;
+        contents.for_each(|content| self.settled.contents.element(content));
+    }
+
+    /// The contents that are not settled, as they are sent, each with the place of its first turn.
+    fn written(&self) -> Result<Vec<(usize, Body)>, Error> {
+        let (contents, mut calls) = (self.newest(), Vec::new());
+        let written = contents.iter().map(|content| {
+            let mut body = Body::default();
+            content.write(&mut calls, &|id| self.settled_call(id), &mut body)?;
+            Ok((content.first, body))
+        });
+        written.collect()
+    }
+
+    /// The contents that are not settled.
+    fn newest(&self) -> Vec<Merged<'_>> {
         let mut contents: Vec<Merged<'_>> = Vec::new();
-        let said = self.turns().filter(|turn| turn.speaker != Speaker::System && !turn.parts.is_empty());
-        for turn in said {
+        let said = self
+            .turns()
+            .enumerate()
+            .filter(|(_, turn)| turn.speaker != Speaker::System && !turn.parts.is_empty());
+        for (first, turn) in said {
             let joins =
                 |last: &&mut Merged<'_>| last.speaker == turn.speaker && turn.speaker != Speaker::User;
             match contents.last_mut().filter(joins) {
                 Some(last) => last.parts.extend(&turn.parts),
-                None => contents.push(Merged { speaker: turn.speaker, parts: turn.parts.iter().collect() }),
+                None => {
+                    let parts = turn.parts.iter().collect();
+                    contents.push(Merged { speaker: turn.speaker, parts, first });
+                }
             }
         }
         for content in contents.iter_mut().filter(|content| content.speaker == Speaker::Results) {
@@ -150,12 +137,39 @@ impl Conversation {
         }
         contents
     }
+
+    /// The function of a call that is settled, the newest of this id.
+    fn settled_call(&self, id: &str) -> Option<String> {
+        let items: &[HistoryItem] = self.request.messages.get(..self.settled.items).unwrap_or_default();
+        items.iter().rev().find_map(|item| {
+            // Its encoding is there.
+            let turn = encoded(item, &self.request.model).ok()?;
+            let parts = turn.as_ref().as_ref().map_or(&[][..], |turn| turn.parts.as_slice());
+            parts.iter().rev().find_map(|part| match part {
+                Part::Call { id: called, name, .. } => (called == id).then(|| name.clone()),
+                Part::Whole(_) | Part::Result { .. } => None,
+            })
+        })
+    }
+}
+
+fn system_parts(turn: &Turn) -> impl Iterator<Item = &Bytes> {
+    let parts = if turn.speaker == Speaker::System { turn.parts.as_slice() } else { &[] };
+    parts.iter().filter_map(|part| match part {
+        Part::Whole(json) => Some(json),
+        Part::Call { .. } | Part::Result { .. } => None,
+    })
 }
 
 impl<'a> Merged<'a> {
-    /// `calls`: the id and the function of each call so far. A result is looked for from the newest on, behind which it
-    /// stands.
-    fn write(&self, calls: &mut Vec<(&'a str, &'a str)>, out: &mut Body) -> Result<(), Error> {
+    /// `calls`: the id and the function of each call in the contents before. A result is looked for from the newest on,
+    /// behind which it stands, and else among those that are `settled`.
+    fn write(
+        &self,
+        calls: &mut Vec<(&'a str, &'a str)>,
+        settled: &dyn Fn(&str) -> Option<String>,
+        out: &mut Body,
+    ) -> Result<(), Error> {
         let role = if self.speaker == Speaker::Model { "model" } else { "user" };
         out.write(format!(r#"{{"role":"{role}","parts":["#).as_bytes());
         for (index, part) in self.parts.iter().enumerate() {
@@ -169,7 +183,9 @@ impl<'a> Merged<'a> {
                     out.share(json);
                 }
                 Part::Result { id, rest } => {
-                    let (_, name) = calls.iter().rev().find(|(called, _)| called == id).ok_or_else(|| {
+                    let found = calls.iter().rev().find(|(called, _)| called == id);
+                    let name = found.map(|(_, name)| (*name).to_owned()).or_else(|| settled(id));
+                    let name = name.ok_or_else(|| {
                         refuse(NAME, format!("the result of call `{id}` answers no call before it"))
                     })?;
                     // Names hold no character that JSON escapes.
@@ -180,197 +196,5 @@ impl<'a> Merged<'a> {
         }
         out.write(b"]}");
         Ok(())
-    }
-}
-
-fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
-    let mut parts = Vec::with_capacity(message.content.len());
-    let speaker = match message.role {
-        Role::System | Role::Developer => {
-            if let Some(part) = message.content.iter().find(|part| part.as_text().is_none()) {
-                return Err(misplaced(part, "a system message"));
-            }
-            Speaker::System
-        }
-        Role::User | Role::Tool if message.results().next().is_some() => Speaker::Results,
-        Role::User | Role::Tool => Speaker::User,
-        Role::Assistant => Speaker::Model,
-    };
-    if let (Role::Tool, Speaker::User, Some(id)) = (message.role, speaker, &message.tool_call_id) {
-        // A result written as plain text.
-        let result = ToolResult::new(id.clone(), message.text(), false);
-        return Ok(Turn { speaker: Speaker::Results, parts: vec![result_part(&result, Vec::new())] });
-    }
-    if speaker == Speaker::Model {
-        // A message without an origin was made by hand: whoever made it vouches for its signatures.
-        let own = message.origin.as_ref().is_none_or(|origin| *origin == Origin::new(NAME, model));
-        // Gemini 3 wants a signature on the first call of a step.
-        let mut unsigned_step = is_third_generation(model);
-        for part in &message.content {
-            parts.extend(model_part(part, own, &mut unsigned_step)?);
-        }
-    } else {
-        for part in &message.content {
-            user_part(part, is_third_generation(model), &mut parts)?;
-        }
-    }
-    Ok(Turn { speaker, parts })
-}
-
-fn user_part(part: &ContentPart, nested_media: bool, parts: &mut Vec<Part>) -> Result<(), Error> {
-    let value = match part {
-        ContentPart::Text(data) if data.text.is_empty() => return Ok(()),
-        ContentPart::Text(data) => json!({"text": data.text}),
-        ContentPart::Image(image) => image_part(image)?,
-        ContentPart::Audio(audio) => audio_part(audio)?,
-        ContentPart::Document(document) => document_part(document)?,
-        ContentPart::Opaque(data) if data.data.is_object() => data.data.clone(),
-        ContentPart::ToolResult(result) => {
-            let images = result.images.iter().map(image_part).collect::<Result<Vec<_>, _>>()?;
-            // Gemini 3 takes media inside a result, earlier models beside it only.
-            let (inside, beside) = if nested_media { (images, Vec::new()) } else { (Vec::new(), images) };
-            parts.push(result_part(result, inside));
-            parts.extend(beside.iter().map(|image| Part::Whole(fragment(image))));
-            return Ok(());
-        }
-        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
-            return Err(misplaced(part, "a user message"));
-        }
-    };
-    parts.push(Part::Whole(fragment(&value)));
-    Ok(())
-}
-
-fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result<Option<Part>, Error> {
-    let signature = |signature: &Option<String>| signature.clone().filter(|_| own);
-    let value = match part {
-        ContentPart::Text(data) => match signature(&data.signature) {
-            Some(signature) => json!({"text": data.text, "thoughtSignature": signature}),
-            None if data.text.is_empty() => return Ok(None),
-            None => json!({"text": data.text}),
-        },
-        // Without a signature a thought is a summary for people.
-        ContentPart::Thinking(data) => match signature(&data.signature) {
-            Some(signature) => json!({"text": data.text, "thought": true, "thoughtSignature": signature}),
-            None => return Ok(None),
-        },
-        ContentPart::ToolCall(call) => {
-            let needed = std::mem::take(unsigned_step).then(|| SKIPPED_SIGNATURE.to_owned());
-            return Ok(Some(call_part(call, signature(&call.signature).or(needed))));
-        }
-        ContentPart::Opaque(_) if !own => return Ok(None),
-        ContentPart::Opaque(data) if data.data.is_object() => data.data.clone(),
-        ContentPart::Image(image) => image_part(image)?,
-        ContentPart::Audio(audio) => audio_part(audio)?,
-        ContentPart::Document(document) => document_part(document)?,
-        ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
-            return Err(misplaced(part, "an assistant message"));
-        }
-    };
-    Ok(Some(Part::Whole(fragment(&value))))
-}
-
-fn call_part(call: &ToolCall, signature: Option<String>) -> Part {
-    let args = match call.arguments_object() {
-        Some(arguments) => Value::Object(arguments.clone()),
-        // Free text, or arguments that were cut off: the API takes objects only.
-        None => json!({"input": call.arguments}),
-    };
-    let name = wire_name(&call.name);
-    let mut part = Map::new();
-    part.insert("functionCall".into(), json!({"id": call.id, "name": name, "args": args}));
-    if let Some(signature) = signature {
-        part.insert("thoughtSignature".into(), signature.into());
-    }
-    Part::Call { id: call.id.clone(), name, json: fragment(&part) }
-}
-
-/// The API wants an object: text stands under `result`, the text of a failure under `error`.
-fn result_part(result: &ToolResult, images: Vec<Value>) -> Part {
-    let response = match &result.content {
-        Value::Object(_) if !result.is_error => result.content.clone(),
-        _ if result.is_error => json!({"error": result.text()}),
-        Value::Array(_) | Value::Bool(_) | Value::Number(_) => json!({"result": result.content}),
-        Value::String(_) | Value::Null | Value::Object(_) => json!({"result": result.text()}),
-    };
-    let mut fields = Map::new();
-    fields.insert("id".into(), result.tool_call_id.as_str().into());
-    fields.insert("response".into(), response);
-    if !images.is_empty() {
-        fields.insert("parts".into(), images.into());
-    }
-    let mut object = serde_json::to_vec(&fields).unwrap_or_default();
-    // Of the object that this one stands in.
-    object.push(b'}');
-    Part::Result { id: result.tool_call_id.clone(), rest: Bytes::from(object.into_boxed_slice()).slice(1..) }
-}
-
-fn image_part(image: &ImageData) -> Result<Value, Error> {
-    Ok(match image_form(image, NAME, &IMAGE_TYPES, LARGEST_IMAGE)? {
-        ImageForm::Url(url) => file_part(url, image.media_type.as_deref()),
-        ImageForm::Base64 { media_type, data } => {
-            json!({"inlineData": {"mimeType": media_type, "data": data}})
-        }
-    })
-}
-
-fn audio_part(audio: &AudioData) -> Result<Value, Error> {
-    media_part(&audio.source, audio.media_type.as_deref(), "audio/wav")
-}
-
-fn document_part(document: &DocumentData) -> Result<Value, Error> {
-    media_part(&document.source, document.media_type.as_deref(), "application/pdf")
-}
-
-fn media_part(source: &MediaSource, media_type: Option<&str>, assumed: &str) -> Result<Value, Error> {
-    Ok(match source {
-        MediaSource::Url(url) => file_part(url, media_type),
-        MediaSource::Data(blob) => {
-            check_document(blob.as_bytes().len(), LARGEST_DOCUMENT, NAME)?;
-            json!({"inlineData": {"mimeType": media_type.unwrap_or(assumed), "data": blob.to_base64()}})
-        }
-    })
-}
-
-fn file_part(url: &str, media_type: Option<&str>) -> Value {
-    match media_type {
-        Some(media_type) => json!({"fileData": {"fileUri": url, "mimeType": media_type}}),
-        // The API finds out what it is not told.
-        None => json!({"fileData": {"fileUri": url}}),
-    }
-}
-
-/// A function's name in letters that the API accepts: models also call functions that do not exist.
-fn wire_name(name: &str) -> String {
-    let legal = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-') { c } else { '_' };
-    let name: String = name.chars().take(LONGEST_NAME).map(legal).collect();
-    match name.chars().next() {
-        Some(first) if first.is_ascii_alphabetic() || first == '_' => name,
-        Some(_) | None => format!("_{name}").chars().take(LONGEST_NAME).collect(),
-    }
-}
-
-fn misplaced(part: &ContentPart, place: &str) -> Error {
-    refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_item_is_encoded_once_for_a_model() {
-        let request = Request::new("gemini-x", [Message::user("hello")]);
-        Conversation::new(&request).unwrap();
-        let kept = |model: &str| {
-            let mut fresh = false;
-            request.messages[0].encoding::<Encoded>(NAME, model, |message| {
-                fresh = true;
-                turn(message, model).map_err(|error| Box::new(error.info().clone()))
-            });
-            !fresh
-        };
-        assert!(kept("gemini-x"), "the second request finds the first one's encoding");
-        assert!(!kept("gemini-y"), "another model has other signatures");
     }
 }

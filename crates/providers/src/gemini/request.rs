@@ -93,7 +93,7 @@ fn generation_config(request: &Request) -> Result<Map<String, Value>, Error> {
     Ok(config)
 }
 
-fn system(fields: &mut Fields, conversation: &Conversation) {
+fn system(fields: &mut Fields, conversation: &Conversation<'_>) {
     let mut parts = conversation.system().peekable();
     if parts.peek().is_some() {
         fields.set_serialised("systemInstruction", joined(r#"{"parts":["#, parts, "]}"));

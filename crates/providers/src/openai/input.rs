@@ -89,7 +89,7 @@ impl Input {
             items_of(message, origin, &answers_custom).map_err(|error| Box::new(error.info().clone()))
         });
         match encoded.as_ref() {
-            Ok(items) => items.iter().for_each(|item| self.items.element(item)),
+            Ok(items) => items.iter().for_each(|item| self.items.shared_element(item)),
             Err(info) => return Err(ErrorInfo::clone(info).into()),
         }
         Ok(())

@@ -1,0 +1,276 @@
+//! History items as content blocks.
+
+use bytes::Bytes;
+use pintle_llm::{
+    ContentPart, DocumentData, Error, ErrorInfo, Fingerprint, HistoryItem, ImageData, MediaSource, Message,
+    Origin, Role, ToolCall, ToolResult,
+};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+use super::NAME;
+use crate::body::fragment;
+use crate::media::{ImageForm, image_form, refuse};
+use crate::openai::check_document;
+
+/// The longest tool name of the API, in characters.
+const LONGEST_NAME: usize = 128;
+
+const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
+
+/// A request may have 32 MB, in base64.
+const LARGEST_DOCUMENT: usize = 32 * 1_000 * 1_000 / 4 * 3;
+
+/// The API takes 5 MiB of base64 per image, which is a third more than its bytes.
+const LARGEST_IMAGE: usize = 5 * 1024 * 1024 / 4 * 3;
+
+/// What one history item becomes; an item that this dialect cannot carry fails each time it is sent.
+pub(super) type Encoded = Result<Turn, Box<ErrorInfo>>;
+
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) speaker: Speaker,
+    pub(super) blocks: Vec<Block>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Speaker {
+    /// The system prompt, which is a field of its own.
+    System,
+    User,
+    Assistant,
+}
+
+/// One serialised content block, with what assembly must know of it.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) kind: Kind,
+    pub(super) json: Bytes,
+    /// Whether its maker has set a cache point on it.
+    pub(super) cache_point: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Thinking,
+    Call(String),
+    Result(String),
+    /// The call of a tool that ran on the provider's side, and the result of one.
+    ServerCall(String),
+    ServerResult(String),
+    Other,
+}
+
+/// The blocks of an item, which are made once for a model.
+pub(super) fn encoded(item: &HistoryItem, model: &str) -> Result<Arc<Encoded>, Error> {
+    let turn = item.encoding(NAME, model, |message| {
+        turn(message, model).map_err(|error| Box::new(error.info().clone()))
+    });
+    match turn.as_ref() {
+        Ok(_) => Ok(turn),
+        Err(info) => Err(ErrorInfo::clone(info).into()),
+    }
+}
+
+impl Block {
+    fn new(kind: Kind, value: &Value) -> Self {
+        Self { kind, json: fragment(value), cache_point: value.get("cache_control").is_some() }
+    }
+
+    fn text(text: &str) -> Option<Self> {
+        // The API refuses blocks without a visible character.
+        let visible = !text.trim().is_empty();
+        visible.then(|| Self::new(Kind::Other, &json!({"type": "text", "text": text})))
+    }
+}
+
+fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
+    let speaker = match message.role {
+        Role::System | Role::Developer => {
+            if let Some(part) = message.content.iter().find(|part| part.as_text().is_none()) {
+                return Err(misplaced(part, "a system message"));
+            }
+            Speaker::System
+        }
+        Role::User | Role::Tool => Speaker::User,
+        Role::Assistant => Speaker::Assistant,
+    };
+    if let (Role::Tool, None, Some(id)) = (message.role, message.results().next(), &message.tool_call_id) {
+        // A result written as plain text.
+        let result = ToolResult::new(id.clone(), message.text(), false);
+        return Ok(Turn { speaker, blocks: vec![result_block(&result)?] });
+    }
+    // A message without an origin was made by hand: whoever made it vouches for its signatures.
+    let own = message.origin.as_ref().is_none_or(|origin| *origin == Origin::new(NAME, model));
+    let mut blocks = Vec::with_capacity(message.content.len());
+    for part in &message.content {
+        let block = match speaker {
+            Speaker::User | Speaker::System => user_block(part)?,
+            Speaker::Assistant => assistant_block(part, own)?,
+        };
+        blocks.extend(block);
+    }
+    Ok(Turn { speaker, blocks })
+}
+
+fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
+    Ok(match part {
+        ContentPart::Text(data) => Block::text(&data.text),
+        ContentPart::Image(image) => Some(Block::new(Kind::Other, &image_block(image)?)),
+        ContentPart::Document(document) => Some(Block::new(Kind::Other, &document_block(document)?)),
+        ContentPart::ToolResult(result) => Some(result_block(result)?),
+        ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
+        ContentPart::Audio(_) => return Err(refuse(NAME, "audio is not taken")),
+        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
+            return Err(misplaced(part, "a user message"));
+        }
+    })
+}
+
+fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error> {
+    Ok(match part {
+        ContentPart::Text(data) => Block::text(&data.text),
+        ContentPart::ToolCall(call) => Some(call_block(call)),
+        ContentPart::Thinking(_) | ContentPart::Opaque(_) if !own => None,
+        ContentPart::Thinking(data) => data.signature.as_ref().map(|signature| {
+            let block = if data.redacted {
+                json!({"type": "redacted_thinking", "data": signature})
+            } else {
+                json!({"type": "thinking", "thinking": data.text, "signature": signature})
+            };
+            Block::new(Kind::Thinking, &block)
+        }),
+        ContentPart::Opaque(data) if is_block(&data.data) => {
+            Some(Block::new(server_kind(&data.data), &data.data))
+        }
+        // Media that another provider's model made: the API takes none from the assistant.
+        ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => {
+            Block::text(&format!("[{} left out]", part.kind().to_lowercase()))
+        }
+        ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
+            return Err(misplaced(part, "an assistant message"));
+        }
+    })
+}
+
+/// What assembly must know of a block that is none of ours.
+fn server_kind(block: &Value) -> Kind {
+    let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
+    match text("type") {
+        "server_tool_use" | "mcp_tool_use" => Kind::ServerCall(text("id").to_owned()),
+        kind if kind.ends_with("_tool_result") => Kind::ServerResult(text("tool_use_id").to_owned()),
+        _ => Kind::Other,
+    }
+}
+
+fn is_block(value: &Value) -> bool {
+    value.as_object().is_some_and(|fields| !fields.is_empty())
+}
+
+fn call_block(call: &ToolCall) -> Block {
+    let id = wire_id(&call.id);
+    let input = match call.arguments_object() {
+        Some(arguments) => Value::Object(arguments.clone()),
+        // Free text, or arguments that were cut off: the API takes objects only.
+        None => json!({"input": call.arguments}),
+    };
+    let block = json!({"type": "tool_use", "id": id, "name": wire_name(&call.name), "input": input});
+    Block::new(Kind::Call(id), &block)
+}
+
+fn result_block(result: &ToolResult) -> Result<Block, Error> {
+    let id = wire_id(&result.tool_call_id);
+    let mut text = result.text();
+    if text.trim().is_empty() && result.is_error {
+        // An error without a word is refused.
+        "the tool failed without a message".clone_into(&mut text);
+    }
+    let content = if result.images.is_empty() {
+        Value::String(text)
+    } else {
+        let text = (!text.trim().is_empty()).then(|| Ok(json!({"type": "text", "text": text})));
+        let blocks = text.into_iter().chain(result.images.iter().map(image_block));
+        Value::Array(blocks.collect::<Result<_, Error>>()?)
+    };
+    let block = json!({
+        "type": "tool_result", "tool_use_id": id, "content": content, "is_error": result.is_error
+    });
+    Ok(Block::new(Kind::Result(id), &block))
+}
+
+fn image_block(image: &ImageData) -> Result<Value, Error> {
+    let source = match image_form(image, NAME, &IMAGE_TYPES, LARGEST_IMAGE)? {
+        ImageForm::Url(url) => json!({"type": "url", "url": url}),
+        ImageForm::Base64 { media_type, data } => {
+            json!({"type": "base64", "media_type": media_type, "data": data})
+        }
+    };
+    Ok(json!({"type": "image", "source": source}))
+}
+
+fn document_block(document: &DocumentData) -> Result<Value, Error> {
+    let media_type = document.media_type.as_deref().unwrap_or("application/pdf");
+    let source = match &document.source {
+        MediaSource::Url(url) => json!({"type": "url", "url": url}),
+        MediaSource::Data(blob) => {
+            check_document(blob.as_bytes().len(), LARGEST_DOCUMENT, NAME)?;
+            let text = std::str::from_utf8(blob.as_bytes()).ok();
+            match text.filter(|_| media_type.starts_with("text/")) {
+                Some(text) => json!({"type": "text", "media_type": "text/plain", "data": text}),
+                None if media_type == "application/pdf" => {
+                    json!({"type": "base64", "media_type": media_type, "data": blob.to_base64()})
+                }
+                None => {
+                    let message = "taken are application/pdf, and text in UTF-8";
+                    return Err(refuse(
+                        NAME,
+                        format!("a document of type {media_type} is not taken; {message}"),
+                    ));
+                }
+            }
+        }
+    };
+    let mut block = json!({"type": "document", "source": source});
+    if let (Some(name), Some(block)) = (&document.file_name, block.as_object_mut()) {
+        block.insert("title".into(), name.as_str().into());
+    }
+    Ok(block)
+}
+
+/// The id of a call in letters that the API accepts. Other providers' ids may hold others; call and result map alike.
+fn wire_id(id: &str) -> String {
+    let legal = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if legal { id.to_owned() } else { format!("toolu_{}", Fingerprint::of(id.as_bytes())) }
+}
+
+/// A tool's name in letters that the API accepts: models also call tools that do not exist.
+fn wire_name(name: &str) -> String {
+    let legal = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name: String = name.chars().take(LONGEST_NAME).map(legal).collect();
+    if name.is_empty() { "unnamed".to_owned() } else { name }
+}
+
+fn misplaced(part: &ContentPart, place: &str) -> Error {
+    refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_item_is_encoded_once_for_a_model() {
+        let item = HistoryItem::from(Message::user("hello"));
+        encoded(&item, "claude-x").unwrap();
+        let kept = |model: &str| {
+            let mut fresh = false;
+            item.encoding::<Encoded>(NAME, model, |message| {
+                fresh = true;
+                turn(message, model).map_err(|error| Box::new(error.info().clone()))
+            });
+            !fresh
+        };
+        assert!(kept("claude-x"), "the second request finds the first one's encoding");
+        assert!(!kept("claude-y"), "another model has other reasoning");
+    }
+}
