@@ -40,6 +40,7 @@ impl Driver {
                 drawn: Arc::clone(&self.segments_drawn),
                 open: Vec::new(),
                 text: String::new(),
+                said: String::new(),
             },
         };
         let span = self.trace.model_call(&call.request);
@@ -80,7 +81,8 @@ impl ModelCall {
                 InputKind::ModelReplied { model_call, response: Box::new(response) }
             }
             Err(error) => {
-                let partial = self.segments.interrupt().await;
+                self.segments.interrupt().await;
+                let partial = self.segments.said;
                 InputKind::ModelFailed { model_call, error: error.info().clone(), partial }
             }
         }
@@ -165,6 +167,8 @@ struct Segments {
     open: Vec<Open>,
     /// All visible text of the attempt.
     text: String,
+    /// That of the newest attempt that has failed and had any: the user has read it, whatever follows.
+    said: String,
 }
 
 struct Open {
@@ -258,10 +262,14 @@ impl Segments {
         }
     }
 
-    /// Ends what is open as interrupted, and gives the visible text of the attempt.
-    async fn interrupt(&mut self) -> String {
+    /// Ends the attempt, and what is open of it as interrupted.
+    async fn interrupt(&mut self) {
         self.close_all(true).await;
-        std::mem::take(&mut self.text)
+        let text = std::mem::take(&mut self.text);
+        // One that said nothing takes nothing back.
+        if !text.trim().is_empty() {
+            self.said = text;
+        }
     }
 
     async fn close_all(&mut self, interrupted: bool) {

@@ -4,6 +4,7 @@
 mod background;
 mod disorder;
 mod in_flight;
+mod partial;
 mod polls;
 mod races;
 mod spans;

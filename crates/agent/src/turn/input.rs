@@ -145,7 +145,7 @@ pub enum InputKind {
         model_call: ModelCallId,
         /// What failed.
         error: ErrorInfo,
-        /// The text that had come.
+        /// The text that had come: that of the newest attempt that had any.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         partial: String,
     },
