@@ -416,7 +416,7 @@ impl Machine {
         if self.ending.is_some() {
             // The user has read this much, so the model should know that it said it.
             if !partial.trim().is_empty() {
-                self.record(Turn::assistant(Message::assistant(partial), self.now));
+                self.record(Turn::interrupted(partial, self.now));
             }
             self.conclude(out);
             return;

@@ -11,6 +11,9 @@ use crate::timestamp::Timestamp;
 pub struct Turn {
     /// What kind of entry.
     pub kind: TurnKind,
+    /// The text so far of an answer that was stopped. It stands for no answer where answers are counted.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub interrupted: bool,
     /// When it was made.
     pub timestamp: Timestamp,
     /// The message that requests carry for it.
@@ -39,6 +42,11 @@ pub enum TurnKind {
     Steering,
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
 impl Turn {
     /// A user's input.
     #[must_use]
@@ -64,8 +72,19 @@ impl Turn {
         Self::new(TurnKind::Assistant, message, at)
     }
 
+    /// What an answer had said when it was stopped.
+    #[must_use]
+    pub fn interrupted(text: impl Into<String>, at: Timestamp) -> Self {
+        Self { interrupted: true, ..Self::assistant(Message::assistant(text), at) }
+    }
+
     fn new(kind: TurnKind, message: Message, timestamp: Timestamp) -> Self {
-        Self { kind, timestamp, item: message.into(), usage: None, response_id: None }
+        Self { kind, interrupted: false, timestamp, item: message.into(), usage: None, response_id: None }
+    }
+
+    /// Whether it is an answer of the model, and a whole one.
+    pub(super) fn is_answer(&self) -> bool {
+        self.kind == TurnKind::Assistant && !self.interrupted
     }
 
     /// The text of the entry.

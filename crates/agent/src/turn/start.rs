@@ -7,7 +7,7 @@ use super::action::Action;
 use super::children::Children;
 use super::cycle::system_message;
 use super::ending::Ending;
-use super::history::{Turn, TurnKind};
+use super::history::Turn;
 use super::input::TurnContext;
 use super::round::Resumption;
 use super::{Machine, Phase, SessionState};
@@ -62,7 +62,7 @@ impl Machine {
         let mut machine = Self::new(start.limits, start.reasoning_effort);
         for turn in start.history {
             machine.call_ids.extend(turn.item.tool_calls().map(|call| call.id.clone()));
-            machine.turns += u64::from(turn.kind == TurnKind::Assistant);
+            machine.turns += u64::from(turn.is_answer());
             machine.record(turn);
         }
         machine.context_is_current = start.context.is_some();

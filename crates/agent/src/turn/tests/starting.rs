@@ -31,6 +31,32 @@ fn answers_of_the_history_count_for_the_limit_of_turns() {
     assert_eq!(bench.last_outcome().0, OutcomeStatus::TurnLimit);
 }
 
+/// It is an entry like any other, before and after which a fork may begin, and no answer for the limit.
+#[test]
+fn the_text_of_an_interrupted_answer_can_be_forked_at_and_counts_as_no_turn() {
+    let mut bench = Bench::with(TurnLimits { max_turns: 1, ..TurnLimits::default() });
+    bench.submit("go");
+    bench.tell(InputKind::Interrupt);
+    bench.failed(ErrorKind::Abort, "I was about");
+    let session = crate::id::SessionId::new("s");
+    for (turns, expected) in
+        [(1, vec!["user go", "user again"]), (2, vec!["user go", "assistant i was about", "user again"])]
+    {
+        let start = bench.machine.fork(turns, session.clone()).unwrap();
+        let stored = serde_json::to_string(&start).unwrap();
+        assert_eq!(stored.matches("interrupted").count(), turns - 1, "{stored}");
+        let mut fork = begin(serde_json::from_str(&stored).unwrap());
+        fork.submit("again");
+        assert_eq!(fork.sent(), expected, "as in the session that was forked");
+        fork.say("done");
+        assert_eq!(fork.last_outcome().0, OutcomeStatus::Completed);
+        fork.submit("and more");
+        assert_eq!(fork.last_outcome().0, OutcomeStatus::TurnLimit);
+    }
+    bench.submit("again");
+    assert_eq!(bench.sent(), ["user go", "assistant i was about", "user again"]);
+}
+
 #[test]
 fn what_a_prompt_that_was_taken_over_holds_of_the_project_is_told() {
     for (files, expected) in [(0, 1), (1, 2)] {
