@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use futures_util::FutureExt as _;
 use pintle_env::{EnvError, Output};
-use pintle_llm::{ToolCall, ToolResult};
-use pintle_tools::pipeline::{self, Execution, PreparedCall};
-use pintle_tools::{ToolContext, ToolErrorKind, gate};
+use pintle_llm::{Fingerprint, ToolCall, ToolResult};
+use pintle_tools::pipeline::{self, Execution, Gate, PreparedCall};
+use pintle_tools::{ToolContext, ToolErrorKind, TruncationLimits, gate};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -75,7 +75,7 @@ impl Driver {
         let Some(prepared) = self.calls.prepared.remove(&key) else {
             // The machine runs prepared calls only; should it ever ask for another, the model is told.
             self.tasks.spawn(async move {
-                let _ = reports.send(Report::input(InputKind::ToolLost { call: key })).await;
+                let _ = reports.send(Report::input(unmade(key))).await;
             });
             return;
         };
@@ -91,32 +91,11 @@ impl Driver {
         let limits = self.profile.tool_output_limits(&self.config.tool_output);
         let gates = Arc::clone(&self.gates);
         let approved = self.calls.approved.remove(&key);
-        self.calls.running.insert(key, cancel.clone());
+        self.calls.running.insert(key, cancel);
         let span = self.trace.tool_call(&prepared);
         let inside = span.clone();
         let task = async move {
-            let running = async {
-                if let Some(reason) = approval::objection(&gates, &prepared, approved).await {
-                    return denied(key, &prepared, &reason);
-                }
-                // A gate may take its time, and nothing is begun that is to be stopped.
-                if cancel.is_cancelled() {
-                    return InputKind::ToolLost { call: key };
-                }
-                let running = AssertUnwindSafe(pipeline::execute(&prepared, &cx, &limits)).catch_unwind();
-                let execution = running.await.ok();
-                if let Some(execution) = &execution {
-                    approval::tell(&gates, &prepared, execution).await;
-                }
-                ended(key, &prepared, execution, cancel.is_cancelled())
-            };
-            let kind = tokio::select! {
-                // What has come to its end is not lost, however late.
-                biased;
-                kind = running => kind,
-                // Dropping the call is what stops it; the environment ends its processes.
-                () = stopped(&cancel) => InputKind::ToolLost { call: key },
-            };
+            let kind = made(key, &prepared, &cx, &limits, &gates, approved).await;
             trace::ended(&span, &kind);
             // Without a driver nobody waits for the result.
             let _ = reports.send(Report::input(kind)).await;
@@ -125,10 +104,46 @@ impl Driver {
     }
 }
 
+/// Has a call judged once more, and made if nothing speaks against it.
+async fn made(
+    key: CallKey,
+    call: &PreparedCall,
+    cx: &ToolContext,
+    limits: &TruncationLimits,
+    gates: &[Arc<dyn Gate>],
+    approved: Option<Fingerprint>,
+) -> InputKind {
+    // A gate may take its time, for which nobody waits who wants everything stopped.
+    match cx.cancel.run_until_cancelled(approval::objection(gates, call, approved)).await {
+        Some(Some(reason)) => return denied(key, call, &reason),
+        Some(None) if !cx.cancel.is_cancelled() => {}
+        Some(None) | None => return unmade(key),
+    }
+    let running = async {
+        let execution = AssertUnwindSafe(pipeline::execute(call, cx, limits)).catch_unwind().await.ok();
+        if let Some(execution) = &execution {
+            approval::tell(gates, call, execution).await;
+        }
+        ended(key, call, execution, cx.cancel.is_cancelled())
+    };
+    tokio::select! {
+        // What has come to its end is not lost, however late.
+        biased;
+        kind = running => kind,
+        // Dropping the call is what stops it; the environment ends its processes.
+        () = stopped(&cx.cancel) => InputKind::ToolLost { call: key },
+    }
+}
+
 /// Ready when a call that was told to stop has had its time to do so.
 async fn stopped(cancel: &CancellationToken) {
     cancel.cancelled().await;
     tokio::time::sleep(STOP_GRACE).await;
+}
+
+/// What became of a call that was told to stop before its tool was called.
+fn unmade(key: CallKey) -> InputKind {
+    InputKind::ToolFinished { call: key, finished: Box::new(FinishedCall::unmade()) }
 }
 
 /// What became of a call that came to its end by itself; `None` if it panicked.

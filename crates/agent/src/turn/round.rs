@@ -88,6 +88,20 @@ const LOST: &str =
 
 const HOST_GONE: &str = "Interrupted: the program that ran this call ended in the middle of it. Nobody knows whether it had its effect, all of it or part of it. It was not run again.";
 
+impl FinishedCall {
+    /// That of a call whose tool was not called, since the turn was stopped before. The machine puts in which call.
+    pub(crate) fn unmade() -> Self {
+        let message = NotRun::Stopped.for_model();
+        Self {
+            result: ToolResult::new("", message, true),
+            output: Output::from(message),
+            error: Some(ToolErrorKind::Cancelled),
+            changes: Vec::new(),
+            question: None,
+        }
+    }
+}
+
 impl Round {
     pub(super) fn new(model_call: ModelCallId, calls: Vec<ToolCall>, at_once: usize) -> Self {
         let calls =

@@ -342,20 +342,25 @@ impl Gate for LooksTwice {
     }
 }
 
+/// Whether or not the gate comes to its end, the model is told that the call had no effect at all.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_stopped_before_its_effect_has_none() {
-    let gate = LooksTwice::default();
-    let looking = gate.clone();
-    let write = calling(&[("write_file", json!({"file_path": "/project/a", "content": "x"}))]);
-    let bench = bench_with(anthropic().message(write), env(), |builder| builder.gate(gate));
-    let mut run = bench.session.submit("go");
-    until(&mut run, "TOOL_CALL_START").await;
-    settle().await;
-    assert_eq!(looking.looks.load(Ordering::Relaxed), 2, "it is looked at again");
-    bench.session.handle().interrupt().unwrap();
-    settle().await;
-    looking.go.notify_one();
-    assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
-    assert!(bench.env.files().is_empty(), "nothing is begun once everything is told to stop");
-    assert!(results(&bench.session)[0].starts_with("Interrupted: "));
+    for gate_ends in [true, false] {
+        let gate = LooksTwice::default();
+        let looking = gate.clone();
+        let write = calling(&[("write_file", json!({"file_path": "/project/a", "content": "x"}))]);
+        let bench = bench_with(anthropic().message(write), env(), |builder| builder.gate(gate));
+        let mut run = bench.session.submit("go");
+        until(&mut run, "TOOL_CALL_START").await;
+        settle().await;
+        assert_eq!(looking.looks.load(Ordering::Relaxed), 2, "it is looked at again");
+        bench.session.handle().interrupt().unwrap();
+        settle().await;
+        if gate_ends {
+            looking.go.notify_one();
+        }
+        assert_eq!(run.await.unwrap().status, OutcomeStatus::Interrupted);
+        assert!(bench.env.files().is_empty(), "nothing is begun once everything is told to stop");
+        assert_eq!(results(&bench.session), ["Not run: the turn was stopped before this call started."]);
+    }
 }
