@@ -10,7 +10,7 @@
 //! past elsewhere says up to where it may go; what a subscriber has not read stays all the same.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashSet, VecDeque};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
@@ -47,6 +47,8 @@ struct Inner {
     entries: VecDeque<Entry>,
     /// How many events before the first entry are forgotten.
     forgotten: u64,
+    /// The subagents whose beginning is forgotten and whose end is not.
+    begun: Vec<SessionId>,
     /// How far each subscriber has read.
     readers: Vec<Weak<AtomicU64>>,
     open: BTreeMap<u64, Segment>,
@@ -210,12 +212,19 @@ impl EventLog {
         let count = usize::try_from(keep_from - inner.forgotten).unwrap_or(usize::MAX);
         let gone: Vec<Entry> = inner.entries.drain(..count).collect();
         inner.forgotten = keep_from;
+        let ended: Vec<SessionId> = gone.iter().filter_map(ended_subagent).cloned().collect();
+        inner.begun.extend(gone.iter().filter_map(begun_subagent).cloned());
+        if !ended.is_empty() {
+            let over: HashSet<&SessionId> = ended.iter().collect();
+            inner.begun.retain(|begun| !over.contains(begun));
+        }
         if inner.entries.capacity() > 2 * inner.entries.len() {
             inner.entries.shrink_to_fit();
         }
         drop(inner);
         // Freeing takes its time, and the driver may wait for the lock.
-        (keep_from, gone.iter().filter_map(ended_subagent).collect())
+        drop(gone);
+        (keep_from, ended)
     }
 
     fn event(&self, seq: u64, offset: Option<u64>, timestamp: Timestamp, kind: EventKind) -> SessionEvent {
@@ -246,8 +255,12 @@ impl Inner {
     }
 }
 
-fn ended_subagent(entry: &Entry) -> Option<SessionId> {
-    if let EventKind::SubagentEnded { child, .. } = &entry.event.kind { Some(child.clone()) } else { None }
+fn begun_subagent(entry: &Entry) -> Option<&SessionId> {
+    if let EventKind::SubagentSpawned { child, .. } = &entry.event.kind { Some(child) } else { None }
+}
+
+fn ended_subagent(entry: &Entry) -> Option<&SessionId> {
+    if let EventKind::SubagentEnded { child, .. } = &entry.event.kind { Some(child) } else { None }
 }
 
 fn opens(kind: &EventKind) -> bool {
@@ -318,6 +331,12 @@ impl Cursor {
         let open = inner.open.keys().filter(|start| **start < next).map(|start| (*start, 0)).collect();
         drop(inner);
         Self { log, next, reached, open, version }
+    }
+
+    /// The subagents that began before what a reader gets that begins with the first event that is not forgotten, and
+    /// whose end it gets. That is so as long as it has read nothing, since nothing is forgotten then.
+    pub(crate) fn begun_before(&self) -> Vec<SessionId> {
+        self.log.lock().begun.clone()
     }
 
     /// The number of the next lifecycle event that this reader will get.

@@ -180,3 +180,6 @@ impl Tree {
         self.lock().members.len()
     }
 }
+
+#[cfg(test)]
+mod tests;

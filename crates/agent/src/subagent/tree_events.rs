@@ -39,10 +39,11 @@ impl TreeEvents {
         let (grown, unread) = (tree.grown(), tree.unread());
         // Its own log is read from here.
         let _ = unread.take(&root);
-        let readers = vec![Reader::new(root, Cursor::new(log, 0))];
-        Self {
-            state: State::Ready(Box::new(Merge { _tree: tree, grown, unread, readers, awaited: Vec::new() })),
-        }
+        let cursor = Cursor::new(log, 0);
+        // Of these the past says nothing any more. No log of a subagent forgets anything.
+        let awaited = cursor.begun_before();
+        let readers = vec![Reader::new(root, cursor)];
+        Self { state: State::Ready(Box::new(Merge { _tree: tree, grown, unread, readers, awaited })) }
     }
 
     /// The next event; `None` after the last one. Cancel safe.

@@ -62,6 +62,50 @@ async fn a_host_that_forgets_events_forgets_those_of_subagents_that_have_ended()
     assert_eq!(of_children(&rest(late).await), 2);
 }
 
+/// Where the events of each subagent stand in a stream: all of them before their parent tells of the end.
+fn of_child_before_its_end(events: &[SessionEvent]) -> Vec<String> {
+    let told = events.iter().filter(|event| event.depth == 1 || kind(event).starts_with("SUBAGENT"));
+    let told: Vec<String> = told.map(|event| format!("{} {}", event.depth, kind(event))).collect();
+    let Some(last_but_one) = told.len().checked_sub(2) else { return told };
+    [&told[0], &told[last_but_one], &told[last_but_one + 1]].map(String::clone).to_vec()
+}
+
+const FROM_BEGINNING_TO_END: [&str; 3] = ["1 SESSION_START", "1 SESSION_END", "0 SUBAGENT_ENDED"];
+
+#[tokio::test]
+async fn a_subagent_at_work_is_there_for_who_comes_after_its_beginning_was_forgotten() {
+    let parent = model().message(calling(&[spawn("Sleep.")])).message(calling(&[wait("agent_1")]));
+    let bench = Bench::new(Cast::new(parent).part("Sleep", model().message(sleeping())));
+    let mut events = bench.session.tree_events();
+    bench.session.submit("go").detach();
+    let (before, _) = until(&mut events, works).await;
+    let spawned = before.iter().find(|event| kind(event) == "SUBAGENT_SPAWNED").unwrap();
+    drop(events);
+    assert!(bench.session.forget_events(u64::MAX) > spawned.seq);
+    let late = bench.session.tree_events();
+    bench.session.close().await;
+    assert_eq!(of_child_before_its_end(&rest(late).await), FROM_BEGINNING_TO_END);
+}
+
+#[tokio::test]
+async fn a_subagent_that_has_ended_is_there_as_long_as_its_end_is() {
+    for (forgets_end, expected) in [(false, &FROM_BEGINNING_TO_END[..]), (true, &[])] {
+        let bench = in_turn(1);
+        let mut events = bench.session.tree_events();
+        bench.session.submit("go").await.unwrap();
+        let (before, ended) = until(&mut events, |event| kind(event) == "SUBAGENT_ENDED").await;
+        drop(events);
+        let spawned = before.iter().find(|event| kind(event) == "SUBAGENT_SPAWNED").unwrap();
+        assert_eq!(bench.session.forget_events(spawned.seq + 1), spawned.seq + 1);
+        if forgets_end {
+            bench.session.forget_events(ended.seq + 1);
+        }
+        let late = bench.session.tree_events();
+        bench.session.close().await;
+        assert_eq!(of_child_before_its_end(&rest(late).await), expected);
+    }
+}
+
 #[test]
 fn sessions_share_what_their_tools_are_for_a_model() {
     for family in [
