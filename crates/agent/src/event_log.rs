@@ -241,6 +241,19 @@ impl EventLog {
     }
 }
 
+#[cfg(test)]
+impl EventLog {
+    /// Appends an event of which nobody hears before `meanwhile` is over; who looks into the log waits until then.
+    pub(crate) fn append_after(&self, at: Timestamp, kind: EventKind, meanwhile: impl FnOnce()) {
+        let mut inner = self.lock();
+        meanwhile();
+        let event = Arc::new(self.event(inner.next_seq(), None, at, kind));
+        inner.entries.push_back(Entry { event, ends: None });
+        drop(inner);
+        self.wake();
+    }
+}
+
 impl Inner {
     fn event(&self, seq: u64) -> Option<Arc<SessionEvent>> {
         self.entry(seq).map(|entry| Arc::clone(&entry.event))

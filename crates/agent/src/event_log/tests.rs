@@ -194,3 +194,31 @@ fn an_open_segment_is_not_forgotten() {
     assert_eq!(drain(&mut late), [(0, Some(2), "c".into()), (2, None, "end:abc".into())]);
     assert_eq!(log.forget(u64::MAX).0, 3);
 }
+
+#[test]
+fn who_begins_after_what_is_forgotten_knows_which_subagents_are_still_to_end() {
+    let log = log();
+    let [ended, at_work, new] = ["ended", "at work", "new"].map(SessionId::new);
+    let spawned = |child: &SessionId| EventKind::SubagentSpawned {
+        agent_id: "agent".into(),
+        child: child.clone(),
+        task: "Look.".into(),
+    };
+    log.append(NOW(), spawned(&ended));
+    log.append(NOW(), spawned(&at_work));
+    let (agent_id, status) = ("agent".into(), crate::subagent::SubagentStatus::Completed);
+    let end = EventKind::SubagentEnded { agent_id, child: ended.clone(), status, turns_used: 0 };
+    log.append(NOW(), end);
+    log.append(NOW(), spawned(&new));
+    let rows = [
+        (0, Vec::new(), Vec::new()),
+        (1, Vec::new(), vec![ended.clone()]),
+        (2, Vec::new(), vec![ended.clone(), at_work.clone()]),
+        (3, vec![ended], vec![at_work.clone()]),
+        (4, Vec::new(), vec![at_work, new]),
+    ];
+    for (before, over, begun) in rows {
+        assert_eq!(log.forget(before), (before, over));
+        assert_eq!(Cursor::new(Arc::clone(&log), 0).begun_before(), begun);
+    }
+}

@@ -1,9 +1,14 @@
 //! Which sessions a tree knows, and what it holds of them.
 
+use std::time::Duration;
+
 use pintle_llm::testing::FakeAdapter;
 
 use super::*;
+use crate::event::EventKind;
 use crate::event_log::Identity;
+use crate::subagent::{SubagentStatus, TreeEvents};
+use crate::timestamp::Timestamp;
 
 /// A tree, and what its members have given it to hold.
 struct Bench {
@@ -22,9 +27,10 @@ impl Bench {
     }
 
     /// A session of this name joins below another one.
-    fn joins(&self, name: &str, parent: &str) {
+    fn joins(&self, name: &str, parent: &str) -> Arc<EventLog> {
         let identity =
             Identity { session_id: SessionId::new(name), depth: 1, parent: Some(SessionId::new(parent)) };
+        let log = Arc::new(EventLog::new(identity));
         let handle = SessionHandle {
             commands: self.commands.clone(),
             shared: self.shared.subscribe(),
@@ -32,7 +38,8 @@ impl Bench {
             recorder: None,
             tree: Arc::clone(&self.tree),
         };
-        self.tree.join(Member::new(Arc::new(EventLog::new(identity)), &handle));
+        self.tree.join(Member::new(Arc::clone(&log), &handle));
+        log
     }
 
     fn leaves(&self, name: &str) {
@@ -125,4 +132,44 @@ fn a_stream_has_those_that_join_later_and_keeps_what_the_tree_forgets() {
     bench.forgets(&["a", "b"]);
     let taken = ["a", "b", "b"].map(|name| stream.take(&SessionId::new(name)).is_some());
     assert_eq!(taken, [true, true, false]);
+}
+
+/// Between two looks of a stream a subagent may join the tree and be over.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_subagent_that_comes_and_goes_while_a_stream_looks_is_told_of_before_its_end() {
+    let now = Timestamp::from_millis(0);
+    let bench = Bench::new();
+    let root = bench.joins("root", "nobody");
+    let child = SessionId::new("child");
+    let spawned =
+        EventKind::SubagentSpawned { agent_id: "a".into(), child: child.clone(), task: "Look.".into() };
+    let ended = EventKind::SubagentEnded {
+        agent_id: "a".into(),
+        child,
+        status: SubagentStatus::Completed,
+        turns_used: 0,
+    };
+    root.append(now, spawned);
+    let mut events = TreeEvents::new(Arc::clone(&bench.tree), SessionId::new("root"), Arc::clone(&root));
+    let mut reading = tokio::task::JoinSet::new();
+    reading.spawn(async move {
+        let mut told = Vec::new();
+        while let Some(event) = events.next().await {
+            told.push(event.session_id.to_string());
+        }
+        told
+    });
+    // The stream has read what there is, and waits for more.
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    root.append_after(now, ended, || {
+        bench.joins("another", "root");
+        // By now that has woken the stream, and it waits for this log.
+        std::thread::sleep(Duration::from_millis(50));
+        let log = bench.joins("child", "root");
+        log.append(now, EventKind::SessionEnd { state: crate::turn::SessionState::Closed });
+        log.close();
+    });
+    root.close();
+    let told = reading.join_next().await.unwrap().unwrap();
+    assert_eq!(told, ["root", "child", "root"]);
 }
