@@ -1,5 +1,6 @@
 use std::sync::Mutex as Screen;
 
+use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
 use pintle_tools::gate::Rehearsal;
 use pintle_tools::{ChangeKind, FileChange};
@@ -166,6 +167,41 @@ async fn a_question_waits_for_what_comes_before_it() {
     assert!(early.is_err() && bench.screen().is_empty());
     bench.terminal.shown("call_1");
     assert_eq!(bench.decide(&command(), "y\n").await, Decision::Approve);
+}
+
+/// The same call, of a subagent's session.
+fn of_subagent(agent: &str, depth: u32) -> ApprovalRequest {
+    let origin = json!({"agent_id": agent, "session_id": "below", "parent": "above", "depth": depth});
+    command().with_origin(Some(serde_json::from_value(origin).unwrap()))
+}
+
+/// Calls of two sessions may have the same id.
+#[tokio::test]
+async fn a_question_of_a_subagent_waits_for_what_comes_before_it_there() {
+    let below = mark(Some(&SessionId::new("below")), "call_1");
+    let rows = [(of_subagent("agent_1", 1), "call_1", below.as_str()), (command(), below.as_str(), "call_1")];
+    for (request, of_other, own) in rows {
+        let mut bench = Bench::new(PLAIN);
+        let terminal = bench.terminal.clone();
+        terminal.shown(of_other);
+        let early = tokio::time::timeout(Duration::from_millis(50), terminal.decide(&request)).await;
+        assert!(early.is_err() && bench.screen().is_empty(), "{}", bench.screen());
+        terminal.shown(own);
+        assert_eq!(bench.decide(&request, "y\n").await, Decision::Approve);
+    }
+}
+
+#[test]
+fn a_question_says_whose_it_is() {
+    let rows = [
+        (command(), "\nshell (because):\n"),
+        (of_subagent("agent_1", 1), "\nagent_1: shell (because):\n"),
+        (of_subagent("a\x1b[2J", 2), "\na\\u{1b}[2J at depth 2: shell (because):\n"),
+    ];
+    for (request, expected) in rows {
+        let text = question(&request, PLAIN);
+        assert!(text.starts_with(expected), "{text:?}");
+    }
 }
 
 #[tokio::test]

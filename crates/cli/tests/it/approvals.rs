@@ -3,6 +3,7 @@
 use pintle_testkit::Dialect;
 
 use crate::lab::{Model, say};
+use crate::subagents::BOTH_WRITE;
 
 const TURNS: &str = r#"
     [[turn]]
@@ -39,6 +40,16 @@ fn what_needs_approval_is_denied_without_a_terminal() {
         );
         assert!(said.err.contains(told), "{approve}: {said:?}");
     }
+}
+
+#[test]
+fn what_a_subagent_needs_approval_for_is_denied_without_a_terminal_too() {
+    let model = Model::new(Dialect::AnthropicMessages, BOTH_WRITE);
+    std::fs::create_dir(model.path("sub")).unwrap();
+    let said = say(&mut model.command("run", &["--approve", "writes", "Go"]));
+    assert_eq!(said.code, Some(5), "{said:?}");
+    assert!(!model.path("a.txt").exists() && !model.path("sub/a.txt").exists(), "{said:?}");
+    assert!(said.err.contains("2 calls were denied: they needed approval"), "{said:?}");
 }
 
 #[test]
