@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::*;
+use crate::approval::{ApprovalRequest, Approver};
 use crate::session::Decision;
 use crate::subagent::SubagentStatus;
 use crate::turn::OutcomeStatus;
@@ -274,6 +275,47 @@ async fn the_host_decides_on_the_calls_of_a_subagent_and_sees_whose_they_are() {
     let known = bench.session.handle();
     bench.session.close().await;
     assert!(known.of_session(&asked.session_id).is_none(), "it takes no commands any more");
+}
+
+/// Denies whatever a subagent asks for, and says whose it was.
+#[derive(Debug)]
+struct DeniesThoseBelow;
+
+#[async_trait]
+impl Approver for DeniesThoseBelow {
+    async fn decide(&self, request: &ApprovalRequest) -> Decision {
+        match &request.origin {
+            Some(origin) => Decision::Deny { reason: Some(format!("not by {}", origin.agent_id)) },
+            None => Decision::Approve,
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_approver_of_the_host_decides_on_the_calls_of_subagents_too() {
+    let write = |name: &str| {
+        calling(&[("write_file", json!({ "file_path": format!("/project/{name}"), "content": "x" }))])
+    };
+    let parent = model()
+        .message(write("above"))
+        .message(calling(&[spawn("Write.")]))
+        .message(calling(&[wait("agent_1")]))
+        .answer("ok");
+    let cast = Cast::new(parent).part("Write", model().message(write("below")).answer("Denied."));
+    let bench = Bench::with(cast, SessionConfig::default(), |builder| {
+        builder.gate(AskForWrites).approver(DeniesThoseBelow)
+    });
+    let run = tokio::time::timeout(Duration::from_secs(10), bench.session.submit("go").outcome());
+    assert_eq!(run.await.expect("somebody decides").unwrap().text, "ok");
+    let request = bench.cast.requests("Write").pop().unwrap();
+    let results = request.messages.iter().flat_map(|message| message.results());
+    let denied: Vec<String> = results.map(|result| result.text()).collect();
+    assert!(denied[0].ends_with("was denied: not by agent_1"), "{denied:?}");
+    let files: Vec<_> = bench.env.files().into_keys().collect();
+    assert!(
+        files.contains(&"/project/above".into()) && !files.contains(&"/project/below".into()),
+        "{files:?}"
+    );
 }
 
 #[tokio::test]
