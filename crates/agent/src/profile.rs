@@ -4,6 +4,7 @@ mod anthropic;
 mod compatible;
 mod data;
 mod gemini;
+mod kit;
 mod openai;
 mod skill;
 mod toolset;
@@ -18,6 +19,7 @@ use pintle_tools::{DefinitionError, DynTool, ToolRegistry, TruncationLimits};
 use serde_json::{Map, Value};
 
 pub use self::data::{ModelFamily, ProfileData, ProfileDataError};
+pub(crate) use self::kit::Kit;
 use self::toolset::Equipment;
 pub use self::toolset::Toolset;
 pub use self::toolset_options::{SearchBy, ToolsetOptions};
@@ -315,14 +317,10 @@ impl ProviderProfile {
     pub fn with_skill_dirs<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.skill_dirs = names.into_iter().map(Into::into).collect();
         // A tool that loads skills looks where the prompt says that they stand.
-        for tool in [skill::claude_skill(&self.skill_dirs), skill::gemini_skill(&self.skill_dirs)] {
-            if let Ok(definition) = tool.definition()
-                && self.tool_registry.get(&definition.name).is_some()
-                && let Err(error) = self.tool_registry.register_shared(tool)
-            {
-                tracing::error!(%error, "a built-in tool was left out");
-            }
-        }
+        Kit::new()
+            .with(skill::claude_skill(&self.skill_dirs))
+            .with(skill::gemini_skill(&self.skill_dirs))
+            .replace_in(&mut self.tool_registry);
         self
     }
 
@@ -380,17 +378,6 @@ fn usual_of(id: &str) -> Option<UnknownModel> {
         compatible::ID => Some(compatible::UNKNOWN_MODEL),
         _ => None,
     }
-}
-
-/// The tools of a family. Their definitions are constants, and a test registers every one of them.
-fn registry_of(tools: impl IntoIterator<Item = Arc<dyn DynTool>>) -> ToolRegistry {
-    let mut registry = ToolRegistry::new();
-    for tool in tools {
-        if let Err(error) = registry.register_shared(tool) {
-            tracing::error!(%error, "a built-in tool was left out");
-        }
-    }
-    registry
 }
 
 #[cfg(test)]

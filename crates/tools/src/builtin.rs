@@ -71,14 +71,14 @@ use crate::registry::ToolRegistry;
 ///
 /// # Errors
 ///
-/// Those of [`ToolRegistry::register`]; the definitions are tested, so none is expected.
+/// Those of [`ToolRegistry::register_proven`]; the definitions are tested, so none is expected.
 pub fn register_core(registry: &mut ToolRegistry) -> Result<(), DefinitionError> {
-    registry.register(ReadFile::new())?;
-    registry.register(WriteFile::new())?;
-    registry.register(EditFile::new())?;
-    registry.register(Shell::new())?;
-    registry.register(Grep::new())?;
-    registry.register(Glob::new())
+    registry.register_proven(ReadFile::new())?;
+    registry.register_proven(WriteFile::new())?;
+    registry.register_proven(EditFile::new())?;
+    registry.register_proven(Shell::new())?;
+    registry.register_proven(Grep::new())?;
+    registry.register_proven(Glob::new())
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 pub mod builtin;
 mod context;
 mod error;
+mod form;
 pub mod gate;
 pub mod native;
 pub mod pipeline;
@@ -15,7 +16,8 @@ mod truncate;
 
 pub use context::{CommandTimeouts, ToolContext};
 pub use error::{DefinitionError, ToolError, ToolErrorKind};
-pub use registry::{RegisteredTool, ToolForm, ToolRegistry};
+pub use form::ToolForm;
+pub use registry::{RegisteredTool, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
 pub use tool::{ChangeKind, DynTool, Effect, FileChange, Tool, ToolKind, ToolOutput};
 pub use truncate::{

@@ -4,11 +4,11 @@ use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::Validator;
-use pintle_llm::{ToolDefinition, ToolItem, ToolList};
+use pintle_llm::{ToolDefinition, ToolList};
 
-use crate::error::DefinitionError;
-use crate::schema;
-use crate::tool::{DynTool, Effect};
+use crate::error::{DefinitionError, ToolError};
+use crate::form::ToolForm;
+use crate::tool::{DynTool, Effect, Tool};
 use crate::truncate::TruncationRule;
 
 /// An ordered set of tools. Cheap to clone; a clone is independent.
@@ -24,56 +24,10 @@ pub struct ToolRegistry {
     definitions: OnceLock<ToolList>,
 }
 
-/// A tool with its schema compiled.
+/// A tool in the form that it was registered with.
 pub struct RegisteredTool {
     form: Arc<ToolForm>,
     tool: Arc<dyn DynTool>,
-}
-
-/// What a tool is for those who call it: its definition, the compiled schema of its arguments, and how its output is
-/// cut.
-///
-/// To make one costs far more than to register a tool. A program that registers the same kind of tool again and again,
-/// as one for each session, makes it once, with [`ToolForm::of`], and registers with
-/// [`ToolRegistry::register_as`].
-pub struct ToolForm {
-    definition: ToolItem,
-    kind: String,
-    truncation: TruncationRule,
-    aliases: Vec<(String, String)>,
-    validator: Validator,
-}
-
-impl ToolForm {
-    /// That of this tool.
-    ///
-    /// # Errors
-    ///
-    /// A name or a schema that is not as the specification wants it.
-    pub fn of(tool: &dyn DynTool) -> Result<Self, DefinitionError> {
-        let definition = ToolItem::from(tool.definition()?);
-        let validator = schema::compile(&definition.parameters)
-            .map_err(|source| DefinitionError::refused(definition.name.clone(), source))?;
-        let kind = tool.canonical_kind().unwrap_or_else(|| definition.name.clone());
-        let truncation = tool.truncation().unwrap_or_else(|| TruncationRule::of_kind(&kind));
-        let aliases = tool.aliases();
-        Ok(Self { definition, kind, truncation, aliases, validator })
-    }
-
-    /// The name that the model calls.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.definition.name
-    }
-}
-
-impl fmt::Debug for ToolForm {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ToolForm")
-            .field("name", &self.name())
-            .field("kind", &self.kind)
-            .finish_non_exhaustive()
-    }
 }
 
 impl ToolRegistry {
@@ -100,6 +54,34 @@ impl ToolRegistry {
     pub fn register_shared(&mut self, tool: Arc<dyn DynTool>) -> Result<(), DefinitionError> {
         let form = Arc::new(ToolForm::of(tool.as_ref())?);
         self.register_as(form, tool);
+        Ok(())
+    }
+
+    /// As [`ToolRegistry::register`], for a tool whose definition is known to be right because a test has called
+    /// [`ToolRegistry::prove`]: its schema is derived and compiled when that is first needed, and once in a process. See
+    /// [`ToolForm::proven`] for what that asks of a tool.
+    ///
+    /// # Errors
+    ///
+    /// A name that is not as the specification wants it; the registry is then as it was.
+    pub fn register_proven(&mut self, tool: impl Tool) -> Result<(), DefinitionError> {
+        let form = ToolForm::proven(&tool)?;
+        self.register_as(form, Arc::new(tool));
+        Ok(())
+    }
+
+    /// Makes the form of each tool anew, with its schema compiled, and compares. For the tests of those who call
+    /// [`ToolRegistry::register_proven`].
+    ///
+    /// # Errors
+    ///
+    /// The first tool that [`ToolRegistry::register`] would refuse, or whose form is not the one it would get there.
+    pub fn prove(&self) -> Result<(), DefinitionError> {
+        for RegisteredTool { form, tool } in self.tools.iter().map(AsRef::as_ref) {
+            if !form.is_like(&ToolForm::of(tool.as_ref())?) {
+                return Err(DefinitionError::refused(form.name(), "it is registered in another form"));
+            }
+        }
         Ok(())
     }
 
@@ -144,7 +126,7 @@ impl ToolRegistry {
     /// What the model is told, in order. Registries that have a tool in common share its definition.
     #[must_use]
     pub fn definitions(&self) -> ToolList {
-        let list = || self.tools.iter().map(|tool| tool.form.definition.clone()).collect();
+        let list = || self.tools.iter().map(|tool| tool.form.definition().clone()).collect();
         self.definitions.get_or_init(list).clone()
     }
 
@@ -183,19 +165,19 @@ impl RegisteredTool {
     /// What the model is told.
     #[must_use]
     pub fn definition(&self) -> &ToolDefinition {
-        &self.form.definition
+        self.form.definition()
     }
 
     /// The canonical name that output limits are keyed by.
     #[must_use]
     pub fn kind(&self) -> &str {
-        &self.form.kind
+        self.form.kind()
     }
 
     /// How much of its output the model reads, where the host sets nothing else.
     #[must_use]
     pub fn truncation(&self) -> TruncationRule {
-        self.form.truncation
+        self.form.truncation()
     }
 
     /// What a call does to the world.
@@ -217,11 +199,12 @@ impl RegisteredTool {
     }
 
     pub(crate) fn aliases(&self) -> &[(String, String)] {
-        &self.form.aliases
+        self.form.aliases()
     }
 
-    pub(crate) fn validator(&self) -> &Validator {
-        &self.form.validator
+    /// As [`ToolForm::validator`].
+    pub(crate) fn validator(&self) -> Result<&Validator, ToolError> {
+        self.form.validator()
     }
 
     pub(crate) fn tool(&self) -> &dyn DynTool {

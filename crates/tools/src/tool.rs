@@ -226,8 +226,7 @@ impl<T: Tool> DynTool for T {
     }
 
     fn aliases(&self) -> Vec<(String, String)> {
-        let named = |(alias, parameter): &(&str, &str)| ((*alias).to_owned(), (*parameter).to_owned());
-        Tool::aliases(self).iter().map(named).collect()
+        owned_aliases(Tool::aliases(self))
     }
 
     fn waits(&self) -> bool {
@@ -258,6 +257,11 @@ impl<T: Tool> DynTool for T {
         })?;
         self.call(input, cx).await
     }
+}
+
+/// As those who call a tool have them.
+pub(crate) fn owned_aliases(aliases: &[(&'static str, &'static str)]) -> Vec<(String, String)> {
+    aliases.iter().map(|(alias, parameter)| ((*alias).to_owned(), (*parameter).to_owned())).collect()
 }
 
 /// What a call gave: the whole of it, before anything is cut for the model.

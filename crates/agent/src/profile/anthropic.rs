@@ -1,12 +1,11 @@
 //! The profile for Claude (loop specification, section 3.5).
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_tools::DynTool;
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 use pintle_tools::native::anthropic;
 
+use super::kit::Kit;
 use super::skill::claude_skill;
 use super::toolset::{Equipment, Toolset};
 use super::toolset_options::{ToolsetOptions, anthropic_search};
@@ -44,41 +43,31 @@ pub(super) fn equipment(toolset: Toolset, options: &ToolsetOptions, skill_dirs: 
     Equipment::new(prompt, tools).with_provider_tools(search.into_iter().collect())
 }
 
-fn spec_tools(options: &ToolsetOptions) -> Vec<Arc<dyn DynTool>> {
-    let mut tools: Vec<Arc<dyn DynTool>> = vec![
-        Arc::new(ReadFile::new()),
-        Arc::new(WriteFile::new()),
-        Arc::new(EditFile::new()),
-        Arc::new(Shell::with_default_timeout(SHELL_TIMEOUT)),
-        Arc::new(Grep::new()),
-        Arc::new(Glob::new()),
-    ];
-    tools.extend(options.built_in());
-    tools
+fn spec_tools(options: &ToolsetOptions) -> Kit {
+    Kit::new()
+        .with(ReadFile::new())
+        .with(WriteFile::new())
+        .with(EditFile::new())
+        .with(Shell::with_default_timeout(SHELL_TIMEOUT))
+        .with(Grep::new())
+        .with(Glob::new())
+        .with_all(options.built_in())
 }
 
-fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> Vec<Arc<dyn DynTool>> {
-    let mut tools: Vec<Arc<dyn DynTool>> = vec![
-        Arc::new(anthropic::TaskOutput::new()),
-        Arc::new(anthropic::Bash::new()),
-        Arc::new(anthropic::Glob::new()),
-        Arc::new(anthropic::Grep::new()),
-        Arc::new(anthropic::Read::new()),
-        Arc::new(anthropic::Edit::new()),
-        Arc::new(anthropic::Write::new()),
-        Arc::new(anthropic::NotebookEdit::new()),
-    ];
-    if let Some(web) = &options.web {
-        tools.push(Arc::new(anthropic::WebFetch::new(Arc::clone(web))));
-    }
-    tools.push(Arc::new(anthropic::TodoWrite::new()));
-    if let Some(engine) = options.engine() {
-        tools.push(Arc::new(anthropic::WebSearch::new(engine)));
-    }
-    tools.push(Arc::new(anthropic::TaskStop::new()));
-    if options.questions {
-        tools.push(Arc::new(anthropic::AskUserQuestion::new()));
-    }
-    tools.push(claude_skill(skill_dirs));
-    tools
+fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> Kit {
+    Kit::new()
+        .with(anthropic::TaskOutput::new())
+        .with(anthropic::Bash::new())
+        .with(anthropic::Glob::new())
+        .with(anthropic::Grep::new())
+        .with(anthropic::Read::new())
+        .with(anthropic::Edit::new())
+        .with(anthropic::Write::new())
+        .with(anthropic::NotebookEdit::new())
+        .with_some(options.web.clone().map(anthropic::WebFetch::new))
+        .with(anthropic::TodoWrite::new())
+        .with_some(options.engine().map(anthropic::WebSearch::new))
+        .with(anthropic::TaskStop::new())
+        .with_some(options.questions.then(anthropic::AskUserQuestion::new))
+        .with(claude_skill(skill_dirs))
 }

@@ -1,10 +1,8 @@
 //! The profile for models behind Chat Completions, local ones above all.
 
-use std::sync::Arc;
-
-use pintle_tools::DynTool;
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 
+use super::kit::Kit;
 use super::toolset::Equipment;
 use super::toolset_options::ToolsetOptions;
 use super::{ProviderProfile, UnknownModel};
@@ -29,14 +27,13 @@ pub(super) fn profile(model: String) -> ProviderProfile {
 
 /// The same in both toolsets: these models were trained on no agent's tools in particular.
 pub(super) fn equipment(options: &ToolsetOptions) -> Equipment {
-    let mut tools: Vec<Arc<dyn DynTool>> = vec![
-        Arc::new(ReadFile::new()),
-        Arc::new(WriteFile::new()),
-        Arc::new(EditFile::new()),
-        Arc::new(Shell::new()),
-        Arc::new(Grep::new()),
-        Arc::new(Glob::new()),
-    ];
-    tools.extend(options.built_in());
+    let tools = Kit::new()
+        .with(ReadFile::new())
+        .with(WriteFile::new())
+        .with(EditFile::new())
+        .with(Shell::new())
+        .with(Grep::new())
+        .with(Glob::new())
+        .with_all(options.built_in());
     Equipment::new(COMPATIBLE, tools)
 }

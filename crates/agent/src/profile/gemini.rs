@@ -1,11 +1,9 @@
 //! The profile for Gemini (loop specification, section 3.6).
 
-use std::sync::Arc;
-
-use pintle_tools::DynTool;
 use pintle_tools::builtin::{EditFile, Glob, Grep, ListDir, ReadFile, ReadManyFiles, Shell, WriteFile};
 use pintle_tools::native::gemini;
 
+use super::kit::Kit;
 use super::skill::gemini_skill;
 use super::toolset::{Equipment, Toolset};
 use super::toolset_options::ToolsetOptions;
@@ -38,40 +36,32 @@ pub(super) fn equipment(toolset: Toolset, options: &ToolsetOptions, skill_dirs: 
     }
 }
 
-fn spec_tools(options: &ToolsetOptions) -> Vec<Arc<dyn DynTool>> {
-    let mut tools: Vec<Arc<dyn DynTool>> = vec![
-        Arc::new(ReadFile::new()),
-        Arc::new(ReadManyFiles::new()),
-        Arc::new(WriteFile::new()),
-        Arc::new(EditFile::gemini()),
-        Arc::new(Shell::new()),
-        Arc::new(Grep::new()),
-        Arc::new(Glob::new()),
-        Arc::new(ListDir::new()),
-    ];
-    tools.extend(options.built_in());
-    tools
+fn spec_tools(options: &ToolsetOptions) -> Kit {
+    Kit::new()
+        .with(ReadFile::new())
+        .with(ReadManyFiles::new())
+        .with(WriteFile::new())
+        .with(EditFile::gemini())
+        .with(Shell::new())
+        .with(Grep::new())
+        .with(Glob::new())
+        .with(ListDir::new())
+        .with_all(options.built_in())
 }
 
-fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> Vec<Arc<dyn DynTool>> {
-    let mut tools: Vec<Arc<dyn DynTool>> = vec![
-        Arc::new(gemini::ListDirectory::new()),
-        Arc::new(gemini::ReadFile::new()),
-        Arc::new(ReadManyFiles::new()),
-        Arc::new(gemini::SearchFileContent::new()),
-        Arc::new(gemini::Glob::new()),
-        Arc::new(gemini::Replace::new()),
-        Arc::new(gemini::WriteFile::new()),
-    ];
-    if let Some(web) = &options.web {
-        tools.push(Arc::new(gemini::WebFetch::new(Arc::clone(web))));
-    }
-    tools.push(Arc::new(gemini::RunShellCommand::new()));
-    tools.extend(options.background_tools());
-    if let Some(engine) = options.engine() {
-        tools.push(Arc::new(gemini::GoogleWebSearch::new(engine)));
-    }
-    tools.push(gemini_skill(skill_dirs));
-    tools.extend(options.conversation_tools());
-    tools
+fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> Kit {
+    Kit::new()
+        .with(gemini::ListDirectory::new())
+        .with(gemini::ReadFile::new())
+        .with(ReadManyFiles::new())
+        .with(gemini::SearchFileContent::new())
+        .with(gemini::Glob::new())
+        .with(gemini::Replace::new())
+        .with(gemini::WriteFile::new())
+        .with_some(options.web.clone().map(gemini::WebFetch::new))
+        .with(gemini::RunShellCommand::new())
+        .with_all(options.background_tools())
+        .with_some(options.engine().map(gemini::GoogleWebSearch::new))
+        .with(gemini_skill(skill_dirs))
+        .with_all(options.conversation_tools())
 }

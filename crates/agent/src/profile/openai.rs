@@ -1,11 +1,9 @@
 //! The profile for OpenAI's models (loop specification, section 3.4).
 
-use std::sync::Arc;
-
-use pintle_tools::DynTool;
 use pintle_tools::builtin::{ApplyPatch, Glob, Grep, ReadFile, Shell, UpdatePlan, WebSearch, WriteFile};
 use pintle_tools::native::openai;
 
+use super::kit::Kit;
 use super::toolset::{Equipment, Toolset};
 use super::toolset_options::{ToolsetOptions, openai_search};
 use super::{ProviderProfile, UnknownModel};
@@ -39,32 +37,24 @@ pub(super) fn equipment(toolset: Toolset, options: &ToolsetOptions) -> Equipment
     Equipment::new(prompt, tools).with_provider_tools(search.into_iter().collect())
 }
 
-fn spec_tools(options: &ToolsetOptions) -> Vec<Arc<dyn DynTool>> {
-    let mut tools: Vec<Arc<dyn DynTool>> = vec![
-        Arc::new(ReadFile::new()),
-        Arc::new(ApplyPatch::new()),
-        Arc::new(WriteFile::new()),
-        Arc::new(Shell::new()),
-        Arc::new(Grep::new()),
-        Arc::new(Glob::new()),
-    ];
-    tools.extend(options.built_in());
-    tools
+fn spec_tools(options: &ToolsetOptions) -> Kit {
+    Kit::new()
+        .with(ReadFile::new())
+        .with(ApplyPatch::new())
+        .with(WriteFile::new())
+        .with(Shell::new())
+        .with(Grep::new())
+        .with(Glob::new())
+        .with_all(options.built_in())
 }
 
-fn native_tools(options: &ToolsetOptions) -> Vec<Arc<dyn DynTool>> {
-    let mut tools: Vec<Arc<dyn DynTool>> = vec![
-        Arc::new(openai::ExecCommand::new()),
-        Arc::new(openai::WriteStdin::new()),
-        Arc::new(UpdatePlan::new()),
-    ];
-    if options.questions {
-        tools.push(Arc::new(openai::RequestUserInput::new()));
-    }
-    tools.push(Arc::new(openai::ApplyPatch::new()));
-    if let Some(engine) = options.engine() {
-        tools.push(Arc::new(WebSearch::new(engine)));
-    }
-    tools.push(Arc::new(openai::ViewImage::new()));
-    tools
+fn native_tools(options: &ToolsetOptions) -> Kit {
+    Kit::new()
+        .with(openai::ExecCommand::new())
+        .with(openai::WriteStdin::new())
+        .with(UpdatePlan::new())
+        .with_some(options.questions.then(openai::RequestUserInput::new))
+        .with(openai::ApplyPatch::new())
+        .with_some(options.engine().map(WebSearch::new))
+        .with(openai::ViewImage::new())
 }

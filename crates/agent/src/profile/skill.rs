@@ -1,10 +1,9 @@
 //! `Skill` and `activate_skill`: the body of an Agent Skill, by its name.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use pintle_env::{EnvError, ExecutionEnvironment};
-use pintle_tools::{DynTool, Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput};
+use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolErrorKind, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -15,22 +14,22 @@ use crate::skills::Skill as Found;
 const MAX_DEPTH: usize = 64;
 
 /// The tool of Claude Code, for skills in directories of these names.
-pub(super) fn claude_skill(skill_dirs: &[String]) -> Arc<dyn DynTool> {
-    Arc::new(Skill { skill_dirs: skill_dirs.to_vec() })
+pub(super) fn claude_skill(skill_dirs: &[String]) -> Skill {
+    Skill { skill_dirs: skill_dirs.to_vec() }
 }
 
 /// The tool of gemini-cli, for skills in directories of these names.
-pub(super) fn gemini_skill(skill_dirs: &[String]) -> Arc<dyn DynTool> {
-    Arc::new(ActivateSkill { skill_dirs: skill_dirs.to_vec() })
+pub(super) fn gemini_skill(skill_dirs: &[String]) -> ActivateSkill {
+    ActivateSkill { skill_dirs: skill_dirs.to_vec() }
 }
 
-struct Skill {
+pub(super) struct Skill {
     skill_dirs: Vec<String>,
 }
 
 /// The arguments of `Skill`.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct SkillInput {
+pub(super) struct SkillInput {
     /// The name of the skill, as the prompt lists it.
     skill: String,
     /// What the skill is used on, if it says that it takes arguments.
@@ -62,13 +61,13 @@ impl Tool for Skill {
     }
 }
 
-struct ActivateSkill {
+pub(super) struct ActivateSkill {
     skill_dirs: Vec<String>,
 }
 
 /// The arguments of `activate_skill`.
 #[derive(Debug, Deserialize, JsonSchema)]
-struct ActivateSkillInput {
+pub(super) struct ActivateSkillInput {
     /// The name of the skill, as the prompt lists it.
     name: String,
 }
@@ -162,6 +161,8 @@ async fn root_of(env: &dyn ExecutionEnvironment) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use pintle_env::MemoryEnvironment;
     use pintle_llm::ToolCall;
     use pintle_tools::pipeline::{Preparation, execute, prepare};
@@ -170,7 +171,7 @@ mod tests {
 
     use super::*;
 
-    async fn call(tool: Arc<dyn DynTool>, arguments: serde_json::Value) -> String {
+    async fn call(tool: impl Tool, arguments: serde_json::Value) -> String {
         let env = MemoryEnvironment::new("/p/sub")
             .with_file("/p/.git/HEAD", "ref: refs/heads/main\n")
             .with_file(
@@ -183,7 +184,7 @@ mod tests {
             );
         let env = Arc::new(env);
         let mut registry = ToolRegistry::new();
-        registry.register_shared(tool).unwrap();
+        registry.register(tool).unwrap();
         let name = registry.names().next().unwrap().to_owned();
         let call = ToolCall::from_raw("c1", name, arguments.to_string());
         let Preparation::Ready(call) = prepare(&registry, &[], env.as_ref(), &call).await else {

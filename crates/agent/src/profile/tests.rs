@@ -472,3 +472,33 @@ fn the_compatible_profile_leaves_most_of_a_small_window_to_the_work() {
     assert!(prompt.len() < 7_500, "{}", prompt.len());
     assert!((prompt.len() + definitions.len()) / 4 < 8_192 / 2, "{} + {}", prompt.len(), definitions.len());
 }
+
+/// With its tools for subagents.
+fn in_session(profile: ProviderProfile) -> ProviderProfile {
+    profile.as_in_session(SubagentLimits::default())
+}
+
+/// What a [`Kit`] takes for granted of each tool.
+#[test]
+fn every_tool_of_every_profile_is_proved() {
+    let mut proved = Vec::new();
+    for profile in equipped(&everything()).chain(equipped(&ToolsetOptions::new())).map(in_session) {
+        assert!(profile.subagent_tools.is_some_and(|_| profile.tools().len() > 6), "{}", profile.id);
+        profile.tool_registry.prove().unwrap();
+        proved.extend(names(&profile));
+    }
+    proved.sort();
+    proved.dedup();
+    assert_eq!(proved.len(), 48, "{proved:?}");
+}
+
+#[test]
+fn profiles_share_their_tools_with_all_of_the_process() {
+    for (one, other) in equipped(&everything()).zip(equipped(&everything())) {
+        let (one, other) = (in_session(one).tools(), in_session(other).tools());
+        assert_eq!(one.len(), other.len());
+        for (one, other) in one.iter().zip(other.iter()) {
+            assert!(std::ptr::eq(one.definition(), other.definition()), "{}", one.name);
+        }
+    }
+}

@@ -1,12 +1,10 @@
 //! Which names and forms a profile's tools have.
 
-use std::sync::Arc;
-
-use pintle_tools::{DynTool, ToolRegistry};
+use pintle_tools::ToolRegistry;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::registry_of;
+use super::kit::Kit;
 use crate::prompt::base::BasePrompt;
 
 /// The two faces of a family's tools (design, section 7).
@@ -32,8 +30,8 @@ pub(super) struct Equipment {
 }
 
 impl Equipment {
-    pub(super) fn new(prompt: BasePrompt, tools: Vec<Arc<dyn DynTool>>) -> Self {
-        let tools = registry_of(tools);
+    pub(super) fn new(prompt: BasePrompt, tools: Kit) -> Self {
+        let tools = tools.into_registry();
         Self { instructions: prompt.text(&tools), tools, provider_tools: Vec::new() }
     }
 

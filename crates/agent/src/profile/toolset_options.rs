@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
-use pintle_tools::DynTool;
 use pintle_tools::builtin::{
     AskUser, ShellList, ShellRead, ShellStart, ShellStop, ShellWrite, UpdatePlan, WebClient, WebFetch,
     WebSearch, WebSearchClient,
 };
 use serde_json::{Map, Value, json};
+
+use super::kit::Kit;
 
 /// The tools of a toolset that need something of the host, or that the loop specification does not list. None by
 /// default; each comes under the name that the family knows, where its agent has one.
@@ -102,42 +103,29 @@ impl ToolsetOptions {
     }
 
     /// The tools of these options under the names that no family has of its own.
-    pub(super) fn built_in(&self) -> Vec<Arc<dyn DynTool>> {
-        let mut tools = self.background_tools();
-        if let Some(web) = &self.web {
-            tools.push(Arc::new(WebFetch::new(Arc::clone(web))));
-        }
-        if let Some(engine) = self.engine() {
-            tools.push(Arc::new(WebSearch::new(engine)));
-        }
-        tools.extend(self.conversation_tools());
-        tools
+    pub(super) fn built_in(&self) -> Kit {
+        self.background_tools()
+            .with_some(self.web.clone().map(WebFetch::new))
+            .with_some(self.engine().map(WebSearch::new))
+            .with_all(self.conversation_tools())
     }
 
     /// Those that speak to people.
-    pub(super) fn conversation_tools(&self) -> Vec<Arc<dyn DynTool>> {
-        let mut tools: Vec<Arc<dyn DynTool>> = Vec::new();
-        if self.plan {
-            tools.push(Arc::new(UpdatePlan::new()));
-        }
-        if self.questions {
-            tools.push(Arc::new(AskUser::new()));
-        }
-        tools
+    pub(super) fn conversation_tools(&self) -> Kit {
+        Kit::new().with_some(self.plan.then(UpdatePlan::new)).with_some(self.questions.then(AskUser::new))
     }
 
     /// Those for commands that run on.
-    pub(super) fn background_tools(&self) -> Vec<Arc<dyn DynTool>> {
+    pub(super) fn background_tools(&self) -> Kit {
         if !self.background {
-            return Vec::new();
+            return Kit::new();
         }
-        vec![
-            Arc::new(ShellStart::new()),
-            Arc::new(ShellRead::new()),
-            Arc::new(ShellWrite::new()),
-            Arc::new(ShellStop::new()),
-            Arc::new(ShellList::new()),
-        ]
+        Kit::new()
+            .with(ShellStart::new())
+            .with(ShellRead::new())
+            .with(ShellWrite::new())
+            .with(ShellStop::new())
+            .with(ShellList::new())
     }
 }
 

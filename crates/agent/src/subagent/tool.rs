@@ -5,13 +5,13 @@ mod codex;
 mod gemini;
 mod spec;
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use pintle_tools::{DynTool, ToolContext, ToolError, ToolErrorKind, ToolForm, ToolOutput, ToolRegistry};
+use pintle_tools::{ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry};
 
 use super::report::Report;
 use super::roster::{Agent, Roster};
-use crate::profile::Toolset;
+use crate::profile::{Kit, Toolset};
 
 /// The forms that the tools for subagents have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -75,53 +75,16 @@ impl SubagentTools {
 
     /// Adds them to a registry.
     pub(super) fn register(self, registry: &mut ToolRegistry, roster: &Arc<Roster>) {
-        let tools = self.tools(roster);
-        let forms = self.forms(&tools);
-        for (tool, form) in tools.into_iter().zip(forms) {
-            // What the host registered under such a name is what it wants.
-            if let Some(form) = form
-                && registry.get(form.name()).is_none()
-            {
-                registry.register_as(Arc::clone(form), tool);
-            }
-        }
+        // What the host registered under such a name is what it wants.
+        self.tools(roster).add_missing(registry);
     }
 
-    fn tools(self, roster: &Arc<Roster>) -> Tools {
+    fn tools(self, roster: &Arc<Roster>) -> Kit {
         match self {
             Self::Spec => spec::tools(roster),
             Self::Codex => codex::tools(roster),
             Self::ClaudeCode => claude::tools(roster),
             Self::GeminiCli => gemini::tools(roster),
-        }
-    }
-
-    /// What these tools are for a model, which is the same in every session: compiling it takes longer than all the rest
-    /// of a session's beginning.
-    fn forms(self, tools: &Tools) -> &'static Forms {
-        static SPEC: OnceLock<Forms> = OnceLock::new();
-        static CODEX: OnceLock<Forms> = OnceLock::new();
-        static CLAUDE_CODE: OnceLock<Forms> = OnceLock::new();
-        static GEMINI_CLI: OnceLock<Forms> = OnceLock::new();
-        let forms = match self {
-            Self::Spec => &SPEC,
-            Self::Codex => &CODEX,
-            Self::ClaudeCode => &CLAUDE_CODE,
-            Self::GeminiCli => &GEMINI_CLI,
-        };
-        forms.get_or_init(|| tools.iter().map(|tool| form_of(tool.as_ref())).collect())
-    }
-}
-
-/// One for each tool; `None` for one that no provider would accept.
-type Forms = Vec<Option<Arc<ToolForm>>>;
-
-fn form_of(tool: &dyn DynTool) -> Option<Arc<ToolForm>> {
-    match ToolForm::of(tool) {
-        Ok(form) => Some(Arc::new(form)),
-        Err(error) => {
-            tracing::error!(%error, "a tool for subagents was left out");
-            None
         }
     }
 }
@@ -165,5 +128,3 @@ fn message(text: String) -> Result<String, ToolError> {
     }
     Ok(text)
 }
-
-type Tools = Vec<Arc<dyn DynTool>>;

@@ -19,15 +19,16 @@ pub(super) struct Arguments {
 ///
 /// # Errors
 ///
-/// Each mistake that is left, in words for the model.
+/// Each mistake that is left, in words for the model; and a schema that is none.
 pub(super) fn fit(tool: &RegisteredTool, call: &ToolCall, mend: bool) -> Result<Arguments, ToolError> {
+    let validator = tool.validator()?;
     let mut repairs = Vec::new();
     let mut value = object_of(tool, call, mend, &mut repairs)?;
     if mend {
         let schema = &tool.definition().parameters;
-        repairs.extend(repair::repair(tool.validator(), schema, tool.aliases(), &mut value));
+        repairs.extend(repair::repair(validator, schema, tool.aliases(), &mut value));
     }
-    let mistakes = schema::mistakes(tool.validator(), &value);
+    let mistakes = schema::mistakes(validator, &value);
     if !mistakes.is_empty() {
         let list: Vec<String> = mistakes.iter().map(|mistake| format!("- {mistake}")).collect();
         return Err(invalid(&call.name, &list.join("\n")));

@@ -6,10 +6,10 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Order, Role, Roster, Tools, message, rest, run, text_of};
+use super::{Kit, Order, Role, Roster, message, rest, run, text_of};
 
-pub(super) fn tools(roster: &Arc<Roster>) -> Tools {
-    vec![Arc::new(Task(Arc::clone(roster)))]
+pub(super) fn tools(roster: &Arc<Roster>) -> Kit {
+    Kit::new().with(Task(Arc::clone(roster)))
 }
 
 struct Task(Arc<Roster>);

@@ -11,19 +11,18 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Agent, Order, Role, Roster, Tools, message};
+use super::{Agent, Kit, Order, Role, Roster, message};
 use crate::subagent::SubagentStatus;
 
 /// How long `wait` waits, in milliseconds: by default, at least and at most.
 const WAIT_MS: (f64, f64, f64) = (30_000.0, 10_000.0, 300_000.0);
 
-pub(super) fn tools(roster: &Arc<Roster>) -> Tools {
-    vec![
-        Arc::new(SpawnAgent(Arc::clone(roster))),
-        Arc::new(SendInput(Arc::clone(roster))),
-        Arc::new(Wait(Arc::clone(roster))),
-        Arc::new(CloseAgent(Arc::clone(roster))),
-    ]
+pub(super) fn tools(roster: &Arc<Roster>) -> Kit {
+    Kit::new()
+        .with(SpawnAgent(Arc::clone(roster)))
+        .with(SendInput(Arc::clone(roster)))
+        .with(Wait(Arc::clone(roster)))
+        .with(CloseAgent(Arc::clone(roster)))
 }
 
 /// The state of an agent as codex writes it.

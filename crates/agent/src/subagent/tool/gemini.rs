@@ -7,10 +7,10 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Order, Role, Roster, Tools, run, text_of};
+use super::{Kit, Order, Role, Roster, run, text_of};
 
-pub(super) fn tools(roster: &Arc<Roster>) -> Tools {
-    vec![Arc::new(InvokeAgent(Arc::clone(roster)))]
+pub(super) fn tools(roster: &Arc<Roster>) -> Kit {
+    Kit::new().with(InvokeAgent(Arc::clone(roster)))
 }
 
 struct InvokeAgent(Arc<Roster>);

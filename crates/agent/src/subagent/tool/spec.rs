@@ -6,15 +6,14 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput, T
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Order, Roster, Tools, message, rest};
+use super::{Kit, Order, Roster, message, rest};
 
-pub(super) fn tools(roster: &Arc<Roster>) -> Tools {
-    vec![
-        Arc::new(SpawnAgent(Arc::clone(roster))),
-        Arc::new(SendInput(Arc::clone(roster))),
-        Arc::new(Wait(Arc::clone(roster))),
-        Arc::new(CloseAgent(Arc::clone(roster))),
-    ]
+pub(super) fn tools(roster: &Arc<Roster>) -> Kit {
+    Kit::new()
+        .with(SpawnAgent(Arc::clone(roster)))
+        .with(SendInput(Arc::clone(roster)))
+        .with(Wait(Arc::clone(roster)))
+        .with(CloseAgent(Arc::clone(roster)))
 }
 
 struct SpawnAgent(Arc<Roster>);

@@ -218,7 +218,7 @@ proptest! {
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         match runtime.block_on(prepared(&registry, &call)) {
             Preparation::Ready(call) => {
-                let validator = registry.get("odd").unwrap().validator();
+                let validator = registry.get("odd").unwrap().validator().unwrap();
                 prop_assert!(validator.is_valid(call.arguments()));
                 prop_assert!(mend || call.repairs().is_empty());
             }
