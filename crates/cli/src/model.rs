@@ -1,5 +1,6 @@
 //! A model that can be asked: a client, the way to it, and the scripted server if that is what answers.
 
+use std::borrow::Cow;
 use std::path::Path;
 
 use pintle_agent::{ProviderProfile, Toolset, ToolsetOptions};
@@ -31,7 +32,7 @@ pub(crate) struct Model {
     /// The user's own, and what it gives for this model before tools are chosen.
     own: Option<(ProfileFile, ProviderProfile)>,
     /// What is known of models.
-    catalog: Catalog,
+    catalog: Cow<'static, Catalog>,
     /// Serves for as long as it lives.
     server: Option<ScriptedServer>,
 }
@@ -89,7 +90,7 @@ impl Model {
             .map_err(|error| Failure::failed("the scripted server cannot be started").because(&error))?;
         let route = Route::to_script(provider, model, server.base_url(provider.dialect()));
         let (client, drafts) = watched(&route)?;
-        let catalog = Catalog::built_in().clone();
+        let catalog = Cow::Borrowed(Catalog::built_in());
         Ok(Self { client, drafts, route, own: None, catalog, server: Some(server) })
     }
 

@@ -1,5 +1,6 @@
 //! `pintle models`: what is known of models, and where a person may say more.
 
+use std::borrow::Cow;
 use std::path::PathBuf;
 
 use pintle_llm::{Catalog, ModelInfo};
@@ -67,11 +68,11 @@ pub(crate) async fn models(args: &ModelsArgs, host: &Host) -> Result<Exit, Failu
 /// # Errors
 ///
 /// A usage failure that says who named the file, and what is wrong with it.
-pub(crate) fn catalog(args: &CatalogArgs, host: &Host) -> Result<Catalog, Failure> {
+pub(crate) fn catalog(args: &CatalogArgs, host: &Host) -> Result<Cow<'static, Catalog>, Failure> {
     let flag = args.catalog.clone().map(|file| ("--catalog", file));
     let named = flag.or_else(|| host.variable(VARIABLE).map(|file| (VARIABLE, PathBuf::from(file))));
-    let Some((given_by, file)) = named else { return Ok(Catalog::built_in().clone()) };
-    Catalog::from_file(&file).map_err(|error| {
+    let Some((given_by, file)) = named else { return Ok(Cow::Borrowed(Catalog::built_in())) };
+    Catalog::from_file(&file).map(Cow::Owned).map_err(|error| {
         Failure::usage(format!("{given_by} {}: it cannot be used", file.display())).because(&error)
     })
 }

@@ -3,6 +3,7 @@
 //! The data is `catalog/models.json`, of which `catalog/README.md` tells the format and the sources.
 
 mod cost;
+mod entry;
 mod file;
 mod overlay;
 
@@ -10,6 +11,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
+use self::entry::Entry;
 use crate::error::Error;
 
 /// Facts about one model. What is unknown stays `None`.
@@ -128,15 +130,12 @@ pub enum Capability {
 /// passed on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalog {
-    models: Vec<ModelInfo>,
+    entries: Vec<Entry>,
 }
 
 const SHIPPED: &str = include_str!("../catalog/models.json");
 
-static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| {
-    // The file is part of the crate and a test reads it; an empty catalog is the only thing left to say otherwise.
-    Catalog { models: serde_json::from_str(SHIPPED).unwrap_or_default() }
-});
+static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| Catalog { entries: Entry::of_list(SHIPPED) });
 
 impl ModelInfo {
     /// A model of which no more is known: it does nothing but write text, and its price is unknown.
@@ -175,10 +174,6 @@ impl ModelInfo {
             Capability::Reasoning => self.supports_reasoning,
         }
     }
-
-    fn is_called(&self, name: &str) -> bool {
-        self.id == name || self.aliases.iter().any(|alias| alias == name)
-    }
 }
 
 impl Catalog {
@@ -194,26 +189,31 @@ impl Catalog {
     ///
     /// Those of [`merged_with`](Self::merged_with).
     pub fn from_json(text: &str) -> Result<Self, Error> {
-        Self { models: Vec::new() }.merged_with(text)
+        Self { entries: Vec::new() }.merged_with(text)
     }
 
     /// The model of this id or alias.
     #[must_use]
     pub fn get(&self, model_id: &str) -> Option<&ModelInfo> {
-        let by_id = self.models.iter().find(|model| model.id == model_id);
-        by_id.or_else(|| self.models.iter().find(|model| model.is_called(model_id)))
+        Self::called(self.entries.iter(), model_id)
     }
 
     /// The model of this id or alias at this provider, where several serve models of one name.
     #[must_use]
     pub fn find(&self, provider: &str, model_id: &str) -> Option<&ModelInfo> {
-        let by_id = self.list(Some(provider)).find(|model| model.id == model_id);
-        by_id.or_else(|| self.list(Some(provider)).find(|model| model.is_called(model_id)))
+        Self::called(self.entries.iter().filter(|entry| entry.provider() == provider), model_id)
     }
 
     /// All models, or those of one provider.
     pub fn list(&self, provider: Option<&str>) -> impl Iterator<Item = &ModelInfo> {
-        self.models.iter().filter(move |model| provider.is_none_or(|provider| model.provider == provider))
+        let is_listed = move |entry: &&Entry| provider.is_none_or(|provider| entry.provider() == provider);
+        self.entries.iter().filter(is_listed).map(Entry::model)
+    }
+
+    /// That of the id, else that of the alias.
+    fn called<'a>(entries: impl Iterator<Item = &'a Entry> + Clone, name: &str) -> Option<&'a ModelInfo> {
+        let by_id = entries.clone().find(|entry| entry.id() == name);
+        by_id.or_else(|| entries.clone().find(|entry| entry.is_called(name))).map(Entry::model)
     }
 
     /// The first model of a provider that can do this.

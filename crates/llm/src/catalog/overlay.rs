@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use super::entry::Entry as Kept;
 use super::{Catalog, ModelInfo};
 use crate::error::{Error, ErrorKind};
 
@@ -33,7 +34,7 @@ impl Catalog {
     /// [`ErrorKind::Configuration`] naming the line, and the field where there is one.
     pub fn merged_with(&self, json: &str) -> Result<Self, Error> {
         let key = |provider: &str, id: &str| (provider.to_owned(), id.to_owned());
-        let mut models = self.models.clone();
+        let mut models: Vec<ModelInfo> = self.list(None).cloned().collect();
         let known = models.iter().enumerate();
         let known: HashMap<_, _> =
             known.map(|(place, model)| (key(&model.provider, &model.id), place)).collect();
@@ -51,7 +52,7 @@ impl Catalog {
             }
         }
         added.append(&mut models);
-        Ok(Self { models: added })
+        Ok(Self { entries: added.into_iter().map(Kept::from).collect() })
     }
 }
 

@@ -197,7 +197,7 @@ fn priced(apart: bool) -> ModelInfo {
             "output_cost_per_million": 20000000, "cache_read_cost_per_million": 30000000,
             "cache_write_cost_per_million": 40000000},
             {"above_input_tokens": 5000, "output_cost_per_million": 5}]}]"#;
-    let mut model = Catalog::from_json(json).unwrap().models.remove(0);
+    let mut model = Catalog::from_json(json).unwrap().list(None).next().unwrap().clone();
     model.cache_counted_apart = apart;
     model
 }
