@@ -195,25 +195,28 @@ impl Catalog {
     /// The model of this id or alias.
     #[must_use]
     pub fn get(&self, model_id: &str) -> Option<&ModelInfo> {
-        Self::called(self.entries.iter(), model_id)
+        self.called(None, model_id)
     }
 
     /// The model of this id or alias at this provider, where several serve models of one name.
     #[must_use]
     pub fn find(&self, provider: &str, model_id: &str) -> Option<&ModelInfo> {
-        Self::called(self.entries.iter().filter(|entry| entry.provider() == provider), model_id)
+        self.called(Some(provider), model_id)
     }
 
     /// All models, or those of one provider.
     pub fn list(&self, provider: Option<&str>) -> impl Iterator<Item = &ModelInfo> {
-        let is_listed = move |entry: &&Entry| provider.is_none_or(|provider| entry.provider() == provider);
-        self.entries.iter().filter(is_listed).map(Entry::model)
+        self.entries_of(provider).map(Entry::model)
+    }
+
+    fn entries_of(&self, provider: Option<&str>) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(move |entry| provider.is_none_or(|provider| entry.provider() == provider))
     }
 
     /// That of the id, else that of the alias.
-    fn called<'a>(entries: impl Iterator<Item = &'a Entry> + Clone, name: &str) -> Option<&'a ModelInfo> {
-        let by_id = entries.clone().find(|entry| entry.id() == name);
-        by_id.or_else(|| entries.clone().find(|entry| entry.is_called(name))).map(Entry::model)
+    fn called(&self, provider: Option<&str>, name: &str) -> Option<&ModelInfo> {
+        let by_id = self.entries_of(provider).find(|entry| entry.id() == name);
+        by_id.or_else(|| self.entries_of(provider).find(|entry| entry.is_called(name))).map(Entry::model)
     }
 
     /// The first model of a provider that can do this.
