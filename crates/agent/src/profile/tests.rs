@@ -474,7 +474,7 @@ fn the_compatible_profile_leaves_most_of_a_small_window_to_the_work() {
 }
 
 /// With its tools for subagents.
-fn in_session(profile: ProviderProfile) -> ProviderProfile {
+fn in_session(profile: &ProviderProfile) -> ProviderProfile {
     profile.as_in_session(SubagentLimits::default())
 }
 
@@ -482,7 +482,8 @@ fn in_session(profile: ProviderProfile) -> ProviderProfile {
 #[test]
 fn every_tool_of_every_profile_is_proved() {
     let mut proved = Vec::new();
-    for profile in equipped(&everything()).chain(equipped(&ToolsetOptions::new())).map(in_session) {
+    for profile in equipped(&everything()).chain(equipped(&ToolsetOptions::new())) {
+        let profile = in_session(&profile);
         assert!(profile.subagent_tools.is_some_and(|_| profile.tools().len() > 6), "{}", profile.id);
         profile.tool_registry.prove().unwrap();
         proved.extend(names(&profile));
@@ -495,7 +496,7 @@ fn every_tool_of_every_profile_is_proved() {
 #[test]
 fn profiles_share_their_tools_with_all_of_the_process() {
     for (one, other) in equipped(&everything()).zip(equipped(&everything())) {
-        let (one, other) = (in_session(one).tools(), in_session(other).tools());
+        let (one, other) = (in_session(&one).tools(), in_session(&other).tools());
         assert_eq!(one.len(), other.len());
         for (one, other) in one.iter().zip(other.iter()) {
             assert!(std::ptr::eq(one.definition(), other.definition()), "{}", one.name);
