@@ -255,6 +255,13 @@ impl Driver {
         Vec::new()
     }
 
+    /// Starts a task of the session.
+    ///
+    /// Boxed, since a runtime moves what it is given a dozen times before and after it runs, and these are large.
+    fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
+        self.tasks.spawn(Box::pin(task));
+    }
+
     fn finish(&mut self, run: RunId, outcome: Outcome) {
         // Between runs no call is prepared, and nobody waits for the prompt's facts.
         if self.machine.state() != SessionState::Processing {

@@ -57,7 +57,7 @@ impl Driver {
                 // Without a driver nobody waits for the decision.
                 let _ = reports.send(Report::Decided(Box::new(decided))).await;
             };
-            self.tasks.spawn(task.instrument(self.trace.run()));
+            self.spawn(task.instrument(self.trace.run()));
         }
         self.calls.asking.insert(call_id, Asking { call, request, _asked: asked.drop_guard() });
         self.show();

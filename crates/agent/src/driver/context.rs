@@ -60,7 +60,7 @@ impl Driver {
             let _ = reports.send(Report::input(input)).await;
         };
         let task = async move { unwanted.run_until_cancelled(task).await };
-        self.tasks.spawn(task.map(drop).instrument(self.trace.run()));
+        self.spawn(task.map(drop).instrument(self.trace.run()));
     }
 }
 

@@ -51,7 +51,7 @@ impl Driver {
             // Without a driver nobody waits for the answer.
             let _ = reports.send(Report::input(kind)).await;
         };
-        self.tasks.spawn(calling.instrument(inside));
+        self.spawn(calling.instrument(inside));
     }
 }
 

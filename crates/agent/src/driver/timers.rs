@@ -47,7 +47,7 @@ impl Driver {
     pub(super) fn set_timer(&mut self, timer: Timer, after: Duration) {
         let cancel = self.timers.begin(timer);
         let reports = self.reports.clone();
-        self.tasks.spawn(async move {
+        self.spawn(async move {
             tokio::select! {
                 () = cancel.cancelled() => {}
                 () = tokio::time::sleep(after) => {

@@ -66,7 +66,7 @@ impl Driver {
         };
         // A gate may wait for somebody, who need not answer when the turn has been stopped.
         let task = async move { unwanted.run_until_cancelled(task).await };
-        self.tasks.spawn(task.map(drop).instrument(self.trace.run()));
+        self.spawn(task.map(drop).instrument(self.trace.run()));
     }
 
     /// Runs a call whose start is in the log.
@@ -74,7 +74,7 @@ impl Driver {
         let reports = self.reports.clone();
         let Some(prepared) = self.calls.prepared.remove(&key) else {
             // The machine runs prepared calls only; should it ever ask for another, the model is told.
-            self.tasks.spawn(async move {
+            self.spawn(async move {
                 let _ = reports.send(Report::input(unmade(key))).await;
             });
             return;
@@ -100,7 +100,7 @@ impl Driver {
             // Without a driver nobody waits for the result.
             let _ = reports.send(Report::input(kind)).await;
         };
-        self.tasks.spawn(task.instrument(inside));
+        self.spawn(task.instrument(inside));
     }
 }
 
