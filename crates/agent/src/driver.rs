@@ -235,7 +235,9 @@ impl Driver {
                 }
             }
             Action::SetTimer { timer, after } => self.set_timer(timer, after),
-            Action::PrepareCall { call, tool_call } => self.prepare_call(call, *tool_call),
+            Action::PrepareCall { call, tool_call } => {
+                return self.prepare_call(call, *tool_call).await.into_iter().collect();
+            }
             Action::AskApproval { call, call_id } => return self.ask(call, call_id).into_iter().collect(),
             Action::WithdrawApproval { call } => {
                 self.forget_approval(call);

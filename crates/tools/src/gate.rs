@@ -33,7 +33,8 @@ use crate::pipeline::{Execution, PreparedCall};
 
 /// Decides whether a call may run, before it does.
 ///
-/// Implemented by hosts for their own rules. It must not run the call and should answer soon; the turn waits for it.
+/// Implemented by hosts for their own rules. It must not run the call and should answer soon; the turn waits for it. What
+/// takes long is awaited, and never done on the thread that asks, which may be the one that the session listens on.
 #[async_trait]
 pub trait Gate: fmt::Debug + Send + Sync {
     /// The verdict on one call. A session has each call judged twice: when it is prepared, and again right before it

@@ -73,9 +73,8 @@ impl Driver {
                 }
             }
             Report::Prepared(over) => {
-                let Prepared { call, preparation, prepared, request } = *over;
-                self.calls.prepared(call, prepared, request);
-                self.step(InputKind::CallPrepared { call, preparation }).await;
+                let kind = self.prepared(*over);
+                self.step(kind).await;
             }
             Report::Decided(decided) => {
                 let Decided { call_id, exactly, decision } = *decided;

@@ -1,20 +1,23 @@
-//! One tool call: prepared, then run, in tasks of their own.
+//! One tool call: prepared, then run in a task of its own.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
-use pintle_env::{EnvError, Output};
+use futures_util::future::poll_immediate;
+use pintle_env::{EnvError, ExecutionEnvironment, Output};
 use pintle_llm::{Fingerprint, ToolCall, ToolResult};
 use pintle_tools::pipeline::{self, Execution, Gate, PreparedCall};
-use pintle_tools::{ToolContext, ToolErrorKind, TruncationLimits, gate};
+use pintle_tools::{ToolContext, ToolErrorKind, ToolRegistry, TruncationLimits, gate};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
+use super::context::Readiness;
 use super::report::Prepared;
 use super::{Driver, Report, approval, output, trace};
 use crate::id::CallKey;
+use crate::subagent::SubagentOrigin;
 use crate::turn::{CallPlan, FinishedCall, InputKind, Preparation};
 
 /// How long a call that is told to stop may take to bring what it does to an end, such as writing a file, before it
@@ -22,51 +25,41 @@ use crate::turn::{CallPlan, FinishedCall, InputKind, Preparation};
 const STOP_GRACE: Duration = Duration::from_millis(500);
 
 impl Driver {
-    pub(super) fn prepare_call(&mut self, call: CallKey, tool_call: ToolCall) {
-        let registry = self.tools.clone();
-        let origin = self.lineage.origin.clone();
-        let gates = Arc::clone(&self.gates);
-        let env = Arc::clone(&self.place);
-        let reports = self.reports.clone();
+    /// Prepares a call: at once if nothing has to be waited for, as with most calls, else in a task of its own, so that
+    /// neither the session nor the other calls of the round wait for a gate that asks somebody.
+    pub(super) async fn prepare_call(&mut self, call: CallKey, tool_call: ToolCall) -> Option<InputKind> {
+        let preparing = Preparing {
+            call,
+            tool_call,
+            registry: self.tools.clone(),
+            gates: Arc::clone(&self.gates),
+            env: Arc::clone(&self.place),
+            readiness: self.readiness(),
+            origin: self.lineage.origin.clone(),
+        };
+        let span = self.trace.run();
+        let mut preparing = Box::pin(preparing.run().instrument(span.clone()));
         let unwanted = self.calls.preparing(call);
-        let readiness = self.readiness();
+        if let Some(prepared) = poll_immediate(&mut preparing).await {
+            return Some(self.prepared(prepared));
+        }
+        let reports = self.reports.clone();
         let task = async move {
-            if let Err(error) = readiness.reach().await {
-                let preparation = unusable(&error);
-                let over = Prepared { call, preparation, prepared: None, request: None };
-                // As below.
-                let _ = reports.send(Report::Prepared(Box::new(over))).await;
-                return;
-            }
-            let preparing = pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call);
-            let mut request = None;
-            let (preparation, prepared) = match AssertUnwindSafe(preparing).catch_unwind().await {
-                Ok(pipeline::Preparation::Ready(call)) => (Preparation::Ready(plan(&call)), Some(call)),
-                Ok(pipeline::Preparation::Ask { call, reason }) => {
-                    let asked = approval::request(&call, &reason, Arc::clone(&env), origin);
-                    request = Some(asked.await);
-                    (ask(&call, reason), Some(call))
-                }
-                Ok(pipeline::Preparation::Refused(error)) => {
-                    let message = error.for_model().to_owned();
-                    (Preparation::Refused { error: error.kind(), message }, None)
-                }
-                Err(_) => {
-                    tracing::error!(tool = tool_call.name, "preparing a call panicked");
-                    let message = format!(
-                        "The call of {} could not be prepared: the tool itself, or a gate before it, is broken",
-                        tool_call.name
-                    );
-                    (Preparation::Refused { error: ToolErrorKind::Failed, message }, None)
-                }
-            };
+            let prepared = preparing.await;
             // Without a driver nobody waits for the call.
-            let over = Prepared { call, preparation, prepared, request };
-            let _ = reports.send(Report::Prepared(Box::new(over))).await;
+            let _ = reports.send(Report::Prepared(Box::new(prepared))).await;
         };
         // A gate may wait for somebody, who need not answer when the turn has been stopped.
         let task = async move { unwanted.run_until_cancelled(task).await };
-        self.spawn(task.map(drop).instrument(self.trace.run()));
+        self.spawn(task.map(drop).instrument(span));
+        None
+    }
+
+    /// Keeps what came of a call's preparation, and says what the machine is told of it.
+    pub(super) fn prepared(&mut self, over: Prepared) -> InputKind {
+        let Prepared { call, preparation, prepared, request } = over;
+        self.calls.prepared(call, prepared, request);
+        InputKind::CallPrepared { call, preparation }
     }
 
     /// Runs a call whose start is in the log.
@@ -135,6 +128,52 @@ async fn made(
     }
 }
 
+/// What a call's preparation needs.
+struct Preparing {
+    call: CallKey,
+    tool_call: ToolCall,
+    registry: ToolRegistry,
+    gates: Arc<[Arc<dyn Gate>]>,
+    env: Arc<dyn ExecutionEnvironment>,
+    readiness: Readiness,
+    origin: Option<SubagentOrigin>,
+}
+
+impl Preparing {
+    /// Prepares the call. A tool or a gate that panics is the call's failure, and nobody else's.
+    async fn run(self) -> Prepared {
+        let (call, name) = (self.call, self.tool_call.name.clone());
+        AssertUnwindSafe(self.judged()).catch_unwind().await.unwrap_or_else(|_panic| {
+            tracing::error!(tool = name, "preparing a call panicked");
+            let message = format!(
+                "The call of {name} could not be prepared: the tool itself, or a gate before it, is broken"
+            );
+            refused(call, ToolErrorKind::Failed, message)
+        })
+    }
+
+    async fn judged(self) -> Prepared {
+        let Self { call, tool_call, registry, gates, env, readiness, origin } = self;
+        if let Err(error) = readiness.reach().await {
+            return unusable(call, &error);
+        }
+        match pipeline::prepare(&registry, &gates, env.as_ref(), &tool_call).await {
+            pipeline::Preparation::Ready(prepared) => {
+                let preparation = Preparation::Ready(plan(&prepared));
+                Prepared { call, preparation, prepared: Some(prepared), request: None }
+            }
+            pipeline::Preparation::Ask { call: prepared, reason } => {
+                let request = approval::request(&prepared, &reason, env, origin).await;
+                let preparation = ask(&prepared, reason);
+                Prepared { call, preparation, prepared: Some(prepared), request: Some(request) }
+            }
+            pipeline::Preparation::Refused(error) => {
+                refused(call, error.kind(), error.for_model().to_owned())
+            }
+        }
+    }
+}
+
 /// Ready when a call that was told to stop has had its time to do so.
 async fn stopped(cancel: &CancellationToken) {
     cancel.cancelled().await;
@@ -166,9 +205,15 @@ fn ended(key: CallKey, call: &PreparedCall, execution: Option<Execution>, stoppe
 }
 
 /// A call whose place cannot be made ready does not run.
-fn unusable(error: &EnvError) -> Preparation {
+fn unusable(call: CallKey, error: &EnvError) -> Prepared {
     let message = format!("The place where tools run cannot be used: {error}");
-    Preparation::Refused { error: ToolErrorKind::EnvironmentLost, message }
+    refused(call, ToolErrorKind::EnvironmentLost, message)
+}
+
+/// A call that will not run.
+fn refused(call: CallKey, error: ToolErrorKind, message: String) -> Prepared {
+    let preparation = Preparation::Refused { error, message };
+    Prepared { call, preparation, prepared: None, request: None }
 }
 
 /// What became of a call that a gate refused after all.

@@ -444,6 +444,43 @@ async fn a_gate_that_panics_refuses_the_call() {
     assert!(result.contains("could not be prepared"), "{result}");
 }
 
+/// Notes which tasks ask it, before and after it has waited, if it waits.
+#[derive(Clone, Debug, Default)]
+struct NotesTasks {
+    waits: bool,
+    asked_by: Arc<Mutex<Vec<tokio::task::Id>>>,
+}
+
+#[async_trait]
+impl Gate for NotesTasks {
+    async fn check(&self, _call: &PreparedCall) -> Verdict {
+        self.asked_by.lock().unwrap().push(tokio::task::id());
+        if self.waits {
+            tokio::task::yield_now().await;
+            self.asked_by.lock().unwrap().push(tokio::task::id());
+        }
+        Verdict::Allow
+    }
+}
+
+#[tokio::test]
+async fn a_call_is_prepared_at_once_and_in_a_task_of_its_own_from_where_it_waits() {
+    for waits in [false, true] {
+        let gate = NotesTasks { waits, ..NotesTasks::default() };
+        let asked_by = Arc::clone(&gate.asked_by);
+        let command = ("shell", json!({"command": "true"}));
+        let adapter = anthropic().message(calling(&[command.clone(), command])).answer("done");
+        let bench = bench_with(adapter, env(), |builder| builder.gate(gate));
+        assert_eq!(bench.session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
+        let asked_by = asked_by.lock().unwrap().clone();
+        // Each call is judged twice, the second time in the task in which it runs.
+        let [one, other, rest @ ..] = &asked_by[..] else { panic!("{asked_by:?}") };
+        assert_eq!(one, other, "both are prepared by the session's own task as far as it goes at once");
+        assert!(!rest.contains(one), "{asked_by:?}");
+        assert_eq!(rest.len(), if waits { 6 } else { 2 });
+    }
+}
+
 /// An adapter of a host may leave out what ends a text before the answer.
 #[tokio::test]
 async fn a_text_that_its_answer_ends_has_its_end() {
