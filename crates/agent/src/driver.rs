@@ -174,7 +174,11 @@ impl Driver {
                 heard = hearing.next(&mut commands, &mut self.inbox) => match heard {
                     Heard::Command(Some(command)) => self.command(command).await,
                     Heard::Command(None) => return,
-                    Heard::Report(report) => self.report(report).await,
+                    Heard::Report(report) => {
+                        self.report(report).await;
+                        // Who has reported has most often ended, and need not be looked at in a turn of its own.
+                        while self.tasks.try_join_next().is_some() {}
+                    }
                 },
                 () = self.subagents.changed() => self.follow_subagents().await,
                 // Ended tasks have reported what they had; this only frees them.
