@@ -170,7 +170,8 @@ mod tests {
         assert_eq!(tell(&mut machine, spawned("agent_1")).len(), 1);
         assert!(is_end(&tell(&mut machine, ended("agent_1"))[0], "agent_1"));
         assert!(tell(&mut machine, ended("agent_1")).is_empty());
-        assert_eq!(machine.subagents_spawned(), 1);
+        tell(&mut machine, spawned("agent_2"));
+        assert_eq!(machine.subagents_spawned(), 2);
     }
 
     #[test]

@@ -112,6 +112,21 @@ fn no_more_tools_run_than_may_and_the_rest_is_answered() {
 }
 
 #[test]
+fn as_many_calls_start_at_once_as_may() {
+    for (limit, started) in [(9, vec!["run 0", "run 1", "run 2"]), (2, vec!["run 0", "run 1"])] {
+        let mut bench = bench(Budget::default().with_tool_calls(limit));
+        bench.submit("go");
+        bench.call(&["a", "b", "c"]);
+        bench.wanted();
+        // The first is prepared last, and the others wait for it.
+        for index in [2, 1, 0] {
+            bench.prepared(index, Effect::Read, &[]);
+        }
+        assert_eq!(bench.wanted(), started, "{limit} may run");
+    }
+}
+
+#[test]
 fn calls_that_are_refused_are_not_counted() {
     let mut bench = bench(Budget::default().with_tool_calls(1));
     bench.submit("go");
