@@ -3,6 +3,9 @@
 use std::fmt;
 
 use pintle_llm::{Error, Fingerprint, Request, Response, StreamEvent};
+use reqwest::header::HeaderMap;
+#[cfg(test)]
+use reqwest::header::{HeaderName, HeaderValue};
 use serde_json::Value;
 
 use crate::body::Body;
@@ -32,11 +35,26 @@ impl fmt::Debug for HttpRequest {
 
 /// The headers of an answer; names are looked up without regard to case.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Headers(pub(crate) Vec<(String, String)>);
+pub(crate) struct Headers(pub(crate) HeaderMap);
 
 impl Headers {
+    /// The first value of this name that is text.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        self.0.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+        self.0.get_all(name).iter().find_map(|value| value.to_str().ok())
+    }
+}
+
+#[cfg(test)]
+impl<'a> FromIterator<(&'a str, &'a str)> for Headers {
+    fn from_iter<T: IntoIterator<Item = (&'a str, &'a str)>>(pairs: T) -> Self {
+        let parsed = |(name, value): (&str, &str)| {
+            (HeaderName::try_from(name).unwrap(), HeaderValue::try_from(value).unwrap())
+        };
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs.into_iter().map(parsed) {
+            headers.append(name, value);
+        }
+        Self(headers)
     }
 }
 
@@ -97,4 +115,19 @@ pub(crate) trait Decoder: Send + 'static {
     ///
     /// [`pintle_llm::ErrorKind::Stream`] if the answer is incomplete.
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Error>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_value_that_is_text_counts_however_its_name_is_written() {
+        let mut headers: Headers =
+            [("X-Request-Id", "1"), ("retry-after", "2"), ("retry-after", "3")].into_iter().collect();
+        assert_eq!((headers.get("x-request-id"), headers.get("Retry-After")), (Some("1"), Some("2")));
+        headers.0.insert("retry-after", HeaderValue::from_bytes(b"\xff").unwrap());
+        headers.0.append("retry-after", HeaderValue::from_static("4"));
+        assert_eq!((headers.get("retry-after"), headers.get("x-none")), (Some("4"), None));
+    }
 }

@@ -6,24 +6,32 @@ use pintle_llm::RateLimitInfo;
 
 use crate::dialect::Headers;
 
+/// One fact's header, as OpenAI and compatible servers call it, and as Anthropic does.
+type Names = [&'static str; 2];
+
+const REQUESTS_REMAINING: Names =
+    ["x-ratelimit-remaining-requests", "anthropic-ratelimit-requests-remaining"];
+const REQUESTS_LIMIT: Names = ["x-ratelimit-limit-requests", "anthropic-ratelimit-requests-limit"];
+const REQUESTS_RESET: Names = ["x-ratelimit-reset-requests", "anthropic-ratelimit-requests-reset"];
+const TOKENS_REMAINING: Names = ["x-ratelimit-remaining-tokens", "anthropic-ratelimit-tokens-remaining"];
+const TOKENS_LIMIT: Names = ["x-ratelimit-limit-tokens", "anthropic-ratelimit-tokens-limit"];
+const TOKENS_RESET: Names = ["x-ratelimit-reset-tokens", "anthropic-ratelimit-tokens-reset"];
+
 /// The limits that these headers name; `None` if they name none.
 ///
 /// Read are `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` (OpenAI and compatible servers) and
 /// `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`. A reset is a duration such as `6m0s` or `12ms`, or a
 /// time as RFC 3339; the later of the two resets counts, since only then all limits are fresh.
 pub(crate) fn from_headers(headers: &Headers, now: SystemTime) -> Option<RateLimitInfo> {
-    let text = |what: &str, kind: &str| {
-        let openai = headers.get(&format!("x-ratelimit-{what}-{kind}"));
-        openai.or_else(|| headers.get(&format!("anthropic-ratelimit-{kind}-{what}"))).map(str::trim)
-    };
-    let number = |what: &str, kind: &str| text(what, kind).and_then(|found| found.parse().ok());
-    let reset = |kind: &str| text("reset", kind).and_then(|found| time(found, now));
+    let text = |names: Names| names.into_iter().find_map(|name| headers.get(name)).map(str::trim);
+    let number = |names: Names| text(names).and_then(|found| found.parse().ok());
+    let reset = |names: Names| text(names).and_then(|found| time(found, now));
     let mut info = RateLimitInfo::default();
-    info.requests_remaining = number("remaining", "requests");
-    info.requests_limit = number("limit", "requests");
-    info.tokens_remaining = number("remaining", "tokens");
-    info.tokens_limit = number("limit", "tokens");
-    info.reset_at = reset("requests").max(reset("tokens"));
+    info.requests_remaining = number(REQUESTS_REMAINING);
+    info.requests_limit = number(REQUESTS_LIMIT);
+    info.tokens_remaining = number(TOKENS_REMAINING);
+    info.tokens_limit = number(TOKENS_LIMIT);
+    info.reset_at = reset(REQUESTS_RESET).max(reset(TOKENS_RESET));
     (info != RateLimitInfo::default()).then_some(info)
 }
 
@@ -87,7 +95,7 @@ mod tests {
     use super::*;
 
     fn headers(pairs: &[(&str, &str)]) -> Headers {
-        Headers(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect())
+        pairs.iter().copied().collect()
     }
 
     #[test]

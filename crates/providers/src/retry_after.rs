@@ -107,7 +107,7 @@ mod tests {
             (vec![], None),
         ];
         for (pairs, expected) in rows {
-            let headers = Headers(pairs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect());
+            let headers: Headers = pairs.iter().copied().collect();
             assert_eq!(from_headers(&headers, now), expected, "{pairs:?}");
         }
     }

@@ -8,7 +8,7 @@ mod exchange;
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher as _, Hasher as _};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 use std::time::SystemTime;
 
 use pintle_llm::{AdapterTimeout, Error, ErrorKind, EventStream, Request, Response};
@@ -20,7 +20,7 @@ use crate::dialect::{Dialect, HttpRequest};
 use crate::media;
 use crate::rate_limit;
 use crate::transport::events::{Events, StreamLimits};
-use crate::transport::exchange::{Exchange, Facts, timed_out};
+use crate::transport::exchange::{Endpoint, Exchange, Facts, timed_out};
 
 /// The largest whole answer that is read, in bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
@@ -52,8 +52,7 @@ impl fmt::Debug for HttpOptions {
 /// A dialect with a connection pool. The pool is made at the first request.
 pub(crate) struct HttpAdapter<D> {
     dialect: D,
-    base_url: Url,
-    headers: HeaderMap,
+    endpoint: Arc<Endpoint>,
     timeout: AdapterTimeout,
     client: OnceLock<Client>,
 }
@@ -71,7 +70,9 @@ impl<D: Dialect> HttpAdapter<D> {
             let (name, value) = parse_header(&name, &value).map_err(|error| error.with_provider(provider))?;
             headers.insert(name, value);
         }
-        Ok(Self { dialect, base_url, headers, timeout, client: OnceLock::new() })
+        let host = host(&base_url);
+        let endpoint = Arc::new(Endpoint { base_url, headers, host });
+        Ok(Self { dialect, endpoint, timeout, client: OnceLock::new() })
     }
 
     pub(crate) fn dialect(&self) -> &D {
@@ -135,12 +136,12 @@ impl<D: Dialect> HttpAdapter<D> {
         limits: &AdapterTimeout,
         deadline: Option<Instant>,
     ) -> Result<Exchange, Error> {
-        let url = join(&self.base_url, &request.path);
+        let url = join(&self.endpoint.base_url, &request.path);
         let headers = self.header_map(&request)?;
-        let facts = Facts::new(&headers, &self.base_url, SystemTime::now);
+        let facts = Facts::new(Arc::clone(&self.endpoint), request.headers, SystemTime::now);
         let body = reqwest::Body::wrap(request.body.into_sending());
         let call = self.client()?.post(url).headers(headers).body(body);
-        let mut exchange = Exchange::open(call, facts, limits, &host(&self.base_url)).await?;
+        let mut exchange = Exchange::open(call, facts, limits).await?;
         let status = exchange.status();
         tracing::debug!(
             provider = self.dialect.provider(),
@@ -170,7 +171,7 @@ impl<D: Dialect> HttpAdapter<D> {
             headers.insert(name, value);
         }
         // Not `extend`, which would send two headers of one name.
-        for (name, value) in &self.headers {
+        for (name, value) in &self.endpoint.headers {
             headers.insert(name.clone(), value.clone());
         }
         Ok(headers)
@@ -180,7 +181,7 @@ impl<D: Dialect> HttpAdapter<D> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = connect_pool(&self.base_url, &self.timeout)?;
+        let client = connect_pool(&self.endpoint.base_url, &self.timeout)?;
         Ok(self.client.get_or_init(|| client))
     }
 
@@ -191,10 +192,10 @@ impl<D: Dialect> HttpAdapter<D> {
 
 impl<D: fmt::Debug> fmt::Debug for HttpAdapter<D> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let names: Vec<&str> = self.headers.keys().map(HeaderName::as_str).collect();
+        let names: Vec<&str> = self.endpoint.headers.keys().map(HeaderName::as_str).collect();
         f.debug_struct("HttpAdapter")
             .field("dialect", &self.dialect)
-            .field("host", &host(&self.base_url))
+            .field("host", &self.endpoint.host)
             .field("headers", &names)
             .field("timeout", &self.timeout)
             .finish_non_exhaustive()

@@ -1,8 +1,10 @@
 //! One request and the bytes of its answer, under time limits.
 
 use std::error::Error as StdError;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use bytes::Bytes;
 use pintle_llm::{AdapterTimeout, Error, ErrorInfo, ErrorKind, Retry};
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Url};
@@ -22,7 +24,7 @@ const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
 /// An answer whose first byte has come, or which has none.
 pub(crate) struct Exchange {
     response: reqwest::Response,
-    first: Option<Vec<u8>>,
+    first: Option<Bytes>,
     read_limit: Duration,
     facts: Facts,
 }
@@ -38,7 +40,6 @@ impl Exchange {
         call: RequestBuilder,
         mut facts: Facts,
         limits: &AdapterTimeout,
-        host: &str,
     ) -> Result<Self, Error> {
         let begin = async {
             let mut response = call.send().await?;
@@ -49,9 +50,10 @@ impl Exchange {
         let begun = tokio::time::timeout(limit, begin)
             .await
             .map_err(|_| timed_out(format!("no answer within {limit:?}")))?;
-        let (response, first) = begun.map_err(|error| not_begun(error, host, limits.connect))?;
-        facts.headers = headers_of(response.headers());
-        Ok(Self { response, first: first.map(Vec::from), read_limit: limits.stream_read, facts })
+        let not_begun = |error| not_begun(error, &facts.endpoint.host, limits.connect);
+        let (mut response, first) = begun.map_err(not_begun)?;
+        facts.headers = Headers(std::mem::take(response.headers_mut()));
+        Ok(Self { response, first, read_limit: limits.stream_read, facts })
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -68,13 +70,13 @@ impl Exchange {
     ///
     /// [`ErrorKind::Stream`] if the connection breaks, [`ErrorKind::RequestTimeout`] if it stays silent for longer
     /// than `stream_read`.
-    pub(crate) async fn read(&mut self) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) async fn read(&mut self) -> Result<Option<Bytes>, Error> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
         let limit = self.read_limit;
         match tokio::time::timeout(limit, self.response.chunk()).await {
-            Ok(Ok(bytes)) => Ok(bytes.map(Vec::from)),
+            Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(error)) => {
                 Err(Error::new(ErrorKind::Stream, "the connection broke in the middle of the answer")
                     .with_source(error.without_url()))
@@ -164,24 +166,43 @@ impl Exchange {
     }
 }
 
+/// The server that an adapter speaks to, and what it is sent with each request.
+pub(crate) struct Endpoint {
+    pub(crate) base_url: Url,
+    pub(crate) headers: HeaderMap,
+    /// As people are told of it.
+    pub(crate) host: String,
+}
+
 /// What is added to every error of an exchange.
 pub(crate) struct Facts {
     pub(crate) headers: Headers,
-    /// Keys that no error may hold.
-    keys: Vec<String>,
+    endpoint: Arc<Endpoint>,
+    /// What was sent beside the headers of the endpoint.
+    sent: Vec<(&'static str, String)>,
     now: fn() -> SystemTime,
 }
 
 impl Facts {
-    pub(crate) fn new(sent: &HeaderMap, base_url: &Url, now: fn() -> SystemTime) -> Self {
+    pub(crate) fn new(
+        endpoint: Arc<Endpoint>,
+        sent: Vec<(&'static str, String)>,
+        now: fn() -> SystemTime,
+    ) -> Self {
+        Self { headers: Headers::default(), endpoint, sent, now }
+    }
+
+    /// The keys that no error may hold. They are looked for when there is an error, since most exchanges have none.
+    fn keys(&self) -> impl Iterator<Item = &str> {
         // A gateway's key stands in a header of its own, or in the base URL.
-        let headers = sent.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
+        let Endpoint { base_url, headers, .. } = self.endpoint.as_ref();
+        let sent = self.sent.iter().map(|(name, value)| (*name, value.as_str()));
+        let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let query = base_url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-        let named = headers.chain(query).filter(|(name, _)| names_a_key(name));
+        let named = sent.chain(headers).chain(query).filter(|(name, _)| names_a_key(name));
         let keys = named.filter_map(|(_, value)| value.split_whitespace().last()).chain(base_url.password());
         // A key of a few characters, as local servers take, would be found in innocent words.
-        let keys = keys.filter(|key| key.len() >= SHORTEST_KEY).map(str::to_owned).collect();
-        Self { headers: Headers::default(), keys, now }
+        keys.filter(|key| key.len() >= SHORTEST_KEY)
     }
 
     /// The provider's id for the request.
@@ -237,7 +258,7 @@ impl Facts {
 
     /// The text with its keys blotted out.
     pub(crate) fn clean(&self, text: &str) -> String {
-        self.keys.iter().fold(text.to_owned(), |text, key| blot_out(&text, key))
+        self.keys().fold(text.to_owned(), |text, key| blot_out(&text, key))
     }
 }
 
@@ -268,13 +289,6 @@ pub(super) fn blot_out(text: &str, key: &str) -> String {
 /// The error of a limit that has run out.
 pub(crate) fn timed_out(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::RequestTimeout, message)
-}
-
-fn headers_of(headers: &HeaderMap) -> Headers {
-    let pairs = headers
-        .iter()
-        .filter_map(|(name, value)| Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned())));
-    Headers(pairs.collect())
 }
 
 fn not_begun(error: reqwest::Error, host: &str, connect: Duration) -> Error {
