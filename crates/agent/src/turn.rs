@@ -80,6 +80,9 @@ pub struct Machine {
     /// The system prompt and the beginning of the history, as the newest request had them.
     #[serde(skip)]
     messages: MessageList,
+    /// The size of the system prompt in that list, in characters.
+    #[serde(skip)]
+    system_chars: u64,
     steering: VecDeque<String>,
     follow_ups: VecDeque<String>,
     /// The first entries of the history, which the model has accepted: an answer has followed them.
@@ -157,6 +160,7 @@ impl Machine {
             context_is_current: false,
             system: None,
             messages: MessageList::default(),
+            system_chars: 0,
             steering: VecDeque::new(),
             follow_ups: VecDeque::new(),
             accepted: 0,

@@ -84,8 +84,8 @@ impl Machine {
             self.fail(error, out);
             return;
         }
-        self.warn_of_context(&context, out);
         let request = self.request(&context);
+        self.warn_of_context(&context, out);
         self.context = Some(context);
         self.announce(&request, out);
         self.model_calls += 1;
@@ -181,6 +181,8 @@ impl Machine {
     fn messages(&mut self) -> MessageList {
         if self.messages.is_empty() {
             self.messages.extend(self.system.clone());
+            let parts = self.system.iter().flat_map(|item| &item.content).filter_map(ContentPart::as_text);
+            self.system_chars = parts.map(|text| text.chars().count() as u64).sum();
         }
         let known = self.messages.len() - usize::from(self.system.is_some());
         let new = self.history.get(known..).unwrap_or_default();
@@ -215,9 +217,7 @@ impl Machine {
 
     /// Warns once when the history has grown beyond the share, and again only after it was smaller.
     fn warn_of_context(&mut self, context: &TurnContext, out: &mut Vec<Action>) {
-        let parts = self.system.iter().flat_map(|item| &item.content).filter_map(ContentPart::as_text);
-        let prompt: usize = parts.map(|text| text.chars().count()).sum();
-        let tokens = self.chars.saturating_add(prompt as u64) / CHARS_PER_TOKEN;
+        let tokens = self.chars.saturating_add(self.system_chars) / CHARS_PER_TOKEN;
         #[expect(clippy::cast_precision_loss, reason = "a percentage for a person")]
         let share = tokens as f64 / context.context_window.max(1) as f64;
         if share <= WARN_ABOVE {
