@@ -4,6 +4,7 @@ use std::future::pending;
 
 use async_trait::async_trait;
 use pintle_agent::{EventKind, OutcomeStatus, ProviderProfile, SessionEvent};
+use pintle_env::{OutputChunk, OutputStream};
 use pintle_llm::ToolDefinition;
 use pintle_testkit::Dialect;
 use pintle_tools::{
@@ -49,10 +50,14 @@ impl Tool for Odd {
         Effect::Read
     }
 
-    async fn call(&self, input: OddInput, _: &ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn call(&self, input: OddInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         match input.what.as_str() {
             "panic" => panic!("out of tune"),
-            "hang" => pending().await,
+            "hang" => {
+                let chunk = OutputChunk::new(OutputStream::Stdout, "It hangs.");
+                cx.on_output.as_ref().expect("somebody watches")(chunk);
+                pending().await
+            }
             "nothing" => Ok(ToolOutput::default()),
             "huge" => Ok(ToolOutput::new(vec![b'x'; 100_000_000])),
             "bytes" => Ok(ToolOutput::new(b"\xff\xfe and text".to_vec())),
@@ -190,7 +195,7 @@ async fn a_tool_that_hangs_can_be_interrupted(dialect: Dialect) {
     let lab = lab(dialect, &turns, |_| {}).await;
     let mut run = lab.session.submit("Go");
     while let Some(event) = run.next().await {
-        if matches!(event.kind, EventKind::ToolCallStart { .. }) {
+        if matches!(event.kind, EventKind::ToolCallOutputDelta { .. }) {
             break;
         }
     }

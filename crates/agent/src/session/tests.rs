@@ -238,6 +238,9 @@ async fn dropping_a_run_interrupts_it_and_keeps_the_session() {
     let mut events = bench.session.events();
     let mut run = bench.session.submit("go");
     until(&mut run, "TOOL_CALL_START").await;
+    while bench.env.running() == 0 {
+        tokio::task::yield_now().await;
+    }
     drop(run);
     while let Some(event) = events.next().await {
         if kind(&event) == "PROCESSING_END" {
