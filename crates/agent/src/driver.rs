@@ -218,7 +218,7 @@ impl Driver {
             // The start is in the log before the effect, and its number is known for the deltas.
             match started {
                 // What is not on record must not happen.
-                Some(call) if self.recording.has_failed() => inputs.push_back(InputKind::ToolLost { call }),
+                Some(call) if self.recording.has_failed() => inputs.push_back(tool::unmade(call)),
                 Some(call) => self.start_tool(call),
                 None => {}
             }

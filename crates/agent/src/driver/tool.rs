@@ -181,7 +181,7 @@ async fn stopped(cancel: &CancellationToken) {
 }
 
 /// What became of a call that was told to stop before its tool was called.
-fn unmade(key: CallKey) -> InputKind {
+pub(super) fn unmade(key: CallKey) -> InputKind {
     InputKind::ToolFinished { call: key, finished: Box::new(FinishedCall::unmade()) }
 }
 

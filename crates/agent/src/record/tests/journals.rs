@@ -90,6 +90,10 @@ async fn a_journal_that_is_full_ends_the_session() {
             let is_start = |event: &SessionEvent| matches!(&event.kind, EventKind::ToolCallStart { call_id, .. } if *call_id == call);
             assert!(known.iter().any(is_start), "{call} ran and is not in a journal of {room} lines");
         }
+        for result in session.history().iter().flat_map(|turn| turn.item.results()) {
+            let ran = world.effects().contains(&result.tool_call_id);
+            assert!(ran || result.text().starts_with("Not run"), "{room}: {}", result.text());
+        }
         if outcome.status == OutcomeStatus::Completed {
             assert_eq!(room, whole, "only the last input of the run may fail unnoticed by it");
             continue;
