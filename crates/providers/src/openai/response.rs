@@ -130,15 +130,18 @@ impl Stop<'_> {
 
 /// Token counts from the `usage` object.
 pub(super) fn usage(raw: &Value) -> Usage {
-    let number = |pointer: &str| raw.pointer(pointer).and_then(Value::as_u64);
+    // Not by pointers, which would be taken apart into texts of their own each time.
+    let number = |name: &str| raw.get(name).and_then(Value::as_u64);
+    let detail =
+        |of: &str, name: &str| raw.get(of).and_then(|details| details.get(name)).and_then(Value::as_u64);
     let mut usage =
-        Usage::new(number("/input_tokens").unwrap_or_default(), number("/output_tokens").unwrap_or_default());
-    if let Some(total) = number("/total_tokens") {
+        Usage::new(number("input_tokens").unwrap_or_default(), number("output_tokens").unwrap_or_default());
+    if let Some(total) = number("total_tokens") {
         usage.total_tokens = total;
     }
-    usage.reasoning_tokens = number("/output_tokens_details/reasoning_tokens");
-    usage.cache_read_tokens = number("/input_tokens_details/cached_tokens");
-    let written = number("/input_tokens_details/cache_write_tokens");
+    usage.reasoning_tokens = detail("output_tokens_details", "reasoning_tokens");
+    usage.cache_read_tokens = detail("input_tokens_details", "cached_tokens");
+    let written = detail("input_tokens_details", "cache_write_tokens");
     usage.cache_write_tokens = written.filter(|written| *written > 0);
     usage.raw = raw.is_object().then(|| raw.clone());
     usage

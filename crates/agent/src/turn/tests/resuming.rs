@@ -114,6 +114,19 @@ fn the_model_is_asked_again_unless_the_turn_was_being_stopped() {
 }
 
 #[test]
+fn the_time_in_which_no_host_ran_is_not_time_of_the_run() {
+    let budget = Budget::default().with_wall_time(Duration::from_millis(50));
+    let mut bench = Bench::with(TurnLimits { budget, ..TurnLimits::default() });
+    bench.submit("go");
+    bench.clock += 10_000;
+    bench.tell(InputKind::Resumed);
+    assert_eq!((bench.requests.len(), bench.outcomes.len()), (2, 0), "the model is asked again");
+    bench.clock += 60;
+    bench.round("a");
+    assert_eq!(bench.last_outcome().0, OutcomeStatus::Budget, "and the time of the new host counts");
+}
+
+#[test]
 fn each_phase_is_taken_up_where_it_was() {
     let mut bench = Bench::new();
     bench.tell(InputKind::Resumed);
