@@ -4,7 +4,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
 use pintle_agent::{EventKind, Events, Outcome, OutcomeStatus, Run, Session, SessionConfig, SessionState};
 use pintle_env::LocalEnvironment;
 use pintle_llm::{ErrorKind, ReasoningEffort, RetryPolicy};
@@ -99,12 +98,18 @@ impl Lane {
                 .await
                 .map_err(|_| format!("{title}: closing hangs"))?;
         }
-        let (count, ended) = events.map_or((0, true), lawful);
-        if !ended && !std::mem::take(&mut self.dropped) {
-            return Err(format!("{title}: SESSION_END is not its last event"));
+        let dropped = std::mem::take(&mut self.dropped);
+        if let Some(events) = events {
+            // A session that was dropped comes to its end in its own time.
+            let (count, ended) = tokio::time::timeout(PATIENCE, lawful(events))
+                .await
+                .map_err(|_| format!("{title}: its events do not end"))?;
+            if !ended && !dropped {
+                return Err(format!("{title}: SESSION_END is not its last event"));
+            }
+            tally.session(count);
         }
-        tally.session(count);
-        std::fs::remove_dir_all(&folder).map_err(|error| format!("the folder cannot be removed: {error}"))
+        remove(&folder, dropped).await.map_err(|error| format!("the folder cannot be removed: {error}"))
     }
 
     fn begin(&mut self, urls: &Urls, folder: &Path) -> Result<Session, String> {
@@ -199,13 +204,25 @@ async fn outcome(run: Run, tally: &mut Tally) -> Result<(), String> {
 }
 
 /// Holds the events of a session to their law. Gives their number, and whether the last is the session's end.
-fn lawful(mut events: Events) -> (usize, bool) {
+async fn lawful(mut events: Events) -> (usize, bool) {
     let mut law = Law::default();
     let (mut count, mut ended) = (0, false);
-    while let Some(Some(event)) = events.next().now_or_never() {
+    while let Some(event) = events.next().await {
         law.take(&event);
         count += 1;
         ended = matches!(event.kind, EventKind::SessionEnd { .. });
     }
     (count, ended)
+}
+
+/// Removes a session's folder. The writing of a file cannot be called off once it has begun, so that one may end
+/// shortly after a session that was dropped.
+async fn remove(folder: &Path, dropped: bool) -> std::io::Result<()> {
+    for _ in 0..if dropped { 20 } else { 0 } {
+        if std::fs::remove_dir_all(folder).is_ok() {
+            return Ok(());
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    std::fs::remove_dir_all(folder)
 }
