@@ -115,8 +115,11 @@ impl LocalEnvironment {
         Self::builder(directory).host_env(variables).build()
     }
 
-    /// Kills every process that still runs here, at once, and waits until the last one is gone: what a host does
-    /// that must leave now. [`cleanup`](ExecutionEnvironment::cleanup) is the gentle way.
+    /// Kills every process of this environment, at once and for good, and waits until the last one is gone: for an
+    /// embedding application that must exit now. [`cleanup`](ExecutionEnvironment::cleanup) is the gentle way.
+    ///
+    /// A process that another thread is just starting is waited for, up to five seconds, and killed as well. From here
+    /// on every further start is refused with [`EnvError::Refused`].
     ///
     /// Blocks the thread for some tens of milliseconds, longer only if the kernel holds a process.
     pub fn kill_all(&self) {
@@ -133,7 +136,7 @@ impl LocalEnvironment {
             Some(directory) => self.resolve(directory),
             None => self.working_directory.clone(),
         };
-        self.reaper.prepare().map_err(process::lifeline_failed)?;
+        let starting = self.reaper.prepare()?;
         let setting = process::Setting {
             directory: directory.clone(),
             shell: self.shell.clone(),
@@ -142,7 +145,9 @@ impl LocalEnvironment {
             reaper: Arc::clone(&self.reaper),
             launcher,
         };
-        match process::spawn(command, setting) {
+        let spawned = process::spawn(command, setting);
+        drop(starting);
+        match spawned {
             Ok(process) => Ok(Box::new(process)),
             Err(error) => {
                 // The system does not say what it did not find: the program, or the directory.

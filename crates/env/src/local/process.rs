@@ -108,12 +108,12 @@ pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, 
         is_settled: false,
     };
     // What cannot be watched is ended at once, by the drop.
-    process.reaper.watch(&process.scope).map_err(lifeline_failed)?;
+    process.reaper.watch(&process.scope).map_err(not_watched)?;
     Ok(process)
 }
 
-/// The supervisor that ends commands with the host could not be had.
-pub(super) fn lifeline_failed(source: io::Error) -> EnvError {
+/// The error of a process that cannot be watched, and is not started for it.
+pub(super) fn not_watched(source: io::Error) -> EnvError {
     EnvError::Spawn { program: "the lifeline, /bin/sh".to_owned(), source }
 }
 

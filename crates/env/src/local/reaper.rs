@@ -4,7 +4,7 @@ use std::{
     collections::BTreeMap,
     io,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
         mpsc::{self, Receiver, RecvTimeoutError, Sender},
     },
@@ -18,16 +18,21 @@ use tokio::process::Child;
 use super::{
     lifeline::Lifeline,
     pipes::Discard,
+    process,
     procfs::{self, ProcessRow},
     scope::Scope,
 };
-use crate::process::TERMINATE_GRACE;
+use crate::{error::EnvError, process::TERMINATE_GRACE};
 
 /// How often it is looked whether processes have gone.
 const POLL: Duration = Duration::from_millis(20);
 
 /// How long after the first kill signal a process is given up.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long the end of everything waits for processes that are just being started. The supervisor outlives this
+/// process for those that take longer.
+const START_LIMIT: Duration = Duration::from_secs(5);
 
 /// Knows what runs in an environment and ends what nobody holds any more.
 ///
@@ -41,6 +46,16 @@ pub(super) struct Reaper {
     waiting: Mutex<()>,
     /// Whether there is no time for the terminate signal.
     hurry: Arc<AtomicBool>,
+    /// Notified when the last process that was being started is registered.
+    started: Condvar,
+}
+
+/// A process that is about to start, from before the system call until the process is registered and watched.
+///
+/// Neither [`Reaper::finish`] nor the supervisor overlooks it meanwhile, although nobody knows its id.
+#[derive(Debug)]
+pub(super) struct Starting {
+    reaper: Arc<Reaper>,
 }
 
 /// Names a running process to its reaper.
@@ -50,6 +65,10 @@ pub(super) struct Registration(u64);
 #[derive(Debug, Default)]
 struct State {
     registrations: u64,
+    /// The number of [`Starting`] guards.
+    starting: usize,
+    /// Everything was killed, and nothing starts any more.
+    is_killed: bool,
     running: BTreeMap<Registration, Scope>,
     worker: Option<Worker>,
 }
@@ -74,12 +93,35 @@ struct Abandoned {
 
 impl Reaper {
     pub(super) fn new(lifeline: Option<Arc<Lifeline>>) -> Self {
-        Self { state: Mutex::default(), lifeline, waiting: Mutex::default(), hurry: Arc::default() }
+        Self {
+            state: Mutex::default(),
+            lifeline,
+            waiting: Mutex::default(),
+            hurry: Arc::default(),
+            started: Condvar::new(),
+        }
     }
 
-    /// Starts what is needed to watch a process, before there is one.
-    pub(super) fn prepare(&self) -> io::Result<()> {
-        self.lifeline.as_ref().map_or(Ok(()), |lifeline| lifeline.start())
+    /// Announces a process before there is one, and starts its supervisor unless that runs.
+    ///
+    /// # Errors
+    ///
+    /// [`EnvError::Spawn`] of the supervisor, or [`EnvError::Refused`] once everything was killed.
+    pub(super) fn prepare(self: &Arc<Self>) -> Result<Starting, EnvError> {
+        let mut state = self.lock();
+        if state.is_killed {
+            return Err(EnvError::Refused {
+                operation: "starting a process".to_owned(),
+                reason: "the environment was shut down".to_owned(),
+            });
+        }
+        state.starting += 1;
+        drop(state);
+        let starting = Starting { reaper: Arc::clone(self) };
+        if let Some(lifeline) = &self.lifeline {
+            lifeline.start().map_err(process::not_watched)?;
+        }
+        Ok(starting)
     }
 
     /// Has a registered process ended with the host.
@@ -112,19 +154,21 @@ impl Reaper {
         child: Option<Child>,
         output: Discard,
     ) {
-        self.lock().running.remove(&registration);
-        self.hand_over(Abandoned { scope, child, output: Some(output), terminated: None });
+        let mut state = self.lock();
+        state.running.remove(&registration);
+        self.hand_over(&mut state, Abandoned { scope, child, output: Some(output), terminated: None });
     }
 
-    /// Ends everything that runs and waits until it is gone, with what was on its way out already; blocks.
+    /// Ends everything that runs or is being started and waits until it is gone, with what was on its way out already;
+    /// blocks.
     pub(super) fn finish(&self) {
         let _alone = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let worker = {
-            let running = std::mem::take(&mut self.lock().running);
-            for scope in running.into_values() {
-                self.hand_over(Abandoned { scope, child: None, output: None, terminated: None });
+            let mut state = self.all_started();
+            for scope in std::mem::take(&mut state.running).into_values() {
+                self.hand_over(&mut state, Abandoned { scope, child: None, output: None, terminated: None });
             }
-            self.lock().worker.take()
+            state.worker.take()
         };
         if let Some(Worker { sender, thread }) = worker {
             drop(sender);
@@ -133,19 +177,32 @@ impl Reaper {
             }
         }
         if let Some(lifeline) = &self.lifeline {
-            lifeline.finish();
+            // The lock keeps the supervisor from being taken away from a process that is just announced.
+            let state = self.lock();
+            if state.starting == 0 {
+                lifeline.finish();
+            }
         }
     }
 
-    /// As [`finish`](Self::finish), but kills; whoever waits for the gentle end is served as quickly.
+    /// As [`finish`](Self::finish), but kills, and for good; whoever waits for the gentle end is served as quickly.
     pub(super) fn kill(&self) {
         self.hurry.store(true, Ordering::Relaxed);
+        self.lock().is_killed = true;
         self.finish();
-        self.hurry.store(false, Ordering::Relaxed);
     }
 
-    fn hand_over(&self, abandoned: Abandoned) {
-        let mut state = self.lock();
+    /// Waits until every announced process is registered.
+    fn all_started(&self) -> MutexGuard<'_, State> {
+        let waited = self.started.wait_timeout_while(self.lock(), START_LIMIT, |state| state.starting > 0);
+        let (state, elapsed) = waited.unwrap_or_else(PoisonError::into_inner);
+        if elapsed.timed_out() {
+            tracing::warn!(count = state.starting, "processes take too long to start");
+        }
+        state
+    }
+
+    fn hand_over(&self, state: &mut State, abandoned: Abandoned) {
         let worker = match state.worker.take().map_or_else(|| self.start(), Ok) {
             Ok(worker) => worker,
             Err(error) => {
@@ -171,6 +228,16 @@ impl Reaper {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        let mut state = self.reaper.lock();
+        state.starting -= 1;
+        if state.starting == 0 {
+            self.reaper.started.notify_all();
+        }
     }
 }
 

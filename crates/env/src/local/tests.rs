@@ -357,6 +357,56 @@ async fn kill_all_spares_no_time_for_who_ignores_the_terminate_signal() {
     drop(held);
 }
 
+/// Has `end` run on another thread while a process exists that is not registered yet, and returns the error of its
+/// start, if any, with its id.
+async fn ended_while_it_starts(
+    environment: &Arc<LocalEnvironment>,
+    end: fn(&LocalEnvironment),
+) -> (i32, Result<Box<dyn Process>, EnvError>, std::thread::JoinHandle<()>) {
+    let (ending, enders) = (Arc::clone(environment), Arc::new(Mutex::new(Vec::new())));
+    let (started, threads) = (Arc::new(AtomicU64::new(0)), Arc::clone(&enders));
+    let id = Arc::clone(&started);
+    let launch = move |mut command: tokio::process::Command| {
+        let child = command.spawn()?;
+        id.store(child.id().unwrap().into(), Ordering::Relaxed);
+        let ending = Arc::clone(&ending);
+        let ender = std::thread::spawn(move || end(&ending));
+        // Long enough for all that the other thread does without waiting for this one.
+        std::thread::sleep(Duration::from_millis(300));
+        threads.lock().unwrap().push(ender);
+        Ok(child)
+    };
+    let command = Command::shell("exec sleep 600");
+    let spawned = environment.spawn_by(command, Launcher::With(Arc::new(launch))).await;
+    let ender = enders.lock().unwrap().pop().unwrap();
+    (i32::try_from(started.load(Ordering::Relaxed)).unwrap(), spawned, ender)
+}
+
+/// A second signal may come between the start of a process and its registration.
+#[tokio::test]
+async fn kill_all_overtakes_no_start() {
+    let (_directory, environment) = environment();
+    let environment = Arc::new(environment);
+    let (id, spawned, ender) = ended_while_it_starts(&environment, LocalEnvironment::kill_all).await;
+    ender.join().unwrap();
+    assert!(!is_running(id));
+    drop(spawned);
+    let refused = environment.spawn(Command::shell("true")).await.unwrap_err();
+    assert!(matches!(refused, EnvError::Refused { .. }), "{refused}");
+}
+
+/// Whoever cleans up while a process starts leaves neither the process nor its supervisor behind.
+#[tokio::test]
+async fn cleanup_overtakes_no_start() {
+    let (_directory, environment) = environment();
+    let environment = Arc::new(environment);
+    let (id, spawned, ender) = ended_while_it_starts(&environment, |one| one.reaper.finish()).await;
+    ender.join().unwrap();
+    assert!(!is_running(id));
+    drop(spawned);
+    assert!(run(&environment, "true").await.success());
+}
+
 #[tokio::test]
 async fn a_second_cleanup_waits_as_the_first_does() {
     let (directory, environment) = environment();
