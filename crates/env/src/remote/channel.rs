@@ -6,7 +6,7 @@ use std::{
     process::ExitStatus,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
     },
     thread::{self, JoinHandle},
     time::Duration,
@@ -46,7 +46,7 @@ pub(super) struct Scope {
     pub(super) leader: Option<Leader>,
 }
 
-/// The first process of a command.
+/// The first process of a command, or the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Leader {
     pub(super) id: u32,
@@ -79,6 +79,19 @@ pub(super) struct Channel {
     /// Marks the channel; a command adds its number.
     tag: String,
     commands: AtomicU64,
+    supervisor: Leader,
+    /// The number of commands that may be about to start.
+    starting: Arc<AtomicUsize>,
+}
+
+/// A command that may be about to start, until it is known whether it did.
+#[derive(Debug)]
+pub(super) struct Starting(Arc<AtomicUsize>);
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// How a channel was lost.
@@ -99,8 +112,8 @@ enum Message {
     Tell(String),
     /// Ends what a dropped process left.
     Release(Released),
-    /// Ends everything.
-    Finish,
+    /// Ends everything. Commands that may be about to start are waited for, in tenths of a second.
+    Finish { linger: u32 },
 }
 
 /// What a dropped process leaves.
@@ -137,11 +150,20 @@ impl Channel {
             .spawn(move || driver.run(opened_sender))
             .map_err(|error| lost_error(transport.name(), error))?;
         let thread = Mutex::new(Some(thread));
-        let channel = Self { messages, lost, thread, transport, tag, commands: AtomicU64::new(0) };
-        match opened.await {
-            Ok(opened) => opened.map(|()| channel),
-            Err(closed) => Err(lost_error(channel.name(), closed)),
-        }
+        let supervisor = opened.await.unwrap_or_else(|closed| Err(lost_error(transport.name(), closed)))?;
+        let (commands, starting) = (AtomicU64::new(0), Arc::default());
+        Ok(Self { messages, lost, thread, transport, tag, commands, supervisor, starting })
+    }
+
+    /// The supervisor's own process.
+    pub(super) fn supervisor(&self) -> Leader {
+        self.supervisor
+    }
+
+    /// Announces a command: [`finish`](Self::finish) waits for it until the guard is dropped.
+    pub(super) fn starting(&self) -> Starting {
+        self.starting.fetch_add(1, Ordering::Relaxed);
+        Starting(Arc::clone(&self.starting))
     }
 
     /// A mark that no other command has. No mark begins another.
@@ -202,7 +224,8 @@ impl Channel {
 
     /// Ends everything and waits until it is gone; blocks.
     pub(super) fn finish(&self) {
-        let _ = self.messages.send(Message::Finish);
+        let linger = if self.starting.load(Ordering::Relaxed) == 0 { 0 } else { LINGER };
+        let _ = self.messages.send(Message::Finish { linger });
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.take().is_some_and(|thread| thread.join().is_err()) {
             tracing::error!("the thread of a remote environment has panicked");

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::{quote::quote, records::Mark};
+use super::{channel::Leader, quote::quote, records::Mark};
 use crate::{
     command::{Program, Stdin},
     local::TAG_VARIABLE,
@@ -64,12 +64,15 @@ pub(super) struct Launch<'a> {
 }
 
 impl Launch<'_> {
-    /// The script, one line with its line end: the far side answers behind `mark`, and the processes carry `tag`.
+    /// The script, one line with its line end: the far side answers behind `mark`, and the processes carry `tag`. The
+    /// command begins only while `supervisor` is alive.
     ///
     /// It is an error if a word holds a zero byte, which no word can.
-    pub(super) fn script(&self, tag: &str, mark: &Mark) -> io::Result<Vec<u8>> {
+    pub(super) fn script(&self, tag: &str, mark: &Mark, supervisor: Leader) -> io::Result<Vec<u8>> {
         let mut script = Script::default();
         script.set("pintle_k", mark.as_bytes());
+        script.set("pintle_u", supervisor.id.to_string().as_bytes());
+        script.set("pintle_t", supervisor.started.to_string().as_bytes());
         script.set("pintle_d", self.directory.as_os_str().as_bytes());
         script.push("pintle_z=$(command -v setsid);");
         let (plain, odd): (Vec<_>, Vec<_>) =

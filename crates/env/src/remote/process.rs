@@ -60,7 +60,10 @@ pub(super) async fn spawn<T: Transport>(
     let Setting { transport, channel, place } = setting;
     let scope = Scope { tag: channel.next_tag(), leader: None };
     let mark = Mark::new(&nonce());
-    let script = launch.script(&scope.tag, &mark).map_err(|source| not_started(launch, source))?;
+    let _starting = channel.starting();
+    let script = launch
+        .script(&scope.tag, &mark, channel.supervisor())
+        .map_err(|source| not_started(launch, source))?;
     let Client { child, mut stdin, stdout, stderr } = Client::start(&*transport)?;
     let (stdout, stderr) = (Arc::new(Mutex::new(stdout)), Arc::new(ErrorStream::new(stderr, &mark)));
     let mut output = RemoteOutput::new(Arc::clone(&stdout), Arc::clone(&stderr), &mark, Arc::clone(&channel));

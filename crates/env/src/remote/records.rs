@@ -21,6 +21,10 @@ impl Mark {
     pub(super) fn as_bytes(&self) -> &[u8] {
         self.0.as_bytes()
     }
+
+    pub(super) fn as_str(&self) -> &str {
+        &self.0
+    }
 }
 
 /// A piece of a stream.

@@ -1,6 +1,7 @@
 //! A far side that is no further than a shell of this machine: what does not depend on the way there.
 #![expect(clippy::disallowed_methods, reason = "the shell is the far side, and the tests prepare its files")]
 
+pub(crate) mod late_start;
 pub(crate) mod matrix;
 pub(crate) mod same_results;
 pub(crate) mod volume;
@@ -21,7 +22,7 @@ use crate::{GrepMode, contract};
 /// Runs lines in a shell of this machine.
 #[derive(Debug)]
 struct Nearby {
-    shell: &'static str,
+    shell: PathBuf,
     opened: AtomicUsize,
     /// From now on lines are taken and nothing comes of them.
     hangs: AtomicBool,
@@ -36,7 +37,7 @@ impl Transport for Nearby {
 
     fn command(&self, line: &str) -> process::Command {
         let line = if self.hangs.load(Ordering::Relaxed) { "cat >/dev/null" } else { line };
-        let mut command = process::Command::new(self.shell);
+        let mut command = process::Command::new(&self.shell);
         command.arg("-c").arg(line).env("PATH", "/usr/local/bin:/usr/bin:/bin");
         command
     }
@@ -54,11 +55,12 @@ impl Transport for Nearby {
     }
 }
 
-fn nearby(shell: &'static str) -> (TempDir, Remote<Nearby>) {
+fn nearby(shell: impl Into<PathBuf>) -> (TempDir, Remote<Nearby>) {
     let directory = TempDir::new().unwrap();
     let settings =
         Settings { working_directory: Some(directory.path().canonicalize().unwrap()), ..Settings::default() };
-    let transport = Nearby { shell, opened: AtomicUsize::new(0), hangs: AtomicBool::new(false) };
+    let transport =
+        Nearby { shell: shell.into(), opened: AtomicUsize::new(0), hangs: AtomicBool::new(false) };
     (directory, Remote::new(transport, settings).unwrap())
 }
 
@@ -86,6 +88,20 @@ async fn keeps_the_contract_in_every_shell_that_is_here() {
         });
     }
     checks.join_all().await;
+}
+
+#[tokio::test]
+async fn a_command_does_not_start_after_its_host() {
+    let test = "remote::tests::a_command_does_not_start_after_its_host";
+    let build = |client: &Path| {
+        let (directory, environment) = nearby(client);
+        // The host is killed, and its directory goes with the test's.
+        let _ = directory.keep();
+        environment
+    };
+    let directory = TempDir::new().unwrap();
+    let temporary = ("TMPDIR", directory.path().to_str().unwrap());
+    late_start::leaves_nothing(test, temporary, "/bin/sh", build).await;
 }
 
 #[tokio::test]

@@ -12,7 +12,10 @@ use std::{
 use super::image;
 use crate::{
     DockerEnvironment, ExecRequest, ExecutionEnvironment,
-    remote::tests::matrix::{this_test, until},
+    remote::tests::{
+        late_start,
+        matrix::{this_test, until},
+    },
 };
 
 /// Tells the second process that it is the host, and of which container.
@@ -64,6 +67,47 @@ async fn commands_do_not_survive_their_host() {
     until("commands are ended", || !running().contains("sleep 432") && running().lines().count() <= 3).await;
     assert!(since.elapsed() < GONE, "they went after {:?}", since.elapsed());
     docker(&["kill", &container]);
+}
+
+#[tokio::test]
+async fn a_command_does_not_start_after_its_host() {
+    let Some(image) = image() else {
+        return;
+    };
+    let container = match std::env::var(HOST_OF) {
+        Ok(container) => container,
+        Err(_unset) => {
+            let first = "while :; do sleep 1000 & wait $!; done";
+            let words = ["run", "--detach", "--rm", "--network", "none", &image.name, "sh", "-c", first];
+            String::from_utf8(docker(&words).stdout).unwrap().trim().to_owned()
+        }
+    };
+    let test = "docker::tests::host::a_command_does_not_start_after_its_host";
+    let build = |client: &Path| DockerEnvironment::attach(&container).program(client).build().unwrap();
+    late_start::leaves_nothing(test, (HOST_OF, &container), "docker", build).await;
+    docker(&["kill", &container]);
+}
+
+/// Many containers have a first process that waits for nobody.
+#[tokio::test]
+async fn nothing_is_left_for_the_first_process_to_wait_for() {
+    let Some(image) = image() else {
+        return;
+    };
+    let words = ["run", "--detach", "--rm", "--network", "none", &image.name, "sleep", "4325"];
+    let container = String::from_utf8(docker(&words).stdout).unwrap().trim().to_owned();
+    let environment = DockerEnvironment::attach(&container).build().unwrap();
+    environment.initialize().await.unwrap();
+    for command in ["echo one", "exit 3", "sleep 0.1 | cat"] {
+        environment.exec_command(ExecRequest::new(command)).await.unwrap();
+    }
+    environment.cleanup().await.unwrap();
+    // The engine lists no process that has ended; the kernel does, for as long as nobody waits for it.
+    let first =
+        String::from_utf8(docker(&["inspect", "--format", "{{.State.Pid}}", &container]).stdout).unwrap();
+    let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.trim())).unwrap();
+    docker(&["kill", &container]);
+    assert_eq!(children, "");
 }
 
 /// A client that starts containers and whose other lines never come to anything.

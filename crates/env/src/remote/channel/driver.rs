@@ -10,7 +10,7 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
 };
 
-use super::{ENDING_LIMIT, Held, Loss, Message, Released, lost_error};
+use super::{ENDING_LIMIT, Held, LINGER, Leader, Loss, Message, Released, lost_error};
 use crate::{
     error::EnvError,
     remote::{
@@ -107,7 +107,7 @@ impl<T: Transport> Driver<T> {
     }
 
     /// Blocks the thread until the channel is finished or lost.
-    pub(super) fn run(mut self, opened: oneshot::Sender<Result<(), EnvError>>) {
+    pub(super) fn run(mut self, opened: oneshot::Sender<Result<Leader, EnvError>>) {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
@@ -116,22 +116,25 @@ impl<T: Transport> Driver<T> {
             }
         };
         runtime.block_on(async {
-            let link = match self.open().await {
-                Ok(link) => link,
+            let (link, supervisor) = match self.open().await {
+                Ok(opened) => opened,
                 Err(error) => {
                     let _ = opened.send(Err(error));
                     return;
                 }
             };
             let mut work = Work::new(link);
-            if opened.send(Ok(())).is_ok()
-                && let Err(reason) = work.serve(&mut self.messages).await
-            {
-                let loss = work.explain(reason).await;
-                tracing::warn!(environment = self.transport.name(), ?loss, "lost");
-                self.lost.send_replace(Some(loss));
-            } else {
-                work.quit().await;
+            let served = match opened.send(Ok(supervisor)) {
+                Ok(()) => work.serve(&mut self.messages).await,
+                Err(_nobody) => Ok(0),
+            };
+            match served {
+                Ok(linger) => work.quit(linger).await,
+                Err(reason) => {
+                    let loss = work.explain(reason).await;
+                    tracing::warn!(environment = self.transport.name(), ?loss, "lost");
+                    self.lost.send_replace(Some(loss));
+                }
             }
             self.messages.close();
             while let Ok(message) = self.messages.try_recv() {
@@ -143,7 +146,7 @@ impl<T: Transport> Driver<T> {
         });
     }
 
-    async fn open(&self) -> Result<Link, EnvError> {
+    async fn open(&self) -> Result<(Link, Leader), EnvError> {
         let Client { child, mut stdin, stdout, stderr } = Client::start(&*self.transport)?;
         let mark = Mark::new(&nonce());
         let mut link = Link {
@@ -158,7 +161,7 @@ impl<T: Transport> Driver<T> {
             },
         };
         let ended = match timeout(OPENING_LIMIT, link.hello(&mark)).await {
-            Ok(Ok(())) => return Ok(link),
+            Ok(Ok(supervisor)) => return Ok((link, supervisor)),
             Ok(Err(Ended)) => timeout(WRITE_LIMIT, link.child.wait()).await,
             Err(elapsed) => Err(elapsed),
         };
@@ -175,6 +178,7 @@ impl<T: Transport> Driver<T> {
             ("pintle_k", mark.as_bytes()),
             ("pintle_tag", self.tag.as_bytes()),
             ("pintle_wait", FAR_SILENCE.to_string().as_bytes()),
+            ("pintle_linger", LINGER.to_string().as_bytes()),
             ("pintle_last", self.transport.last_words().as_bytes()),
         ] {
             line.extend_from_slice(name.as_bytes());
@@ -191,13 +195,16 @@ impl<T: Transport> Driver<T> {
 
 impl Link {
     /// Waits until the supervisor says that it is there. What start-up files of a login shell say comes before, and
-    /// need not end its line.
-    async fn hello(&mut self, mark: &Mark) -> Result<(), Ended> {
+    /// need not end its line. Returns the supervisor's process.
+    async fn hello(&mut self, mark: &Mark) -> Result<Leader, Ended> {
         loop {
             tokio::select! {
                 line = self.answers.next() => match line {
-                    Some(line) if line.as_bytes().ends_with(mark.as_bytes()) => return Ok(()),
-                    Some(_) => {}
+                    Some(line) => {
+                        if let Some(supervisor) = parse_hello(&line, mark) {
+                            return Ok(supervisor);
+                        }
+                    }
                     None => {
                         self.drain_stderr().await;
                         return Err(Ended);
@@ -237,6 +244,13 @@ impl Answers {
     }
 }
 
+/// `MARK ID START` behind anything.
+fn parse_hello(line: &str, mark: &Mark) -> Option<Leader> {
+    let (_, supervisor) = line.rsplit_once(mark.as_str())?;
+    let (id, started) = supervisor.trim().split_once(' ')?;
+    Some(Leader { id: id.parse().ok()?, started: started.parse().ok()? })
+}
+
 /// Takes in a piece of what a client says; pending for ever when it has said everything. Cancel safe.
 async fn read_tail(stderr: &mut Option<ChildStderr>, tail: &mut Tail) {
     let Some(pipe) = stderr else {
@@ -254,8 +268,12 @@ impl Work {
         Self { link, ids: 0, pending: HashMap::new(), clients: Vec::new(), heard: Instant::now() }
     }
 
-    /// Serves until it is told to finish. The error is the reason of a loss, if it is known already.
-    async fn serve(&mut self, messages: &mut mpsc::UnboundedReceiver<Message>) -> Result<(), Option<String>> {
+    /// Serves until it is told to finish, and returns for how long commands that may be about to start are to be waited
+    /// for, in tenths of a second. The error is the reason of a loss, if it is known already.
+    async fn serve(
+        &mut self,
+        messages: &mut mpsc::UnboundedReceiver<Message>,
+    ) -> Result<u32, Option<String>> {
         let (mut beats, mut polls) = (ticks(BEAT), ticks(POLL));
         loop {
             let Link { answers, stderr, tail, .. } = &mut self.link;
@@ -266,7 +284,8 @@ impl Work {
                 },
                 () = read_tail(stderr, tail) => {}
                 message = messages.recv() => match message {
-                    None | Some(Message::Finish) => return Ok(()),
+                    None => return Ok(0),
+                    Some(Message::Finish { linger }) => return Ok(linger),
                     Some(message) => self.take(message).await.map_err(|error| Some(error.to_string()))?,
                 },
                 _ = beats.tick() => {
@@ -297,7 +316,7 @@ impl Work {
                 self.kill(client, place);
                 Ok(())
             }
-            Message::Finish => Ok(()),
+            Message::Finish { .. } => Ok(()),
         }
     }
 
@@ -363,9 +382,9 @@ impl Work {
     }
 
     /// Tells the supervisor to end everything and waits until it has.
-    async fn quit(&mut self) {
+    async fn quit(&mut self, linger: u32) {
         let quit = async {
-            self.write(0, "quit").await?;
+            self.write(0, &format!("quit {linger}")).await?;
             while self.link.answers.next().await.is_some() {}
             self.link.child.wait().await
         };

@@ -1,6 +1,7 @@
 # One for each channel: ends commands when it is told to, and all of them when the lifeline is cut.
 # Given: pintle_k the nonce, pintle_tag the mark of the channel's commands, pintle_wait the seconds without a sign of
-# life after which the host counts as gone, pintle_last what is to be done at the very end.
+# life after which the host counts as gone, pintle_linger the tenths of a second for which commands that may be about
+# to start are waited for when it is gone, pintle_last what is to be done at the very end.
 # A request is a line "ID VERB ..."; an answer is a line "ID ...".
 exec 2>/dev/null 9>&-
 trap '' HUP INT PIPE
@@ -117,7 +118,9 @@ end_all() {
         (end "${command%%:*}" "${rest%%:*}" "${rest#*:}" 0) </dev/null >/dev/null &
     done
     wait
-    end "$pintle_tag" 0 0 0
+    # The last words may end the very system that a late command would start in.
+    case $pintle_last in :) ;; *) pintle_linger=0 ;; esac
+    end "$pintle_tag" 0 0 "$pintle_linger"
     eval "$pintle_last"
 }
 
@@ -148,9 +151,9 @@ tell() {
 
 watch() {
     trap 'alive=1' USR1
-    trap 'kill $nap; exit' TERM
-    # Only now can a sign of life be taken.
-    echo "$pintle_k"
+    trap 'kill $nap; wait $nap; exit' TERM
+    # Only now can a sign of life be taken. Commands look whether the supervisor is alive before they begin.
+    echo "$pintle_k $$ ${own_birth:-0}"
     exec >/dev/null
     while :; do
         alive=''
@@ -199,7 +202,10 @@ while read -r asked verb its_tag its_group its_start extra; do
         # It answers when nothing is left.
         (end "$its_tag" "$its_group" "$its_start" "$extra" && echo "$asked") </dev/null &
         ;;
-    quit) break ;;
+    quit)
+        pintle_linger=$its_tag
+        break
+        ;;
     esac
 done
 finish

@@ -22,6 +22,7 @@ use crate::{
     environment::ExecutionEnvironment,
     error::EnvError,
     remote::tests::{
+        late_start,
         matrix::{LONG, alone, marked, this_test, until},
         same_results::{fill, searches_find_the_same},
         volume,
@@ -378,4 +379,22 @@ async fn a_killed_host_leaves_nothing_on_either_side() {
     }
     println!("everything of the killed host was gone after {:?}", started.elapsed());
     assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
+}
+
+/// As a rule the connection goes with the host, and a late client finds none; none may be opened for it either.
+#[tokio::test]
+async fn a_command_does_not_start_after_its_host() {
+    let Some(services) = config_file() else { return };
+    let far = far_directory("tester");
+    let build = |client: &Path| {
+        let setup = Setup::new(&services, "");
+        let mut connection = setup.connection("tester");
+        connection.program = client.to_path_buf();
+        // The host is killed, and its directory goes with the test's.
+        let _ = setup.directory.keep();
+        environment(connection, Path::new("/"))
+    };
+    let test = "ssh::tests::environment::a_command_does_not_start_after_its_host";
+    let sockets = ("TMPDIR", far.path().to_str().unwrap());
+    late_start::leaves_nothing(test, sockets, "ssh", build).await;
 }

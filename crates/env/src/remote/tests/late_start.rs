@@ -1,0 +1,117 @@
+//! A command that is on its way when its host dies: it may arrive while the supervisor ends everything, or after the
+//! supervisor itself has gone.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the test plays the host and looks at the processes from outside"
+)]
+
+use std::{
+    fs,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+
+use super::matrix::{LONG, marked, this_test, until};
+use crate::{ExecRequest, ExecutionEnvironment};
+
+/// Tells the second process that it is the host, and the directory of the test.
+const HOST_IN: &str = "PINTLE_TEST_LATE_START";
+
+/// The variable by which the test knows the processes of the late command.
+const MARK: &str = "PINTLE_LATE_START";
+
+/// The delay in seconds between the death of the host and the arrival of the command: within the time that the
+/// supervisor lingers, and after it.
+const DELAYS: [u32; 2] = [1, 6];
+
+/// How long a line takes to begin, at most, once its client has passed it on.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// Plays both roles of the test that is called `test`: the host, which has the given variable and an environment from
+/// `build`, whose argument is a client program, and the observer.
+pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
+    test: &str,
+    (name, value): (&str, &str),
+    program: &str,
+    build: impl FnOnce(&Path) -> E,
+) {
+    if let Some(directory) = std::env::var_os(HOST_IN) {
+        let directory = PathBuf::from(directory);
+        let environment = Arc::new(build(&client(&directory, program)));
+        return be_the_host(environment, &directory).await;
+    }
+    for delay in DELAYS {
+        let directory = tempfile::tempdir().unwrap();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::write(directory.path().join("delay"), delay.to_string()).unwrap();
+        let mut host = this_test(test);
+        host.env(name, value).env(HOST_IN, directory.path()).stdout(Stdio::null());
+        let mut host = host.spawn().unwrap();
+        let waiting = directory.path().join("waiting");
+        let id = || fs::read_to_string(&waiting).ok().and_then(|id| id.trim().parse::<i32>().ok());
+        until("the client of the command is held up", || id().is_some()).await;
+        host.kill().unwrap();
+        host.wait().unwrap();
+        let client = Client(id().unwrap());
+        let mark = mark(directory.path());
+        until("the client ends", || !client.is_running()).await;
+        // The client may be gone before its line begins on the other end, and nothing tells that it never will.
+        tokio::time::sleep(SETTLING).await;
+        until("the command has ended", || marked(&mark).is_empty()).await;
+    }
+}
+
+async fn be_the_host(environment: Arc<dyn ExecutionEnvironment>, directory: &Path) {
+    environment.initialize().await.unwrap();
+    let first = environment.exec_command(ExecRequest::new("true")).await.unwrap();
+    assert!(first.success(), "the supervisor is there before the command");
+    fs::rename(directory.join("delay"), directory.join("slow")).unwrap();
+    let (name, value) = mark(directory).split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())).unwrap();
+    let request = ExecRequest::new("exec sleep 4324").with_env(name, value).with_timeout(10 * LONG);
+    panic!("nobody killed the host: {:?}", environment.exec_command(request).await);
+}
+
+fn mark(directory: &Path) -> String {
+    format!("{MARK}={}", directory.file_name().unwrap().to_str().unwrap())
+}
+
+/// A client that is as slow as the file `slow` says, once that exists.
+fn client(directory: &Path, program: &str) -> PathBuf {
+    let client = directory.join("client");
+    let here = directory.display();
+    let script = format!(
+        "#!/bin/sh\nif [ -e {here}/slow ]; then echo $$ >{here}/waiting; sleep $(cat {here}/slow); fi\n\
+         exec {program} \"$@\"\n"
+    );
+    fs::write(&client, script).unwrap();
+    fs::set_permissions(&client, fs::Permissions::from_mode(0o755)).unwrap();
+    client
+}
+
+/// The client of the late command, killed when the test is over, which ends the command as well.
+struct Client(i32);
+
+impl Client {
+    fn is_running(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.0)).unwrap_or_default();
+        let state = stat.rsplit_once(") ").and_then(|(_, fields)| fields.chars().next());
+        state.is_some_and(|state| state != 'Z')
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        if self.is_running() {
+            let _ = kill(Pid::from_raw(self.0), Signal::SIGKILL);
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
+}
