@@ -1,5 +1,5 @@
 #![doc = include_str!("../README.md")]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod answer;
 mod approve;
@@ -16,6 +16,7 @@ mod exit;
 mod explain;
 mod failure;
 mod follow;
+mod hardening;
 mod host;
 mod interrupt;
 mod mock;
@@ -46,35 +47,40 @@ fn main() -> ExitCode {
         Ok(arguments) => arguments,
         Err(exit) => return exit.into(),
     };
-    let exit = perform(arguments).unwrap_or_else(|failure| {
+    let host = Host::of_process();
+    // SAFETY: there is one thread so far.
+    #[expect(unsafe_code, reason = "secrets leave the environment before there is another thread")]
+    unsafe {
+        hardening::hide_secrets(&host, &arguments.command);
+    }
+    let exit = perform(arguments, &host).unwrap_or_else(|failure| {
         failure.report();
         failure.exit()
     });
     exit.into()
 }
 
-fn perform(arguments: Arguments) -> Result<Exit, Failure> {
+fn perform(arguments: Arguments, host: &Host) -> Result<Exit, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(WORKERS)
         .enable_all()
         .build()
         .map_err(|error| Failure::failed("cannot start the runtime").because(&error))?;
-    let performed = runtime.block_on(dispatch(arguments.command));
+    let performed = runtime.block_on(dispatch(arguments.command, host));
     // What may still hang is a write that nobody reads; the process must not wait for it.
     runtime.shutdown_background();
     performed
 }
 
-async fn dispatch(command: Command) -> Result<Exit, Failure> {
-    let host = Host::of_process();
+async fn dispatch(command: Command, host: &Host) -> Result<Exit, Failure> {
     match command {
-        Command::Run(args) => run::run(*args, &host).await,
-        Command::Ask(args) => ask::ask(*args, &host).await,
-        Command::Demo(args) => demo::demo(args, &host).await,
-        Command::Tools(args) => tools::tools(&args, &host).await,
-        Command::Models(args) => models::models(&args, &host).await,
-        Command::Prompt(args) => prompt::prompt(args, &host).await,
-        Command::Patch(args) => patch::patch(args, &host).await,
+        Command::Run(args) => run::run(*args, host).await,
+        Command::Ask(args) => ask::ask(*args, host).await,
+        Command::Demo(args) => demo::demo(args, host).await,
+        Command::Tools(args) => tools::tools(&args, host).await,
+        Command::Models(args) => models::models(&args, host).await,
+        Command::Prompt(args) => prompt::prompt(args, host).await,
+        Command::Patch(args) => patch::patch(args, host).await,
         Command::Mock(args) => match args.command {
             MockCommand::Serve(args) => mock::serve(args).await,
         },

@@ -28,6 +28,7 @@ mod remote;
 #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
 mod sandboxed;
 mod search;
+mod secret;
 mod ssh;
 mod text;
 

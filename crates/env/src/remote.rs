@@ -58,6 +58,7 @@ use crate::{
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
+    secret::{self, SECRET_VALUE},
 };
 
 const FACTS: &str = include_str!("remote/scripts/facts.sh");
@@ -131,7 +132,9 @@ impl<T: Transport> Remote<T> {
             return Ok(facts);
         }
         // One of the facts is where a line starts.
-        let facts = Tool { directory: ".", ..Tool::new(FACTS, &[]) };
+        let expression = secret::value_expression();
+        let arguments = [expression.as_bytes()];
+        let facts = Tool { directory: ".", ..Tool::new(FACTS, &arguments) };
         let answer = self.run_tool(facts, StatWords::default()).await?;
         let text = String::from_utf8_lossy(&answer.stdout);
         let facts = Facts::parse(&text).ok_or_else(|| {
@@ -175,9 +178,12 @@ impl<T: Transport> Remote<T> {
 
     /// The names of the far side's variables that the policy does not let through.
     fn withheld(&self, facts: &Facts) -> Vec<String> {
-        let all = facts.variables.iter().map(|name| (name.into(), OsString::new())).collect();
-        let chosen = self.settings.policy.choose(all);
-        let is_withheld = |name: &&String| !chosen.contains_key(name.as_ref() as &std::ffi::OsStr);
+        let policy = self.settings.policy;
+        let is_withheld = |name: &&String| {
+            // The value stays where it is: what it looks like is told by one that looks the same.
+            let value = if facts.secrets.contains(*name) { SECRET_VALUE } else { "" };
+            !policy.lets_through(name.as_ref(), value.as_ref())
+        };
         facts.variables.iter().filter(is_withheld).cloned().collect()
     }
 }

@@ -12,6 +12,7 @@ mod bad_input;
 mod demo;
 mod environments;
 mod hard;
+mod hardening;
 mod lab;
 mod models;
 mod output;

@@ -5,11 +5,18 @@ use std::{
     ffi::{OsStr, OsString},
 };
 
+use crate::secret::is_secret;
+
 /// Which of the host's variables commands inherit (loop specification, section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnvPolicy {
-    /// All but those whose names say that they are secret: `*_API_KEY`, `*_SECRET`, `*_TOKEN`,
-    /// `*_PASSWORD`, `*_CREDENTIAL`, in any case. The default.
+    /// All but those that are known to hold secrets. The default.
+    ///
+    /// Known are the patterns `*_API_KEY`, `*_SECRET`, `*_TOKEN`, `*_PASSWORD`, `*_CREDENTIAL` of the specification and
+    /// the names that common tools use, for instance `AWS_SECRET_ACCESS_KEY`, `PGPASSWORD` and `NPM_CONFIG__AUTH`, in any
+    /// case; values with a URL that has a password in it; and values in the common forms of keys, for instance `sk-…`,
+    /// `ghp_…` or a private key in PEM. A secret of another form under another name is let through: where that matters
+    /// take [`InheritCore`](Self::InheritCore) or [`InheritNone`](Self::InheritNone).
     #[default]
     InheritFiltered,
     /// All.
@@ -20,9 +27,6 @@ pub enum EnvPolicy {
     /// None.
     InheritNone,
 }
-
-/// The endings of names that hold secrets.
-const SECRET_ENDINGS: [&str; 5] = ["_API_KEY", "_SECRET", "_TOKEN", "_PASSWORD", "_CREDENTIAL"];
 
 /// What a shell and the usual languages need.
 const CORE: [&str; 39] = [
@@ -68,25 +72,26 @@ const CORE: [&str; 39] = [
 ];
 
 impl EnvPolicy {
-    /// The variables that the policy lets through.
-    pub(crate) fn choose(self, mut variables: BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
-        variables.retain(|name, _| match self {
+    /// Whether commands get a variable of this name and value.
+    #[must_use]
+    pub fn lets_through(self, name: &OsStr, value: &OsStr) -> bool {
+        match self {
             Self::InheritAll => true,
-            Self::InheritFiltered => is_core(name) || !is_secret(name),
+            Self::InheritFiltered => is_core(name) || !is_secret(name, value),
             Self::InheritCore => is_core(name),
             Self::InheritNone => false,
-        });
+        }
+    }
+
+    /// The variables that the policy lets through.
+    pub(crate) fn choose(self, mut variables: BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
+        variables.retain(|name, value| self.lets_through(name, value));
         variables
     }
 }
 
 fn is_core(name: &OsStr) -> bool {
     CORE.iter().any(|core| name == *core)
-}
-
-fn is_secret(name: &OsStr) -> bool {
-    let name = name.to_string_lossy().to_uppercase();
-    SECRET_ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub(super) struct Facts {
     pub(super) has_ripgrep: bool,
     /// The names of its variables.
     pub(super) variables: Vec<String>,
+    /// The names of those with a value that looks like a secret.
+    pub(super) secrets: Vec<String>,
 }
 
 impl Facts {
@@ -29,7 +31,8 @@ impl Facts {
             home: PathBuf::from(lines.next()?),
             stat: if lines.next()? == "c" { StatWords::C } else { StatWords::F },
             has_ripgrep: lines.next()? == "rg",
-            variables: lines.map(str::to_owned).collect(),
+            variables: lines.by_ref().take_while(|name| !name.is_empty()).map(str::to_owned).collect(),
+            secrets: lines.map(str::to_owned).collect(),
         })
     }
 }
@@ -40,10 +43,11 @@ mod tests {
 
     #[test]
     fn facts_are_read() {
-        let facts = Facts::parse("Darwin\n24.1.0\n/Users/me\nf\nrg\nHOME\nPATH\n").unwrap();
+        let facts = Facts::parse("Darwin\n24.1.0\n/Users/me\nf\nrg\nHOME\nPATH\n\nPATH\n").unwrap();
         assert_eq!((facts.platform.as_str(), facts.os_version.as_str()), ("darwin", "Darwin 24.1.0"));
         assert_eq!((facts.stat, facts.has_ripgrep), (StatWords::F, true));
         assert_eq!(facts.variables, ["HOME", "PATH"]);
+        assert_eq!(facts.secrets, ["PATH"]);
         assert_eq!(Facts::parse("Linux\n6.1\n"), None);
     }
 }

@@ -168,11 +168,12 @@ async fn policies_filter_what_the_container_gives() {
     };
     let run =
         ["run", "--detach", "--rm", "--network", "none", "--env", "A_TOKEN=x", "--env", "EDITOR=two\nlines"];
+    let run = [run.as_slice(), &["--env", "DB=postgres://me:hunter2@db/app"]].concat();
     let words = [image.name.as_str(), "sh", "-c", "while :; do sleep 1000 & wait $!; done"];
     let started = std::process::Command::new("docker").args(run).args(words).output().unwrap();
     let container = String::from_utf8(started.stdout).unwrap().trim().to_owned();
     for (policy, expected) in [
-        (EnvPolicy::InheritAll, "A_TOKEN EDITOR HOME HOSTNAME PATH"),
+        (EnvPolicy::InheritAll, "A_TOKEN DB EDITOR HOME HOSTNAME PATH"),
         (EnvPolicy::InheritFiltered, "EDITOR HOME HOSTNAME PATH"),
         (EnvPolicy::InheritCore, "HOME PATH"),
         // A shell that is given no PATH takes one of its own.
