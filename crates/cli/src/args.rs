@@ -91,7 +91,8 @@ pub(crate) struct CatalogArgs {
 /// Where the prompt comes from.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PromptArgs {
-    /// The task or question; `-`, or none at all when standard input is no terminal, reads standard input
+    /// The task or question; `-`, or none at all when standard input is no terminal, reads standard input. What is piped
+    /// in beside a prompt follows it as context
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Option<String>,
     /// Read the prompt from a file

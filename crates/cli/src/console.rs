@@ -5,7 +5,8 @@ use std::mem;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
-use rustix::termios::tcgetwinsize;
+use rustix::process::getpgrp;
+use rustix::termios::{QueueSelector, tcflush, tcgetpgrp, tcgetwinsize};
 use tokio::io::{AsyncWriteExt as _, Stdout};
 
 use crate::exit::Exit;
@@ -162,6 +163,17 @@ pub(crate) fn details(text: &str) {
 pub(crate) fn leave() {
     // If nobody can read it there is nobody left who could be in its way.
     let _ = io::stderr().write_all(before_line().as_bytes());
+}
+
+/// Discards what was typed while the command worked: the shell would take it for commands.
+pub(crate) fn discard_typed_ahead() {
+    let stdin = io::stdin();
+    // Whoever works in the background has no say over the terminal.
+    let is_in_front = tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
+    if stdin.is_terminal() && is_in_front {
+        // A terminal that is gone holds nothing.
+        let _ = tcflush(&stdin, QueueSelector::IFlush);
+    }
 }
 
 /// What ends what stands in the way of a line on standard error.

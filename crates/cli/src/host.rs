@@ -7,15 +7,21 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, IsTerminal as _, Read};
+use std::io::{self, IsTerminal as _, Read, StdinLock};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use pintle_env::LocalEnvironment;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use crate::console;
 use crate::failure::Failure;
 
 /// The largest text that is taken from a file or from standard input: 8 MiB.
 const MAX_TEXT: u64 = 8 << 20;
+
+/// How long something may take to come that is piped in beside a prompt.
+pub(crate) const PIPE_PATIENCE: Duration = Duration::from_secs(3);
 
 /// The process environment, read once.
 #[derive(Clone)]
@@ -124,6 +130,23 @@ pub(crate) fn read_stdin() -> Result<String, Failure> {
 /// As [`read_text`].
 pub(crate) fn read_stdin_within(limit: u64) -> Result<String, Failure> {
     bounded_text(limit, "standard input", io::stdin().lock())
+}
+
+/// Standard input if something is piped into it. A pipe that stays open and silent is left alone, with a word about it:
+/// many programs start others with one.
+pub(crate) fn piped_stdin() -> Option<StdinLock<'static>> {
+    if stdin_is_terminal() {
+        return None;
+    }
+    let patience = Timespec { tv_sec: PIPE_PATIENCE.as_secs().cast_signed(), tv_nsec: 0 };
+    let stdin = io::stdin();
+    let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
+    if let Ok(0) = poll(&mut ready, Some(&patience)) {
+        let seconds = PIPE_PATIENCE.as_secs();
+        console::notice(&format!("standard input stayed silent for {seconds} s and is not read"));
+        return None;
+    }
+    Some(stdin.lock())
 }
 
 /// Whether a person types there.

@@ -97,6 +97,7 @@ async fn listen(
             environment.kill_all();
         }
         console::leave();
+        console::discard_typed_ahead();
     });
     // Whether or not the last process has gone in time, and whether or not the terminal takes anything, this one
     // leaves now.

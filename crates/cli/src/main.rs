@@ -23,6 +23,7 @@ mod mock;
 mod model;
 mod models;
 mod patch;
+mod piped_input;
 mod profile_file;
 mod prompt;
 mod prompt_source;
@@ -66,7 +67,11 @@ fn perform(arguments: Arguments, host: &Host) -> Result<Exit, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed("cannot start the runtime").because(&error))?;
+    let takes_time = matches!(arguments.command, Command::Run(_) | Command::Ask(_) | Command::Demo(_));
     let performed = runtime.block_on(dispatch(arguments.command, host));
+    if takes_time {
+        console::discard_typed_ahead();
+    }
     // What may still hang is a write that nobody reads; the process must not wait for it.
     runtime.shutdown_background();
     performed

@@ -3,15 +3,21 @@
 use crate::args::PromptArgs;
 use crate::failure::Failure;
 use crate::host;
+use crate::piped_input::PipedInput;
 
-/// The prompt, read whole. It blocks until standard input ends, where that is the source.
+const STDIN: &str = "standard input";
+
+/// The prompt, read whole. Text that is piped in beside a prompt is context, and follows it.
+///
+/// It blocks until standard input ends, where that is the source, or where something has come within
+/// [`host::PIPE_PATIENCE`].
 ///
 /// # Errors
 ///
 /// A usage failure if there is none, if it is blank, or if its source cannot be read.
 pub(crate) fn read(args: &PromptArgs) -> Result<String, Failure> {
     let (text, source) = match (args.prompt.as_deref(), &args.prompt_file) {
-        (Some("-"), _) => (host::read_stdin()?, "standard input"),
+        (Some("-"), _) => (host::read_stdin()?, STDIN),
         (Some(text), _) => (text.to_owned(), "the command line"),
         (None, Some(path)) => (host::read_text("prompt file", path)?, "the prompt file"),
         (None, None) if host::stdin_is_terminal() => {
@@ -19,14 +25,17 @@ pub(crate) fn read(args: &PromptArgs) -> Result<String, Failure> {
                 "no prompt: expected PROMPT, `-` for standard input, or --prompt-file FILE",
             ));
         }
-        (None, None) => (host::read_stdin()?, "standard input"),
+        (None, None) => (host::read_stdin()?, STDIN),
     };
     if text.trim().is_empty() {
         return Err(Failure::usage(format!(
             "the prompt from {source} is empty: expected a task or a question"
         )));
     }
-    Ok(text)
+    match (source != STDIN).then(host::piped_stdin).flatten() {
+        Some(stdin) => Ok(PipedInput::read(stdin)?.after(&text)),
+        None => Ok(text),
+    }
 }
 
 #[cfg(test)]

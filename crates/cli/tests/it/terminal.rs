@@ -196,6 +196,26 @@ fn what_waits_is_shown_and_erased() {
 }
 
 #[test]
+fn what_is_typed_while_it_works_does_not_reach_the_shell() {
+    let model = Model::new(Dialect::AnthropicMessages, &waiting_call(UNTIL_GO));
+    let command = model.command("run", &["Wait"]);
+    let mut shell = Command::new("setsid");
+    let script = "\"$0\" \"$@\"; read -r line; echo \"the shell got: $line\"";
+    shell.args(["--wait", "--ctty", "sh", "-c", script]).arg(command.get_program());
+    let mut terminal = Terminal::run_as(shell, &command, 80, 24, |_| {});
+    terminal.wait_for("a call that runs", is_spinning);
+    terminal.types("rm -rf important\n");
+    std::fs::write(model.path("go"), "").unwrap();
+    terminal.wait_for_text("[done]");
+    // The shell may read only once the command has ended.
+    std::thread::sleep(Duration::from_secs(1));
+    terminal.types("true\n");
+    let (code, screen, _) = terminal.ends();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("the shell got: true"), "{screen}");
+}
+
+#[test]
 fn a_patch_is_seen_while_the_model_writes_it() {
     let lines: String = (0..40).map(|number| format!("+line {number}\n")).collect();
     let turns = format!(

@@ -1,8 +1,10 @@
 //! `run` and `ask` do what they are asked to, in each dialect.
 
+use std::process::Stdio;
+
 use pintle_testkit::Dialect;
 
-use crate::lab::{Model, say, say_with_input};
+use crate::lab::{Model, Said, say, say_with_input};
 
 /// Creates a file, then edits it with the dialect's own tool.
 fn creates_and_edits(dialect: Dialect) {
@@ -131,4 +133,29 @@ fn a_run_has_the_familys_own_tools() {
         said.out.lines().any(|line| line.trim_start_matches(['|', ' ']) == "6*7=42"),
         "what the command wrote: {said:?}"
     );
+}
+
+#[test]
+fn what_is_piped_in_beside_a_prompt_follows_it() {
+    let turns = "[[turn]]\ntext = \"A full disk.\"\n[[turn.expect]]\nrequest_contains = \"Explain this\\n\\n<standard_input>\\nNo space left\\n</standard_input>\"\n";
+    for subcommand in ["ask", "run"] {
+        let model = Model::new(Dialect::AnthropicMessages, turns);
+        let said = say_with_input(&mut model.command(subcommand, &["Explain this"]), "No space left\n");
+        assert_eq!((said.code, said.out.lines().next()), (Some(0), Some("A full disk.")), "{said:?}");
+        assert_eq!(said.err, "");
+    }
+}
+
+/// As of a program that starts others with a pipe and never writes to it.
+#[test]
+fn a_silent_pipe_is_not_waited_for() {
+    let model = Model::new(Dialect::AnthropicMessages, "[[turn]]\ntext = \"Four.\"\n");
+    let mut command = model.command("ask", &["What is two and two?"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let pipe = child.stdin.take();
+    let said = Said::from(child.wait_with_output().unwrap());
+    drop(pipe);
+    assert_eq!((said.code, said.out.trim()), (Some(0), "Four."), "{said:?}");
+    assert!(said.err.contains("standard input stayed silent for 3 s and is not read"), "{said:?}");
 }
