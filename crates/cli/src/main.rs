@@ -29,6 +29,7 @@ mod provider;
 mod render;
 mod route;
 mod run;
+mod timeout;
 mod tools;
 
 use std::process::ExitCode;
