@@ -293,7 +293,7 @@ fn judge_usage(kind: Kind, expected: Option<&ExpectedUsage>, usage: &Usage) -> V
         }
     };
     let counted = |count: Option<u64>| Some(count.unwrap_or_default());
-    judge("input tokens", &[counted(expected.input_tokens)], Some(usage.input_tokens));
+    judge("input tokens", &[Some(complete_input(kind, expected))], Some(usage.input_tokens));
     let mut output = vec![counted(expected.output_tokens)];
     output.extend(expected.output_plus_reasoning.map(Some));
     judge("output tokens", &output, Some(usage.output_tokens));
@@ -306,6 +306,21 @@ fn judge_usage(kind: Kind, expected: Option<&ExpectedUsage>, usage: &Usage) -> V
     judge("tokens read from a cache", &[expected.cache_read_tokens], usage.cache_read_tokens);
     judge("tokens written to a cache", &[expected.cache_write_tokens], usage.cache_write_tokens);
     found
+}
+
+/// The complete input, which is what `Usage` means (decision 0016). The manifest gives the provider's own field, from
+/// which some input is missing: with Anthropic what was read from a cache or written to one, as with any server that
+/// counts more cached tokens than input; with Gemini what its built-in tools made the model read, which only the
+/// provider's total includes.
+fn complete_input(kind: Kind, expected: &ExpectedUsage) -> u64 {
+    let stated = expected.input_tokens.unwrap_or_default();
+    let cached = expected.cache_read_tokens.unwrap_or(0) + expected.cache_write_tokens.unwrap_or(0);
+    match (kind, expected.provider_total, expected.output_plus_reasoning) {
+        (Kind::Anthropic, ..) => stated + cached,
+        (Kind::Gemini, Some(total), Some(output)) => stated.max(total.saturating_sub(output)),
+        _ if cached > stated => stated + cached,
+        _ => stated,
+    }
 }
 
 /// How much of a long value is shown.

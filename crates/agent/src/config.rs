@@ -58,13 +58,14 @@ pub struct SessionConfig {
     pub command_timeouts: CommandTimeouts,
     /// How much of a tool's output the model gets, per tool.
     pub tool_output: TruncationLimits,
-    /// When a failed model call is made again. Default: twice, time-outs included.
+    /// When a failed model call is made again. Default: twice, but not after a time-out.
     pub retry: SessionRetry,
     /// How many commands may run on between calls, at once. Default 16.
     pub background_commands: BackgroundLimit,
     /// How deep and how many subagents may be. Default: one level, 8 at a time.
     pub subagents: SubagentLimits,
-    /// How long a model call may be silent. Default 300 s.
+    /// How long a model call is waited for. Default [`AdapterTimeout::patient`]: 60 s for the headers of the response,
+    /// 300 s without a byte, 15 minutes without content.
     pub model_timeout: ModelTimeout,
     /// How large an answer of the model may grow. Default 64 MiB.
     pub answer_limit: AnswerLimit,
@@ -129,6 +130,13 @@ impl SessionConfig {
         self
     }
 
+    /// With other time limits of each model call.
+    #[must_use]
+    pub fn with_model_timeout(mut self, timeout: AdapterTimeout) -> Self {
+        self.model_timeout = ModelTimeout(timeout);
+        self
+    }
+
     /// With another limit on commands that run on between calls.
     #[must_use]
     pub fn with_background_commands(mut self, max: usize) -> Self {
@@ -165,15 +173,10 @@ impl SessionConfig {
     }
 }
 
-/// The retry policy of a session: the client's defaults, but time-outs count as transient.
-#[derive(Clone, Debug)]
+/// The retry policy of a session: the client's defaults. A time-out after the request was sent is not retried: whoever
+/// waited for a server for minutes would wait several times as long ([`RetryPolicy::with_retry_timeouts`]).
+#[derive(Clone, Debug, Default)]
 pub struct SessionRetry(pub RetryPolicy);
-
-impl Default for SessionRetry {
-    fn default() -> Self {
-        Self(RetryPolicy::default().with_retry_timeouts(true))
-    }
-}
 
 /// How many commands of a session run on between calls: as many as the sessions of codex have, each of whose commands
 /// is one. A remote environment may have fewer places; a command then waits for one.

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::builder::NonEmptyStringValueParser;
 use clap::error::ErrorKind;
@@ -13,6 +14,7 @@ use crate::environment::Place;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::provider::Provider;
+use crate::timeout;
 
 /// A coding agent in the terminal.
 ///
@@ -76,6 +78,10 @@ pub(crate) struct ModelArgs {
     /// How much the model reasons: low, medium, high, or a word that only this provider knows
     #[arg(long, value_name = "EFFORT", value_parser = NonEmptyStringValueParser::new())]
     pub(crate) reasoning_effort: Option<String>,
+    /// Give up a model call that brings no text, reasoning or tool call for this long: 90s, 15m, or seconds; by default
+    /// 15m, of which 60s for the headers of the response and 5m without a byte; a given time replaces all three
+    #[arg(long, value_name = "TIME", value_parser = timeout::parse)]
+    pub(crate) timeout: Option<Duration>,
     #[command(flatten)]
     pub(crate) catalog: CatalogArgs,
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use pintle_llm::{AdapterTimeout, Error, Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
+use pintle_llm::{Error, Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
 
 use crate::answer::AnswerView;
 use crate::args::AskArgs;
@@ -15,6 +15,7 @@ use crate::host::Host;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::prompt_source;
+use crate::timeout;
 
 /// How long the end of an unfinished line waits for a reader.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -49,8 +50,8 @@ pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
 fn request(args: &AskArgs, model: &Model, prompt: String) -> Request {
     let system = args.system.clone().map(Message::system);
     let messages = system.into_iter().chain([Message::user(prompt)]);
-    // A model may reason for minutes before its first word; a person can always press Ctrl-C.
-    let request = Request::new(&model.route.model, messages).with_timeout(AdapterTimeout::patient());
+    let limits = timeout::limits(args.model.timeout);
+    let request = Request::new(&model.route.model, messages).with_timeout(limits);
     match args.model.reasoning_effort.clone() {
         Some(effort) => request.with_reasoning_effort(ReasoningEffort::from(effort)),
         None => request,

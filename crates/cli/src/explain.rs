@@ -59,6 +59,10 @@ fn advice(error: &ErrorInfo, route: &Route) -> Option<String> {
             Some(url) => format!("check that a server listens at {} ({})", url.shown(), url.given_by),
             None => "check the connection to the Internet".to_owned(),
         }),
+        // Without a status it was a limit of ours.
+        ErrorKind::RequestTimeout if error.status.is_none() && error.provider.is_some() => {
+            Some("--timeout sets how long a model call is waited for".to_owned())
+        }
         ErrorKind::RateLimit => Some("wait a little and try again".to_owned()),
         ErrorKind::ContextLength => Some("ask for less at a time".to_owned()),
         ErrorKind::QuotaExceeded => Some("check the account's plan and limits".to_owned()),

@@ -31,6 +31,7 @@ mod provider;
 mod render;
 mod route;
 mod run;
+mod timeout;
 mod tools;
 
 use std::process::ExitCode;

@@ -20,6 +20,7 @@ use crate::interrupt::Interrupts;
 use crate::model::Model;
 use crate::prompt_source;
 use crate::render::{Detail, View};
+use crate::timeout;
 
 /// Does the task and says how it ended.
 ///
@@ -78,6 +79,7 @@ fn session(
     let config = SessionConfig::default()
         .with_max_turns(args.max_turns)
         .with_max_tool_rounds(args.max_tool_rounds)
+        .with_model_timeout(timeout::limits(args.model.timeout))
         .with_reasoning_effort(effort);
     Session::builder(model.client.clone(), profile, environment)
         .config(config)

@@ -54,9 +54,6 @@ pub struct ModelInfo {
     /// Other prices for long prompts, the shortest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub price_tiers: Vec<PriceTier>,
-    /// Whether cached tokens are counted beside the input tokens (Anthropic) and not among them.
-    #[serde(default)]
-    pub cache_counted_apart: bool,
     /// Until when its training data reaches, as its maker words it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge_cutoff: Option<String>,
@@ -77,7 +74,7 @@ pub struct ModelInfo {
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PriceTier {
-    /// Holds for prompts of more tokens than this, cached ones counted.
+    /// Applies to calls whose input has more tokens than this, cached tokens included.
     pub above_input_tokens: u64,
     /// As in [`ModelInfo`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -157,7 +154,6 @@ impl ModelInfo {
             cache_read_cost_per_million: None,
             cache_write_cost_per_million: None,
             price_tiers: Vec::new(),
-            cache_counted_apart: false,
             knowledge_cutoff: None,
             retires_on: None,
             aliases: Vec::new(),

@@ -13,6 +13,7 @@ mod history;
 mod message;
 mod middleware;
 mod object;
+mod readable_duration;
 mod request;
 mod response;
 mod retry;
@@ -47,6 +48,7 @@ pub use middleware::{
 pub use object::{
     ObjectStream, PartialJson, generate_object, generate_object_as, stream_object, stream_object_as,
 };
+pub use readable_duration::ReadableDuration;
 pub use request::{
     AdapterTimeout, MessageList, PrefixChain, ReasoningEffort, Request, ResponseFormat, Segment,
 };

@@ -328,20 +328,33 @@ pub enum ResponseFormat {
     },
 }
 
-/// How long an adapter waits (specification section 4.7), counted in raw bytes, so that a provider's
-/// keep-alive comments keep a stream alive.
+/// How long an adapter waits (specification section 4.7).
+///
+/// Silence ([`first_byte`](Self::first_byte), [`stream_read`](Self::stream_read)) is counted in raw bytes, so that a
+/// provider's keep-alive comments keep a stream alive; how long a server may go on without saying anything is limited
+/// by [`content`](Self::content). The limit that is reached first ends the exchange with
+/// [`ErrorKind::RequestTimeout`](crate::ErrorKind::RequestTimeout). Every duration is possible; zero never waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdapterTimeout {
     /// To establish a connection. Default 10 s. Fixed when the adapter is built.
     pub connect: Duration,
-    /// For the whole exchange; `None` waits without end. Default 120 s, for whole answers only.
+    /// For the whole exchange; `None` sets no such limit. Default 120 s, for whole answers only.
     pub request: Option<Duration>,
+    /// From the end of sending the request to the end of the response's headers. Default 60 s, for streamed answers
+    /// only: the headers of a whole answer come when it is complete, so that `first_byte` and `request` limit them.
+    pub headers: Duration,
     /// From the start of the exchange, connecting and sending included, to the first byte of the answer's
     /// body. Default 120 s.
     pub first_byte: Duration,
     /// Between two reads of an answer's body, streamed or whole. Default 30 s.
     pub stream_read: Duration,
+    /// Without content ([`StreamEvent::is_content`](crate::StreamEvent::is_content)): from the start of the exchange to
+    /// the first content of a streamed answer and between two, and for a whole answer from the start to its end.
+    /// Comments, pings and other signs of life are no content, and neither are bytes of an event that is not complete.
+    /// Only the time that the adapter waits is counted, not that of a consumer who is slow to read. `None` sets no such
+    /// limit. Default 15 minutes.
+    pub content: Option<Duration>,
 }
 
 impl Default for AdapterTimeout {
@@ -349,14 +362,17 @@ impl Default for AdapterTimeout {
         Self {
             connect: Duration::from_secs(10),
             request: Some(Duration::from_secs(120)),
+            headers: Duration::from_secs(60),
             first_byte: Duration::from_secs(120),
             stream_read: Duration::from_secs(30),
+            content: Some(Duration::from_secs(15 * 60)),
         }
     }
 }
 
 impl AdapterTimeout {
-    /// The limits of a session's model calls: 300 s to the first byte and between bytes, no total.
+    /// The limits of a session's model calls: 300 s to the first byte and between bytes, no total; 60 s for the headers
+    /// of a stream and 15 minutes without content, as by default.
     #[must_use]
     pub fn patient() -> Self {
         let long = Duration::from_secs(300);
@@ -375,6 +391,34 @@ impl AdapterTimeout {
     pub fn with_first_byte(mut self, limit: Duration) -> Self {
         self.first_byte = limit;
         self
+    }
+
+    /// With another limit for the headers of a streamed answer.
+    #[must_use]
+    pub fn with_headers(mut self, limit: Duration) -> Self {
+        self.headers = limit;
+        self
+    }
+
+    /// With another limit on waiting without content; `None` sets none.
+    #[must_use]
+    pub fn with_content(mut self, limit: Option<Duration>) -> Self {
+        self.content = limit;
+        self
+    }
+
+    /// With the same limit for each wait: for the headers, for the first byte, between two reads and without content.
+    /// The limit to connect becomes no longer than it was.
+    #[must_use]
+    pub fn with_each_wait(self, limit: Duration) -> Self {
+        Self {
+            connect: self.connect.min(limit),
+            request: self.request,
+            headers: limit,
+            first_byte: limit,
+            stream_read: limit,
+            content: Some(limit),
+        }
     }
 
     /// With another limit for the whole exchange.

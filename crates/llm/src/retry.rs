@@ -27,7 +27,7 @@ pub struct RetryPolicy {
     pub backoff_multiplier: f64,
     /// Whether delays are spread by a half either way. Default true.
     pub jitter: bool,
-    /// Whether time-outs count as transient. Default false (section 6.3); sessions turn it on.
+    /// Whether time-outs count as transient. Default false (section 6.3), also in sessions.
     pub retry_timeouts: bool,
     /// Told by [`retry`] before each retry; a caller that decides with [`RetryPolicy::delay`] tells whom it likes.
     /// Default: nobody.

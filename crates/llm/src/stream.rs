@@ -120,6 +120,31 @@ pub enum StreamEvent {
     },
 }
 
+impl StreamEvent {
+    /// Whether the event brings a part of the answer: text, reasoning, arguments of a call, the name or the end of one,
+    /// a part of the message that only the provider can read, or the end of the answer.
+    ///
+    /// The beginning of an answer or of a segment brings nothing yet, and neither does an event that only reports how
+    /// far the provider is. Such events may repeat for ever and do not reset [`AdapterTimeout::content`].
+    ///
+    /// [`AdapterTimeout::content`]: crate::AdapterTimeout::content
+    #[must_use]
+    pub fn is_content(&self) -> bool {
+        match self {
+            Self::TextDelta { delta, .. } | Self::ToolCallDelta { delta, .. } => !delta.is_empty(),
+            Self::ReasoningDelta { reasoning_delta, .. } => !reasoning_delta.is_empty(),
+            Self::ProviderEvent { part, .. } => part.is_some(),
+            Self::StreamStart { .. } | Self::TextStart { .. } | Self::ReasoningStart { .. } => false,
+            Self::TextEnd { .. }
+            | Self::ReasoningEnd { .. }
+            | Self::ToolCallStart { .. }
+            | Self::ToolCallEnd { .. }
+            | Self::Finish { .. }
+            | Self::StepFinish { .. } => true,
+        }
+    }
+}
+
 /// A tool call that still forms.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartialToolCall {

@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// Tokens of one call, or of several added up.
+///
+/// The counts mean the same for every provider: `input_tokens` is the complete input, and the tokens that were read
+/// from a cache or written to one are part of it. The adapters convert what a provider counts otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// Tokens of the prompt, cached ones as the provider counts them.
+    /// All tokens of the input, whether or not they were read from a cache or written to one.
     pub input_tokens: u64,
     /// Tokens that the model wrote.
     pub output_tokens: u64,
@@ -18,10 +21,10 @@ pub struct Usage {
     /// Tokens spent on reasoning, part of the output. An estimate for Anthropic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// Prompt tokens that came from a cache.
+    /// Input tokens that were read from a cache; part of the input. `None` if the provider does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read_tokens: Option<u64>,
-    /// Prompt tokens that were written to a cache.
+    /// Input tokens that were written to a cache; part of the input. `None` if the provider does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_tokens: Option<u64>,
     /// The provider's own record; not kept when counts are added up.
@@ -39,6 +42,14 @@ impl Usage {
             total_tokens: input_tokens.saturating_add(output_tokens),
             ..Self::default()
         }
+    }
+
+    /// Input tokens that were neither read from a cache nor written to one.
+    #[must_use]
+    pub fn uncached_input_tokens(&self) -> u64 {
+        let read = self.cache_read_tokens.unwrap_or(0);
+        let written = self.cache_write_tokens.unwrap_or(0);
+        self.input_tokens.saturating_sub(read.saturating_add(written))
     }
 }
 
@@ -81,5 +92,16 @@ mod tests {
         let sum = a + &b;
         assert_eq!((sum.input_tokens, sum.output_tokens, sum.total_tokens), (11, 6, 17));
         assert_eq!((sum.reasoning_tokens, sum.cache_read_tokens), (Some(2), None));
+    }
+
+    #[test]
+    fn cached_tokens_are_part_of_the_input() {
+        let cases =
+            [(None, None, 100), (Some(60), None, 40), (Some(60), Some(30), 10), (Some(60), Some(50), 0)];
+        for (read, written, uncached) in cases {
+            let mut usage = Usage::new(100, 5);
+            (usage.cache_read_tokens, usage.cache_write_tokens) = (read, written);
+            assert_eq!(usage.uncached_input_tokens(), uncached, "{usage:?}");
+        }
     }
 }

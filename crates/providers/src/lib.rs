@@ -10,6 +10,7 @@ mod dialect;
 mod failure;
 mod from_env;
 mod gemini;
+mod input_tokens;
 mod lenient;
 mod media;
 mod openai;

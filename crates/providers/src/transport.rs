@@ -49,6 +49,16 @@ impl fmt::Debug for HttpOptions {
     }
 }
 
+/// How an answer is to come.
+#[derive(Clone, Copy, Debug)]
+enum Way {
+    Streamed,
+    Whole {
+        /// When all of it must be there.
+        deadline: Option<Instant>,
+    },
+}
+
 /// A dialect with a connection pool. The pool is made at the first request.
 pub(crate) struct HttpAdapter<D> {
     dialect: D,
@@ -82,10 +92,11 @@ impl<D: Dialect> HttpAdapter<D> {
     /// One whole answer, within the request's limits. Dropping the future closes the connection.
     pub(crate) async fn complete(&self, request: &Request) -> Result<Response, Error> {
         let limits = request.timeout.unwrap_or(self.timeout);
+        let whole = [limits.request, limits.content].into_iter().flatten().min();
         // Drawn before the limit below begins, so that it comes before that limit's end.
-        let deadline = limits.request.and_then(|limit| Instant::now().checked_add(limit));
+        let deadline = whole.and_then(|limit| Instant::now().checked_add(limit));
         let exchange = self.read_answer(request, &limits, deadline);
-        let answer = match limits.request {
+        let answer = match whole {
             Some(limit) => tokio::time::timeout(limit, exchange)
                 .await
                 .unwrap_or_else(|_| Err(timed_out(format!("no whole answer within {limit:?}")))),
@@ -109,7 +120,8 @@ impl<D: Dialect> HttpAdapter<D> {
     ) -> Result<Response, Error> {
         let request = request.in_order()?;
         let request = media::resolve(&request).await?;
-        let mut exchange = self.open(self.dialect.encode(&request, false)?, limits, deadline).await?;
+        let encoded = self.dialect.encode(&request, false)?;
+        let mut exchange = self.open(encoded, limits, Way::Whole { deadline }).await?;
         let body = exchange.read_all(MAX_BODY).await?;
         let decoded = self.dialect.decode(&request, &body);
         let mut response = decoded.map_err(|error| exchange.facts().annotate(error))?;
@@ -120,28 +132,29 @@ impl<D: Dialect> HttpAdapter<D> {
     async fn open_stream(&self, request: &Request, limits: &AdapterTimeout) -> Result<EventStream, Error> {
         let request = request.in_order()?;
         let request = media::resolve(&request).await?;
-        let mut exchange = self.open(self.dialect.encode(&request, true)?, limits, None).await?;
+        let encoded = self.dialect.encode(&request, true)?;
+        let mut exchange = self.open(encoded, limits, Way::Streamed).await?;
         exchange.expect_events(self.dialect.provider()).await?;
         let decoder = self.dialect.decoder(&request, seed());
         let rate_limit = rate_limit::from_headers(&exchange.facts().headers, SystemTime::now());
         let provider = self.dialect.provider();
-        let limits = StreamLimits::default();
-        Ok(Events::new(exchange, decoder, provider, &request.model, rate_limit, limits).into_stream())
+        let stream_limits = StreamLimits { content: limits.content, ..StreamLimits::default() };
+        Ok(Events::new(exchange, decoder, provider, &request.model, rate_limit, stream_limits).into_stream())
     }
 
     /// Sends the request and waits for the first byte of a good answer; a bad one is classified.
-    async fn open(
-        &self,
-        request: HttpRequest,
-        limits: &AdapterTimeout,
-        deadline: Option<Instant>,
-    ) -> Result<Exchange, Error> {
+    async fn open(&self, request: HttpRequest, limits: &AdapterTimeout, way: Way) -> Result<Exchange, Error> {
         let url = join(&self.endpoint.base_url, &request.path);
         let headers = self.header_map(&request)?;
         let facts = Facts::new(Arc::clone(&self.endpoint), request.headers, SystemTime::now);
-        let body = reqwest::Body::wrap(request.body.into_sending());
-        let call = self.client()?.post(url).headers(headers).body(body);
-        let mut exchange = Exchange::open(call, facts, limits).await?;
+        let mut body = request.body.into_sending();
+        // The headers of a whole answer come when it is complete, so that its own limits are theirs too.
+        let (sent, deadline) = match way {
+            Way::Streamed => (Some(body.end()), None),
+            Way::Whole { deadline } => (None, deadline),
+        };
+        let call = self.client()?.post(url).headers(headers).body(reqwest::Body::wrap(body));
+        let mut exchange = Exchange::open(call, sent, facts, limits).await?;
         let status = exchange.status();
         tracing::debug!(
             provider = self.dialect.provider(),

@@ -46,12 +46,6 @@ pub(super) async fn session(dialect: Dialect, turns: usize, options: Value) -> S
     Session { usages, requests }
 }
 
-/// All tokens of the prompt: Anthropic counts those of its cache apart.
-pub(super) fn prompt_tokens(dialect: Dialect, usage: &Usage) -> u64 {
-    let cached = usage.cache_read_tokens.unwrap_or(0) + usage.cache_write_tokens.unwrap_or(0);
-    usage.input_tokens + if dialect == Dialect::AnthropicMessages { cached } else { 0 }
-}
-
 fn tools() -> Vec<ToolDefinition> {
     let schema = json!({"type": "object", "properties": {"pattern": {"type": "string"}}});
     vec![read_file(), ToolDefinition::new("glob", "Finds files.", schema).unwrap()]
@@ -60,7 +54,7 @@ fn tools() -> Vec<ToolDefinition> {
 async fn from_turn_five_on_most_of_the_prompt_is_cached(dialect: Dialect) {
     let session = session(dialect, 8, Value::Null).await;
     for (turn, usage) in session.usages.iter().enumerate().skip(4) {
-        let (read, prompt) = (usage.cache_read_tokens.unwrap_or(0), prompt_tokens(dialect, usage));
+        let (read, prompt) = (usage.cache_read_tokens.unwrap_or(0), usage.input_tokens);
         assert!(read * 2 > prompt, "turn {}: {read} of {prompt}", turn + 1);
     }
 }

@@ -152,8 +152,8 @@ pub(super) fn asking<M: Into<HistoryItem>>(
 /// One call to its end, whichever it is, within ten times the limit that it may run into.
 pub(super) async fn call(client: &Client, request: Request, mode: Mode) -> Result<Response, Error> {
     let limits = request.timeout.unwrap_or_default();
-    let limit =
-        [limits.first_byte, limits.stream_read, limits.connect].into_iter().chain(limits.request).min();
+    let limit = [limits.first_byte, limits.stream_read, limits.connect, limits.headers].into_iter();
+    let limit = limit.chain(limits.request).chain(limits.content).min();
     let called = async {
         match mode {
             Mode::Complete => client.complete(request).await,

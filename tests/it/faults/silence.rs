@@ -17,6 +17,10 @@ in_each_dialect!(
     comments_are_no_answer,
     silence_inside_a_refusal,
     a_trickle_does_not_outlast_the_total_limit,
+    headers_of_a_stream_have_a_limit,
+    headers_of_a_whole_answer_come_late,
+    signs_of_life_without_content_have_a_limit,
+    content_resets_its_limit,
 );
 
 const COMMENT: &str = ": keep-alive\n\n";
@@ -157,4 +161,90 @@ async fn a_trickle_does_not_outlast_the_total_limit(dialect: Dialect) {
         .saying("no whole answer within 200ms")
         .check(dialect)
         .await;
+}
+
+/// A pause between two bytes that no limit on silence notices.
+const DRIP: Duration = Duration::from_millis(5);
+
+/// A head that never ends, a byte at a time.
+fn dripping_head() -> FaultScript {
+    read().write("HTTP/1.1 200 OK\r\nx-drip: ").repeat("a", 1_000_000, DRIP)
+}
+
+async fn headers_of_a_stream_have_a_limit(dialect: Dialect) {
+    let rows = [
+        ("no byte", read().await_close()),
+        ("a byte at a time", dripping_head()),
+        ("interim responses", read().repeat("HTTP/1.1 103 Early Hints\r\n\r\n", 90, DRIP).await_close()),
+    ];
+    let faults = rows.map(|(name, script)| {
+        Fault::new(name, script, ErrorKind::RequestTimeout)
+            .within(patient().with_headers(SHORT))
+            .only(Mode::Stream)
+            .saying("no response headers within 200ms")
+    });
+    check_all(dialect, faults).await;
+    Fault::new("a whole answer", dripping_head(), ErrorKind::RequestTimeout)
+        .within(patient().with_headers(SHORT).with_first_byte(2 * SHORT))
+        .only(Mode::Complete)
+        .saying("no answer within 400ms")
+        .check(dialect)
+        .await;
+}
+
+/// A provider sends them when the answer is complete.
+async fn headers_of_a_whole_answer_come_late(dialect: Dialect) {
+    let answer = sized("200 OK", &["content-type: application/json"], whole(dialect));
+    let server = FaultServer::start([read().sleep(2 * SHORT).write(answer).await_close()]).await.unwrap();
+    let limits = patient().with_headers(SHORT);
+    let client = client(dialect, &server.url(), limits);
+    let response = call(&client, question(dialect).with_timeout(limits), Mode::Complete).await.unwrap();
+    assert_eq!(response.text(), TEXT);
+    drop(client);
+    finish(server).await;
+}
+
+async fn signs_of_life_without_content_have_a_limit(dialect: Dialect) {
+    let forever = 1_000_000;
+    let events = events(dialect);
+    let begun =
+        |upto: usize| events[..upto].iter().fold(read().write(chunked_head()), |s, e| s.write(chunk(e)));
+    let content = patient().with_content(Some(SHORT));
+    let rows = [
+        ("comments before the first event", begun(0).repeat(chunk(COMMENT), forever, DRIP)),
+        ("comments in the middle", begun(events.len() / 2).repeat(chunk(COMMENT), forever, DRIP)),
+        ("blank lines", begun(0).repeat(chunk("\n"), forever, DRIP)),
+        ("an event that never ends", begun(0).write(chunk("data: ")).repeat(chunk("x"), forever, DRIP)),
+        ("an event without data", begun(0).repeat(chunk("event: ping\n\n"), forever, DRIP)),
+    ];
+    let faults = rows.map(|(name, script)| {
+        Fault::new(name, script, ErrorKind::RequestTimeout)
+            .within(content)
+            .only(Mode::Stream)
+            .saying("no content for 200ms")
+    });
+    check_all(dialect, faults).await;
+    Fault::new("blanks", begun(0).repeat(chunk(" "), forever, DRIP), ErrorKind::RequestTimeout)
+        .within(content)
+        .only(Mode::Complete)
+        .saying("no whole answer within 200ms")
+        .check(dialect)
+        .await;
+}
+
+/// An answer may take many times the limit, as long as something of it comes within each.
+async fn content_resets_its_limit(dialect: Dialect) {
+    let events = events(dialect);
+    let pause = LIFE / 2;
+    let script = events.iter().fold(read().write(chunked_head()), |script, event| {
+        script.repeat(chunk(COMMENT), 5, pause / 5).write(chunk(event))
+    });
+    let server = FaultServer::start([script.write(LAST_CHUNK).await_close()]).await.unwrap();
+    // Some events, such as the beginning of a segment, are no content.
+    let limits = patient().with_content(Some(LIFE * 3));
+    let client = client(dialect, &server.url(), limits);
+    let response = call(&client, question(dialect).with_timeout(limits), Mode::Stream).await.unwrap();
+    assert_eq!(response.text(), TEXT);
+    drop(client);
+    finish(server).await;
 }

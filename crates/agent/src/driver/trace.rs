@@ -187,12 +187,11 @@ fn fail(span: &Span, kind: &str) {
 }
 
 impl Tokens {
-    /// Adds an answer's. The convention counts cached tokens as input, which Anthropic counts apart.
+    /// Adds the tokens of a response. Cached tokens are part of the input here, as they are in the convention.
     fn add(&mut self, response: &Response) {
         let Usage { input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, .. } = response.usage;
         let (read, written) = (cache_read_tokens.unwrap_or(0), cache_write_tokens.unwrap_or(0));
-        let apart = if response.provider == "anthropic" { read.saturating_add(written) } else { 0 };
-        self.input = self.input.saturating_add(input_tokens).saturating_add(apart);
+        self.input = self.input.saturating_add(input_tokens);
         self.output = self.output.saturating_add(output_tokens);
         self.cache_read = self.cache_read.saturating_add(read);
         self.cache_creation = self.cache_creation.saturating_add(written);
@@ -225,16 +224,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_tokens_are_input_whoever_counts() {
-        for (provider, input) in [("anthropic", 1_110), ("gemini", 10)] {
+    fn cached_tokens_are_counted_once() {
+        for provider in ["anthropic", "gemini"] {
             let mut response = Response::new(provider, "m", Message::assistant("hi"));
-            response.usage = Usage::new(10, 5);
+            response.usage = Usage::new(1_110, 5);
             response.usage.cache_read_tokens = Some(100);
             response.usage.cache_write_tokens = Some(1_000);
             let mut tokens = Tokens::default();
             tokens.add(&response);
             let counted = (tokens.input, tokens.output, tokens.cache_read, tokens.cache_creation);
-            assert_eq!(counted, (input, 5, 100, 1_000), "{provider}");
+            assert_eq!(counted, (1_110, 5, 100, 1_000), "{provider}");
         }
     }
 }

@@ -62,12 +62,12 @@ pub(super) fn usage(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",
         "properties": {
-            "input_tokens": tokens("Of the prompt, cached ones as the provider counts them."),
+            "input_tokens": tokens("All of the input, cached tokens included."),
             "output_tokens": tokens("That the model wrote."),
             "total_tokens": tokens("The provider's total, else input and output."),
             "reasoning_tokens": tokens("Spent on reasoning, part of the output."),
-            "cache_read_tokens": tokens("Of the prompt that came from a cache."),
-            "cache_write_tokens": tokens("Of the prompt that were written to a cache."),
+            "cache_read_tokens": tokens("Of the input that were read from a cache."),
+            "cache_write_tokens": tokens("Of the input that were written to a cache."),
             "raw": { "description": "The provider's own record." },
         },
         "required": ["input_tokens", "output_tokens", "total_tokens"],

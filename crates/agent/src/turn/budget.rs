@@ -267,13 +267,9 @@ impl Machine {
 /// the rest of the prompt costs.
 fn cost(usage: &Usage, model: &ModelInfo) -> Option<u64> {
     let dollars = model.cost(usage).or_else(|| {
-        let mut plain = usage.clone();
-        let cached = [plain.cache_read_tokens.take(), plain.cache_write_tokens.take()];
-        if model.cache_counted_apart {
-            let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
-            plain.input_tokens = plain.input_tokens.saturating_add(cached);
-        }
-        model.cost(&plain)
+        let mut uncached = usage.clone();
+        (uncached.cache_read_tokens, uncached.cache_write_tokens) = (None, None);
+        model.cost(&uncached)
     })?;
     #[expect(
         clippy::cast_possible_truncation,

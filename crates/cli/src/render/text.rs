@@ -294,16 +294,17 @@ impl TextView {
     }
 }
 
-/// The tokens of one answer, or of all.
+/// The tokens of one answer, or of all; behind the input, how much of it was read from a cache and written to one.
 fn tokens(usage: &Usage) -> String {
-    let cached = usage.cache_read_tokens.filter(|cached| *cached > 0);
-    let cached = cached.map(|cached| format!(", {} from cache", summary::of_count(cached)));
-    format!(
-        "{} tokens in{}, {} out",
-        summary::of_count(usage.input_tokens),
-        cached.unwrap_or_default(),
-        summary::of_count(usage.output_tokens)
-    )
+    let part = |tokens: Option<u64>, name: &str| {
+        let tokens = tokens.filter(|tokens| *tokens > 0)?;
+        Some(format!("{} {name}", summary::of_count(tokens)))
+    };
+    let parts = [part(usage.cache_read_tokens, "cached"), part(usage.cache_write_tokens, "written to cache")];
+    let parts: Vec<String> = parts.into_iter().flatten().collect();
+    let cached = if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) };
+    let [input, output] = [usage.input_tokens, usage.output_tokens].map(summary::of_count);
+    format!("{input} tokens in{cached}, {output} out")
 }
 
 fn failure_words(kind: ToolErrorKind) -> &'static str {

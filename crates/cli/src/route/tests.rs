@@ -25,6 +25,7 @@ fn choose(flags: Flags, variables: &[(&str, &str)]) -> Result<ModelSource, Failu
         dialect: flags.dialect,
         profile: None,
         reasoning_effort: None,
+        timeout: None,
         catalog: crate::args::CatalogArgs::default(),
     };
     ModelSource::choose(&args, |name| {

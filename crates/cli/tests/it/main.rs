@@ -23,6 +23,7 @@ mod serving;
 mod stopping;
 mod subagents;
 mod terminal;
+mod timeouts;
 mod tools;
 mod wire;
 mod work;

@@ -18,31 +18,18 @@ struct Prices {
 impl ModelInfo {
     /// The price of one call in US dollars; `None` if the price of any of its tokens is unknown.
     ///
-    /// The counts must be those of one call: which price holds depends on the length of its prompt. The cost of
-    /// several calls is the sum of their costs. Tokens that are written to a cache and have no price of their own cost
-    /// what input does, where they are counted among it.
+    /// Input that was neither read from a cache nor written to one costs the input price, cached input the price of a
+    /// cache read, and input that was written to a cache the price of a cache write, or the input price where the model
+    /// has none for writes. The counts must be those of one call: which price holds depends on the length of its input.
+    /// The cost of several calls is the sum of their costs.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
-        let read = usage.cache_read_tokens.unwrap_or(0);
-        let mut written = usage.cache_write_tokens.unwrap_or(0);
-        let apart = match self.cache_counted_apart {
-            true => read.saturating_add(written),
-            false => 0,
-        };
-        let prices = self.prices(usage.input_tokens.saturating_add(apart));
-        if prices.cache_write.is_none() && !self.cache_counted_apart {
-            // They are among the input tokens, and writing them costs nothing more.
-            written = 0;
-        }
-        let plain = match self.cache_counted_apart {
-            true => usage.input_tokens,
-            false => usage.input_tokens.saturating_sub(read.saturating_add(written)),
-        };
+        let prices = self.prices(usage.input_tokens);
         let parts = [
-            (plain, prices.input),
+            (usage.uncached_input_tokens(), prices.input),
             (usage.output_tokens, prices.output),
-            (read, prices.cache_read),
-            (written, prices.cache_write),
+            (usage.cache_read_tokens.unwrap_or(0), prices.cache_read),
+            (usage.cache_write_tokens.unwrap_or(0), prices.cache_write.or(prices.input)),
         ];
         // What was not used needs no price. `f64`'s own sum of nothing would be minus zero.
         let used = parts.into_iter().filter(|(tokens, _)| *tokens > 0);

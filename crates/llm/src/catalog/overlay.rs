@@ -98,7 +98,7 @@ impl Field {
             "context_window" | "max_output" => model.sources.limits = None,
             "knowledge_cutoff" => model.sources.knowledge_cutoff = None,
             "retires_on" => model.sources.retires_on = None,
-            "price_tiers" | "cache_counted_apart" => model.sources.prices = None,
+            "price_tiers" => model.sources.prices = None,
             name if name.ends_with("_cost_per_million") => model.sources.prices = None,
             name if name.starts_with("supports_") => model.sources.capabilities = None,
             _ => {}

@@ -63,7 +63,6 @@ fn every_shipped_figure_has_a_source_and_makes_sense() {
         assert_eq!(model.input_cost_per_million.is_some(), model.output_cost_per_million.is_some(), "{id}");
         assert!(model.max_output.is_some_and(|most| most <= model.context_window), "{id}");
         assert!(model.price_tiers.iter().all(|tier| tier.above_input_tokens < model.context_window), "{id}");
-        assert_eq!(model.cache_counted_apart, model.provider == "anthropic", "{id}");
     }
 }
 
@@ -189,7 +188,7 @@ fn a_long_file_is_read_in_time() {
 }
 
 /// A model with a price for each kind of token, ten times as much above 1,000 tokens, and its counts.
-fn priced(apart: bool) -> ModelInfo {
+fn priced() -> ModelInfo {
     let json = r#"[{"id": "m", "provider": "p", "context_window": 10000,
         "input_cost_per_million": 1000000, "output_cost_per_million": 2000000,
         "cache_read_cost_per_million": 3000000, "cache_write_cost_per_million": 4000000,
@@ -197,9 +196,7 @@ fn priced(apart: bool) -> ModelInfo {
             "output_cost_per_million": 20000000, "cache_read_cost_per_million": 30000000,
             "cache_write_cost_per_million": 40000000},
             {"above_input_tokens": 5000, "output_cost_per_million": 5}]}]"#;
-    let mut model = Catalog::from_json(json).unwrap().list(None).next().unwrap().clone();
-    model.cache_counted_apart = apart;
-    model
+    Catalog::from_json(json).unwrap().list(None).next().unwrap().clone()
 }
 
 fn used(input: u64, output: u64, read: Option<u64>, written: Option<u64>) -> Usage {
@@ -212,21 +209,20 @@ fn used(input: u64, output: u64, read: Option<u64>, written: Option<u64>) -> Usa
 #[test]
 fn a_call_costs_each_kind_of_token_once() {
     let rows = [
-        (false, used(0, 0, None, None), Some(0.0)),
-        (false, used(10, 1, None, None), Some(12.0)),
-        (false, used(10, 1, Some(4), Some(2)), Some(4.0 + 2.0 + 12.0 + 8.0)),
-        (true, used(10, 1, Some(4), Some(2)), Some(10.0 + 2.0 + 12.0 + 8.0)),
-        (false, used(3, 0, Some(4), None), Some(12.0)),
-        (false, used(1000, 1, None, None), Some(1002.0)),
-        (false, used(1001, 1, None, None), Some(10_030.0)),
-        (false, used(1001, 0, Some(1001), None), Some(30_030.0)),
-        (true, used(999, 0, Some(1), None), Some(999.0 + 3.0)),
-        (true, used(999, 0, Some(1), Some(1)), Some(9990.0 + 30.0 + 40.0)),
-        (false, used(5001, 1, None, None), None),
+        (used(0, 0, None, None), Some(0.0)),
+        (used(10, 1, None, None), Some(12.0)),
+        (used(10, 1, Some(4), Some(2)), Some(4.0 + 2.0 + 12.0 + 8.0)),
+        (used(3, 0, Some(4), None), Some(12.0)),
+        (used(1000, 1, None, None), Some(1002.0)),
+        (used(1001, 1, None, None), Some(10_030.0)),
+        (used(1001, 0, Some(1001), None), Some(30_030.0)),
+        (used(1000, 0, Some(1), None), Some(999.0 + 3.0)),
+        (used(1001, 0, Some(1), Some(1)), Some(9990.0 + 30.0 + 40.0)),
+        (used(5001, 1, None, None), None),
     ];
-    for (apart, usage, expected) in rows {
-        let cost = priced(apart).cost(&usage);
-        assert_eq!(cost.map(f64::round), expected, "{usage:?}, counted apart: {apart}");
+    for (usage, expected) in rows {
+        let cost = priced().cost(&usage);
+        assert_eq!(cost.map(f64::round), expected, "{usage:?}");
         assert!(cost.is_none_or(f64::is_sign_positive));
     }
 }

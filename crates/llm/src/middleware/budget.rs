@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 
-use crate::catalog::{Catalog, ModelInfo};
+use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind};
 use crate::middleware::follow::{End, Follower, follow};
 use crate::middleware::{Middleware, Mode, Next, Reply, estimate};
@@ -163,7 +163,7 @@ impl Budget {
     fn price(&self, provider: &str, model: &str, usage: &Usage) -> Option<f64> {
         let catalog = self.inner.catalog.as_ref().unwrap_or_else(|| Catalog::built_in());
         let model = catalog.find(provider, model)?;
-        model.cost(usage).or_else(|| model.cost(&without_cache(usage, model)))
+        model.cost(usage).or_else(|| model.cost(&without_cache(usage)))
     }
 
     fn charge(&self, call: &Call, usage: &Usage, estimated: bool) {
@@ -278,15 +278,9 @@ impl Follower for Call {
     }
 }
 
-/// The same tokens, those of the cache as plain ones.
-fn without_cache(usage: &Usage, model: &ModelInfo) -> Usage {
-    let mut plain = usage.clone();
-    let cached = [plain.cache_read_tokens.take(), plain.cache_write_tokens.take()];
-    if model.cache_counted_apart {
-        let cached = cached.into_iter().flatten().fold(0, u64::saturating_add);
-        plain.input_tokens = plain.input_tokens.saturating_add(cached);
-    }
-    plain
+/// The same tokens without telling which of the input were cached.
+fn without_cache(usage: &Usage) -> Usage {
+    Usage { cache_read_tokens: None, cache_write_tokens: None, ..usage.clone() }
 }
 
 /// Whether the provider has not worked for this call: it refused, or was never reached.

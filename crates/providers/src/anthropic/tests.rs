@@ -566,7 +566,8 @@ fn a_stream_with_every_kind_of_block() {
     assert_eq!((response.id.as_str(), response.model.as_str()), ("msg_1", "claude-x"));
     assert_eq!(response.message.origin, Some(Origin::new("anthropic", MODEL)));
     assert_eq!(response.finish_reason, FinishReason::new(Finish::ToolCalls).with_raw("tool_use"));
-    let mut usage = Usage::new(40, 20);
+    // 40 that were not cached, 30 read and 2 written.
+    let mut usage = Usage::new(72, 20);
     usage.cache_read_tokens = Some(30);
     usage.cache_write_tokens = Some(2);
     usage.reasoning_tokens = Some(3);

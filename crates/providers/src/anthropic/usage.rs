@@ -3,6 +3,8 @@
 use pintle_llm::Usage;
 use serde_json::{Map, Value};
 
+use crate::input_tokens;
+
 /// Characters of readable thinking per token, for the estimate that the specification asks for (section 3.9).
 const CHARACTERS_PER_TOKEN: u64 = 4;
 
@@ -25,12 +27,13 @@ impl Counts {
         self.thinking_characters = self.thinking_characters.saturating_add(characters);
     }
 
-    /// The unified counts.
+    /// The unified counts. This API leaves cached tokens out of its `input_tokens`.
     pub(super) fn usage(self) -> Usage {
         let count = |name: &str| self.raw.get(name).and_then(Value::as_u64);
         let mut usage = Usage::new(count("input_tokens").unwrap_or(0), count("output_tokens").unwrap_or(0));
         usage.cache_read_tokens = count("cache_read_input_tokens");
         usage.cache_write_tokens = count("cache_creation_input_tokens");
+        input_tokens::include_cached(&mut usage);
         let stated = self.raw.get("output_tokens_details").and_then(|details| details.get("thinking_tokens"));
         usage.reasoning_tokens =
             stated.and_then(Value::as_u64).or_else(|| self.estimate(usage.output_tokens));

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Frame, SizeHint};
+use tokio::sync::oneshot;
 
 /// From this size on, in bytes, a fragment goes out from where it is: below it, a copy is cheaper than a piece of its own.
 const LARGE: usize = 4 * 1024;
@@ -100,7 +101,7 @@ impl Body {
     /// The body as it is sent.
     pub(crate) fn into_sending(mut self) -> Sending {
         self.close();
-        Sending { left: self.len() as u64, pieces: self.whole.into_iter() }
+        Sending { left: self.len() as u64, pieces: self.whole.into_iter(), end: None }
     }
 
     #[cfg(test)]
@@ -115,6 +116,17 @@ pub(crate) struct Sending {
     pieces: std::vec::IntoIter<Bytes>,
     /// In bytes.
     left: u64,
+    /// Dropped when the last piece is taken.
+    end: Option<oneshot::Sender<()>>,
+}
+
+impl Sending {
+    /// Resolves, with an error since nothing is sent, when the connection has taken the last piece or dropped the body.
+    pub(crate) fn end(&mut self) -> oneshot::Receiver<()> {
+        let (end, taken) = oneshot::channel();
+        self.end = (self.left > 0).then_some(end);
+        taken
+    }
 }
 
 impl http_body::Body for Sending {
@@ -128,6 +140,9 @@ impl http_body::Body for Sending {
         let this = self.get_mut();
         Poll::Ready(this.pieces.next().map(|piece| {
             this.left = this.left.saturating_sub(piece.len() as u64);
+            if this.left == 0 {
+                this.end = None;
+            }
             Ok(Frame::data(piece))
         }))
     }

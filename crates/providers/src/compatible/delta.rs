@@ -6,6 +6,7 @@ use pintle_llm::{Finish, FinishReason, Usage};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
+use crate::input_tokens;
 use crate::lenient::{AnyCount, AnyText, First, Lenient, List, Object, lenient};
 
 /// One chunk of a stream. What has another type than it should counts as not there.
@@ -260,6 +261,7 @@ pub(super) fn usage(raw: Value) -> Usage {
     usage.cache_read_tokens = cached.or_else(|| count(&raw, "prompt_cache_hit_tokens"));
     let written = detail("prompt_tokens_details", "cache_write_tokens");
     usage.cache_write_tokens = written.filter(|written| *written > 0);
+    input_tokens::include_cached_if_separate(&mut usage);
     usage.raw = Some(raw);
     usage
 }
@@ -367,6 +369,9 @@ mod tests {
         assert_eq!(found.cache_write_tokens, Some(3));
         let found = usage(json!({"prompt_tokens": 9, "completion_tokens": 2, "prompt_cache_hit_tokens": 8}));
         assert_eq!((found.total_tokens, found.cache_read_tokens), (11, Some(8)));
+        let found = usage(json!({"prompt_tokens": 7, "completion_tokens": 8, "total_tokens": 15,
+            "prompt_tokens_details": {"cached_tokens": 161}}));
+        assert_eq!((found.input_tokens, found.total_tokens), (168, 176), "counted separately");
         let chunk = |text: &'static str| serde_json::from_str::<Chunk<'_>>(text).unwrap().take_usage();
         for (text, expected) in [
             (r#"{"usage": {"prompt_tokens": 3}}"#, Some(3)),

@@ -9,6 +9,7 @@ use serde_json::Value;
 use super::{PROVIDER, failure_of};
 use crate::dialect::answer_seed;
 use crate::failure::{Failure, malformed};
+use crate::input_tokens;
 
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
     let raw: Value = serde_json::from_slice(body)
@@ -143,6 +144,7 @@ pub(super) fn usage(raw: &Value) -> Usage {
     usage.cache_read_tokens = detail("input_tokens_details", "cached_tokens");
     let written = detail("input_tokens_details", "cache_write_tokens");
     usage.cache_write_tokens = written.filter(|written| *written > 0);
+    input_tokens::include_cached_if_separate(&mut usage);
     usage.raw = raw.is_object().then(|| raw.clone());
     usage
 }

@@ -1,14 +1,17 @@
 //! The events of one streamed answer: read, framed, decoded, accumulated.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
+use bytes::Bytes;
 use futures_util::stream;
 use pintle_llm::{Error, ErrorKind, EventStream, RateLimitInfo, Retry, StreamAccumulator, StreamEvent};
+use tokio::time::Instant;
 
 use crate::dialect::Decoder;
 use crate::sse::{FrameError, SseReader};
 use crate::transport::MAX_BODY;
-use crate::transport::exchange::Exchange;
+use crate::transport::exchange::{Exchange, timed_out};
 
 /// How much of a stream is taken, in bytes.
 #[derive(Clone, Copy, Debug)]
@@ -19,12 +22,14 @@ pub(crate) struct StreamLimits {
     /// All events together: what they say is held until the answer is complete. OpenAI says what it says five times:
     /// in deltas, and at the end of a text, of its part, of its item and of the answer.
     pub(crate) stream: usize,
+    /// How long the server may go on without content; see [`AdapterTimeout::content`](pintle_llm::AdapterTimeout::content).
+    pub(crate) content: Option<Duration>,
 }
 
 impl Default for StreamLimits {
     fn default() -> Self {
         let event = 2 * MAX_BODY;
-        Self { event, stream: 5 * event }
+        Self { event, stream: 5 * event, content: None }
     }
 }
 
@@ -40,6 +45,10 @@ pub(crate) struct Events<D> {
     limit: usize,
     /// How many bytes have been read.
     length: usize,
+    /// How long content may be waited for.
+    content_limit: Option<Duration>,
+    /// How long it has been waited for since the last.
+    waited: Duration,
     /// What the read at hand has been decoded to.
     decoded: Vec<StreamEvent>,
     /// How many of these have been accumulated.
@@ -62,8 +71,11 @@ impl<D: Decoder> Events<D> {
         rate_limit: Option<RateLimitInfo>,
         limits: StreamLimits,
     ) -> Self {
+        let waited = exchange.opening();
         Self {
             exchange,
+            content_limit: limits.content,
+            waited,
             reader: SseReader::new(limits.event),
             decoder,
             accumulator: StreamAccumulator::new(provider, model),
@@ -101,12 +113,27 @@ impl<D: Decoder> Events<D> {
                 }
                 return None;
             }
-            match self.exchange.read().await {
+            match self.read().await {
                 Ok(Some(bytes)) => self.take(&bytes),
                 Ok(None) => self.end(),
                 Err(error) => self.fail(error),
             }
         }
+    }
+
+    /// The next bytes, unless content has been waited for long enough. The time in which nobody asks for bytes does not
+    /// count.
+    async fn read(&mut self) -> Result<Option<Bytes>, Error> {
+        let Some(limit) = self.content_limit else { return self.exchange.read().await };
+        let over = || Err(timed_out(format!("the answer stalled: no content for {limit:?}")));
+        let left = limit.saturating_sub(self.waited);
+        if left.is_zero() {
+            return over();
+        }
+        let started = Instant::now();
+        let read = tokio::time::timeout(left, self.exchange.read()).await;
+        self.waited = self.waited.saturating_add(started.elapsed());
+        read.unwrap_or_else(|_| over())
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -143,6 +170,9 @@ impl<D: Decoder> Events<D> {
         {
             self.accepted += 1;
             self.accumulator.process(event);
+            if event.is_content() {
+                self.waited = Duration::ZERO;
+            }
             if let StreamEvent::Finish { response, .. } = event {
                 // The decoder may know only now what the beginning did not say, or said otherwise.
                 let (id, model) = (std::mem::take(&mut response.id), std::mem::take(&mut response.model));

@@ -1,14 +1,18 @@
 //! One request and the bytes of its answer, under time limits.
 
 use std::error::Error as StdError;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
+use futures_util::future::{self, Either};
 use pintle_llm::{AdapterTimeout, Error, ErrorInfo, ErrorKind, Retry};
 use reqwest::header::HeaderMap;
 use reqwest::{RequestBuilder, Url};
 use serde_json::Value;
+use tokio::sync::oneshot;
 use tokio::time::Instant;
 
 use crate::dialect::Headers;
@@ -26,34 +30,46 @@ pub(crate) struct Exchange {
     response: reqwest::Response,
     first: Option<Bytes>,
     read_limit: Duration,
+    /// How long it took until here.
+    opening: Duration,
     facts: Facts,
 }
 
 impl Exchange {
-    /// Sends and waits for the first byte of the answer's body, or for the head of a refusal.
+    /// Sends and waits for the first byte of the answer's body, or for the head of a refusal. `sent` resolves when the
+    /// request is sent, whatever it resolves to; without it, the headers have no limit of their own.
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Network`] without a connection or if it breaks here, [`ErrorKind::RequestTimeout`] if it takes
-    /// longer than `connect` or `first_byte`.
+    /// longer than `connect`, `headers` or `first_byte`.
     pub(crate) async fn open(
         call: RequestBuilder,
+        sent: Option<oneshot::Receiver<()>>,
         mut facts: Facts,
         limits: &AdapterTimeout,
     ) -> Result<Self, Error> {
+        let started = Instant::now();
+        let not_begun = |error| not_begun(error, &facts.endpoint.host, limits.connect);
         let begin = async {
-            let mut response = call.send().await?;
-            let first = if response.status().is_success() { response.chunk().await? } else { None };
+            let mut response = within_after(limits.headers, sent, call.send()).await?.map_err(not_begun)?;
+            let first = match response.status().is_success() {
+                true => response.chunk().await.map_err(not_begun)?,
+                false => None,
+            };
             Ok((response, first))
         };
         let limit = limits.first_byte;
-        let begun = tokio::time::timeout(limit, begin)
-            .await
-            .map_err(|_| timed_out(format!("no answer within {limit:?}")))?;
-        let not_begun = |error| not_begun(error, &facts.endpoint.host, limits.connect);
-        let (mut response, first) = begun.map_err(not_begun)?;
+        let begun = tokio::time::timeout(limit, begin).await;
+        let (mut response, first) =
+            begun.unwrap_or_else(|_| Err(timed_out(format!("no answer within {limit:?}"))))?;
         facts.headers = Headers(std::mem::take(response.headers_mut()));
-        Ok(Self { response, first, read_limit: limits.stream_read, facts })
+        Ok(Self { response, first, read_limit: limits.stream_read, opening: started.elapsed(), facts })
+    }
+
+    /// How long it took to connect, to send and to get the first byte.
+    pub(crate) fn opening(&self) -> Duration {
+        self.opening
     }
 
     pub(crate) fn status(&self) -> u16 {
@@ -284,6 +300,25 @@ pub(super) fn blot_out(text: &str, key: &str) -> String {
         from = start + 1;
     }
     clean
+}
+
+/// The response, unless its headers are not complete within `limit` after the request was sent. Without `sent` there is
+/// no such limit.
+async fn within_after<T>(
+    limit: Duration,
+    sent: Option<oneshot::Receiver<()>>,
+    response: impl Future<Output = T>,
+) -> Result<T, Error> {
+    let Some(sent) = sent else { return Ok(response.await) };
+    let late = async {
+        // The sender is dropped, so that this is an error always.
+        let _ = sent.await;
+        tokio::time::sleep(limit).await;
+    };
+    match future::select(pin!(response), pin!(late)).await {
+        Either::Left((response, _)) => Ok(response),
+        Either::Right(_) => Err(timed_out(format!("no response headers within {limit:?}"))),
+    }
 }
 
 /// The error of a limit that has run out.

@@ -350,16 +350,19 @@ async fn a_known_status_is_worth_more_than_the_total_limit() {
 async fn a_stream_and_its_events_have_a_size() {
     let pings = ": ping\n\n".repeat(20);
     let rows = [
-        (StreamLimits { event: 10_000, stream: 10_000 }, None),
-        (StreamLimits { event: 10_000, stream: 100 }, Some("the stream is larger than 100 bytes")),
-        (StreamLimits { event: 20, stream: 10_000 }, Some("an event is larger than 20 bytes")),
+        (StreamLimits { event: 10_000, stream: 10_000, content: None }, None),
+        (
+            StreamLimits { event: 10_000, stream: 100, content: None },
+            Some("the stream is larger than 100 bytes"),
+        ),
+        (StreamLimits { event: 20, stream: 10_000, content: None }, Some("an event is larger than 20 bytes")),
     ];
     for (limits, expected) in rows {
         let server = Server::answering(format!("{}0\r\n\r\n", chunked(&[TEXT, &pings, STOP]))).await;
         let dialect = Chat { provider: "local".to_owned(), api_key: None };
         let adapter = HttpAdapter::new(dialect, HttpOptions::new(&server.base_url)).unwrap();
         let call = adapter.dialect().encode(&request(), true).unwrap();
-        let exchange = adapter.open(call, &AdapterTimeout::default(), None).await.unwrap();
+        let exchange = adapter.open(call, &AdapterTimeout::default(), Way::Streamed).await.unwrap();
         let decoder = adapter.dialect().decoder(&request(), 1);
         let events: Vec<_> =
             Events::new(exchange, decoder, "local", "m", None, limits).into_stream().collect().await;

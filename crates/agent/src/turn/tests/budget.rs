@@ -191,14 +191,10 @@ fn a_cost_that_is_not_known_cannot_be_limited_later() {
 
 #[test]
 fn a_price_that_is_unknown_for_cached_tokens_only_is_that_of_the_others() {
-    for apart in [false, true] {
-        let mut context = priced();
-        context.pricing.as_mut().unwrap().cache_counted_apart = apart;
-        let mut usage = Usage::new(10, 1);
-        usage.cache_read_tokens = Some(4);
-        let spent = Spent::of_answer(&usage, context.pricing.as_deref());
-        assert_eq!(spent.cost_micros, Some(if apart { 15_000_000 } else { 11_000_000 }));
-    }
+    let mut usage = Usage::new(10, 1);
+    usage.cache_read_tokens = Some(4);
+    let spent = Spent::of_answer(&usage, priced().pricing.as_deref());
+    assert_eq!(spent.cost_micros, Some(11_000_000));
 }
 
 #[test]

@@ -101,6 +101,7 @@ fn outcome() -> Outcome {
     outcome.text = "Done.".to_owned();
     outcome.usage = Usage::new(12_345, 678);
     outcome.usage.cache_read_tokens = Some(9_000);
+    outcome.usage.cache_write_tokens = Some(1_000);
     outcome.model_calls = 2;
     outcome.tool_calls = 4;
     outcome
@@ -135,7 +136,7 @@ fn a_run_becomes_a_transcript() {
 
     Done.
 
-    [done] 2 model calls, 4 tool calls, 12,345 tokens in, 9,000 from cache, 678 out, 4.2 s
+    [done] 2 model calls, 4 tool calls, 12,345 tokens in (9,000 cached, 1,000 written to cache), 678 out, 4.2 s
     ");
 }
 
@@ -154,7 +155,7 @@ fn a_verbose_transcript_shows_reasoning_requests_and_tokens() {
 
     I look around.
 
-    [answer] m: 1,200 tokens in, 1,000 from cache, 34 out
+    [answer] m: 1,200 tokens in (1,000 cached), 34 out
     ");
 }
 
@@ -228,7 +229,7 @@ fn a_demonstration_ends_with_its_proof() {
     };
     let passed = Closing { demonstration: Some(&demonstration), ..closing(&session_id, &outcome) };
     insta::assert_snapshot!(view.closing(&passed), @r"
-    [done] 2 model calls, 4 tool calls, 12,345 tokens in, 9,000 from cache, 678 out, 4.2 s
+    [done] 2 model calls, 4 tool calls, 12,345 tokens in (9,000 cached, 1,000 written to cache), 678 out, 4.2 s
 
     The tests, run once more by the command itself: passed
         test result: ok. 9 passed

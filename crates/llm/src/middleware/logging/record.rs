@@ -13,7 +13,6 @@ use crate::middleware::follow::{End, Follower};
 use crate::middleware::logging::contents;
 use crate::response::{Finish, Response};
 use crate::stream::{EventStream, StreamEvent};
-use crate::usage::Usage;
 
 /// A call that has not ended yet.
 pub(super) struct Record {
@@ -44,7 +43,7 @@ impl Follower for Record {
 impl Record {
     fn answered(&self, response: &Response) {
         let usage = &response.usage;
-        let input = input_tokens(response);
+        let input = usage.input_tokens;
         let reason = [word(response.finish_reason.reason)];
         let first = self.first.map(|first| first.as_secs_f64());
         let id = Some(response.id.as_str()).filter(|id| !id.is_empty());
@@ -110,16 +109,6 @@ impl Record {
     fn seconds(&self) -> f64 {
         self.begun.elapsed().as_secs_f64()
     }
-}
-
-/// With what came from a cache or went into one, which Anthropic counts apart.
-fn input_tokens(response: &Response) -> u64 {
-    let Usage { input_tokens, cache_read_tokens, cache_write_tokens, .. } = response.usage;
-    if response.provider != "anthropic" {
-        return input_tokens;
-    }
-    let cached = cache_read_tokens.unwrap_or(0).saturating_add(cache_write_tokens.unwrap_or(0));
-    input_tokens.saturating_add(cached)
 }
 
 fn word(finish: Finish) -> &'static str {

@@ -151,7 +151,7 @@ async fn contents_are_told_on_demand_and_cut() {
     assert!(text.contains(r#"gen_ai.output.messages="[{\"parts\":[{\"content\":\"an answer\""#), "{text}");
 }
 
-/// Answers after two seconds with cached tokens, as Anthropic counts them.
+/// Answers after two seconds with cached tokens.
 #[derive(Debug)]
 struct Cached;
 
@@ -159,7 +159,7 @@ struct Cached;
 impl Middleware for Cached {
     async fn handle(&self, request: Request, _: Mode, next: Next<'_>) -> Result<Reply, Error> {
         tokio::time::sleep(Duration::from_secs(2)).await;
-        let mut usage = Usage::new(10, 5);
+        let mut usage = Usage::new(1_110, 5);
         usage.cache_read_tokens = Some(100);
         usage.cache_write_tokens = Some(1_000);
         usage.reasoning_tokens = Some(3);
@@ -170,7 +170,7 @@ impl Middleware for Cached {
 
 #[tokio::test(start_paused = true)]
 async fn cached_tokens_are_part_of_the_input() {
-    for (provider, input) in [("anthropic", 1_110), ("openai", 10)] {
+    for provider in ["anthropic", "openai"] {
         let log = Log::default();
         let _guard = tracing::subscriber::set_default(log.clone());
         let builder = crate::client::Client::builder().provider(FakeAdapter::new(provider));
@@ -178,7 +178,7 @@ async fn cached_tokens_are_part_of_the_input() {
         client.complete(ask("x")).await.unwrap();
         let log = log.text();
         for expected in [
-            format!("gen_ai.usage.input_tokens={input}"),
+            "gen_ai.usage.input_tokens=1110".to_owned(),
             "gen_ai.usage.cache_read.input_tokens=100".to_owned(),
             "gen_ai.usage.cache_creation.input_tokens=1000".to_owned(),
             "gen_ai.usage.reasoning.output_tokens=3".to_owned(),

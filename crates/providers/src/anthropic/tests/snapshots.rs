@@ -51,7 +51,7 @@ fn images_by_url_bytes_and_local_path() {
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"A cat.","text_id":"0","type":"TEXT_DELTA"}
     {"text_id":"0","type":"TEXT_END"}
-    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
 }
 
@@ -70,7 +70,7 @@ fn documents_and_refusals_of_what_is_not_taken() {
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
     {"raw":{"delta":{"citation":{"cited_text":"hi","type":"char_location"},"type":"citations_delta"},"index":0,"type":"content_block_delta"},"type":"PROVIDER_EVENT"}
     {"text_id":"0","type":"TEXT_END"}
-    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
 
     let audio: AudioData =
@@ -128,7 +128,7 @@ fn signed_and_redacted_thinking() {
     {"text_id":"2","type":"TEXT_START"}
     {"delta":"So.","text_id":"2","type":"TEXT_DELTA"}
     {"text_id":"2","type":"TEXT_END"}
-    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"reasoning_tokens":2,"total_tokens":60}}
+    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"reasoning_tokens":2,"total_tokens":92}}
     "#);
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, vec![]), &["messages"]), @r#"
     messages[] {"content":[{"text":"Why?","type":"text"}],"role":"user"}
@@ -160,7 +160,7 @@ fn sampling_that_thinking_excludes_is_left_out_with_a_warning() {
     "#);
     insta::assert_snapshot!(came(&dialect(), &request, &blocks("end_turn", &[])).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START","warnings":[{"code":"temperature_ignored","message":"temperature 0.2 was not sent: the API does not take it together with thinking"}]}
-    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
     let whole = dialect().decode(&request, br#"{"content": []}"#).unwrap();
     assert_eq!(whole.warnings.len(), 1);
@@ -202,7 +202,7 @@ fn a_tool_with_a_grammar_is_an_ordinary_tool_here() {
     {"tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_START"}
     {"delta":"{\"input\": \"*\"}","tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_DELTA"}
     {"tool_call":{"arguments":{"input":"*"},"id":"c1","name":"apply_patch","raw_arguments":"{\"input\": \"*\"}","type":"function"},"type":"TOOL_CALL_END"}
-    {"finish_reason":{"raw":"tool_use","reason":"tool_calls"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"tool_use","reason":"tool_calls"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
     let results = vec![ToolResult::new("c1", "done", false)];
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results), &["messages"]), @r#"
@@ -238,7 +238,7 @@ fn blocks_of_the_servers_own_tools() {
     {"delta":"Found.","text_id":"2","type":"TEXT_DELTA"}
     {"text_id":"2","type":"TEXT_END"}
     {"raw":{"delta":{"container":{"id":"container_1"},"stop_reason":"end_turn"},"type":"message_delta","usage":{"cache_creation_input_tokens":2,"cache_read_input_tokens":30,"input_tokens":40,"output_tokens":20}},"type":"PROVIDER_EVENT"}
-    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, vec![]), &["messages"]), @r#"
     messages[] {"content":[{"text":"Search.","type":"text"}],"role":"user"}
@@ -259,7 +259,7 @@ fn refusals_and_incomplete_answers() {
     {"delta":"No","text_id":"0","type":"TEXT_DELTA"}
     {"text_id":"0","type":"TEXT_END"}
     {"raw":{"delta":{"stop_details":{"category":"cyber","type":"refusal"},"stop_reason":"refusal"},"type":"message_delta","usage":{"cache_creation_input_tokens":2,"cache_read_input_tokens":30,"input_tokens":40,"output_tokens":20}},"type":"PROVIDER_EVENT"}
-    {"finish_reason":{"raw":"refusal","reason":"content_filter"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"refusal","reason":"content_filter"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
     let call =
         (json!({"type": "tool_use", "id": "c1", "name": "look", "input": {}}), vec![piece(r#"{"at": "#)]);
@@ -272,7 +272,7 @@ fn refusals_and_incomplete_answers() {
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
     {"delta":"{\"at\": ","tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_DELTA"}
     {"tool_call":{"arguments":"{\"at\": ","id":"c1","name":"look","raw_arguments":"{\"at\": ","type":"function"},"type":"TOOL_CALL_END"}
-    {"finish_reason":{"raw":"max_tokens","reason":"length"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"max_tokens","reason":"length"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
     let results = vec![ToolResult::new("c1", "the arguments were cut off", true)];
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results), &["messages"]), @r#"
@@ -308,7 +308,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
     {"tool_call":{"arguments":{"at":1},"id":"c1","name":"look","raw_arguments":"{\"at\": 1}","type":"function"},"type":"TOOL_CALL_END"}
     {"tool_call":{"id":"c2","name":"look"},"type":"TOOL_CALL_START"}
     {"tool_call":{"arguments":{},"id":"c2","name":"look","type":"function"},"type":"TOOL_CALL_END"}
-    {"finish_reason":{"raw":"tool_use","reason":"tool_calls"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"tool_use","reason":"tool_calls"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
     let seen = ToolResult::new("c1", "seen", false).with_image(ImageData::data(b"png".to_vec(), "image/png"));
     let results = vec![seen, ToolResult::new("c2", "no such place", true)];
@@ -333,7 +333,7 @@ fn structured_output() {
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"{\"name\": \"Ada\"}","text_id":"0","type":"TEXT_DELTA"}
     {"text_id":"0","type":"TEXT_END"}
-    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
 }
 
@@ -368,7 +368,7 @@ fn options_of_the_provider_and_beta_headers() {
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
     {"text_id":"0","type":"TEXT_END"}
     {"raw":{"context_management":{"applied_edits":[]},"delta":{"stop_reason":"end_turn"},"type":"message_delta","usage":{"cache_creation_input_tokens":2,"cache_read_input_tokens":30,"input_tokens":40,"output_tokens":20}},"type":"PROVIDER_EVENT"}
-    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":40,"output_tokens":20,"total_tokens":60}}
+    {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
     let odd = Request::new(MODEL, [Message::user("Hi")]).with_provider_options("anthropic", json!([1]));
     assert_eq!(
