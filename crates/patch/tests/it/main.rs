@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod bytes;
+mod indentation;
 #[cfg(test)]
 mod messages;
 #[cfg(test)]

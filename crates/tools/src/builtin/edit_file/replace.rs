@@ -287,6 +287,9 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
                 format!("old_string does not occur in {path} exactly, and {level} it occurs several times");
             message + &candidates("it matches", places)
         }
+        ApplyErrorKind::Indentation { file_line, differences, new_line } => {
+            indentation(path, *file_line, differences, new_line.as_deref())
+        }
         ApplyErrorKind::AlreadyApplied { file_line } => {
             format!(
                 "old_string does not occur in {path}, but new_string does, at line {file_line}: already applied?"
@@ -295,6 +298,26 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
         other => format!("old_string does not occur in {path}: {other}"),
     };
     conflict(message).with_source(error)
+}
+
+fn indentation(
+    path: &str,
+    file_line: usize,
+    differences: &[BlankDifference],
+    new_line: Option<&str>,
+) -> String {
+    let why = match new_line {
+        Some(line) => format!("line `{line}` of new_string cannot be indented to fit"),
+        None => "the difference is not the same on every line".to_owned(),
+    };
+    let mut message = format!(
+        "old_string occurs in {path} only with other indentation, at line {file_line}, and {why}. Give both with \
+         the indentation of the file"
+    );
+    for BlankDifference { file_line, expected, found, .. } in differences {
+        message.push_str(&format!("\n  line {file_line}: old_string has {expected}, the file {found}"));
+    }
+    message
 }
 
 fn candidates(title: &str, candidates: &[Candidate]) -> String {
