@@ -50,7 +50,8 @@ pub enum ApplyErrorKind {
     ContextNotFound {
         /// The first line that differs at the nearest place.
         difference: Option<Difference>,
-        /// The places most like the old lines, best first, at most three.
+        /// The places most like the old lines, best first, at most three; each is named by its first line, or
+        /// where that is blank or above the file by one that matches.
         nearest: Vec<Candidate>,
         /// Where the old lines are instead.
         elsewhere: Option<Elsewhere>,
@@ -205,7 +206,7 @@ impl fmt::Display for ApplyErrorKind {
                 }
                 if *changed_earlier {
                     f.write_str("; an earlier part of this patch changed or moved them")?;
-                } else if elsewhere.is_none() && nearest.is_empty() {
+                } else if elsewhere.is_none() && nearest.is_empty() && difference.is_none() {
                     f.write_str(", and no line of it is like them; is it the right file?")?;
                 }
                 if let Some(difference) = difference {

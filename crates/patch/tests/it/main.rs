@@ -2,6 +2,9 @@
 
 #[cfg(test)]
 mod bytes;
+#[cfg(test)]
+mod deletions;
+#[cfg(test)]
 mod indentation;
 #[cfg(test)]
 mod messages;

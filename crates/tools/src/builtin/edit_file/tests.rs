@@ -1,3 +1,5 @@
+mod deletions;
+
 use proptest::prelude::*;
 use serde_json::json;
 
