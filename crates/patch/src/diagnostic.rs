@@ -77,6 +77,15 @@ pub enum DiagnosticKind {
         /// The first blanks that differ, where the first line that differs does so in blanks alone.
         blanks: Option<Box<BlankDifference>>,
     },
+    /// The new lines were indented as the file is, because the old ones are indented differently there.
+    Reindented {
+        /// Where the old lines start in the file.
+        file_line: usize,
+        /// The blanks that every new line lost, in words, such as `4 spaces`.
+        removed: Option<String>,
+        /// Those that it got in their place.
+        added: Option<String>,
+    },
     /// New lines alone, without a hint, went to the end of the file.
     AdditionsAtEnd {
         /// The line below which they went.
@@ -201,6 +210,15 @@ impl fmt::Display for DiagnosticKind {
             Self::LooseMatch { level, file_line, blanks } => {
                 write!(f, "the old lines match at line {file_line} only {level}")?;
                 return blanks.as_ref().map_or(Ok(()), |blanks| write!(f, ": {blanks}"));
+            }
+            Self::Reindented { file_line, removed, added } => {
+                write!(f, "the new lines at line {file_line} were indented as the file is: ")?;
+                return match (removed, added) {
+                    (Some(removed), Some(added)) => write!(f, "{added} in place of {removed}"),
+                    (Some(removed), None) => write!(f, "{removed} less"),
+                    (None, Some(added)) => write!(f, "{added} more"),
+                    (None, None) => f.write_str("no change"),
+                };
             }
             Self::AdditionsAtEnd { file_line } => {
                 return write!(

@@ -6,6 +6,6 @@ mod difference;
 mod parse;
 
 pub use apply::{Action, ApplyError, ApplyErrorKind, Candidate, Elsewhere};
-pub(crate) use difference::as_meant;
 pub use difference::{BlankDifference, Difference, Mistake};
+pub(crate) use difference::{as_meant, blanks_in_words};
 pub use parse::{ParseError, ParseErrorKind, Wrapper};

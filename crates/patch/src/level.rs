@@ -71,6 +71,34 @@ impl Form {
         left == right || self.key(level, left) == self.key(level, right)
     }
 
+    /// The blanks before the text of a line.
+    pub(crate) fn indentation<'a>(&self, line: &'a [u8]) -> &'a [u8] {
+        let mut end = 0;
+        while let Some(rest) = line.get(end..).filter(|rest| !rest.is_empty()) {
+            end += match self.blank_at_start(rest) {
+                0 => break,
+                length => length,
+            };
+        }
+        line.get(..end).unwrap_or_default()
+    }
+
+    pub(crate) fn is_blank(&self, line: &[u8]) -> bool {
+        self.indentation(line).len() == line.len()
+    }
+
+    /// The length in bytes of the blank that a text begins with, or 0.
+    fn blank_at_start(&self, text: &[u8]) -> usize {
+        match text.first() {
+            Some(byte) if byte.is_ascii() || !self.utf8 => usize::from(is_blank(*byte)),
+            _ => {
+                let head = text.get(..4).unwrap_or(text).utf8_chunks().next();
+                let character = head.and_then(|chunk| chunk.valid().chars().next());
+                character.filter(|character| character.is_whitespace()).map_or(0, char::len_utf8)
+            }
+        }
+    }
+
     /// The line as text, if it has characters beyond ASCII that may be read.
     fn unicode<'a>(&self, line: &'a [u8]) -> Option<&'a str> {
         if !self.utf8 || line.is_ascii() {

@@ -7,6 +7,7 @@ mod diff;
 mod error;
 mod excerpt;
 mod explain;
+mod indent;
 mod level;
 mod locate;
 mod options;

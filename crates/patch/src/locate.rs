@@ -23,7 +23,7 @@ pub(crate) struct Placement {
     pub(crate) dropped: usize,
     /// What had to be tolerated.
     pub(crate) notes: Vec<DiagnosticKind>,
-    level: MatchLevel,
+    pub(crate) level: MatchLevel,
     /// Its hint was not the whole line, byte for byte.
     loose_hint: bool,
     /// Where the search for the next hunk starts.

@@ -23,6 +23,10 @@ pub struct ApplyOptions {
     /// A hunk with additions only goes to the end of the file whatever its hint says. Otherwise
     /// it goes after the hinted line. Default: false.
     pub additions_at_end: bool,
+    /// New lines keep the indentation that the patch gives them, although the old lines were found
+    /// with another one. Otherwise they are indented as the file is, and refused where that cannot be
+    /// told. Default: false.
+    pub given_indentation: bool,
     /// Hunks that are out of file order are placed when each fits exactly one place.
     /// Default: true.
     pub out_of_order: bool,
@@ -62,6 +66,7 @@ impl ApplyOptions {
             first_loose_match: true,
             last_line_may_miss: true,
             additions_at_end: true,
+            given_indentation: true,
             out_of_order: false,
             canonical_unicode: false,
             always_final_newline: true,
@@ -83,6 +88,7 @@ impl Default for ApplyOptions {
             first_loose_match: false,
             last_line_may_miss: false,
             additions_at_end: false,
+            given_indentation: false,
             out_of_order: true,
             canonical_unicode: true,
             always_final_newline: false,

@@ -3,7 +3,8 @@
 use crate::error::{ApplyError, ApplyErrorKind};
 use crate::excerpt::excerpt;
 use crate::explain::explain;
-use crate::level::Form;
+use crate::indent::Shift;
+use crate::level::{Form, MatchLevel};
 use crate::locate::{Locator, Placement};
 use crate::pattern::{Core, Pattern, Step};
 use crate::seek::Seeker;
@@ -39,14 +40,14 @@ pub(crate) fn update(
         let kind = explain(&seeker, &missed, &before);
         ApplyError::new(&section.path, pattern.hunk.line, kind).with_hunk(pattern.number)
     })?;
-    for (pattern, placement) in patterns.iter().zip(&placements) {
-        diagnostics.extend(placement.notes.iter().map(|note| {
-            Diagnostic::new(note.clone(), pattern.hunk.line)
-                .with_path(&section.path)
-                .with_hunk(pattern.number)
+    let shifts = shifts(section, &patterns, &placements, &text, options)?;
+    for ((pattern, placement), shift) in patterns.iter().zip(&placements).zip(&shifts) {
+        let shift = shift.as_ref().map(|shift| shift.note(placement.start));
+        diagnostics.extend(placement.notes.iter().cloned().chain(shift).map(|note| {
+            Diagnostic::new(note, pattern.hunk.line).with_path(&section.path).with_hunk(pattern.number)
         }));
     }
-    Ok(Writer::new(&text, options).write(&edits(&patterns, &placements)))
+    Ok(Writer::new(&text, options).write(&edits(&patterns, &placements, &shifts)))
 }
 
 /// Refuses what cannot be patched whatever the file holds.
@@ -90,23 +91,48 @@ fn contains(content: &[u8], lines: &[&[u8]], options: &ApplyOptions) -> bool {
     Seeker::new(&text.lines, lines.to_vec(), form(&text, options)).find_anywhere(lines).is_some()
 }
 
+/// How the new lines of each hunk are to be indented.
+fn shifts<'a>(
+    section: &UpdateFile,
+    patterns: &[Pattern<'a>],
+    placements: &[Placement],
+    text: &Text<'a>,
+    options: &ApplyOptions,
+) -> Result<Vec<Option<Shift<'a>>>, ApplyError> {
+    let form = form(text, options);
+    let shifts = patterns.iter().zip(placements).map(|(pattern, placement)| {
+        if options.given_indentation || placement.level < MatchLevel::SurroundingBlanks {
+            return Ok(None);
+        }
+        Shift::find(form, pattern, placement.dropped, &text.lines, placement.start)
+            .map_err(|kind| ApplyError::new(&section.path, pattern.hunk.line, kind).with_hunk(pattern.number))
+    });
+    shifts.collect()
+}
+
 /// A change at a place.
 struct Edit<'s, 'p> {
     /// The first line that it concerns, from 0.
     start: usize,
     core: Core<'s, 'p>,
+    shift: Option<Shift<'p>>,
 }
 
 /// The changes in file order; those at one place stay in the order of the patch. But what has
 /// context before it goes ahead of what has none: it belongs to that line, while additions alone at
 /// the end of the file belong to the end.
-fn edits<'s, 'p>(patterns: &'s [Pattern<'p>], placements: &[Placement]) -> Vec<Edit<'s, 'p>> {
+fn edits<'s, 'p>(
+    patterns: &'s [Pattern<'p>],
+    placements: &[Placement],
+    shifts: &[Option<Shift<'p>>],
+) -> Vec<Edit<'s, 'p>> {
     let mut edits: Vec<Edit<'s, 'p>> = patterns
         .iter()
         .zip(placements)
-        .filter_map(|(pattern, placement)| {
+        .zip(shifts)
+        .filter_map(|((pattern, placement), shift)| {
             let core = pattern.core(placement.dropped)?;
-            Some(Edit { start: placement.start + core.offset, core })
+            Some(Edit { start: placement.start + core.offset, core, shift: *shift })
         })
         .collect();
     edits.sort_by_key(|edit| (edit.start, edit.core.length, edit.core.offset == 0));
@@ -116,6 +142,7 @@ fn edits<'s, 'p>(patterns: &'s [Pattern<'p>], placements: &[Placement]) -> Vec<E
 /// Writes the new content, line by line.
 struct Writer<'t> {
     text: &'t Text<'t>,
+    form: Form,
     options: &'t ApplyOptions,
     out: Vec<u8>,
     /// The next line of the file, from 0.
@@ -128,7 +155,7 @@ impl<'t> Writer<'t> {
     fn new(text: &'t Text<'t>, options: &'t ApplyOptions) -> Self {
         let mut out = Vec::with_capacity(text.mark.len() + text.body.len());
         out.extend_from_slice(text.mark);
-        Self { text, options, out, next: 0, open: None }
+        Self { text, form: form(text, options), options, out, next: 0, open: None }
     }
 
     fn write(mut self, edits: &[Edit<'_, '_>]) -> Vec<u8> {
@@ -139,7 +166,7 @@ impl<'t> Writer<'t> {
             {
                 match group.first() {
                     Some(Step::Keep) => self.keep_until(self.next + group.len()),
-                    _ => self.change(group),
+                    _ => self.change(group, edit.shift),
                 }
             }
         }
@@ -166,7 +193,7 @@ impl<'t> Writer<'t> {
 
     /// Writes lines that replace others. Each new line takes the end of the line that it
     /// replaces, further ones that of the last, and where nothing is replaced a neighbour's.
-    fn change(&mut self, group: &[Step<'_>]) {
+    fn change(&mut self, group: &[Step<'_>], shift: Option<Shift<'_>>) {
         let removed = group.iter().filter(|step| **step == Step::Remove).count();
         let replaced = self.text.lines.get(self.next..self.next + removed).unwrap_or_default();
         let mut ends = replaced.iter().map(|line| line.end).filter(|end| !end.is_missing());
@@ -176,7 +203,10 @@ impl<'t> Writer<'t> {
             if !self.options.first_line_end {
                 end = ends.next().unwrap_or(end);
             }
-            self.line(text.as_bytes(), end);
+            match shift {
+                Some(shift) => self.line(&shift.apply(self.form, text), end),
+                None => self.line(text.as_bytes(), end),
+            }
         }
         self.next += removed;
     }

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::Difference;
+use super::{BlankDifference, Difference};
 use crate::MatchLevel;
 use crate::excerpt::excerpt_of_path;
 
@@ -50,7 +50,8 @@ pub enum ApplyErrorKind {
     ContextNotFound {
         /// The first line that differs at the nearest place.
         difference: Option<Difference>,
-        /// The places most like the old lines, best first, at most three.
+        /// The places most like the old lines, best first, at most three; each is named by its first line, or
+        /// where that is blank or above the file by one that matches.
         nearest: Vec<Candidate>,
         /// Where the old lines are instead.
         elsewhere: Option<Elsewhere>,
@@ -63,6 +64,15 @@ pub enum ApplyErrorKind {
         level: MatchLevel,
         /// The first places that fit.
         candidates: Vec<Candidate>,
+    },
+    /// The old lines match with other indentation, and how to indent the new ones cannot be told.
+    Indentation {
+        /// Where the old lines start in the file.
+        file_line: usize,
+        /// The first lines that are indented differently, at most three.
+        differences: Vec<BlankDifference>,
+        /// The new line that does not fit, shortened, where the difference is the same on every line.
+        new_line: Option<String>,
     },
     /// The hint names several lines, and nothing says which is meant.
     AmbiguousHint {
@@ -196,7 +206,7 @@ impl fmt::Display for ApplyErrorKind {
                 }
                 if *changed_earlier {
                     f.write_str("; an earlier part of this patch changed or moved them")?;
-                } else if elsewhere.is_none() && nearest.is_empty() {
+                } else if elsewhere.is_none() && nearest.is_empty() && difference.is_none() {
                     f.write_str(", and no line of it is like them; is it the right file?")?;
                 }
                 if let Some(difference) = difference {
@@ -207,6 +217,15 @@ impl fmt::Display for ApplyErrorKind {
             Self::Ambiguous { level, candidates } => {
                 write!(f, "the old lines match several places {level}; add context lines")?;
                 list(f, "they match", candidates)
+            }
+            Self::Indentation { file_line, differences, new_line } => {
+                write!(f, "the old lines are at line {file_line} with other indentation, ")?;
+                match new_line {
+                    Some(line) => write!(f, "and the new line `{line}` cannot be indented to fit")?,
+                    None => f.write_str("not by the same on every line")?,
+                }
+                f.write_str("; give the old and the new lines with the indentation of the file")?;
+                differences.iter().try_for_each(|difference| write!(f, "\n  {difference}"))
             }
             Self::AmbiguousHint { candidates } => {
                 f.write_str("the hint names several lines; add an outer `@@` line or context")?;

@@ -120,7 +120,7 @@ impl BlankDifference {
         let run =
             |line: &str| line.chars().skip(start).take_while(|character| is_blank(*character)).collect();
         let (expected, found): (String, String) = (run(expected), run(found));
-        let (expected, found) = (in_words(&expected), in_words(&found));
+        let (expected, found) = (blanks_in_words(&expected), blanks_in_words(&found));
         Some(Self { file_line, column: start + 1, expected, found })
     }
 }
@@ -200,7 +200,7 @@ fn unescaped(text: &str) -> String {
 }
 
 /// Blanks in words, such as `1 tab and 2 spaces`.
-fn in_words(blanks: &str) -> String {
+pub(crate) fn blanks_in_words(blanks: &str) -> String {
     let mut runs: Vec<(char, usize)> = Vec::new();
     for blank in blanks.chars() {
         match runs.last_mut() {

@@ -18,7 +18,7 @@ fn patched(content: &[u8], hunks: &str) -> Result<Vec<u8>, ApplyErrorKind> {
 fn a_file_in_another_encoding_is_patched_where_it_is_ascii() {
     let latin = b"caf\xE9\nprice = 1\n# \xA3\n";
     assert_eq!(patched(latin, "@@\n-price = 1\n+price = 2"), Ok(b"caf\xE9\nprice = 2\n# \xA3\n".to_vec()));
-    assert_eq!(patched(latin, "@@\n-  price = 1  \n+p"), Ok(b"caf\xE9\np\n# \xA3\n".to_vec()));
+    assert_eq!(patched(latin, "@@\n-  price = 1  \n+  p"), Ok(b"caf\xE9\np\n# \xA3\n".to_vec()));
 }
 
 #[test]

@@ -3,6 +3,10 @@
 #[cfg(test)]
 mod bytes;
 #[cfg(test)]
+mod deletions;
+#[cfg(test)]
+mod indentation;
+#[cfg(test)]
 mod messages;
 #[cfg(test)]
 mod policy;

@@ -96,9 +96,14 @@ fn the_nearest_places_are_those_that_share_most() {
         ("a\n\n\nb\n", " \n-gone", &[]),
         // Three are enough, in file order where none is nearer.
         ("a\nb\na\nb\na\nb\na\n", " a\n-c", &[1, 3, 5]),
-        // A place starts where the first line of the hunk would be.
+        // A place starts where the first line of the hunk would be, if that is a line to name.
         ("a\nb\nc\n", " x\n c\n-y", &[2]),
-        ("c\n", " x\n c\n-y", &[]),
+        ("c\n", " x\n c\n-y", &[1]),
+        ("b\nc\n", " w\n x\n-v\n }\n c", &[2]),
+        ("a\n\nc\n", " \n c\n-y", &[3]),
+        ("abXdef\n", " }\n-abcdef", &[1]),
+        // A line that is almost the same says more than a brace.
+        ("}\na\n}\nabXdef\n", " }\n-abcdef", &[3]),
         // Where no line is the same, those that share half at their ends count, by how much.
         ("abXXXX\nabcXXX\nXXXdef\nabXXef\n", "-abcdef", &[4, 2, 3]),
         ("abcXXXX\nabcXdef\n", "-abcdef", &[2]),

@@ -131,7 +131,7 @@ fn a_loose_match_must_be_the_only_one() {
         ("x \nx  \n", "@@\n-x\n+y", End::Ambiguous, End::Is("y\nx  \n")),
         ("a–b\na—b\n", "@@\n-a-b\n+c", End::Ambiguous, End::Is("c\na—b\n")),
         // One place is enough, and a stricter place wins.
-        ("  x\ny\n", "@@\n-x\n+z", End::Is("z\ny\n"), End::Is("z\ny\n")),
+        ("  x\ny\n", "@@\n-x\n+z", End::Is("  z\ny\n"), End::Is("z\ny\n")),
         ("  x\nx\n", "@@\n-x\n+z", End::Is("  x\nz\n"), End::Is("  x\nz\n")),
         // Of exact matches the next is meant.
         ("x\nx\n", "@@\n-x\n+z", End::Is("z\nx\n"), End::Is("z\nx\n")),
@@ -163,8 +163,9 @@ fn each_choice_of_matching_can_be_made_alone() {
     let hunks = "@@\n-b\n+y\n@@\n-a\n+x";
     let cases: &[(Choice, &str, &str, End)] = &[
         // Without the search of the whole file nothing above is looked at.
-        (|options| options.out_of_order = false, exact_above, hunks, End::Is("a\ny\nc\nx\n")),
-        (|options| options.first_loose_match = true, exact_above, hunks, End::Is("a\ny\nc\nx\n")),
+        (|options| options.out_of_order = false, exact_above, hunks, End::Is("a\ny\nc\n x\n")),
+        (|options| options.first_loose_match = true, exact_above, hunks, End::Is("a\ny\nc\n x\n")),
+        (|options| options.given_indentation = true, " a\n", "@@\n-a\n+x", End::Is("x\n")),
         (|options| options.out_of_order = false, " a\n\ta\n", "@@ a\n+x", End::Ambiguous),
         (|options| options.first_loose_match = true, " a\n\ta\n", "@@ a\n+x", End::Is(" a\nx\n\ta\n")),
         // A removed line that is there loosely is not missing.
@@ -239,7 +240,7 @@ fn what_earlier_hunks_have_taken_is_no_rival() {
     check(&[(
         "a\na\n a\n",
         "@@\n-a\n+x\n@@\n-a\n+y\n@@\n-a\n+z",
-        End::Is("x\ny\nz\n"),
+        End::Is("x\ny\n z\n"),
         End::Is("x\ny\nz\n"),
     )]);
 }
@@ -395,9 +396,9 @@ fn hunks_out_of_file_order_apply_where_each_fits_once() {
         // A loose place below does not win over an exact one above.
         ("a\nb\nc\n a\n", "@@\n-b\n+y\n@@\n-a\n+x", End::Is("x\ny\nc\n a\n"), End::Is("a\ny\nc\nx\n")),
         // One that is as loose is no better.
-        ("  a\nb\n a\n", "@@\n-b\n+y\n@@\n-a\n+x", End::Is("  a\ny\nx\n"), End::Is("  a\ny\nx\n")),
+        ("  a\nb\n a\n", "@@\n-b\n+y\n@@\n-a\n+x", End::Is("  a\ny\n x\n"), End::Is("  a\ny\nx\n")),
         // Unless the hunk before has taken that one.
-        ("a\nb\n a\n", "@@\n-a\n+x\n@@\n-a\n+y", End::Is("x\nb\ny\n"), End::Is("x\nb\ny\n")),
+        ("a\nb\n a\n", "@@\n-a\n+x\n@@\n-a\n+y", End::Is("x\nb\n y\n"), End::Is("x\nb\ny\n")),
     ]);
     assert_eq!(tolerated("a\nb\nc\n", "@@\n-c\n+z\n@@\n-a\n+x"), [D::OutOfOrder { file_line: 1 }]);
 }
@@ -492,7 +493,15 @@ fn levels_hints_and_gaps_are_reported() {
     let cases: &[(&str, &str, &[D])] = &[
         ("a\nx\n", "@@\n-x\n+y", &[]),
         ("a\nx \n", "@@\n-x\n+y", &[loose(MatchLevel::TrailingBlanks, 2)]),
-        ("a\n x\n", "@@\n-x\n+y", &[loose(MatchLevel::SurroundingBlanks, 2)]),
+        (
+            "a\n x\n",
+            "@@\n-x\n+y",
+            &[
+                loose(MatchLevel::SurroundingBlanks, 2),
+                D::Reindented { file_line: 2, removed: None, added: Some("1 space".to_owned()) },
+            ],
+        ),
+        ("a\n x\n", "@@\n-x", &[loose(MatchLevel::SurroundingBlanks, 2)]),
         ("a\n‘x’\n", "@@\n-'x'\n+y", &[loose(MatchLevel::Typography, 2)]),
         ("x\nx\n", "@@\n-x\n+y", &[D::SeveralPlaces { file_line: 1, other: 2 }]),
         ("  f\nx\n", "@@ f\n-x\n+y", &[D::LooseHint { level: MatchLevel::SurroundingBlanks, file_line: 1 }]),

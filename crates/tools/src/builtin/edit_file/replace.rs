@@ -109,16 +109,30 @@ impl<'a> Text<'a> {
         Replaced { content, lines: self.lines_at(places), notes: Vec::new() }
     }
 
-    /// The line of the new text, if it is there once and long enough to say something.
+    /// The line of the new text, if that shows that the edit was made: it is there once, as a part of a line at one
+    /// end at least, and it is long enough to say something.
+    ///
+    /// Of whole lines the patch engine says whether they show it.
     fn line_of_new(&self, edit: &Edit<'_>) -> Option<usize> {
-        let new = fold(edit.new);
-        if new.trim().len() < MIN_TELLING {
+        let (old, new) = (fold(edit.old), fold(edit.new));
+        // Lines that are in the old text too outlive any other change of the file.
+        let is_kept = new.lines().all(|line| old.contains(line.trim()));
+        if new.trim().len() < MIN_TELLING || is_kept {
             return None;
         }
-        match self.lines_at(&occurrences(&self.folded, &new)).as_slice() {
-            [line] => Some(*line),
+        let places = occurrences(&self.folded, &new);
+        match places.as_slice() {
+            [place] if !self.is_whole_lines(*place, &new) => self.lines_at(&places).first().copied(),
             _ => None,
         }
+    }
+
+    /// Whether `text`, which is at `place`, begins and ends where lines do.
+    fn is_whole_lines(&self, place: usize, text: &str) -> bool {
+        let is_feed = |at: usize| self.folded.get(at) == Some(&b'\n');
+        let end = place + text.len();
+        (place == 0 || is_feed(place - 1))
+            && (text.ends_with('\n') || end == self.folded.len() || is_feed(end))
     }
 
     /// Where in `folded` the lines end.
@@ -273,7 +287,7 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
             let mut message = format!("old_string does not occur in {path}");
             if let Some(line) = text.line_of_new(edit) {
                 message.push_str(&format!(", but new_string does, at line {line}: already applied?"));
-            } else if nearest.is_empty() {
+            } else if nearest.is_empty() && difference.is_none() {
                 message.push_str(", and no line of it is like it; is it the right file?");
             }
             if let Some(difference) = difference {
@@ -287,6 +301,9 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
                 format!("old_string does not occur in {path} exactly, and {level} it occurs several times");
             message + &candidates("it matches", places)
         }
+        ApplyErrorKind::Indentation { file_line, differences, new_line } => {
+            indentation(path, *file_line, differences, new_line.as_deref())
+        }
         ApplyErrorKind::AlreadyApplied { file_line } => {
             format!(
                 "old_string does not occur in {path}, but new_string does, at line {file_line}: already applied?"
@@ -295,6 +312,26 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
         other => format!("old_string does not occur in {path}: {other}"),
     };
     conflict(message).with_source(error)
+}
+
+fn indentation(
+    path: &str,
+    file_line: usize,
+    differences: &[BlankDifference],
+    new_line: Option<&str>,
+) -> String {
+    let why = match new_line {
+        Some(line) => format!("line `{line}` of new_string cannot be indented to fit"),
+        None => "the difference is not the same on every line".to_owned(),
+    };
+    let mut message = format!(
+        "old_string occurs in {path} only with other indentation, at line {file_line}, and {why}. Give both with \
+         the indentation of the file"
+    );
+    for BlankDifference { file_line, expected, found, .. } in differences {
+        message.push_str(&format!("\n  line {file_line}: old_string has {expected}, the file {found}"));
+    }
+    message
 }
 
 fn candidates(title: &str, candidates: &[Candidate]) -> String {

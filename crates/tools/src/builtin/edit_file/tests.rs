@@ -1,3 +1,5 @@
+mod deletions;
+
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -36,13 +38,8 @@ fn exact_text_is_replaced_and_the_rest_of_the_bytes_stay() {
 #[test]
 fn the_only_place_that_fits_loosely_is_taken_and_reported() {
     let rows = [
-        ("if x:\n        y()\n", "if x:\n    y()\n", "if x:\n    z()\n", "if x:\n    z()\n", "blanks"),
         ("keep  \nold\n", "keep\nold\n", "keep\nnew\n", "keep  \nnew\n", "trailing"),
         ("say “hi”\n", "say \"hi\"\n", "say \"ho\"\n", "say \"ho\"\n", "typographic"),
-        ("tab\tx\r\n\ty\r\n", "tab\tx\n    y\n", "tab\tx\n    z\n", "tab\tx\r\n    z\r\n", "blanks"),
-        ("\told", "    old", "    new", "    new", "blanks"),
-        ("\told\r\n\tlast", "    old\n    last", "    new\n    last", "    new\r\n\tlast", "blanks"),
-        ("\told", "    old\n", "    new\n", "    new\n", "blanks"),
     ];
     for (file, old, new, expected, note) in rows {
         let replaced = replace("f", file.as_bytes(), &once(old, new)).unwrap();
@@ -50,6 +47,47 @@ fn the_only_place_that_fits_loosely_is_taken_and_reported() {
         assert_eq!(replaced.lines, [1], "{old:?}");
         assert!(replaced.notes.len() == 1 && replaced.notes[0].contains(note), "{:?}", replaced.notes);
     }
+}
+
+#[test]
+fn new_lines_are_indented_as_the_file_is() {
+    let rows = [
+        ("\told", "    old", "    new", "\tnew", "1 tab in place of 4 spaces"),
+        ("\told\r\n\tlast", "    old\n    last", "    new\n    last", "\tnew\r\n\tlast", "1 tab in place of"),
+        ("\told", "    old\n", "    new\n", "\tnew\n", "1 tab in place of"),
+        (
+            "class A:\n    def f(self):\n        return 1\n",
+            "def f(self):\n    return 1\n",
+            "def f(self):\n    if self:\n        return 2\n",
+            "class A:\n    def f(self):\n        if self:\n            return 2\n",
+            "4 spaces more",
+        ),
+        (
+            "if x:\n  y()\n",
+            "    if x:\n      y()\n",
+            "    if x:\n      z()\n",
+            "if x:\n  z()\n",
+            "4 spaces less",
+        ),
+    ];
+    for (file, old, new, expected, note) in rows {
+        let replaced = replace("f", file.as_bytes(), &once(old, new)).unwrap();
+        assert_eq!(String::from_utf8(replaced.content).unwrap(), expected, "{old:?}");
+        assert!(replaced.notes.len() == 2 && replaced.notes[1].contains(note), "{:?}", replaced.notes);
+    }
+}
+
+#[test]
+fn what_cannot_be_indented_to_fit_is_refused() {
+    let file = b"if x:\n\ty()\n";
+    insta::assert_snapshot!(edited(file, &once("if x:\n    y()\n", "if x:\n    z()\n")).unwrap_err(), @"
+    old_string occurs in f only with other indentation, at line 1, and the difference is not the same on every line. Give both with the indentation of the file
+      line 2: old_string has 4 spaces, the file 1 tab
+    ");
+    insta::assert_snapshot!(edited(file, &once("    y()\n", "    y()\n  z()\n")).unwrap_err(), @"
+    old_string occurs in f only with other indentation, at line 2, and line `  z()` of new_string cannot be indented to fit. Give both with the indentation of the file
+      line 2: old_string has 4 spaces, the file 1 tab
+    ");
 }
 
 #[test]

@@ -1,0 +1,102 @@
+//! Edits that are out of date because lines were deleted from the file, or were not.
+//!
+//! The deletions are made in this tool's own sources: a message that is wrong for them is wrong for real work.
+
+use super::{edited, once};
+
+const SOURCES: [&str; 3] =
+    [include_str!("../replace.rs"), include_str!("../blanks.rs"), include_str!("../../edit_file.rs")];
+
+/// Calls `check` with the lines of a source and the bounds of a run in it.
+fn for_each_run(mut check: impl FnMut(&[&str], usize, usize)) {
+    for source in SOURCES {
+        let lines: Vec<&str> = source.lines().collect();
+        for length in [1, 2, 5] {
+            for start in (0..lines.len() - length).filter(|at| at % 3 == 0) {
+                check(&lines, start, start + length);
+            }
+        }
+    }
+}
+
+fn joined(parts: &[&[&str]]) -> String {
+    parts.concat().iter().map(|line| format!("{line}\n")).collect()
+}
+
+fn is_telling(line: &str) -> bool {
+    line.contains(char::is_alphanumeric)
+}
+
+/// What is wrong with the answer to an edit that neither fits nor was made.
+fn falsehood(file: &str, old: &str, new: &str) -> Option<String> {
+    let message = edited(file.as_bytes(), &once(old, new)).err()?;
+    // The lines below the first quote the sources, which have these very words.
+    let claim = message.lines().next().unwrap_or_default();
+    let has = |line: &str| is_telling(line) && file.lines().any(|found| found == line);
+    let blank_place = message.lines().any(|line| line.starts_with("  line ") && line.ends_with(": ``"));
+    let is_false = claim.contains("already")
+        || claim.contains("right file") && old.lines().any(has)
+        || message.contains("\nnearest places") && !message.contains("\nfirst difference")
+        || blank_place;
+    is_false.then(|| format!("{message}\n--- old\n{old}--- new\n{new}"))
+}
+
+fn assert_none(count: usize, falsehoods: &[String]) {
+    assert!(count > 300, "{count}");
+    let shown = falsehoods.iter().take(5).cloned().collect::<Vec<_>>().join("\n\n");
+    assert!(falsehoods.is_empty(), "{} of {count}\n{shown}", falsehoods.len());
+}
+
+#[test]
+fn a_deletion_of_lines_of_which_one_has_changed_is_not_called_applied() {
+    let (mut count, mut falsehoods) = (0, Vec::new());
+    for_each_run(|lines, start, end| {
+        if !is_telling(lines[start]) {
+            return;
+        }
+        let run = [&["let this_line_is_older = 1;"], &lines[start + 1..end]].concat();
+        for (above, below) in [(1, 0), (0, 1), (1, 1), (3, 3)] {
+            let before = &lines[start.saturating_sub(above)..start];
+            let after = &lines[end..lines.len().min(end + below)];
+            count += 1;
+            let (old, new) = (joined(&[before, &run, after]), joined(&[before, after]));
+            falsehoods.extend(falsehood(&joined(&[lines]), &old, &new));
+        }
+    });
+    assert_none(count, &falsehoods);
+}
+
+#[test]
+fn a_deletion_of_more_lines_than_were_deleted_is_not_called_applied() {
+    let (mut count, mut falsehoods) = (0, Vec::new());
+    for_each_run(|lines, start, end| {
+        let more = &lines[start.saturating_sub(2)..start];
+        if !more.iter().any(|line| is_telling(line)) {
+            return;
+        }
+        for (above, below) in [(1, 0), (0, 1), (1, 1), (3, 3)] {
+            let before = &lines[start.saturating_sub(2 + above)..start.saturating_sub(2)];
+            let after = &lines[end..lines.len().min(end + below)];
+            count += 1;
+            let old = joined(&[before, more, &lines[start..end], after]);
+            let file = joined(&[&lines[..start], &lines[end..]]);
+            falsehoods.extend(falsehood(&file, &old, &joined(&[before, after])));
+        }
+    });
+    assert_none(count, &falsehoods);
+}
+
+#[test]
+fn a_change_beside_deleted_lines_is_answered_with_the_lines_that_are_left() {
+    let (mut count, mut falsehoods) = (0, Vec::new());
+    for_each_run(|lines, start, end| {
+        for above in [0, 2] {
+            let kept = [&lines[start.saturating_sub(above)..start], &lines[start..end]].concat();
+            count += 1;
+            let (old, new) = (joined(&[&kept, &lines[end..=end]]), joined(&[&kept, &["entirely new text"]]));
+            let file = joined(&[&lines[..start], &lines[end..]]);
+            falsehoods.extend(falsehood(&file, &old, &new));
+        }
+    });
+    assert_none(count, &falsehoods);
+}
