@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::style;
+use super::foreign;
 
 /// The longest summary of a call's arguments, in characters.
 pub(super) const LONGEST: usize = 80;
@@ -42,10 +42,12 @@ pub(super) fn of_arguments(arguments: &Value) -> String {
 pub(super) fn one_line(text: &str, longest: usize) -> String {
     let text = text.trim();
     let first = text.lines().next().unwrap_or_default();
-    let is_blank = |character: char| character == '\t' || style::steers(character);
-    let printable = first.chars().map(|character| if is_blank(character) { ' ' } else { character });
-    let mut line: String = printable.clone().take(longest).collect();
-    if printable.count() > longest || first.len() < text.len() {
+    let is_blank = |character: char| character == '\t' || foreign::steers(character);
+    let printable: String =
+        first.chars().map(|character| if is_blank(character) { ' ' } else { character }).collect();
+    let printable = foreign::harmless(&printable).replace('\n', " ");
+    let mut line: String = printable.chars().take(longest).collect();
+    if line.len() < printable.len() || first.len() < text.len() {
         line.push('…');
     }
     line

@@ -14,7 +14,7 @@ use pintle_tools::{FileChange, ToolErrorKind};
 
 use super::agents::{Agents, mark_of};
 use super::style::{Ink, Style};
-use super::{Closing, Opening, style, summary};
+use super::{Closing, Opening, foreign, summary, width};
 
 /// What the tools that run commands are called, in both toolsets.
 const SHELLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
@@ -101,7 +101,7 @@ impl TextView {
         }
         let Opening { session_id, provider, model, directory } = opening;
         let line = format!("[session] {session_id}: {provider} {model} in {}", directory.display());
-        self.line(&self.style.ink(Ink::Faint, &style::harmless(&line)))
+        self.line(&self.style.ink(Ink::Faint, &width::measurable(&line)))
     }
 
     /// What an event adds.
@@ -193,7 +193,7 @@ impl TextView {
 
     /// Streamed text, after a blank line if something else stands before it.
     fn text(&mut self, block: Block, delta: &str) -> String {
-        let delta = style::harmless(delta);
+        let delta = foreign::harmless(delta);
         if delta.is_empty() {
             return String::new();
         }

@@ -14,6 +14,7 @@ use pintle_testkit::Dialect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
+use serde_json::json;
 use vt100::Parser;
 
 use crate::lab::Model;
@@ -451,5 +452,56 @@ fn a_terminal_that_goes_away_ends_the_run() {
         assert_eq!(child.wait().unwrap().code(), Some(130), "{is_leader}");
         let pid = model.read("pid");
         assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "the command is gone, too");
+    }
+}
+
+/// A script whose one call is asked about.
+fn call(tool: &str, arguments: &serde_json::Value) -> String {
+    let arguments: String =
+        arguments.as_object().unwrap().iter().map(|(name, value)| format!("{name} = {value}, ")).collect();
+    let arguments = arguments.trim_end_matches(", ");
+    format!(
+        "[[turn]]\n[[turn.call]]\ntool = \"{tool}\"\narguments = {{ {arguments} }}\n[[turn]]\ntext = \"Done.\"\n"
+    )
+}
+
+/// Whatever a call has in its middle, its beginning and its end are on the screen when a person decides.
+#[test]
+fn an_approval_shows_head_amount_and_tail_beside_the_question() {
+    let blank = "\n".repeat(6_001);
+    let lines: String = (0..400).map(|number| format!("\n: line {number}")).collect();
+    let rows = [
+        (
+            "shell",
+            json!({ "command": format!("echo head{blank}echo tail > b.txt") }),
+            "6,002 lines, 6,027 bytes",
+        ),
+        ("shell", json!({ "command": format!("echo head{lines}\necho tail > b.txt") }), "402 lines"),
+        (
+            "shell",
+            json!({ "command": format!("echo head;{}echo tail > b.txt", " ".repeat(9_000)) }),
+            "1 line",
+        ),
+        (
+            "write_file",
+            json!({ "file_path": "b.txt", "content": format!("echo head{blank}echo tail") }),
+            "lines",
+        ),
+        (
+            "write_file",
+            json!({ "file_path": "b.txt", "content": format!("echo head{lines}\necho tail") }),
+            "lines",
+        ),
+    ];
+    for (tool, arguments, amount) in rows {
+        let model = Model::new(Dialect::AnthropicMessages, &call(tool, &arguments));
+        let mut terminal = Terminal::start(&model.command("run", &["--approve", "all", "Go"]));
+        let screen = terminal.wait_for_text("what to do instead: ");
+        for part in ["echo head", "echo tail", amount, "  … "] {
+            assert!(screen.contains(part), "{part} in\n{screen}");
+        }
+        terminal.types("y\n");
+        let (code, screen, _) = terminal.ends();
+        assert_eq!((code, model.path("b.txt").exists()), (Some(0), true), "{screen}");
     }
 }
