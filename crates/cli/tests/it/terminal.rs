@@ -14,7 +14,6 @@ use pintle_testkit::Dialect;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
-use serde_json::json;
 use vt100::Parser;
 
 use crate::lab::Model;
@@ -24,7 +23,7 @@ use crate::subagents::BOTH_WRITE;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A terminal, and the process that runs in it.
-struct Terminal {
+pub(crate) struct Terminal {
     keyboard: File,
     screen: Arc<Screen>,
     child: Child,
@@ -44,7 +43,12 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 impl Terminal {
     /// Runs the command as the leader of a session at a terminal of its own.
-    fn run(command: &Command, columns: u16, rows: u16, redirect: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn run(
+        command: &Command,
+        columns: u16,
+        rows: u16,
+        redirect: impl FnOnce(&mut Command),
+    ) -> Self {
         let mut in_session = Command::new("setsid");
         in_session.arg("--ctty").arg(command.get_program());
         Self::run_as(in_session, command, columns, rows, redirect)
@@ -82,11 +86,11 @@ impl Terminal {
         Self { keyboard, screen, child, reader: Some(reader) }
     }
 
-    fn start(command: &Command) -> Self {
+    pub(crate) fn start(command: &Command) -> Self {
         Self::run(command, 80, 24, |_| {})
     }
 
-    fn types(&mut self, keys: &str) {
+    pub(crate) fn types(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
@@ -96,7 +100,7 @@ impl Terminal {
     }
 
     /// Waits until the screen is as it is wanted, and gives it.
-    fn wait_for(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn wait_for(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let shown = self.screen.shown.lock().unwrap();
         let waiting = |shown: &mut (Parser, Vec<u8>)| !is_there(&shown.0.screen().contents());
         let (shown, waited) = self.screen.changed.wait_timeout_while(shown, PATIENCE, waiting).unwrap();
@@ -109,12 +113,12 @@ impl Terminal {
         contents
     }
 
-    fn wait_for_text(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for_text(&mut self, text: &str) -> String {
         self.wait_for(text, |screen| screen.contains(text))
     }
 
     /// Waits for the end; gives the exit code, the screen, and all bytes.
-    fn ends(mut self) -> (Option<i32>, String, String) {
+    pub(crate) fn ends(mut self) -> (Option<i32>, String, String) {
         let code = self.child.wait().unwrap().code();
         self.reader.take().unwrap().join().unwrap();
         let shown = self.screen.shown.lock().unwrap();
@@ -452,56 +456,5 @@ fn a_terminal_that_goes_away_ends_the_run() {
         assert_eq!(child.wait().unwrap().code(), Some(130), "{is_leader}");
         let pid = model.read("pid");
         assert!(!std::path::Path::new("/proc").join(pid.trim()).exists(), "the command is gone, too");
-    }
-}
-
-/// A script whose one call is asked about.
-fn call(tool: &str, arguments: &serde_json::Value) -> String {
-    let arguments: String =
-        arguments.as_object().unwrap().iter().map(|(name, value)| format!("{name} = {value}, ")).collect();
-    let arguments = arguments.trim_end_matches(", ");
-    format!(
-        "[[turn]]\n[[turn.call]]\ntool = \"{tool}\"\narguments = {{ {arguments} }}\n[[turn]]\ntext = \"Done.\"\n"
-    )
-}
-
-/// Whatever a call has in its middle, its beginning and its end are on the screen when a person decides.
-#[test]
-fn an_approval_shows_head_amount_and_tail_beside_the_question() {
-    let blank = "\n".repeat(6_001);
-    let lines: String = (0..400).map(|number| format!("\n: line {number}")).collect();
-    let rows = [
-        (
-            "shell",
-            json!({ "command": format!("echo head{blank}echo tail > b.txt") }),
-            "6,002 lines, 6,027 bytes",
-        ),
-        ("shell", json!({ "command": format!("echo head{lines}\necho tail > b.txt") }), "402 lines"),
-        (
-            "shell",
-            json!({ "command": format!("echo head;{}echo tail > b.txt", " ".repeat(9_000)) }),
-            "1 line",
-        ),
-        (
-            "write_file",
-            json!({ "file_path": "b.txt", "content": format!("echo head{blank}echo tail") }),
-            "lines",
-        ),
-        (
-            "write_file",
-            json!({ "file_path": "b.txt", "content": format!("echo head{lines}\necho tail") }),
-            "lines",
-        ),
-    ];
-    for (tool, arguments, amount) in rows {
-        let model = Model::new(Dialect::AnthropicMessages, &call(tool, &arguments));
-        let mut terminal = Terminal::start(&model.command("run", &["--approve", "all", "Go"]));
-        let screen = terminal.wait_for_text("what to do instead: ");
-        for part in ["echo head", "echo tail", amount, "  … "] {
-            assert!(screen.contains(part), "{part} in\n{screen}");
-        }
-        terminal.types("y\n");
-        let (code, screen, _) = terminal.ends();
-        assert_eq!((code, model.path("b.txt").exists()), (Some(0), true), "{screen}");
     }
 }
