@@ -53,6 +53,17 @@ pub(super) fn one_line(text: &str, longest: usize) -> String {
     line
 }
 
+/// A line of output with its indentation and tabs, at most `longest` characters. Of a line that was written over, as
+/// progress bars do, what was written last.
+pub(super) fn of_output_line(line: &str, longest: usize) -> String {
+    let last = line.split('\r').rfind(|part| !part.is_empty()).unwrap_or_default();
+    let shown = foreign::harmless(last).replace('\n', " ");
+    match shown.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", shown.get(..end).unwrap_or_default()),
+        None => shown,
+    }
+}
+
 /// `12 ms`, `1.2 s`, `2 min 5 s`.
 pub(super) fn of_duration(duration: Duration) -> String {
     match duration.as_secs() {
@@ -137,6 +148,21 @@ mod tests {
             assert_eq!(of_arguments(&arguments), expected, "{arguments}");
         }
         assert_eq!(of_arguments(&json!({"command": "é".repeat(200)})).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn a_line_of_output_keeps_its_form() {
+        let rows = [
+            ("    return 1", "    return 1"),
+            ("\tx\t y ", "\tx\t y "),
+            ("10%\r 20%\r\u{1b}[K 30%\r", "[K 30%"),
+            ("a\u{200b}b\u{2028}c", "ab c"),
+            ("   123456789abc", "   123456789…"),
+            ("", ""),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(of_output_line(line, 12), expected, "{line:?}");
+        }
     }
 
     #[test]
