@@ -18,10 +18,13 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host;
-use crate::render::{Style, mark, steers};
+use crate::render::{self, Part, Size, Style, diff_lines, mark, visible};
 
 /// How long a line may take that was typed before it was asked for.
 const TYPED_AHEAD: Duration = Duration::from_millis(20);
+
+/// What stands below a call that is asked about.
+const RUN_IT: &str = "Run it? [y]es, [n]o, or what to do instead: ";
 
 /// The gate that asks about what `--approve` names.
 pub(crate) fn gate(approve: ApproveName) -> EffectGate {
@@ -54,6 +57,8 @@ struct Shared {
 struct Person {
     answers: Mutex<Lines<Box<dyn AsyncBufRead + Send + Unpin>>>,
     say: Box<dyn Fn(Saying<'_>) + Send + Sync>,
+    /// The size of the window by now.
+    size: Box<dyn Fn() -> Size + Send + Sync>,
     style: Style,
 }
 
@@ -85,16 +90,18 @@ impl Terminal {
             Saying::Answered => console::answered(),
             Saying::Unanswered => console::unanswered(),
         };
-        Self::of(BufReader::new(tokio::io::stdin()), say, style)
+        Self::of(BufReader::new(tokio::io::stdin()), say, console::question_size, style)
     }
 
     fn of(
         answers: impl AsyncBufRead + Send + Unpin + 'static,
         say: impl Fn(Saying<'_>) + Send + Sync + 'static,
+        size: impl Fn() -> Size + Send + Sync + 'static,
         style: Style,
     ) -> Self {
         let answers: Box<dyn AsyncBufRead + Send + Unpin> = Box::new(answers);
-        Self::with(Some(Person { answers: Mutex::new(answers.lines()), say: Box::new(say), style }))
+        let answers = Mutex::new(answers.lines());
+        Self::with(Some(Person { answers, say: Box::new(say), size: Box::new(size), style }))
     }
 
     fn with(person: Option<Person>) -> Self {
@@ -117,8 +124,8 @@ impl Terminal {
     pub(crate) async fn ask(&self, mark: &str, question: &str) -> Option<String> {
         let person = self.shared.person.as_ref()?;
         self.wait_for(mark).await;
-        let lines: Vec<String> = lines_of(question);
-        let answer = person.line(&format!("\n{}\n> ", lines.join("\n"))).await?;
+        let lines: Vec<String> = question.split('\n').map(|line| visible(line).into_owned()).collect();
+        let answer = person.line(|_| format!("\n{}\n> ", lines.join("\n"))).await?;
         Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
     }
 
@@ -156,16 +163,16 @@ impl Approver for Terminal {
 
 impl Person {
     async fn answer(&self, request: &ApprovalRequest) -> Decision {
-        let answer = self.line(&question(request, self.style)).await;
+        let answer = self.line(|size| question(request, size, self.style)).await;
         answer.map_or_else(|| deny("the person who was asked is gone"), |answer| decision(&answer))
     }
 
     /// What is typed after a question.
-    async fn line(&self, question: &str) -> Option<String> {
+    async fn line(&self, question: impl FnOnce(Size) -> String) -> Option<String> {
         let mut answers = self.answers.lock().await;
         // What was typed before the question is no answer to it.
         while let Ok(Ok(Some(_))) = tokio::time::timeout(TYPED_AHEAD, answers.next_line()).await {}
-        (self.say)(Saying::Question(question));
+        (self.say)(Saying::Question(&question((self.size)())));
         let mut asked = Asked { person: self, is_answered: false };
         let answer = answers.next_line().await.ok().flatten();
         asked.is_answered = answer.is_some();
@@ -199,66 +206,56 @@ fn decision(answer: &str) -> Decision {
     }
 }
 
-/// What would happen, whole, and the question.
-fn question(request: &ApprovalRequest, style: Style) -> String {
+/// Asks whether the call may run: what would happen, and what it is told.
+fn question(request: &ApprovalRequest, size: Size, style: Style) -> String {
     let whose = request.origin.as_ref().map(asker).unwrap_or_default();
-    let mut text = format!("\n{whose}{} ({}):\n", visible(&request.tool_name), visible(&request.reason));
-    for line in details(request, style) {
-        text.push_str("    ");
-        text.push_str(&line);
-        text.push('\n');
-    }
-    text.push_str("Run it? [y]es, [n]o, or what to do instead: ");
-    text
+    let head = format!("{whose}{} ({})", request.tool_name, request.reason);
+    render::question(&head, &details(request), RUN_IT, size, style)
 }
 
 /// Which subagent it is that wants to do something.
 fn asker(origin: &SubagentOrigin) -> String {
     let depth = if origin.depth > 1 { format!(" at depth {}", origin.depth) } else { String::new() };
-    format!("{}{depth}: ", visible(&origin.agent_id))
+    format!("{}{depth}: ", origin.agent_id)
 }
 
-/// The diff, the command, or else the arguments.
-fn details(request: &ApprovalRequest, style: Style) -> Vec<String> {
-    if let Some(rehearsal) = &request.rehearsal
-        && let Some(lines) = rehearsed(&rehearsal.changes, style)
-    {
-        return lines;
+/// The diff, or else the arguments. That it would fail by now is said besides: it may be otherwise when it runs.
+fn details(request: &ApprovalRequest) -> Vec<Part> {
+    let rehearsal = request.rehearsal.as_ref();
+    if let Some(diff) = rehearsal.and_then(|rehearsal| rehearsed(&rehearsal.changes)) {
+        return vec![diff];
     }
-    if let Some(failure) = request.rehearsal.as_ref().and_then(|rehearsal| rehearsal.failure.as_ref()) {
-        return std::iter::once("as things are, it would fail:".to_owned())
-            .chain(lines_of(failure))
-            .collect();
-    }
+    let failure = rehearsal.and_then(|rehearsal| rehearsal.failure.as_ref());
+    let failure = failure
+        .map(|failure| Part::text(&format!("as things are, it would fail:\n{failure}\nits arguments:")));
+    failure.into_iter().chain(given(request)).collect()
+}
+
+/// The command below its other arguments, or all arguments.
+fn given(request: &ApprovalRequest) -> Vec<Part> {
     if request.effect == Effect::Execute
-        && let Some(lines) = commanded(&request.arguments)
+        && let Some(parts) = commanded(&request.arguments)
     {
-        return lines;
+        return parts;
     }
-    lines_of(&serde_json::to_string_pretty(&request.arguments).unwrap_or_default())
+    vec![Part::text(&serde_json::to_string_pretty(&request.arguments).unwrap_or_default())]
 }
 
-/// A command line as it stands, below what else was given: where it runs is as much of it as what it says.
-fn commanded(arguments: &Value) -> Option<Vec<String>> {
+/// A command line as it is, below what else was given: the directory that it runs in matters as much as what it says.
+fn commanded(arguments: &Value) -> Option<Vec<Part>> {
     let fields = arguments.as_object()?;
     let (name, command) =
         ["command", "cmd"].into_iter().find_map(|name| Some((name, fields.get(name)?.as_str()?)))?;
     let others = fields.iter().filter(|(field, value)| *field != name && !value.is_null());
-    let mut lines: Vec<String> = others.map(|(field, value)| visible(&format!("{field}: {value}"))).collect();
-    lines.extend(lines_of(command));
-    Some(lines)
+    let others: Vec<String> = others.map(|(field, value)| format!("{field}: {value}")).collect();
+    Some(vec![Part::plain(others), Part::text(command)])
 }
 
 /// The lines of all diffs; nothing unless each change has one, since a person must see all of it.
-fn rehearsed(changes: &[FileChange], style: Style) -> Option<Vec<String>> {
-    let mut lines = Vec::new();
-    for change in changes {
-        if change.diff.is_empty() || !is_named_in_its_diff(change) {
-            return None;
-        }
-        lines.extend(change.diff.lines().map(|line| style.diff_line(&visible(line))));
-    }
-    (!lines.is_empty()).then_some(lines)
+fn rehearsed(changes: &[FileChange]) -> Option<Part> {
+    let is_shown = |change: &FileChange| !change.diff.is_empty() && is_named_in_its_diff(change);
+    let all = !changes.is_empty() && changes.iter().all(is_shown);
+    all.then(|| Part::diff(changes.iter().flat_map(|change| diff_lines(&change.diff))))
 }
 
 /// Whether the head of its diff can be relied on: a line end in a name would let it speak of another file.
@@ -268,45 +265,6 @@ fn is_named_in_its_diff(change: &FileChange) -> bool {
         ChangeKind::Added | ChangeKind::Modified | ChangeKind::Deleted => "",
     };
     !change.path.contains(char::is_control) && !from.contains(char::is_control)
-}
-
-fn lines_of(text: &str) -> Vec<String> {
-    text.split('\n').map(visible).collect()
-}
-
-/// A line in which nothing is hidden: what could steer a terminal, and what it would not show, is written out.
-fn visible(line: &str) -> String {
-    let mut shown = String::with_capacity(line.len());
-    for character in line.chars() {
-        if steers(character) || is_unseen(character) || character == '\n' {
-            shown.extend(character.escape_default());
-        } else {
-            shown.push(character);
-        }
-    }
-    shown
-}
-
-/// Characters that take no room, or look like a blank, and are none. Accents are not among them, nor is what chooses
-/// the picture of an emoji.
-fn is_unseen(character: char) -> bool {
-    matches!(
-        character,
-        '\u{AD}'
-            | '\u{34F}'
-            | '\u{61C}'
-            | '\u{115F}'..='\u{1160}'
-            | '\u{17B4}'..='\u{17B5}'
-            | '\u{180B}'..='\u{180F}'
-            | '\u{200B}'..='\u{200F}'
-            | '\u{2028}'..='\u{2029}'
-            | '\u{2060}'..='\u{206F}'
-            | '\u{3164}'
-            | '\u{FEFF}'
-            | '\u{FFA0}'
-            | '\u{FFF0}'..='\u{FFFB}'
-            | '\u{E0000}'..='\u{E0FFF}'
-    )
 }
 
 #[cfg(test)]

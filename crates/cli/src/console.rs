@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal as _, Write as _};
 use std::mem;
+use std::os::fd::AsFd;
 use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
@@ -12,7 +13,7 @@ use tokio::io::{AsyncWriteExt as _, Stdout};
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host::Host;
-use crate::render::{Size, Style, harmless, steers};
+use crate::render::{Size, Style, harmless};
 
 /// There is one cursor, and two streams that move it, written from several tasks.
 static CURSOR: Mutex<Cursor> = Mutex::new(Cursor::AtMargin);
@@ -110,7 +111,16 @@ pub(crate) fn style(host: &Host) -> Style {
 
 /// The size of the terminal at standard output by now; 80 by 24 where nobody knows.
 pub(crate) fn size() -> Size {
-    let known = tcgetwinsize(io::stdout()).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
+    size_at(io::stdout())
+}
+
+/// The size of the terminal at standard error, where questions are put.
+pub(crate) fn question_size() -> Size {
+    size_at(io::stderr())
+}
+
+fn size_at(stream: impl AsFd) -> Size {
+    let known = tcgetwinsize(stream).ok().filter(|size| size.ws_col > 0 && size.ws_row > 0);
     known.map_or(Size { columns: 80, rows: 24 }, |size| Size {
         columns: size.ws_col.into(),
         rows: size.ws_row.into(),
@@ -150,7 +160,7 @@ pub(crate) fn notice(sentence: &str) {
 /// A sentence, which may quote a model or a server, in one line that steers nothing.
 fn in_one_line(sentence: &str) -> String {
     let line: String = sentence.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().filter(|character| !steers(*character)).collect()
+    harmless(&line).into_owned()
 }
 
 /// Writes text to standard error as it is, but for what could steer a terminal.

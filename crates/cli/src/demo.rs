@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use pintle_agent::Session;
+use pintle_agent::{Session, TurnLimits};
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment as _, LocalEnvironment};
 use pintle_testkit::Script;
 
@@ -121,7 +121,8 @@ async fn show(
     if args.output == OutputFormat::Text {
         console.write(&introduction(args, folder)).await?;
     }
-    let task = Task { prompt: TASK.to_owned(), model: &model, directory: folder, terminal: None };
+    let limits = TurnLimits::default();
+    let task = Task { prompt: TASK.to_owned(), model: &model, directory: folder, terminal: None, limits };
     let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
     let failure = explain::outcome(&followed.outcome, &model.route);
     // An interrupted demonstration proves nothing, and must not start another test run.

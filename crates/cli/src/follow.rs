@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use pintle_agent::{
     EventKind, Outcome, OutcomeStatus, Session, SessionError, SessionEvent, SessionHandle, SessionId,
-    TreeEvents, TurnKind,
+    TreeEvents, Turn, TurnKind, TurnLimits,
 };
 use tokio::time::{Interval, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
@@ -39,6 +39,8 @@ pub(crate) struct Task<'a> {
     pub(crate) directory: &'a Path,
     /// Who is asked about calls, once the request has been shown.
     pub(crate) terminal: Option<&'a Terminal>,
+    /// Those of the session.
+    pub(crate) limits: TurnLimits,
 }
 
 /// What a run came to.
@@ -91,7 +93,7 @@ pub(crate) async fn follow(
     interrupts: &Interrupts,
 ) -> Result<Followed, Failure> {
     let session_id = session.id().clone();
-    let Task { prompt, model, directory, terminal } = task;
+    let Task { prompt, model, directory, terminal, limits } = task;
     let mut bill = Bill::of(model.priced(), model.catalog());
     let mut below = Below::default();
     let (provider, model) = (model.route.provider.name(), model.route.model.as_str());
@@ -104,7 +106,7 @@ pub(crate) async fn follow(
     let closed = CancellationToken::new();
     let gone = CancellationToken::new();
     let work = async {
-        let outcome = converse(&session, prompt, terminal, &gone).await;
+        let outcome = converse(&session, prompt, terminal, limits, &gone).await;
         session.close().await;
         closed.cancel();
         outcome
@@ -130,25 +132,46 @@ pub(crate) async fn follow(
     Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total(), below, is_left })
 }
 
-/// Submits the task, and what is answered to each question that the model asks with a tool.
+/// Submits the task, and what is answered to each question that the model asks with a tool. Each answer is a run of its
+/// own for the session and part of one run for the person, so the outcome counts all of them, and so do the limits.
 async fn converse(
     session: &Session,
     prompt: String,
     terminal: Option<&Terminal>,
+    limits: TurnLimits,
     gone: &CancellationToken,
 ) -> Result<Outcome, SessionError> {
     let mut outcome = session.submit(prompt).await?;
     for run in 1_u64.. {
         let Some(terminal) = terminal.filter(|_| asks(session, &outcome)) else { break };
+        let Some(limits) = remaining(&limits, session) else {
+            // The answer could not be used any more.
+            outcome.status = OutcomeStatus::RoundLimit;
+            break;
+        };
         let mark = end_of(run);
         let answer = tokio::select! {
             () = gone.cancelled() => None,
             answer = terminal.ask(&mark, &outcome.text) => answer,
         };
         let Some(answer) = answer else { break };
-        outcome = session.submit(answer).await?;
+        session.handle().set_limits(limits)?;
+        outcome = session.submit(answer).await?.continuing(&outcome);
     }
     Ok(outcome)
+}
+
+/// The limits with as many rounds of tool calls as the session has left; `None` if it has none left. The session counts
+/// them from each input on, and all other limits from its beginning.
+fn remaining(limits: &TurnLimits, session: &Session) -> Option<TurnLimits> {
+    let mut remaining = limits.clone();
+    if limits.max_tool_rounds_per_input > 0 {
+        let is_round = |turn: &Turn| turn.kind == TurnKind::ToolResults;
+        let rounds = session.history().iter().filter(|turn| is_round(turn)).count() as u64;
+        let left = limits.max_tool_rounds_per_input.saturating_sub(rounds);
+        remaining.max_tool_rounds_per_input = Some(left).filter(|left| *left > 0)?;
+    }
+    Some(remaining)
 }
 
 /// Whether a tool has put a question: then the model has said nothing after the results. An answer that ends in a

@@ -52,11 +52,13 @@ async fn work(
 ) -> Result<Exit, Failure> {
     let directory = environment.working_directory().to_path_buf();
     let terminal = Terminal::of_process(console::style(host));
-    let session = session(args, model, environment, terminal.clone())?;
+    let config = config(args);
+    let limits = config.limits.clone();
+    let session = session(args, config, model, environment, terminal.clone())?;
     let mut view = View::new(args.output, detail(args), console::style(host), model.drafts.clone());
     let mut console = Console::new();
 
-    let task = Task { prompt, model, directory: &directory, terminal: Some(&terminal) };
+    let task = Task { prompt, model, directory: &directory, terminal: Some(&terminal), limits };
     let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
     // What else went wrong is more than a call that was denied.
     let failure = explain::outcome(&followed.outcome, &model.route)
@@ -68,19 +70,23 @@ async fn work(
     failure.map_or(Ok(exit), Err)
 }
 
+fn config(args: &RunArgs) -> SessionConfig {
+    let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
+    SessionConfig::default()
+        .with_max_turns(args.max_turns)
+        .with_max_tool_rounds(args.max_tool_rounds)
+        .with_model_timeout(timeout::limits(args.model.timeout))
+        .with_reasoning_effort(effort)
+}
+
 fn session(
     args: &RunArgs,
+    config: SessionConfig,
     model: &Model,
     environment: Arc<dyn ExecutionEnvironment>,
     terminal: Terminal,
 ) -> Result<Session, Failure> {
     let profile = equipment::of_run(model, args.toolset.into(), args.approve, terminal.can_ask())?;
-    let effort = args.model.reasoning_effort.clone().map(ReasoningEffort::from);
-    let config = SessionConfig::default()
-        .with_max_turns(args.max_turns)
-        .with_max_tool_rounds(args.max_tool_rounds)
-        .with_model_timeout(timeout::limits(args.model.timeout))
-        .with_reasoning_effort(effort);
     Session::builder(model.client.clone(), profile, environment)
         .config(config)
         .gate(approve::gate(args.approve))

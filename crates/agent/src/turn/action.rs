@@ -118,6 +118,16 @@ impl Outcome {
             error: None,
         }
     }
+
+    /// This outcome with the usage and the calls of an earlier run added: for a host that answers a question with the
+    /// next input and reports both runs as one. Status, text and error stay those of this run.
+    #[must_use]
+    pub fn continuing(mut self, earlier: &Self) -> Self {
+        self.usage += &earlier.usage;
+        self.model_calls = self.model_calls.saturating_add(earlier.model_calls);
+        self.tool_calls = self.tool_calls.saturating_add(earlier.tool_calls);
+        self
+    }
 }
 
 /// The ways in which a run ends.
@@ -143,4 +153,25 @@ pub enum OutcomeStatus {
     Aborted,
     /// Something went wrong.
     Failed,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_continued_outcome_counts_both_runs_and_ends_as_the_later() {
+        let run = |status, text: &str, calls: u64| Outcome {
+            status,
+            text: text.to_owned(),
+            usage: Usage::new(10 * calls, calls),
+            model_calls: calls,
+            tool_calls: calls - 1,
+            error: None,
+        };
+        let asked = run(OutcomeStatus::AwaitingInput, "Which port?", 3);
+        let both = run(OutcomeStatus::Completed, "Done.", 1).continuing(&asked);
+        let expected = Outcome { tool_calls: 2, ..run(OutcomeStatus::Completed, "Done.", 4) };
+        assert_eq!(both, expected);
+    }
 }

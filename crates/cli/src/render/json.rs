@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use pintle_agent::Outcome;
 use serde::Serialize;
 
-use super::{Below, Closing, Demonstration, Opening, steers};
+use super::foreign::is_plain;
+use super::{Below, Closing, Demonstration, Opening};
 use crate::failure::Failure;
 
 /// A value as one line of JSON, in which nothing steers a terminal.
@@ -22,18 +23,20 @@ pub(crate) fn line(value: &impl Serialize) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The same JSON, with those characters escaped that need not be: DEL, C1, and what turns the direction of text around.
-/// They stand in texts only.
+/// The same JSON, with those characters escaped that need not be: DEL, C1, what turns the direction of text around, and
+/// what is not seen. They are in texts only.
 fn escaped(json: &str) -> Cow<'_, str> {
-    if !json.chars().any(steers) {
+    if json.chars().all(is_plain) {
         return Cow::Borrowed(json);
     }
     let mut shown = String::with_capacity(json.len() + 16);
     for character in json.chars() {
-        if steers(character) {
-            let _infallible = write!(shown, "\\u{:04x}", u32::from(character));
-        } else {
+        if is_plain(character) {
             shown.push(character);
+        } else {
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _infallible = write!(shown, "\\u{unit:04x}");
+            }
         }
     }
     Cow::Owned(shown)
@@ -121,9 +124,9 @@ mod tests {
 
     #[test]
     fn nothing_in_a_line_steers_a_terminal_and_it_says_the_same() {
-        let text = "a\x1b[2J\u{9b}2J\x7f\u{202e}é\n";
+        let text = "a\x1b[2J\u{9b}2J\x7f\u{202e}é\u{200b}\u{e0041}\n";
         let shown = line(&text).unwrap();
-        assert_eq!(shown, "\"a\\u001b[2J\\u009b2J\\u007f\\u202eé\\n\"\n");
+        assert_eq!(shown, "\"a\\u001b[2J\\u009b2J\\u007f\\u202eé\\u200b\\udb40\\udc41\\n\"\n");
         assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
     }
 

@@ -1,6 +1,8 @@
-//! Colours, and what keeps foreign text from steering a terminal.
+//! Colours.
 
 use std::borrow::Cow;
+
+use super::foreign::{harmless, visible};
 
 /// What the other end of standard output can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,40 +55,25 @@ impl Style {
         if self.terminal { harmless(text) } else { Cow::Borrowed(text) }
     }
 
-    /// A unified diff, a line each, in its colours.
+    /// A line of a unified diff in its colour, with nothing hidden in it.
     pub(crate) fn diff_line(self, line: &str) -> String {
-        let line = &*harmless(line);
-        let ink = if line.starts_with("+++ ") || line.starts_with("--- ") {
-            Ink::Strong
+        let line = &*visible(line);
+        Self::diff_ink(line).map_or_else(|| line.to_owned(), |ink| self.ink(ink, line))
+    }
+
+    /// The colour of a line of a unified diff.
+    pub(super) fn diff_ink(line: &str) -> Option<Ink> {
+        if line.starts_with("+++ ") || line.starts_with("--- ") {
+            Some(Ink::Strong)
         } else if line.starts_with("@@ ") {
-            Ink::Place
+            Some(Ink::Place)
         } else if line.starts_with('+') {
-            Ink::Good
+            Some(Ink::Good)
         } else if line.starts_with('-') {
-            Ink::Bad
+            Some(Ink::Bad)
         } else {
-            return line.to_owned();
-        };
-        self.ink(ink, line)
-    }
-}
-
-/// A model's or a file's text without what could steer a terminal. A transcript is for people, and what is piped
-/// through `tee` or `less` ends on a terminal all the same.
-pub(crate) fn harmless(text: &str) -> Cow<'_, str> {
-    if text.chars().any(steers) {
-        Cow::Owned(text.chars().filter(|character| !steers(*character)).collect())
-    } else {
-        Cow::Borrowed(text)
-    }
-}
-
-/// Control characters but for line ends and tabs, and those that turn the direction of text around.
-pub(crate) fn steers(character: char) -> bool {
-    match character {
-        '\n' | '\t' => false,
-        '\u{202A}'..='\u{202E}' | '\u{2066}'..='\u{2069}' => true,
-        _ => character.is_control(),
+            None
+        }
     }
 }
 
@@ -102,7 +89,7 @@ mod tests {
         assert_eq!(plain.ink(Ink::Good, "ok"), "ok");
         assert_eq!(terminal.answer("a\x1b[2Jb\r\n\tc\u{9b}\u{202e}"), "a[2Jb\n\tc");
         assert_eq!(plain.answer("a\x1b[2J\r\n"), "a\x1b[2J\r\n");
-        assert_eq!(plain.diff_line("+a\x1b[2J\r"), "+a[2J");
+        assert_eq!(plain.diff_line("+a\x1b[2Jb\rc"), "+a\\u{1b}[2Jb\\rc");
     }
 
     #[test]

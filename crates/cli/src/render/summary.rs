@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::style;
+use super::foreign;
 
 /// The longest summary of a call's arguments, in characters.
 pub(super) const LONGEST: usize = 80;
@@ -42,13 +42,26 @@ pub(super) fn of_arguments(arguments: &Value) -> String {
 pub(super) fn one_line(text: &str, longest: usize) -> String {
     let text = text.trim();
     let first = text.lines().next().unwrap_or_default();
-    let is_blank = |character: char| character == '\t' || style::steers(character);
-    let printable = first.chars().map(|character| if is_blank(character) { ' ' } else { character });
-    let mut line: String = printable.clone().take(longest).collect();
-    if printable.count() > longest || first.len() < text.len() {
+    let is_blank = |character: char| character == '\t' || foreign::steers(character);
+    let printable: String =
+        first.chars().map(|character| if is_blank(character) { ' ' } else { character }).collect();
+    let printable = foreign::harmless(&printable).replace('\n', " ");
+    let mut line: String = printable.chars().take(longest).collect();
+    if line.len() < printable.len() || first.len() < text.len() {
         line.push('…');
     }
     line
+}
+
+/// A line of output with its indentation and tabs, at most `longest` characters. Of a line that was written over, as
+/// progress bars do, what was written last.
+pub(super) fn of_output_line(line: &str, longest: usize) -> String {
+    let last = line.split('\r').rfind(|part| !part.is_empty()).unwrap_or_default();
+    let shown = foreign::harmless(last).replace('\n', " ");
+    match shown.char_indices().nth(longest) {
+        Some((end, _)) => format!("{}…", shown.get(..end).unwrap_or_default()),
+        None => shown,
+    }
 }
 
 /// `12 ms`, `1.2 s`, `2 min 5 s`.
@@ -135,6 +148,21 @@ mod tests {
             assert_eq!(of_arguments(&arguments), expected, "{arguments}");
         }
         assert_eq!(of_arguments(&json!({"command": "é".repeat(200)})).chars().count(), LONGEST + 1);
+    }
+
+    #[test]
+    fn a_line_of_output_keeps_its_form() {
+        let rows = [
+            ("    return 1", "    return 1"),
+            ("\tx\t y ", "\tx\t y "),
+            ("10%\r 20%\r\u{1b}[K 30%\r", "[K 30%"),
+            ("a\u{200b}b\u{2028}c", "ab c"),
+            ("   123456789abc", "   123456789…"),
+            ("", ""),
+        ];
+        for (line, expected) in rows {
+            assert_eq!(of_output_line(line, 12), expected, "{line:?}");
+        }
     }
 
     #[test]

@@ -13,14 +13,18 @@ use pintle_llm::Usage;
 use pintle_tools::{FileChange, ToolErrorKind};
 
 use super::agents::{Agents, mark_of};
+use super::foreign::diff_lines;
 use super::style::{Ink, Style};
-use super::{Closing, Opening, style, summary};
+use super::{Closing, Opening, foreign, summary, width};
 
 /// What the tools that run commands are called, in both toolsets.
 const SHELLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
 
-/// Lines of a command's output that are shown, the last ones.
+/// Lines of a command's output that are shown, the last ones, without blank ones.
 const COMMAND_LINES: usize = 6;
+
+/// The same with the blank lines between them.
+const COMMAND_LINES_WITH_BLANKS: usize = 18;
 
 /// Lines of another tool's failure that are shown, the first ones.
 const FAILURE_LINES: usize = 3;
@@ -101,7 +105,7 @@ impl TextView {
         }
         let Opening { session_id, provider, model, directory } = opening;
         let line = format!("[session] {session_id}: {provider} {model} in {}", directory.display());
-        self.line(&self.style.ink(Ink::Faint, &style::harmless(&line)))
+        self.line(&self.style.ink(Ink::Faint, &width::measurable(&line)))
     }
 
     /// What an event adds.
@@ -193,7 +197,7 @@ impl TextView {
 
     /// Streamed text, after a blank line if something else stands before it.
     fn text(&mut self, block: Block, delta: &str) -> String {
-        let delta = style::harmless(delta);
+        let delta = foreign::harmless(delta);
         if delta.is_empty() {
             return String::new();
         }
@@ -265,33 +269,56 @@ impl TextView {
     /// The end of what a command wrote, or the beginning of another tool's failure.
     fn output_lines(&self, tool_name: &str, output: &Output, failed: bool) -> String {
         // An output that cannot be read back is not worth stopping the transcript for.
-        let lines = if SHELLS.contains(&tool_name) {
-            let text = output.tail_text_lossy(END_OF_OUTPUT).unwrap_or_default();
-            let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
-            let shown = lines.get(lines.len().saturating_sub(COMMAND_LINES)..).unwrap_or_default();
-            shown.iter().map(|line| summary::one_line(line, LINE)).collect()
+        let text = if SHELLS.contains(&tool_name) {
+            output.tail_text_lossy(END_OF_OUTPUT).unwrap_or_default()
         } else if failed {
-            let text = output.head_text_lossy(END_OF_OUTPUT).unwrap_or_default();
-            text.lines().take(FAILURE_LINES).map(|line| summary::one_line(line, LINE)).collect()
+            output.head_text_lossy(END_OF_OUTPUT).unwrap_or_default()
         } else {
-            Vec::new()
+            return String::new();
         };
-        lines.iter().map(|line| format!("    {}\n", self.style.ink(Ink::Faint, line))).collect()
+        let lines: Vec<&str> = text.lines().collect();
+        let shown = if SHELLS.contains(&tool_name) {
+            last_lines(&lines)
+        } else {
+            lines.get(..FAILURE_LINES).unwrap_or(&lines)
+        };
+        let lines = shown.iter().map(|line| summary::of_output_line(line, LINE));
+        lines.map(|line| margined(&self.style.ink(Ink::Faint, &line))).collect()
     }
 
     fn change_lines(&self, change: &FileChange) -> String {
-        let count = change.diff.lines().count();
+        let count = diff_lines(&change.diff).count();
         let shown =
-            change.diff.lines().take(DIFF_LINES).map(|line| match line.char_indices().nth(DIFF_LINE) {
+            diff_lines(&change.diff).take(DIFF_LINES).map(|line| match line.char_indices().nth(DIFF_LINE) {
                 Some((end, _)) => Cow::Owned(format!("{}…", line.get(..end).unwrap_or_default())),
                 None => Cow::Borrowed(line),
             });
-        let mut lines: String = shown.map(|line| format!("    {}\n", self.style.diff_line(&line))).collect();
+        let mut lines: String = shown.map(|line| margined(&self.style.diff_line(&line))).collect();
         if count > DIFF_LINES {
             lines.push_str(&format!("    … {} more lines\n", count - DIFF_LINES));
         }
         lines
     }
+}
+
+/// A line below a call. A blank one has no margin.
+fn margined(line: &str) -> String {
+    if line.is_empty() { "\n".to_owned() } else { format!("    {line}\n") }
+}
+
+/// The last lines that are shown of a command's output: blank ones between them are part of its form and do not count,
+/// up to a bound. Where lines are left out, what follows begins with something to see.
+fn last_lines<'a, 'b>(lines: &'a [&'b str]) -> &'a [&'b str] {
+    let is_blank = |line: &&str| line.trim().is_empty();
+    let mut seen = 0;
+    let within = lines.iter().rev().take(COMMAND_LINES_WITH_BLANKS).take_while(|line| {
+        seen += usize::from(!is_blank(line));
+        seen <= COMMAND_LINES
+    });
+    let first = lines.len() - within.count();
+    let shown = lines.get(first..).unwrap_or_default();
+    let blank = if first == 0 { 0 } else { shown.iter().take_while(|line| is_blank(line)).count() };
+    shown.get(blank..).unwrap_or_default()
 }
 
 /// The tokens of one answer, or of all; behind the input, how much of it was read from a cache and written to one.

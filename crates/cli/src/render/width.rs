@@ -2,6 +2,8 @@
 
 use unicode_width::UnicodeWidthChar as _;
 
+use super::foreign::harmless;
+
 /// The columns of a line without tabs and control characters. Never too few for a terminal that follows Unicode; too
 /// many for characters that are joined to one, such as families.
 pub(super) fn of(line: &str) -> usize {
@@ -24,17 +26,14 @@ pub(super) fn cut(line: &str, columns: usize) -> String {
     shown
 }
 
+/// The rows that a text takes on a window of so many columns, its last line included unless it is empty.
+pub(super) fn rows(text: &str, columns: usize) -> usize {
+    text.lines().map(|line| of(line).div_ceil(columns.max(1)).max(1)).sum()
+}
+
 /// A line of foreign text as it may stand in a line that is measured: tabs are spaces, and nothing steers.
 pub(super) fn measurable(line: &str) -> String {
-    let mut shown = String::with_capacity(line.len());
-    for character in line.chars() {
-        match character {
-            '\t' => shown.push_str("    "),
-            character if character.is_control() || super::steers(character) => {}
-            character => shown.push(character),
-        }
-    }
-    shown
+    harmless(line).replace('\t', "    ").replace('\n', "")
 }
 
 fn of_character(character: char) -> usize {

@@ -19,6 +19,7 @@ mod output;
 mod patch;
 mod profiles;
 mod prompt;
+mod questions;
 mod serving;
 mod stopping;
 mod subagents;

@@ -115,6 +115,21 @@ fn alike(text: &str, folder: &str) -> String {
 }
 
 #[test]
+fn output_of_a_command_keeps_its_form() {
+    let turns = r#"
+        [[turn]]
+        [[turn.call]]
+        tool = "shell"
+        arguments = { command = "printf 'def f():\\n    return 1\\n\\n\\tx\\n'" }
+        [[turn]]
+        text = "Done."
+        "#;
+    let model = Model::new(Dialect::AnthropicMessages, turns);
+    let said = say(&mut model.command("run", &["Work"]));
+    assert!(said.out.contains("\n    def f():\n        return 1\n\n    \tx\n"), "{said:?}");
+}
+
+#[test]
 fn piped_text_is_plain_and_stable() {
     let turns = r#"
         [[turn]]

@@ -23,7 +23,7 @@ use crate::subagents::BOTH_WRITE;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A terminal, and the process that runs in it.
-struct Terminal {
+pub(crate) struct Terminal {
     keyboard: File,
     screen: Arc<Screen>,
     child: Child,
@@ -43,7 +43,12 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 20_000_000 };
 
 impl Terminal {
     /// Runs the command as the leader of a session at a terminal of its own.
-    fn run(command: &Command, columns: u16, rows: u16, redirect: impl FnOnce(&mut Command)) -> Self {
+    pub(crate) fn run(
+        command: &Command,
+        columns: u16,
+        rows: u16,
+        redirect: impl FnOnce(&mut Command),
+    ) -> Self {
         let mut in_session = Command::new("setsid");
         in_session.arg("--ctty").arg(command.get_program());
         Self::run_as(in_session, command, columns, rows, redirect)
@@ -81,11 +86,11 @@ impl Terminal {
         Self { keyboard, screen, child, reader: Some(reader) }
     }
 
-    fn start(command: &Command) -> Self {
+    pub(crate) fn start(command: &Command) -> Self {
         Self::run(command, 80, 24, |_| {})
     }
 
-    fn types(&mut self, keys: &str) {
+    pub(crate) fn types(&mut self, keys: &str) {
         self.keyboard.write_all(keys.as_bytes()).unwrap();
     }
 
@@ -95,7 +100,7 @@ impl Terminal {
     }
 
     /// Waits until the screen is as it is wanted, and gives it.
-    fn wait_for(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
+    pub(crate) fn wait_for(&mut self, what: &str, is_there: impl Fn(&str) -> bool) -> String {
         let shown = self.screen.shown.lock().unwrap();
         let waiting = |shown: &mut (Parser, Vec<u8>)| !is_there(&shown.0.screen().contents());
         let (shown, waited) = self.screen.changed.wait_timeout_while(shown, PATIENCE, waiting).unwrap();
@@ -108,12 +113,12 @@ impl Terminal {
         contents
     }
 
-    fn wait_for_text(&mut self, text: &str) -> String {
+    pub(crate) fn wait_for_text(&mut self, text: &str) -> String {
         self.wait_for(text, |screen| screen.contains(text))
     }
 
     /// Waits for the end; gives the exit code, the screen, and all bytes.
-    fn ends(mut self) -> (Option<i32>, String, String) {
+    pub(crate) fn ends(mut self) -> (Option<i32>, String, String) {
         let code = self.child.wait().unwrap().code();
         self.reader.take().unwrap().join().unwrap();
         let shown = self.screen.shown.lock().unwrap();

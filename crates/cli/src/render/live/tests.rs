@@ -650,7 +650,7 @@ fn foreign_text_cannot_steer_the_screen() {
         bench.written = bench.written.replace(ours, "");
     }
     let bad = bench.written.replace("\r", "");
-    assert!(!bad.chars().any(super::super::steers), "{bad:?}");
+    assert!(!bad.chars().any(super::super::foreign::steers), "{bad:?}");
 }
 
 /// What may happen to a view.

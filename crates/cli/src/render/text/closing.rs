@@ -2,7 +2,7 @@
 
 use pintle_agent::OutcomeStatus;
 
-use super::super::{Demonstration, summary};
+use super::super::{Demonstration, diff_lines, summary};
 use super::{Block, Closing, Detail, Ink, TextView, tokens};
 
 /// Lines of the last test run that are shown, the last ones.
@@ -34,13 +34,13 @@ impl TextView {
             found.test_output.lines().filter(|line| line.contains("test result:")).collect();
         let last = lines.get(lines.len().saturating_sub(TEST_LINES)..).unwrap_or_default();
         for line in last {
-            shown.push_str(&format!("    {}\n", summary::one_line(line, super::LINE)));
+            shown.push_str(&format!("    {}\n", summary::of_output_line(line, super::LINE)));
         }
         if found.diff.is_empty() {
             shown.push_str("\nNo file has changed.\n");
         } else {
             shown.push_str("\nWhat has changed:\n\n");
-            shown.extend(found.diff.lines().map(|line| format!("{}\n", self.style.diff_line(line))));
+            shown.extend(diff_lines(&found.diff).map(|line| format!("{}\n", self.style.diff_line(line))));
         }
         shown.push_str(&format!("\nThe folder is kept: {}\n", found.folder.display()));
         shown

@@ -140,6 +140,53 @@ fn a_run_becomes_a_transcript() {
     ");
 }
 
+/// The output of a command, as it is shown below the call.
+fn shown_output(output: &str) -> String {
+    let end = json!({"call_id": "1", "tool_name": "shell", "output": output, "duration_ms": 1});
+    let shown = transcript(&mut TextView::new(PLAIN, Detail::Normal), &[("TOOL_CALL_END", end)]);
+    shown.strip_prefix("[shell] (ok, 1 ms)\n").unwrap().to_owned()
+}
+
+#[test]
+fn an_output_keeps_indentation_tabs_and_blank_lines() {
+    let rows = [
+        ("def f():\n    return 1\n", "    def f():\n        return 1\n"),
+        ("\n\tall:\n\n\n  x \n", "\n    \tall:\n\n\n      x \n"),
+        ("0\n\n\n1\n\n2\n3\n4\n5\n6\n", "    1\n\n    2\n    3\n    4\n    5\n    6\n"),
+        ("", ""),
+    ];
+    for (output, expected) in rows {
+        assert_eq!(shown_output(output), expected, "{output:?}");
+    }
+    let blank = shown_output(&format!("begin{}end\n", "\n".repeat(3_000)));
+    assert_eq!(blank, "    end\n");
+}
+
+#[test]
+fn a_failure_of_a_tool_keeps_its_form() {
+    let output = "old_string was not found:\n\n    return 1\nmore";
+    let end = json!({
+        "call_id": "1", "tool_name": "edit_file", "error": "edit_conflict", "output": output, "duration_ms": 1,
+    });
+    let shown = transcript(&mut TextView::new(PLAIN, Detail::Normal), &[("TOOL_CALL_END", end)]);
+    assert!(shown.ends_with("\n    old_string was not found:\n\n        return 1\n"), "{shown}");
+}
+
+#[test]
+fn a_diff_keeps_its_form_and_hides_nothing() {
+    let diff = "--- a/x\n+++ b/x\n@@ -1,2 +1,3 @@\n \tdef f():\n-\n+one\rtwo\u{200b}\n+\n+\treturn 1\r\n";
+    let end = json!({
+        "call_id": "1", "tool_name": "edit_file", "output": "", "duration_ms": 1,
+        "changes": [{"path": "x", "kind": "modified", "diff": diff}],
+    });
+    let shown = transcript(&mut TextView::new(PLAIN, Detail::Normal), &[("TOOL_CALL_END", end)]);
+    let expected = "\n     \tdef f():\n    -\n    +one\\rtwo\\u{200b}\n    +\n    +\treturn 1\\r\n";
+    assert!(shown.ends_with(expected), "{shown}");
+    // Where every line has one, it is the file's own.
+    let diff = "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-a\r\n+b\r\n";
+    assert_eq!(diff_lines(diff).collect::<Vec<_>>()[3..], ["-a", "+b"]);
+}
+
 #[test]
 fn a_verbose_transcript_shows_reasoning_requests_and_tokens() {
     let mut view = TextView::new(PLAIN, Detail::Verbose);

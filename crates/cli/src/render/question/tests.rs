@@ -1,0 +1,133 @@
+use super::*;
+
+const PROMPT: &str = "Run it? ";
+
+/// The rows that are on a window of this size when the question has been put.
+fn on_screen(shown: &str, size: Size) -> Vec<String> {
+    let rows = u16::try_from(size.rows).unwrap().try_into().unwrap();
+    let columns = u16::try_from(size.columns).unwrap().try_into().unwrap();
+    let mut terminal = vt100::Parser::new(rows, columns, 0);
+    terminal.process(shown.replace('\n', "\r\n").as_bytes());
+    terminal.screen().contents().lines().map(str::to_owned).collect()
+}
+
+fn ask(parts: &[Part], size: Size) -> String {
+    question("shell (because)", parts, PROMPT, size, Style::PLAIN)
+}
+
+const SIZES: [Size; 4] = [
+    Size { columns: 80, rows: 24 },
+    Size { columns: 40, rows: 12 },
+    Size { columns: 200, rows: 50 },
+    Size { columns: 24, rows: 16 },
+];
+
+/// Head, amount and tail are beside the question, whatever there is between, and nothing is wider than the window.
+#[test]
+fn a_question_has_head_and_tail_beside_it() {
+    let numbered: String = (0..6_000).map(|number| format!("echo {number}\n")).collect();
+    let middles = [
+        ("6,002 lines", "\n".repeat(6_001)),
+        ("6,002 lines", format!("\n{}", " \u{a0}\t\n".repeat(6_000))),
+        ("6,002 lines", format!("\n{numbered}")),
+        ("6,002 lines", format!("\n{}", "\x1b[2J\x1b[H\n".repeat(6_000))),
+        ("6,002 lines", format!("\n{}", "日本語\u{200b}\n".repeat(6_000))),
+        ("1 line", " ".repeat(60_000)),
+        ("1 line", "\t".repeat(60_000)),
+        ("1 line", "x".repeat(60_000)),
+        ("1 line", "日".repeat(60_000)),
+        ("1 line", "\u{301}".repeat(60_000)),
+        ("1 line", "\r".repeat(60_000)),
+        ("1 line", "\u{e0041}".repeat(6_000)),
+    ];
+    for (lines, middle) in middles {
+        let command = format!("rm -rf head{middle}; rm -rf tail");
+        let bytes = summary::of_things(command.len() as u64, "byte");
+        for size in SIZES {
+            let screen = on_screen(&ask(&[Part::text(&command)], size), size);
+            // Rows may break anywhere.
+            let compact = |text: &str| text.replace([' ', '↳'], "");
+            let beside = compact(&screen.concat());
+            let amount = format!("shell (because), {lines}, {bytes}");
+            for part in [&amount, "rm -rf head", "rm -rf tail", "Run it?"] {
+                assert!(beside.contains(&compact(part)), "{part} in {size:?}:\n{}", screen.join("\n"));
+            }
+            assert!(screen.iter().any(|row| row.starts_with(NOTE)), "{size:?}:\n{}", screen.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn blank_lines_are_folded_and_counted() {
+    let size = Size { columns: 80, rows: 24 };
+    let command = format!("head{}tail\n\nend\n  … 9 blank lines", "\n".repeat(6_001));
+    insta::assert_snapshot!(ask(&[Part::text(&command)], size), @r"
+
+    shell (because), 6,005 lines, 6,034 bytes:
+        head
+      … 6,000 blank lines
+        tail
+
+        end
+          … 9 blank lines
+    Run it? 
+    ");
+    let diff = format!("--- a/x\n+++ b/x\n@@ -1 +1 @@\n{}{}-\n+end", "+\n".repeat(900), "-\n".repeat(800));
+    insta::assert_snapshot!(ask(&[Part::diff(diff.lines())], size), @r"
+
+    shell (because), 1,705 lines, 3,435 bytes:
+        --- a/x
+        +++ b/x
+        @@ -1 +1 @@
+      … 900 added blank lines
+      … 801 removed blank lines
+        +end
+    Run it? 
+    ");
+}
+
+#[test]
+fn what_does_not_fit_is_shown_whole_and_its_ends_beside_the_question() {
+    let lines: String = (1..=30).map(|number| format!("echo {number}\n")).collect();
+    let given = Part::plain([format!("description: {}", "d".repeat(3_000)), "workdir: /srv".to_owned()]);
+    let shown = ask(&[given, Part::text(lines.trim_end())], Size { columns: 60, rows: 16 });
+    for number in 1..=30 {
+        assert!(shown.contains(&format!("    echo {number}\n")), "{shown}");
+    }
+    let (_, beside) = shown.rsplit_once("\n\n").unwrap();
+    insta::assert_snapshot!(beside, @r"
+    shell (because), 32 lines, 3,258 bytes, all of it above:
+        description: dddddddddddddddddddddddddddddddddddddddddd
+      ↳ ddddddddddddddddddddddddddddddddddddddddddddddddddddddd
+      … 2,904 bytes between
+        workdir: /srv
+        echo 1
+        echo 2
+        echo 3
+        echo 4
+      … 22 lines, 171 bytes between
+        echo 27
+        echo 28
+        echo 29
+        echo 30
+    Run it? 
+    ");
+}
+
+#[test]
+fn what_fits_is_shown_once_and_as_it_is() {
+    let size = Size { columns: 40, rows: 12 };
+    let long = format!("echo {}", "x".repeat(60));
+    let text = format!("{long}\n\tindented\n\n\nrm\u{200b} -rf\u{a0}x ❤\u{fe0f} e\u{301} 日本");
+    insta::assert_snapshot!(ask(&[Part::text(&text)], size), @r"
+
+    shell (because):
+        echo xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+      ↳ xxxxxxxxxxxxxxxxxxxxxxxxxxxxxx
+                indented
+
+
+        rm\u{200b} -rf x ❤️ é 日本
+    Run it? 
+    ");
+}
