@@ -278,6 +278,13 @@ pub enum EventKind {
         /// How much is spent, in this session and below it.
         spent: u64,
     },
+    /// The next request is larger than the model's context window, and was not sent.
+    ContextFull {
+        /// The fewest tokens that it can have.
+        least_tokens: u64,
+        /// The window, in tokens.
+        context_window: u64,
+    },
     /// The newest calls repeat.
     LoopDetection {
         /// What the model is told.

@@ -16,6 +16,7 @@ mod round;
 mod start;
 #[cfg(test)]
 mod tests;
+mod window;
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -42,6 +43,7 @@ use cycle::Progress;
 use ending::Ending;
 use loops::LoopWindow;
 use round::Round;
+use window::CountedPrompt;
 
 /// The states of a session (loop specification, section 2.3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
@@ -102,6 +104,9 @@ pub struct Machine {
     calls: LoopWindow,
     /// The size of the history, in characters.
     chars: u64,
+    /// The newest request as its provider counted it.
+    #[serde(default)]
+    counted_prompt: Option<CountedPrompt>,
     context_warned: bool,
     last_chain: Option<PrefixChain>,
     /// What is chained is as it was; the history has only grown.
@@ -177,6 +182,7 @@ impl Machine {
             environment_lost: false,
             question: None,
             over_budget: None,
+            counted_prompt: None,
             spent: Spent::default(),
             forked_from: None,
             children: Children::default(),

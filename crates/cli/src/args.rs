@@ -1,5 +1,8 @@
 //! The command line.
 
+mod confinement;
+mod spending;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +13,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::Toolset;
 
+pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
+pub(crate) use self::spending::SpendingArgs;
 use crate::environment::Place;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
@@ -135,15 +140,20 @@ pub(crate) struct RunArgs {
     /// The tools' names and parameters
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
     pub(crate) toolset: ToolsetName,
-    /// What to ask about before it happens; without a terminal to ask at, what would be asked about is denied
+    /// What to ask about before it happens, with all but `never` also changes below `.git`; without a terminal to ask at,
+    /// what would be asked about is denied
     #[arg(long, value_enum, value_name = "WHAT", default_value = "never")]
     pub(crate) approve: ApproveName,
+    #[command(flatten)]
+    pub(crate) confinement: ConfinementArgs,
     /// Stop after this many answers of the model; 0 sets no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_turns: u64,
     /// Stop after this many rounds of tool calls; 0 sets no limit
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub(crate) max_tool_rounds: u64,
+    #[command(flatten)]
+    pub(crate) spending: SpendingArgs,
     /// What to write to standard output
     #[arg(long, value_enum, value_name = "FORMAT", default_value = "text")]
     pub(crate) output: OutputFormat,

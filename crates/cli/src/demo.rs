@@ -40,7 +40,8 @@ const CARGO_LIMIT: Duration = Duration::from_secs(60);
 pub(crate) async fn demo(args: DemoArgs, host: &Host) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let (folder, env) = interrupts.unless(prepare(args.dir.as_deref(), host)).await?;
-    interrupts.guard(&env);
+    let killed = Arc::clone(&env);
+    interrupts.guard(move || killed.kill_all());
     let shown = show(&args, &folder, &env, host, &interrupts).await;
     let cleaned = env.cleanup().await;
     let exit = shown?;

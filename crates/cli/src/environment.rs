@@ -1,18 +1,21 @@
 //! Where tools run: this machine, a container, or a host behind `ssh`.
 
+mod confinement;
 mod place;
 
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
 use pintle_env::{
-    DockerEnvironment, EnvError, ExecutionEnvironment, LocalEnvironment, OutputLimits, SshEnvironment,
-    SshError, SshErrorKind,
+    DockerEnvironment, EnvError, ExecutionEnvironment, OutputLimits, SshEnvironment, SshError, SshErrorKind,
 };
+use tempfile::TempDir;
 
+use self::confinement::ConfinedLocal;
 pub(crate) use self::place::Place;
 use self::place::SshHost;
-use crate::args::PlaceArgs;
+use crate::args::{ConfinementArgs, PlaceArgs};
 use crate::failure::Failure;
 use crate::host::Host;
 use crate::interrupt::Interrupts;
@@ -23,29 +26,36 @@ pub(crate) struct Site<'a> {
     place: &'a Place,
     /// As it was given: elsewhere than on this machine it may begin where a login does.
     directory: Option<&'a Path>,
+    confinement: ConfinementArgs,
     host: &'a Host,
 }
 
 /// Where tools run: reached, with a directory to work in.
-#[derive(Debug)]
 pub(crate) struct Workplace {
     environment: Arc<dyn ExecutionEnvironment>,
-    /// The same, if it is this machine.
-    local: Option<Arc<LocalEnvironment>>,
+    /// Kills all commands at once, if they run on this machine.
+    kill_all: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// The directory for temporary files of sandboxed commands.
+    temporary: Option<TempDir>,
 }
 
 impl<'a> Site<'a> {
-    /// What `--env` and `--dir` say.
+    /// What `--env` and `--dir` say, within the limits of `confinement`.
     ///
     /// # Errors
     ///
-    /// A usage failure for a directory of this machine that is none.
-    pub(crate) fn of(args: &'a PlaceArgs, host: &'a Host) -> Result<Self, Failure> {
+    /// A usage failure for a directory of this machine that is none, and for limits that cannot hold there.
+    pub(crate) fn of(
+        args: &'a PlaceArgs,
+        confinement: ConfinementArgs,
+        host: &'a Host,
+    ) -> Result<Self, Failure> {
         let (place, directory) = (&args.env, args.dir.as_deref());
+        confinement::check(&confinement, place)?;
         if *place == Place::Local {
             host.directory(directory)?;
         }
-        Ok(Self { place, directory, host })
+        Ok(Self { place, directory, confinement, host })
     }
 
     /// Goes there. A place that cannot be reached is a failure: no other one is taken instead.
@@ -61,14 +71,17 @@ impl<'a> Site<'a> {
         };
         let environment = match self.place {
             Place::Local => {
-                let local = Arc::new(self.host.environment(&self.host.directory(self.directory)?)?);
-                let environment = self.prepared(Arc::clone(&local) as _).await?;
-                return Ok(Workplace { environment, local: Some(local) });
+                let builder = self.host.environment_builder(&self.host.directory(self.directory)?);
+                let local = confinement::local(&self.confinement, builder).await?;
+                let ConfinedLocal { environment, kill_all, temporary } = local;
+                let environment = self.prepared(environment).await?;
+                return Ok(Workplace { environment, kill_all: Some(kill_all), temporary });
             }
             Place::Docker(name) => self.reach_far(|directory| container(name, directory, &limits)).await?,
             Place::Ssh(name) => self.reach_far(|directory| far_host(name, directory, &limits)).await?,
         };
-        Ok(Workplace { environment, local: None })
+        let environment = confinement::confined(&self.confinement, environment, []);
+        Ok(Workplace { environment, kill_all: None, temporary: None })
     }
 
     /// Goes to what `build` makes for a directory, absolute, or for the one where a login begins.
@@ -117,6 +130,9 @@ impl<'a> Site<'a> {
                     None => failure,
                 }
             }
+            (_, EnvError::Unsupported { .. }) => Failure::usage("the sandbox cannot be enforced")
+                .because(error)
+                .advise("--sandbox off runs without one"),
             (_, error) => Failure::failed(format!("{place} cannot be used")).because(error),
         }
     }
@@ -131,9 +147,19 @@ impl Workplace {
     /// Has a second signal end at once what runs there. Elsewhere than on this machine that needs nothing: a supervisor
     /// beside the commands ends them as soon as this process is gone.
     pub(crate) fn guard_by(&self, interrupts: &Interrupts) {
-        if let Some(local) = &self.local {
-            interrupts.guard(local);
+        if let Some(kill_all) = &self.kill_all {
+            let (kill_all, temporary) = (Arc::clone(kill_all), self.temporary().map(Path::to_path_buf));
+            interrupts.guard(move || {
+                kill_all();
+                // Whatever cannot be removed is in a directory for temporary files.
+                let _ = temporary.as_ref().map(std::fs::remove_dir_all);
+            });
         }
+    }
+
+    /// The directory for temporary files that sandboxed commands are given.
+    pub(crate) fn temporary(&self) -> Option<&Path> {
+        self.temporary.as_ref().map(TempDir::path)
     }
 
     /// Ends what still runs there and waits for it. It may be done twice.
@@ -144,6 +170,12 @@ impl Workplace {
     pub(crate) async fn leave(&self) -> Result<(), Failure> {
         let left = self.environment.cleanup().await;
         left.map_err(|error| Failure::failed("what was started may be left running").because(&error))
+    }
+}
+
+impl fmt::Debug for Workplace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Workplace").field("environment", &self.environment).finish_non_exhaustive()
     }
 }
 

@@ -6,7 +6,7 @@ use pintle_agent::{ProviderProfile, SearchBy, Toolset, ToolsetOptions};
 use pintle_llm::Client;
 use pintle_web::{AddressRules, FetchLimits, HttpWebClient, ProviderSearch};
 
-use crate::args::ApproveName;
+use crate::args::{ApproveName, RunArgs};
 use crate::failure::Failure;
 use crate::model::Model;
 use crate::provider::Provider;
@@ -23,6 +23,8 @@ struct Equipment {
     ungated_search: bool,
     /// Whether somebody answers questions.
     questions: bool,
+    /// Whether pages and searches may be had.
+    network: bool,
 }
 
 /// The profile of a run, with the toolset and what goes with it.
@@ -33,20 +35,17 @@ struct Equipment {
 /// # Errors
 ///
 /// A usage failure for a profile of the user's own that names a tool which there is not.
-pub(crate) fn of_run(
-    model: &Model,
-    toolset: Toolset,
-    approve: ApproveName,
-    questions: bool,
-) -> Result<ProviderProfile, Failure> {
-    let ungated_search = match approve {
+pub(crate) fn of_run(model: &Model, args: &RunArgs, questions: bool) -> Result<ProviderProfile, Failure> {
+    let toolset = Toolset::from(args.toolset);
+    let ungated_search = match args.approve {
         ApproveName::Never | ApproveName::Writes | ApproveName::Commands => true,
         ApproveName::All => false,
     };
     let client = (model.route.base_url.is_none() && model.priced().is_some()).then_some(&model.client);
     let profile = model.profile();
     let roomy = model.names_tools() || has_room(&profile);
-    let equipment = Equipment { roomy, ungated_search, questions };
+    let network = args.confinement.has_network();
+    let equipment = Equipment { roomy, ungated_search, questions, network };
     let options = options(&profile, model.toolset(toolset), client, equipment);
     model.equipped(toolset, &options)
 }
@@ -66,7 +65,7 @@ pub(crate) fn shown(
         .build()
         .map_err(|error| Failure::failed("the tools cannot be shown").because(&error))?;
     let roomy = names_tools || has_room(profile);
-    let equipment = Equipment { roomy, ungated_search: true, questions: false };
+    let equipment = Equipment { roomy, ungated_search: true, questions: false, network: true };
     Ok(options(profile, toolset, Some(&nobody), equipment))
 }
 
@@ -84,12 +83,13 @@ fn options(
     if !equipment.roomy {
         return ToolsetOptions::default();
     }
+    let options =
+        ToolsetOptions::new().with_plan(true).with_background(true).with_questions(equipment.questions);
+    if !equipment.network {
+        return options;
+    }
     let web = HttpWebClient::new(FetchLimits::default(), AddressRules::public_only());
-    let options = ToolsetOptions::new()
-        .with_web(Arc::new(web))
-        .with_plan(true)
-        .with_background(true)
-        .with_questions(equipment.questions);
+    let options = options.with_web(Arc::new(web));
     let engine =
         client.and_then(|client| ProviderSearch::new(client.clone(), &profile.provider, &profile.model));
     let Some(engine) = engine else { return options };

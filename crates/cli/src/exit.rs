@@ -11,7 +11,7 @@ Exit codes:
   0    done; also when the model asks something back
   1    failed, or refused by the model
   2    the command line is wrong, or a file that it names
-  3    a limit was reached: turns, tool rounds, or the length of an answer
+  3    a limit was reached: turns, tool rounds, tokens, cost, time, the context window, or the length of an answer
   4    no key, or a key that the provider does not accept
   5    done, but a call was denied because it needed approval and nobody could be asked
   130  interrupted: Ctrl-C, SIGTERM, or nobody reads the output any more";
@@ -53,9 +53,10 @@ impl Exit {
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         match outcome.status {
             OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => Self::Done,
-            OutcomeStatus::RoundLimit | OutcomeStatus::TurnLimit | OutcomeStatus::Budget => {
-                Self::LimitReached
-            }
+            OutcomeStatus::RoundLimit
+            | OutcomeStatus::TurnLimit
+            | OutcomeStatus::Budget
+            | OutcomeStatus::ContextFull => Self::LimitReached,
             OutcomeStatus::Interrupted | OutcomeStatus::Aborted => Self::Interrupted,
             OutcomeStatus::Failed => {
                 outcome.error.as_ref().map_or(Self::Failed, |error| Self::of_error(error.kind))
@@ -110,6 +111,7 @@ mod tests {
             (OutcomeStatus::RoundLimit, 3),
             (OutcomeStatus::TurnLimit, 3),
             (OutcomeStatus::Budget, 3),
+            (OutcomeStatus::ContextFull, 3),
             (OutcomeStatus::Interrupted, 130),
             (OutcomeStatus::Aborted, 130),
             (OutcomeStatus::Failed, 1),

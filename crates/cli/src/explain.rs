@@ -29,7 +29,12 @@ pub(crate) fn outcome(outcome: &Outcome, route: &Route) -> Option<Failure> {
         (OutcomeStatus::TurnLimit, None) => {
             Failure::new(exit, "the limit of turns is reached").advise("--max-turns sets it")
         }
-        (OutcomeStatus::Budget, None) => Failure::new(exit, "a limit on what may be spent is reached"),
+        (OutcomeStatus::Budget, None) => Failure::new(exit, "a limit on what may be spent is reached")
+            .advise("--max-tokens, --max-cost and --max-time set them"),
+        (OutcomeStatus::ContextFull, None) => {
+            Failure::new(exit, "the next request is larger than the model's context window, and was not sent")
+                .advise("take a model with a larger window, or give the task in smaller parts")
+        }
         (OutcomeStatus::Refused, None) => Failure::new(exit, "the model, or a filter before it, refused"),
         // Whoever interrupted it knows, and was told when it was noticed.
         (OutcomeStatus::Interrupted | OutcomeStatus::Aborted, None) => Failure::silent(exit),
@@ -129,7 +134,14 @@ mod tests {
         let rows = [
             (OutcomeStatus::RoundLimit, "the limit of tool rounds is reached; --max-tool-rounds sets it"),
             (OutcomeStatus::TurnLimit, "the limit of turns is reached; --max-turns sets it"),
-            (OutcomeStatus::Budget, "a limit on what may be spent is reached"),
+            (
+                OutcomeStatus::Budget,
+                "a limit on what may be spent is reached; --max-tokens, --max-cost and --max-time set them",
+            ),
+            (
+                OutcomeStatus::ContextFull,
+                "the next request is larger than the model's context window, and was not sent; take a model with a larger window, or give the task in smaller parts",
+            ),
             (OutcomeStatus::Refused, "the model, or a filter before it, refused"),
             (OutcomeStatus::Aborted, ""),
             (OutcomeStatus::Failed, "the run failed"),

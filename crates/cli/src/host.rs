@@ -11,7 +11,7 @@ use std::io::{self, IsTerminal as _, Read, StdinLock};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use pintle_env::LocalEnvironment;
+use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use crate::console;
@@ -65,6 +65,11 @@ impl Host {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(refused("does not exist")),
             Err(error) => Err(refused("cannot be used").because(&error)),
         }
+    }
+
+    /// Starts to build an environment of this machine, with all variables.
+    pub(crate) fn environment_builder(&self, directory: &Path) -> LocalEnvironmentBuilder {
+        LocalEnvironment::builder(directory).host_env(self.variables())
     }
 
     /// This machine as the place where tools run.

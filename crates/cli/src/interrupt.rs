@@ -1,11 +1,11 @@
 //! Ctrl-C, SIGTERM and a terminal that closes: the first signal stops in order, the second at once.
 
+use std::fmt;
 use std::future::Future;
 use std::io;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use pintle_env::LocalEnvironment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -22,9 +22,18 @@ const LAST_MOMENT: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(crate) struct Interrupts {
     first: CancellationToken,
-    /// Where processes run that must not outlive this one.
-    environment: Arc<OnceLock<Arc<LocalEnvironment>>>,
+    /// Kills the processes that must not outlive this one.
+    kill_all: KillAll,
     _listener: JoinSet<()>,
+}
+
+#[derive(Clone, Default)]
+struct KillAll(Arc<OnceLock<Box<dyn Fn() + Send + Sync>>>);
+
+impl fmt::Debug for KillAll {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KillAll").field(&self.0.get().is_some()).finish()
+    }
 }
 
 impl Interrupts {
@@ -37,15 +46,15 @@ impl Interrupts {
         let refused = |error| Failure::failed("cannot listen for signals").because(&error);
         let signals = Signals::take_over().map_err(refused)?;
         let first = CancellationToken::new();
-        let environment = Arc::new(OnceLock::new());
+        let kill_all = KillAll::default();
         let mut listener = JoinSet::new();
-        listener.spawn(listen(signals, first.clone(), Arc::clone(&environment)));
-        Ok(Self { first, environment, _listener: listener })
+        listener.spawn(listen(signals, first.clone(), kill_all.clone()));
+        Ok(Self { first, kill_all, _listener: listener })
     }
 
-    /// Has the second signal kill what runs in this environment. The first one that is given counts.
-    pub(crate) fn guard(&self, environment: &Arc<LocalEnvironment>) {
-        self.environment.get_or_init(|| Arc::clone(environment));
+    /// Has the second signal call this, which blocks until all commands are gone. The first one that is given counts.
+    pub(crate) fn guard(&self, kill_all: impl Fn() + Send + Sync + 'static) {
+        self.kill_all.0.get_or_init(|| Box::new(kill_all));
     }
 
     /// Waits for the first signal; returns at once if it has come.
@@ -83,18 +92,13 @@ impl Interrupts {
     }
 }
 
-async fn listen(
-    mut signals: Signals,
-    first: CancellationToken,
-    environment: Arc<OnceLock<Arc<LocalEnvironment>>>,
-) {
+async fn listen(mut signals: Signals, first: CancellationToken, kill_all: KillAll) {
     signals.next().await;
     first.cancel();
     signals.next().await;
-    let environment = environment.get().cloned();
     let ended = tokio::task::spawn_blocking(move || {
-        if let Some(environment) = environment {
-            environment.kill_all();
+        if let Some(kill_all) = kill_all.0.get() {
+            kill_all();
         }
         console::leave();
         console::discard_typed_ahead();

@@ -8,7 +8,7 @@ use pintle_env::ExecutionEnvironment;
 use pintle_llm::Catalog;
 use serde::Serialize;
 
-use crate::args::{PromptFormat, ShowPromptArgs};
+use crate::args::{ConfinementArgs, PromptFormat, ShowPromptArgs};
 use crate::console::{self, Console};
 use crate::environment::Site;
 use crate::equipment;
@@ -27,7 +27,7 @@ use crate::render;
 /// A usage failure for a directory that is none or a missing model, else those of reaching the place and of writing.
 pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Failure> {
     let profile = profile(&args, host)?.as_in_session(SubagentLimits::default());
-    let site = Site::of(&args.place, host)?;
+    let site = Site::of(&args.place, ConfinementArgs::default(), host)?;
     let interrupts = Interrupts::listen()?;
     let workplace = interrupts.unless(site.reach()).await?;
     workplace.guard_by(&interrupts);

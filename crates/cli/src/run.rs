@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use pintle_agent::{Session, SessionConfig};
-use pintle_env::ExecutionEnvironment;
 use pintle_llm::ReasoningEffort;
+use pintle_tools::gate::{PathGate, ProtectedDirectoryGate, ReadBeforeWrite};
 
 use crate::approve::{self, Terminal};
-use crate::args::RunArgs;
+use crate::args::{ApproveName, RunArgs, SandboxName};
 use crate::console::{self, Console};
-use crate::environment::Site;
+use crate::environment::{Site, Workplace};
 use crate::equipment;
 use crate::exit::Exit;
 use crate::explain;
@@ -29,13 +29,13 @@ use crate::timeout;
 /// Everything but a run that ends well, with the sentence and the exit code for it.
 pub(crate) async fn run(args: RunArgs, host: &Host) -> Result<Exit, Failure> {
     // Until here and while standard input is read, a signal simply ends the process.
-    let site = Site::of(&args.place, host)?;
+    let site = Site::of(&args.place, args.confinement, host)?;
     let prompt = prompt_source::read(&args.prompt)?;
     let interrupts = Interrupts::listen()?;
     let model = Model::of(&args.model, host).await?;
     let workplace = interrupts.unless(site.reach()).await?;
     workplace.guard_by(&interrupts);
-    let done = work(&args, prompt, &model, workplace.environment(), host, &interrupts).await;
+    let done = work(&args, prompt, &model, &workplace, host, &interrupts).await;
     // A session leaves it by itself; there may have been none.
     let left = workplace.leave().await;
     done.and_then(|exit| left.map(|()| exit)).map_err(|failure| interrupts.judge(failure))
@@ -46,15 +46,16 @@ async fn work(
     args: &RunArgs,
     prompt: String,
     model: &Model,
-    environment: Arc<dyn ExecutionEnvironment>,
+    workplace: &Workplace,
     host: &Host,
     interrupts: &Interrupts,
 ) -> Result<Exit, Failure> {
+    let environment = workplace.environment();
     let directory = environment.working_directory().to_path_buf();
     let terminal = Terminal::of_process(console::style(host));
     let config = config(args);
     let limits = config.limits.clone();
-    let session = session(args, config, model, environment, terminal.clone())?;
+    let session = session(args, config, model, workplace, terminal.clone())?;
     let mut view = View::new(args.output, detail(args), console::style(host), model.drafts.clone());
     let mut console = Console::new();
 
@@ -75,6 +76,7 @@ fn config(args: &RunArgs) -> SessionConfig {
     SessionConfig::default()
         .with_max_turns(args.max_turns)
         .with_max_tool_rounds(args.max_tool_rounds)
+        .with_budget(args.spending.into())
         .with_model_timeout(timeout::limits(args.model.timeout))
         .with_reasoning_effort(effort)
 }
@@ -83,16 +85,27 @@ fn session(
     args: &RunArgs,
     config: SessionConfig,
     model: &Model,
-    environment: Arc<dyn ExecutionEnvironment>,
+    workplace: &Workplace,
     terminal: Terminal,
 ) -> Result<Session, Failure> {
-    let profile = equipment::of_run(model, args.toolset.into(), args.approve, terminal.can_ask())?;
-    Session::builder(model.client.clone(), profile, environment)
+    let profile = equipment::of_run(model, args, terminal.can_ask())?;
+    let environment = workplace.environment();
+    let mut builder = Session::builder(model.client.clone(), profile, Arc::clone(&environment))
         .config(config)
         .gate(approve::gate(args.approve))
-        .approver(terminal)
-        .build()
-        .map_err(|error| Failure::failed("the session cannot begin").because(&error))
+        .approver(terminal);
+    if args.approve != ApproveName::Never {
+        builder = builder.gate(ProtectedDirectoryGate::new(Arc::clone(&environment), [".git"]));
+    }
+    // The sandbox holds commands; file tools write within the same limits.
+    if args.confinement.sandbox == SandboxName::Workspace {
+        let gate = PathGate::new(Arc::clone(&environment)).writes_only();
+        builder = builder.gate(workplace.temporary().into_iter().fold(gate, PathGate::with_root));
+    }
+    if args.confinement.read_before_write {
+        builder = builder.gate(ReadBeforeWrite::new(environment));
+    }
+    builder.build().map_err(|error| Failure::failed("the session cannot begin").because(&error))
 }
 
 fn detail(args: &RunArgs) -> Detail {

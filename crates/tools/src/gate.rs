@@ -2,7 +2,7 @@
 //!
 //! Gates stand in a chain and every one of them is heard: one denial is enough to refuse a call, one question is
 //! enough to have a person decide. The ready ones judge by effect ([`EffectGate`]), by tool ([`ToolGate`]), by path
-//! ([`PathGate`]), by command ([`CommandGate`]), and by what the model has read ([`ReadBeforeWrite`]).
+//! ([`PathGate`]), by protected directories ([`ProtectedDirectoryGate`]), by command ([`CommandGate`]), and by what the model has read ([`ReadBeforeWrite`]).
 //!
 //! A gate judges what a call says of itself. What a command does once it runs, only an environment can hold: see
 //! [`Confined`](pintle_env::Confined) and its sisters.
@@ -10,6 +10,7 @@
 mod command;
 mod effect;
 mod path;
+mod protected;
 mod read_before_write;
 mod rehearsal;
 mod tool;
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 pub use self::command::{CommandGate, PatternError};
 pub use self::effect::EffectGate;
 pub use self::path::PathGate;
+pub use self::protected::ProtectedDirectoryGate;
 pub use self::read_before_write::ReadBeforeWrite;
 pub use self::rehearsal::{Rehearsal, rehearse};
 pub use self::tool::ToolGate;

@@ -91,6 +91,7 @@ fn failure(outcome: &Outcome) -> Option<String> {
         OutcomeStatus::RoundLimit => "its limit of tool rounds is reached",
         OutcomeStatus::TurnLimit => "its limit of turns is reached",
         OutcomeStatus::Budget => "its budget is spent",
+        OutcomeStatus::ContextFull => "its context window is full",
         OutcomeStatus::Interrupted => INTERRUPTED,
         OutcomeStatus::Aborted => "it was closed",
         OutcomeStatus::Failed => "it failed",

@@ -270,6 +270,7 @@ fn may_go_on(outcome: &Outcome) -> bool {
         | OutcomeStatus::RoundLimit
         | OutcomeStatus::TurnLimit
         | OutcomeStatus::Budget
+        | OutcomeStatus::ContextFull
         | OutcomeStatus::Interrupted
         | OutcomeStatus::Aborted
         | OutcomeStatus::Failed => false,

@@ -147,6 +147,9 @@ pub enum OutcomeStatus {
     TurnLimit,
     /// A limit of the [`Budget`](crate::Budget); the session is usable, and goes on once the limit is raised.
     Budget,
+    /// The next request cannot fit the model's context window. The session is usable with a model that has a larger one,
+    /// or from a fork at an earlier turn.
+    ContextFull,
     /// Stopped by the host; the session is usable.
     Interrupted,
     /// Stopped by the host; the session is closed.

@@ -86,7 +86,11 @@ impl Machine {
         }
         let request = self.request(&context);
         self.warn_of_context(&context, out);
+        let is_full = self.stopped_by_window(&context, out);
         self.context = Some(context);
+        if is_full {
+            return;
+        }
         self.announce(&request, out);
         self.model_calls += 1;
         let model_call = ModelCallId(self.model_calls);
@@ -142,11 +146,13 @@ impl Machine {
         if self.system.as_ref().is_none_or(|item| item.text() != prompt.text()) {
             self.system = Some(prompt.into());
             self.messages = MessageList::default();
+            self.counted_prompt = None;
         }
         let of_model = |context: &TurnContext| (context.provider.clone(), context.model.clone());
         if self.context.as_ref().map(of_model) != Some(of_model(&context)) {
-            // Another model may refuse what this one has accepted.
+            // Another model may refuse what this one has accepted, and counts in its own way.
             self.accepted = 0;
+            self.counted_prompt = None;
         }
         let before = self.context.as_ref().map(|context| &context.project);
         if before.map_or(!context.project.is_empty(), |before| *before != context.project) {
@@ -318,6 +324,7 @@ impl Machine {
         self.turns += 1;
         let pricing = self.context.as_ref().and_then(|context| context.pricing.as_deref());
         self.spent += Spent::of_answer(&response.usage, pricing);
+        self.note_prompt_size(response.usage.input_tokens);
         if let Some(progress) = &mut self.progress {
             progress.text = response.text();
             progress.usage += &response.usage;

@@ -97,7 +97,7 @@ impl Machine {
     /// The input is handled: on to the next follow-up, or to rest.
     pub(super) fn finish_input(&mut self, status: OutcomeStatus, out: &mut Vec<Action>) {
         // At these limits a follow-up would only meet them again; it waits.
-        if !matches!(status, OutcomeStatus::TurnLimit | OutcomeStatus::Budget)
+        if !matches!(status, OutcomeStatus::TurnLimit | OutcomeStatus::Budget | OutcomeStatus::ContextFull)
             && let Some(next) = self.follow_ups.pop_front()
         {
             self.begin_input(next, out);
@@ -116,6 +116,7 @@ impl Machine {
             | OutcomeStatus::RoundLimit
             | OutcomeStatus::TurnLimit
             | OutcomeStatus::Budget
+            | OutcomeStatus::ContextFull
             | OutcomeStatus::Interrupted
             | OutcomeStatus::Aborted
             | OutcomeStatus::Failed => SessionState::Idle,

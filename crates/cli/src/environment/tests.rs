@@ -97,7 +97,13 @@ fn why_a_place_cannot_be_used_is_one_sentence() {
     let host = Host::of_process();
     let sentence = |text: &str, directory: Option<&str>, error: EnvError| {
         let args = PlaceArgs { env: place(text).unwrap(), dir: directory.map(PathBuf::from) };
-        let failure = Site { place: &args.env, directory: args.dir.as_deref(), host: &host }.unusable(&error);
+        let failure = Site {
+            place: &args.env,
+            directory: args.dir.as_deref(),
+            confinement: ConfinementArgs::default(),
+            host: &host,
+        }
+        .unusable(&error);
         (failure.exit().code(), failure.sentence().to_owned())
     };
     let not_found = || EnvError::NotFound { path: "/x".into(), source: ErrorKind::NotFound.into() };
@@ -130,7 +136,8 @@ fn why_a_place_cannot_be_used_is_one_sentence() {
 fn a_directory_of_this_machine_is_looked_at_before_anything_else() {
     let host = Host::of_process();
     let mut args = PlaceArgs { env: Place::Local, dir: Some("/no/such/place".into()) };
-    assert!(Site::of(&args, &host).unwrap_err().sentence().contains("does not exist"));
+    let confinement = ConfinementArgs::default();
+    assert!(Site::of(&args, confinement, &host).unwrap_err().sentence().contains("does not exist"));
     args.env = place("docker:box").unwrap();
-    assert!(Site::of(&args, &host).is_ok(), "whether it is there is known there");
+    assert!(Site::of(&args, confinement, &host).is_ok(), "whether it is there is known there");
 }

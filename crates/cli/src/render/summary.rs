@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pintle_agent::BudgetKind;
 use serde_json::Value;
 
 use super::foreign;
@@ -98,6 +99,27 @@ pub(super) fn of_count(count: u64) -> String {
 pub(super) fn of_things(count: u64, thing: &str) -> String {
     let ending = if count == 1 { "" } else { "s" };
     format!("{} {thing}{ending}", of_count(count))
+}
+
+/// `12,345 tokens are spent, the limit is 10,000`.
+pub(super) fn of_budget(budget: BudgetKind, limit: u64, spent: u64) -> String {
+    match budget {
+        BudgetKind::Tokens => {
+            format!("{} tokens are spent, the limit is {}", of_count(spent), of_count(limit))
+        }
+        BudgetKind::CostMicros => {
+            #[expect(clippy::cast_precision_loss, reason = "dollars for a person")]
+            let [spent, limit] = [spent, limit].map(|micros| micros as f64 / 1e6);
+            format!("${spent:.4} are spent, the limit is ${limit:.4}")
+        }
+        BudgetKind::WallTimeMs => {
+            let [spent, limit] = [spent, limit].map(|millis| of_duration(Duration::from_millis(millis)));
+            format!("{spent} have passed, the limit is {limit}")
+        }
+        BudgetKind::ToolCalls => {
+            format!("{} made, the limit is {}", of_things(spent, "tool call"), of_count(limit))
+        }
+    }
 }
 
 fn of_argument(name: &str, value: &Value) -> String {

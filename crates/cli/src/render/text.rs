@@ -143,6 +143,16 @@ impl TextView {
             EventKind::LoopDetection { message } => self.note("loop", message),
             EventKind::HistoryRepaired { message } => self.note("repaired", message),
             EventKind::Warning { message } => self.note("warning", message),
+            EventKind::BudgetReached { budget, limit, spent } => {
+                self.note("limit", &summary::of_budget(*budget, *limit, *spent))
+            }
+            EventKind::ContextFull { least_tokens, context_window } => {
+                let [least, window] = [least_tokens, context_window].map(|tokens| summary::of_count(*tokens));
+                self.note(
+                    "limit",
+                    &format!("the next request has {least} tokens at least, the window {window}"),
+                )
+            }
             EventKind::Gap { skipped } => self.note("gap", &format!("{skipped} bytes are not shown")),
             // What is left is for those who want to see more, is shown elsewhere, or is new and unknown here.
             EventKind::SessionStart { .. }

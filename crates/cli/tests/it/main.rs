@@ -9,6 +9,7 @@
 
 mod approvals;
 mod bad_input;
+mod confinement;
 mod demo;
 mod environments;
 mod hard;
@@ -21,6 +22,7 @@ mod profiles;
 mod prompt;
 mod questions;
 mod serving;
+mod spending;
 mod stopping;
 mod subagents;
 mod terminal;

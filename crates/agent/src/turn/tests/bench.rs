@@ -123,6 +123,13 @@ impl Bench {
         self.tell(InputKind::ModelReplied { model_call: self.model_call(), response: Box::new(response) });
     }
 
+    /// An answer to a prompt in which the provider counted this many tokens.
+    pub(super) fn reply_counted(&mut self, text: &str, input_tokens: u64) {
+        let usage = Usage::new(input_tokens, 1);
+        let response = Response::new("p", "m", Message::assistant(text)).with_usage(usage);
+        self.tell(InputKind::ModelReplied { model_call: self.model_call(), response: Box::new(response) });
+    }
+
     pub(super) fn say(&mut self, text: &str) {
         self.reply(Message::assistant(text));
     }

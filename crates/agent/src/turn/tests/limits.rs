@@ -75,6 +75,49 @@ fn context_usage_is_warned_of_once() {
 }
 
 #[test]
+fn a_request_that_cannot_fit_is_not_sent() {
+    let mut bench = Bench::new();
+    bench.submit(&"x".repeat(8_008 - "system".len()));
+    assert_eq!(bench.last_outcome(), (OutcomeStatus::ContextFull, SessionState::Idle));
+    assert!(bench.events.contains(&EventKind::ContextFull { least_tokens: 1_001, context_window: 1_000 }));
+    assert!(bench.requests.is_empty());
+}
+
+#[test]
+fn what_may_fit_is_sent() {
+    let mut bench = Bench::new();
+    bench.submit(&"x".repeat(8_007 - "system".len()));
+    assert_eq!((bench.requests.len(), bench.outcomes.len()), (1, 0));
+}
+
+#[test]
+fn a_counted_prompt_is_believed_more_than_its_characters() {
+    for (tokens, more, is_full) in [(900, 799, false), (900, 809, true), (1_000, 7, false), (1_000, 8, true)]
+    {
+        let mut bench = Bench::new();
+        bench.submit("go");
+        bench.reply_counted("done", tokens);
+        bench.submit(&"x".repeat(more - "done".len()));
+        let full = bench.events.iter().find(|event| matches!(event, EventKind::ContextFull { .. }));
+        assert_eq!(full.is_some(), is_full, "{tokens} {more}: {full:?}");
+        assert_eq!(bench.requests.len(), if is_full { 1 } else { 2 });
+    }
+}
+
+#[test]
+fn another_model_counts_in_its_own_way() {
+    let mut bench = Bench::new();
+    bench.submit("go");
+    bench.reply_counted("done", 1_001);
+    bench.submit("more");
+    assert_eq!(bench.last_outcome().0, OutcomeStatus::ContextFull);
+    bench.tell(InputKind::Configure { change: Change::Context });
+    bench.tell(InputKind::Submit { run: RunId(9), text: "again".into() });
+    bench.load_this(TurnContext::new("p", "another", "system", 1_000));
+    assert_eq!(bench.requests.len(), 2);
+}
+
+#[test]
 fn calls_that_are_cut_off_again_and_again_are_a_loop() {
     let mut bench = Bench::with(TurnLimits { loop_detection_window: 3, ..TurnLimits::default() });
     bench.submit("go");

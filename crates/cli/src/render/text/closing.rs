@@ -76,6 +76,7 @@ fn status_words(status: OutcomeStatus) -> &'static str {
         OutcomeStatus::RoundLimit => "stopped at the limit of tool rounds",
         OutcomeStatus::TurnLimit => "stopped at the limit of turns",
         OutcomeStatus::Budget => "stopped at a limit on what may be spent",
+        OutcomeStatus::ContextFull => "stopped at the context window",
         OutcomeStatus::Interrupted | OutcomeStatus::Aborted => "interrupted",
         // A status that this version does not know is no success.
         OutcomeStatus::Failed | _ => "failed",

@@ -84,7 +84,7 @@ async fn a_command_does_not_start_after_its_host() {
     };
     let test = "docker::tests::host::a_command_does_not_start_after_its_host";
     let build = |client: &Path| DockerEnvironment::attach(&container).program(client).build().unwrap();
-    late_start::leaves_nothing(test, (HOST_OF, &container), "docker", build).await;
+    late_start::leaves_nothing(test, Some((HOST_OF, &container)), "docker", build).await;
     docker(&["kill", &container]);
 }
 

@@ -39,7 +39,7 @@ const SETTLING: Duration = Duration::from_secs(1);
 /// `build`, whose argument is a client program, and the observer.
 pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
     test: &str,
-    (name, value): (&str, &str),
+    variable: Option<(&str, &str)>,
     program: &str,
     build: impl FnOnce(&Path) -> E,
 ) {
@@ -53,7 +53,9 @@ pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(directory.path().join("delay"), delay.to_string()).unwrap();
         let mut host = this_test(test);
-        host.env(name, value).env(HOST_IN, directory.path()).stdout(Stdio::null());
+        // What the host cannot remove any more goes with our directory.
+        host.envs(variable).env("TMPDIR", directory.path());
+        host.env(HOST_IN, directory.path()).stdout(Stdio::null());
         let mut host = host.spawn().unwrap();
         let waiting = directory.path().join("waiting");
         let id = || fs::read_to_string(&waiting).ok().and_then(|id| id.trim().parse::<i32>().ok());

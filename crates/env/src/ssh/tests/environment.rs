@@ -385,7 +385,6 @@ async fn a_killed_host_leaves_nothing_on_either_side() {
 #[tokio::test]
 async fn a_command_does_not_start_after_its_host() {
     let Some(services) = config_file() else { return };
-    let far = far_directory("tester");
     let build = |client: &Path| {
         let setup = Setup::new(&services, "");
         let mut connection = setup.connection("tester");
@@ -395,6 +394,5 @@ async fn a_command_does_not_start_after_its_host() {
         environment(connection, Path::new("/"))
     };
     let test = "ssh::tests::environment::a_command_does_not_start_after_its_host";
-    let sockets = ("TMPDIR", far.path().to_str().unwrap());
-    late_start::leaves_nothing(test, sockets, "ssh", build).await;
+    late_start::leaves_nothing(test, None, "ssh", build).await;
 }

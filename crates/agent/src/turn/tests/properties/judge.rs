@@ -130,6 +130,11 @@ fn runs_end_once(bench: &Bench) -> Result<(), String> {
     if of_budget != count(|event| matches!(event, EventKind::BudgetReached { .. })) {
         return Err("an outcome and an event say different things of the budget".into());
     }
+    let of_window =
+        bench.outcomes.iter().filter(|outcome| outcome.status == OutcomeStatus::ContextFull).count();
+    if of_window != count(|event| matches!(event, EventKind::ContextFull { .. })) {
+        return Err("an outcome and an event say different things of the window".into());
+    }
     if (going_on == 1) != (bench.machine.state() == SessionState::Processing) {
         return Err(format!("the state is {:?}", bench.machine.state()));
     }

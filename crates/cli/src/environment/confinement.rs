@@ -1,0 +1,127 @@
+//! Applies `--sandbox`, `--network` and `--confine` to an environment.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use pintle_env::{Confined, EnvError, ExecutionEnvironment, LocalEnvironmentBuilder};
+use tempfile::TempDir;
+
+use super::Place;
+use crate::args::{ConfinementArgs, SandboxName};
+use crate::failure::Failure;
+
+/// An environment of this machine within its limits.
+pub(super) struct ConfinedLocal {
+    pub(super) environment: Arc<dyn ExecutionEnvironment>,
+    pub(super) kill_all: Arc<dyn Fn() + Send + Sync>,
+    /// The directory for temporary files of sandboxed commands, removed at the end.
+    pub(super) temporary: Option<TempDir>,
+}
+
+/// Refuses flags that cannot hold there.
+///
+/// # Errors
+///
+/// A usage failure.
+pub(super) fn check(args: &ConfinementArgs, place: &Place) -> Result<(), Failure> {
+    let is_sandboxed = args.sandbox != SandboxName::Off;
+    if is_sandboxed && *place != Place::Local {
+        return Err(Failure::usage(format!("--sandbox holds commands of this machine only, not of {place}"))
+            .advise("use --confine for file tools"));
+    }
+    if args.network.is_some() && !args.has_network() && !is_sandboxed {
+        return Err(Failure::usage(
+            "--network off needs --sandbox workspace or read-only: only a sandbox holds it",
+        ));
+    }
+    Ok(())
+}
+
+/// Builds the environment of this machine.
+///
+/// # Errors
+///
+/// A usage failure if the kernel cannot enforce the limits on writes and sockets.
+pub(super) async fn local(
+    args: &ConfinementArgs,
+    builder: LocalEnvironmentBuilder,
+) -> Result<ConfinedLocal, Failure> {
+    if args.sandbox != SandboxName::Off {
+        return sandboxed(args, builder).await;
+    }
+    let local = Arc::new(builder.build().map_err(|error| unusable(&error))?);
+    let killed = Arc::clone(&local);
+    Ok(ConfinedLocal {
+        environment: confined(args, local, []),
+        kill_all: Arc::new(move || killed.kill_all()),
+        temporary: None,
+    })
+}
+
+/// Holds file tools to the working directory and `more`, if the flags say so.
+pub(super) fn confined(
+    args: &ConfinementArgs,
+    environment: Arc<dyn ExecutionEnvironment>,
+    more: impl IntoIterator<Item = PathBuf>,
+) -> Arc<dyn ExecutionEnvironment> {
+    if !args.confine {
+        return environment;
+    }
+    let roots: Vec<PathBuf> =
+        std::iter::once(environment.working_directory().to_path_buf()).chain(more).collect();
+    Arc::new(Confined::new(environment, roots))
+}
+
+#[cfg(target_os = "linux")]
+async fn sandboxed(
+    args: &ConfinementArgs,
+    builder: LocalEnvironmentBuilder,
+) -> Result<ConfinedLocal, Failure> {
+    use pintle_env::{Protection, ReadOnly, Sandboxed};
+
+    use crate::console;
+
+    /// What a run goes on without, with a word about it.
+    const DISPENSABLE: [Protection; 2] = [Protection::Devices, Protection::Signals];
+
+    let temporary = tempfile::Builder::new()
+        .prefix("pintle-")
+        .tempdir()
+        .map_err(|error| Failure::failed("cannot make a temporary directory").because(&error))?;
+    let local = builder.variable("TMPDIR", temporary.path()).build().map_err(|error| unusable(&error))?;
+    let workspace = local.working_directory().to_path_buf();
+    let mut sandbox = Sandboxed::new(local).with_network(args.has_network()).with_writable(temporary.path());
+    if args.sandbox == SandboxName::Workspace {
+        sandbox = sandbox.with_writable(workspace);
+    }
+    let unenforced = sandbox.unenforced().await.map_err(|error| unusable(&error))?;
+    for protection in DISPENSABLE {
+        if unenforced.contains(&protection) {
+            console::notice(&format!("this kernel does not keep commands from {protection}"));
+        }
+        sandbox = sandbox.accepting(protection);
+    }
+    let sandbox = Arc::new(sandbox);
+    let killed = Arc::clone(&sandbox);
+    let environment: Arc<dyn ExecutionEnvironment> = match args.sandbox {
+        SandboxName::ReadOnly => Arc::new(ReadOnly::new(sandbox).allow_commands()),
+        SandboxName::Workspace | SandboxName::Off => sandbox,
+    };
+    Ok(ConfinedLocal {
+        environment: confined(args, environment, [temporary.path().to_path_buf()]),
+        kill_all: Arc::new(move || killed.kill_all()),
+        temporary: Some(temporary),
+    })
+}
+
+#[cfg(not(target_os = "linux"))]
+async fn sandboxed(
+    _args: &ConfinementArgs,
+    _builder: LocalEnvironmentBuilder,
+) -> Result<ConfinedLocal, Failure> {
+    Err(Failure::usage("--sandbox needs Linux"))
+}
+
+fn unusable(error: &EnvError) -> Failure {
+    Failure::failed("the execution environment cannot be used").because(error)
+}

@@ -1,0 +1,98 @@
+//! By directories that are asked about wherever they are.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pintle_env::ExecutionEnvironment;
+
+use super::{Gate, Ruling, Verdict};
+use crate::pipeline::PreparedCall;
+
+/// Rules on changes below directories of certain names, at any depth: `.git`, whose hooks and configuration run programs.
+///
+/// Paths are judged as they are given and as they resolve in the environment, links followed; one that cannot be
+/// resolved is judged as it is given. Letters count in either case, since some file systems have one name for both.
+/// Commands are not judged, since they name no paths that can be relied upon.
+#[derive(Clone, Debug)]
+pub struct ProtectedDirectoryGate {
+    env: Arc<dyn ExecutionEnvironment>,
+    names: Vec<String>,
+    ruling: Ruling,
+}
+
+impl ProtectedDirectoryGate {
+    /// A gate for calls in this environment that has a person asked about changes in directories of these names.
+    #[must_use]
+    pub fn new<'a>(env: Arc<dyn ExecutionEnvironment>, names: impl IntoIterator<Item = &'a str>) -> Self {
+        let names = names.into_iter().map(str::to_owned).collect();
+        Self { env, names, ruling: Ruling::Ask }
+    }
+
+    /// With another ruling on those changes.
+    #[must_use]
+    pub fn ruling(mut self, ruling: Ruling) -> Self {
+        self.ruling = ruling;
+        self
+    }
+
+    /// The protected name in a path.
+    fn protected_name(&self, path: &Path) -> Option<&str> {
+        let is_named = |name: &&String| path.iter().any(|part| is_same(part, name));
+        self.names.iter().find(is_named).map(String::as_str)
+    }
+}
+
+fn is_same(part: &OsStr, name: &str) -> bool {
+    part.to_str().is_some_and(|part| part.eq_ignore_ascii_case(name))
+}
+
+#[async_trait]
+impl Gate for ProtectedDirectoryGate {
+    async fn check(&self, call: &PreparedCall) -> Verdict {
+        for path in call.writes() {
+            let real: Option<PathBuf> = self.env.canonicalize(path).await.ok();
+            let found = self.protected_name(path).or_else(|| self.protected_name(real.as_deref()?));
+            if let Some(name) = found {
+                return self.ruling.verdict(|| format!("it changes {}, below {name}", path.display()));
+            }
+        }
+        Verdict::Allow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pintle_env::LocalEnvironment;
+    use serde_json::json;
+
+    use super::*;
+    use crate::gate::workbench::{call_in, doing};
+    use crate::tool::Effect;
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "fixtures are there before the environment is used")]
+    async fn changes_below_a_protected_directory_are_asked_about() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(directory.path().join(".git/hooks")).unwrap();
+        std::os::unix::fs::symlink(".git/hooks", directory.path().join("hooks")).unwrap();
+        let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), []).unwrap());
+        let gate = ProtectedDirectoryGate::new(Arc::clone(&env) as _, [".git"]);
+        for (path, asks) in [
+            (".git/config", true),
+            (".git", true),
+            ("sub/.git/hooks/pre-commit", true),
+            ("hooks/pre-commit", true),
+            (".GIT/config", true),
+            (".gitignore", false),
+            ("src/git/a.rs", false),
+        ] {
+            let call = call_in(env.as_ref(), doing(Effect::Write), json!({ "writes": [path] })).await;
+            let verdict = gate.check(&call).await;
+            assert_eq!(matches!(verdict, Verdict::Ask { .. }), asks, "{path}: {verdict:?}");
+        }
+        let call = call_in(env.as_ref(), doing(Effect::Read), json!({ "reads": [".git/config"] })).await;
+        assert_eq!(gate.check(&call).await, Verdict::Allow);
+    }
+}
