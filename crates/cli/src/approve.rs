@@ -20,6 +20,9 @@ use crate::failure::Failure;
 use crate::host;
 use crate::render::{self, Part, Size, Style, diff_lines, mark, visible};
 
+/// Asks for the answer to a question that is on the screen.
+const ENDS_WITHOUT: &str = "(an answer, or an empty line to end)";
+
 /// How long a line may take that was typed before it was asked for.
 const TYPED_AHEAD: Duration = Duration::from_millis(20);
 
@@ -120,12 +123,13 @@ impl Terminal {
     }
 
     /// Puts a question of the model, once everything before `mark` has been [shown](Self::shown), and waits for a line.
-    /// `None` if nobody answers, or with nothing.
-    pub(crate) async fn ask(&self, mark: &str, question: &str) -> Option<String> {
+    /// `None` if nobody answers, or with nothing. Without `question` it is on the screen already.
+    pub(crate) async fn ask(&self, mark: &str, question: Option<&str>) -> Option<String> {
         let person = self.shared.person.as_ref()?;
         self.wait_for(mark).await;
-        let lines: Vec<String> = question.split('\n').map(|line| visible(line).into_owned()).collect();
-        let answer = person.line(|_| format!("\n{}\n> ", lines.join("\n"))).await?;
+        let lines = question.unwrap_or(ENDS_WITHOUT).split('\n').map(|line| visible(line).into_owned());
+        let shown = lines.collect::<Vec<_>>().join("\n");
+        let answer = person.line(|_| format!("\n{shown}\n> ")).await?;
         Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
     }
 

@@ -123,7 +123,7 @@ async fn show(
         console.write(&introduction(args, folder)).await?;
     }
     let limits = TurnLimits::default();
-    let task = Task { prompt: TASK.to_owned(), model: &model, directory: folder, terminal: None, limits };
+    let task = Task { prompt: TASK.to_owned(), model: &model, directory: folder, person: None, limits };
     let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
     let failure = explain::outcome(&followed.outcome, &model.route);
     // An interrupted demonstration proves nothing, and must not start another test run.

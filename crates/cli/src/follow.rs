@@ -37,10 +37,18 @@ pub(crate) struct Task<'a> {
     pub(crate) model: &'a Model,
     /// Where the tools run.
     pub(crate) directory: &'a Path,
-    /// Who is asked about calls, once the request has been shown.
-    pub(crate) terminal: Option<&'a Terminal>,
+    /// Who is asked about calls, once the request has been shown, and answers the model's questions.
+    pub(crate) person: Option<Person<'a>>,
     /// Those of the session.
     pub(crate) limits: TurnLimits,
+}
+
+/// Somebody at a terminal.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Person<'a> {
+    pub(crate) terminal: &'a Terminal,
+    /// The model's text is written to the same terminal.
+    pub(crate) reads_along: bool,
 }
 
 /// What a run came to.
@@ -93,7 +101,8 @@ pub(crate) async fn follow(
     interrupts: &Interrupts,
 ) -> Result<Followed, Failure> {
     let session_id = session.id().clone();
-    let Task { prompt, model, directory, terminal, limits } = task;
+    let Task { prompt, model, directory, person, limits } = task;
+    let terminal = person.map(|person| person.terminal);
     let mut bill = Bill::of(model.priced(), model.catalog());
     let mut below = Below::default();
     let (provider, model) = (model.route.provider.name(), model.route.model.as_str());
@@ -106,7 +115,7 @@ pub(crate) async fn follow(
     let closed = CancellationToken::new();
     let gone = CancellationToken::new();
     let work = async {
-        let outcome = converse(&session, prompt, terminal, limits, &gone).await;
+        let outcome = converse(&session, prompt, person, limits, &gone).await;
         session.close().await;
         closed.cancel();
         outcome
@@ -132,27 +141,34 @@ pub(crate) async fn follow(
     Ok(Followed { session_id, outcome, duration: started.elapsed(), cost: bill.total(), below, is_left })
 }
 
-/// Submits the task, and what is answered to each question that the model asks with a tool. Each answer is a run of its
-/// own for the session and part of one run for the person, so the outcome counts all of them, and so do the limits.
+/// Submits the task, and what is answered to each question of the model. Each answer is a run of its own for the session
+/// and part of one run for the person, so the outcome counts all of them, and so do the limits.
 async fn converse(
     session: &Session,
     prompt: String,
-    terminal: Option<&Terminal>,
+    person: Option<Person<'_>>,
     limits: TurnLimits,
     gone: &CancellationToken,
 ) -> Result<Outcome, SessionError> {
+    let started = Instant::now();
     let mut outcome = session.submit(prompt).await?;
     for run in 1_u64.. {
-        let Some(terminal) = terminal.filter(|_| asks(session, &outcome)) else { break };
-        let Some(limits) = remaining(&limits, session) else {
+        if outcome.status != OutcomeStatus::AwaitingInput {
+            break;
+        }
+        let Some(Person { terminal, reads_along }) = person else { break };
+        let Some(limits) = remaining(&limits, session, started.elapsed()) else {
             // The answer could not be used any more.
             outcome.status = OutcomeStatus::RoundLimit;
             break;
         };
         let mark = end_of(run);
+        // A final text that asks something may be on the screen already; a tool's question is not.
+        let is_on_screen = reads_along && !asks_by_tool(session);
+        let question = (!is_on_screen).then_some(outcome.text.as_str());
         let answer = tokio::select! {
             () = gone.cancelled() => None,
-            answer = terminal.ask(&mark, &outcome.text) => answer,
+            answer = terminal.ask(&mark, question) => answer,
         };
         let Some(answer) = answer else { break };
         session.handle().set_limits(limits)?;
@@ -161,10 +177,11 @@ async fn converse(
     Ok(outcome)
 }
 
-/// The limits with as many rounds of tool calls as the session has left; `None` if it has none left. The session counts
-/// them from each input on, and all other limits from its beginning.
-fn remaining(limits: &TurnLimits, session: &Session) -> Option<TurnLimits> {
+/// The limits with as many rounds of tool calls and as much time as are left; `None` if there are no rounds left. The
+/// session counts both from each input on, and all other limits from its beginning.
+fn remaining(limits: &TurnLimits, session: &Session, elapsed: Duration) -> Option<TurnLimits> {
     let mut remaining = limits.clone();
+    remaining.budget.wall_time = limits.budget.wall_time.map(|limit| limit.saturating_sub(elapsed));
     if limits.max_tool_rounds_per_input > 0 {
         let is_round = |turn: &Turn| turn.kind == TurnKind::ToolResults;
         let rounds = session.history().iter().filter(|turn| is_round(turn)).count() as u64;
@@ -174,11 +191,9 @@ fn remaining(limits: &TurnLimits, session: &Session) -> Option<TurnLimits> {
     Some(remaining)
 }
 
-/// Whether a tool has put a question: then the model has said nothing after the results. An answer that ends in a
-/// question ends the run.
-fn asks(session: &Session, outcome: &Outcome) -> bool {
-    let last = session.history().last().map(|turn| turn.kind);
-    outcome.status == OutcomeStatus::AwaitingInput && last == Some(TurnKind::ToolResults)
+/// Whether a tool has put the question: then the model has said nothing after the results.
+fn asks_by_tool(session: &Session) -> bool {
+    session.history().last().map(|turn| turn.kind) == Some(TurnKind::ToolResults)
 }
 
 /// Stands for the end of the run of this number, for whom waits until it is on the screen.

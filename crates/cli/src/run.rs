@@ -2,19 +2,19 @@
 
 use std::sync::Arc;
 
-use pintle_agent::{Session, SessionConfig};
+use pintle_agent::{OutcomeStatus, Session, SessionConfig};
 use pintle_llm::ReasoningEffort;
 use pintle_tools::gate::{PathGate, ProtectedDirectoryGate, ReadBeforeWrite};
 
 use crate::approve::{self, Terminal};
-use crate::args::{ApproveName, RunArgs, SandboxName};
+use crate::args::{ApproveName, OutputFormat, RunArgs, SandboxName};
 use crate::console::{self, Console};
 use crate::environment::{Site, Workplace};
 use crate::equipment;
 use crate::exit::Exit;
 use crate::explain;
 use crate::failure::Failure;
-use crate::follow::{Task, follow};
+use crate::follow::{Person, Task, follow};
 use crate::host::Host;
 use crate::interrupt::Interrupts;
 use crate::model::Model;
@@ -59,7 +59,9 @@ async fn work(
     let mut view = View::new(args.output, detail(args), console::style(host), model.drafts.clone());
     let mut console = Console::new();
 
-    let task = Task { prompt, model, directory: &directory, terminal: Some(&terminal), limits };
+    let reads_along = args.output == OutputFormat::Text && !args.quiet && console::style(host).terminal;
+    let person = terminal.can_ask().then_some(Person { terminal: &terminal, reads_along });
+    let task = Task { prompt, model, directory: &directory, person, limits };
     let followed = follow(session, task, &mut view, &mut console, interrupts).await?;
     // What else went wrong is more than a call that was denied.
     let failure = explain::outcome(&followed.outcome, &model.route)
@@ -68,6 +70,9 @@ async fn work(
     let failure = failure.map(|failure| interrupts.judge(failure));
     let exit = failure.as_ref().map_or(Exit::Done, Failure::exit);
     console.write(&view.closing(&followed.closing(exit))?).await?;
+    if followed.outcome.status == OutcomeStatus::AwaitingInput && !terminal.can_ask() {
+        console::notice("the model asks something, and nobody at a terminal can answer");
+    }
     failure.map_or(Ok(exit), Err)
 }
 

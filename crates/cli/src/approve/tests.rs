@@ -260,9 +260,9 @@ async fn a_question_of_the_model_is_put_once_all_before_it_is_shown() {
             }
             bench.keyboard.write_all(typed.as_bytes()).await.unwrap();
         };
-        let (answer, ()) = tokio::join!(bench.terminal.ask(typed, "Which port?\n1. 80\x1b[2J"), typing);
+        let (answer, ()) = tokio::join!(bench.terminal.ask(typed, Some("Which port?\n1. 80\x1b[2J")), typing);
         assert_eq!(answer, expected);
     }
     assert!(bench.screen().starts_with("\nWhich port?\n1. 80\\u{1b}[2J\n> "), "{:?}", bench.screen());
-    assert_eq!(Terminal::with(None).ask("a", "Why?").await, None);
+    assert_eq!(Terminal::with(None).ask("a", Some("Why?")).await, None);
 }

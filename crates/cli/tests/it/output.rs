@@ -171,3 +171,16 @@ fn piped_text_is_plain_and_stable() {
     Done.
     ");
 }
+
+#[test]
+fn a_question_that_nobody_can_answer_is_told() {
+    let turns = "[[turn]]\ntext = \"Which port shall I take?\"\n";
+    let model = Model::new(Dialect::AnthropicMessages, turns);
+    let said = say(&mut model.command("run", &["Go"]));
+    assert!(said.out.contains("[done, with a question]"), "{said:?}");
+    assert_eq!(said.err, "pintle: the model asks something, and nobody at a terminal can answer\n");
+    let model = Model::new(Dialect::AnthropicMessages, turns);
+    let said = say(&mut model.command("run", &["--output", "json", "Go"]));
+    assert_eq!(said.code, Some(0));
+    assert!(said.out.contains("\"status\":\"awaiting_input\""), "{said:?}");
+}

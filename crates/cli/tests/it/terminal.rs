@@ -337,6 +337,34 @@ fn a_question_of_the_model_is_answered_at_the_terminal() {
     assert!(screen.contains("> port 8080, please\n") && screen.contains("It is done."), "{screen}");
 }
 
+/// A model whose last sentence asks, and that goes on with the answer.
+const FINAL_QUESTION: &str = "[[turn]]\ntext = \"Shall I take port 80 or 8080?\"\n[[turn]]\ntext = \"It is done.\"\n[[turn.expect]]\nrequest_contains = \"port 8080, please\"\n";
+
+#[test]
+fn a_final_question_is_answered_at_the_terminal() {
+    for (output, times) in [("text", 1), ("json", 1)] {
+        let model = Model::new(Dialect::ChatCompletions, FINAL_QUESTION);
+        let mut terminal = Terminal::start(&model.command("run", &["--output", output, "Go"]));
+        let screen = terminal.wait_for_text("\n> ");
+        assert_eq!(screen.matches("Shall I take port 80 or 8080?").count(), times, "{screen}");
+        terminal.types("port 8080, please\n");
+        let (code, screen, _) = terminal.ends();
+        assert_eq!(code, Some(0), "{screen}");
+        assert!(screen.contains("It is done."), "{screen}");
+    }
+}
+
+#[test]
+fn a_final_question_may_stay_without_an_answer() {
+    let model = Model::new(Dialect::ChatCompletions, FINAL_QUESTION);
+    let mut terminal = Terminal::start(&model.command("run", &["Go"]));
+    terminal.wait_for_text("(an answer, or an empty line to end)\n> ");
+    terminal.types("\n");
+    let (code, screen, _) = terminal.ends();
+    assert_eq!(code, Some(0), "{screen}");
+    assert!(screen.contains("[done, with a question]"), "{screen}");
+}
+
 #[test]
 fn ctrl_c_at_a_question_of_the_model_ends_the_run() {
     let model = Model::new(Dialect::ChatCompletions, ONE_QUESTION);
