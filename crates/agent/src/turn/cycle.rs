@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pintle_llm::{
     ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, PrefixChain,
-    Request, Response, Segment, ToolCall, ToolChoice, Usage,
+    Request, Response, Segment, ToolCall, ToolChoice, Usage, Warning,
 };
 use serde::{Deserialize, Serialize};
 
@@ -335,6 +335,11 @@ impl Machine {
             finish_reason: response.finish_reason.clone(),
             usage: response.usage.clone(),
         }));
+        // Other warnings are about what the request asked for, and would come with every answer.
+        let replaced = |warning: &&Warning| warning.code.as_deref() == Some(Warning::REPLACED_CHARACTERS);
+        for warning in response.warnings.iter().filter(replaced) {
+            out.push(Action::emit(EventKind::Warning { message: warning.message.clone() }));
+        }
     }
 
     /// The model answered without calling tools: the input is handled, unless someone steered meanwhile.
