@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pintle_llm::{
     ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, PrefixChain,
-    Request, Response, Segment, ToolCall, ToolChoice, Usage, Warning,
+    ReadableDuration, Request, Response, Segment, ToolCall, ToolChoice, Usage, Warning,
 };
 use serde::{Deserialize, Serialize};
 
@@ -266,8 +266,8 @@ impl Machine {
         out: &mut Vec<Action>,
     ) {
         if self.awaits(model_call) {
-            let message =
-                format!("model call failed, retry {attempt} in {:.1} s: {error}", delay.as_secs_f64());
+            let delay = ReadableDuration(delay);
+            let message = format!("model call failed, retry {attempt} in {delay}: {error}");
             out.push(Action::emit(EventKind::Warning { message }));
         }
     }
