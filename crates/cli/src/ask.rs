@@ -39,6 +39,9 @@ pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
         let _ = tokio::time::timeout(PATIENCE, console.write(&view.end())).await;
     }
     let response = answered?;
+    for warning in &response.warnings {
+        console::notice(&warning.message);
+    }
     match response.finish_reason.reason {
         Finish::Stop | Finish::ToolCalls | Finish::Other => Ok(Exit::Done),
         Finish::Length => Err(Failure::new(Exit::LimitReached, "the answer was cut off by the output limit")),

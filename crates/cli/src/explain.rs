@@ -1,7 +1,7 @@
 //! What a failed model call or a stopped run means for the person at the terminal: the facts, and what to do.
 
 use pintle_agent::{Outcome, OutcomeStatus};
-use pintle_llm::{ErrorInfo, ErrorKind};
+use pintle_llm::{ErrorInfo, ErrorKind, Retry};
 
 use crate::exit::Exit;
 use crate::failure::Failure;
@@ -68,7 +68,11 @@ fn advice(error: &ErrorInfo, route: &Route) -> Option<String> {
         ErrorKind::RequestTimeout if error.status.is_none() && error.provider.is_some() => {
             Some("--timeout sets how long a model call is waited for".to_owned())
         }
-        ErrorKind::RateLimit => Some("wait a little and try again".to_owned()),
+        // Else the error says how long to wait.
+        ErrorKind::RateLimit if error.retry == Retry::After(None) => {
+            Some("wait and try again; the provider does not say how long".to_owned())
+        }
+        ErrorKind::RateLimit => None,
         ErrorKind::ContextLength => Some("ask for less at a time".to_owned()),
         ErrorKind::QuotaExceeded => Some("check the account's plan and limits".to_owned()),
         ErrorKind::InvalidRequest
@@ -87,6 +91,8 @@ fn advice(error: &ErrorInfo, route: &Route) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use pintle_llm::Error;
 
     use super::*;
@@ -115,6 +121,17 @@ mod tests {
                 Error::new(ErrorKind::NotFound, "no such model"),
                 1,
                 "not found: no such model; check the model m and the base URL http://127.0.0.1:9/v1 (--script)",
+            ),
+            (
+                Error::new(ErrorKind::RateLimit, "slow down")
+                    .with_retry(Retry::After(Some(Duration::from_secs(86_400)))),
+                1,
+                "rate limit reached: slow down; retry after 24 h",
+            ),
+            (
+                Error::new(ErrorKind::RateLimit, "slow down"),
+                1,
+                "rate limit reached: slow down; wait and try again; the provider does not say how long",
             ),
             (Error::new(ErrorKind::Server, "overloaded"), 1, "the provider failed: overloaded"),
             (

@@ -162,9 +162,9 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// Those of [`spawn`](Self::spawn), and [`EnvError::EnvironmentLost`]. A failing command is not an error,
     /// nor is one that cannot be ended: [`ExecResult::stuck`] tells of it.
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
-        let started = Instant::now();
         let process = self.spawn(Command::from(&request)).await?;
-        exec::run(process, request, self.output_limits(), started).await
+        // A command may wait for its turn to start, which is none of its time.
+        exec::run(process, request, self.output_limits(), Instant::now()).await
     }
 
     /// Reads lines of a text file as they are, line ends included.

@@ -1,5 +1,6 @@
 //! The machine that the host itself runs on.
 
+mod admission;
 #[cfg(target_os = "linux")]
 pub(crate) mod beneath;
 mod files;
@@ -63,6 +64,11 @@ const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 /// runs: it is started with the first command and ends with [`cleanup`](ExecutionEnvironment::cleanup)
 /// or the environment. Commands get the terminate signal within half a second of the host's end, the kill
 /// signal two seconds later, and are gone within five; those that left their group are found by their mark.
+///
+/// Commands take file descriptors, of which the process has so many (`ulimit -n`). About a sixth of that number of
+/// commands runs at a time, over all environments of the process, at least 2 and at most 4,096; others wait for their
+/// turn, which is no part of their time limit. If none ends for five seconds, one more starts. A command or a read that
+/// finds no descriptor left is tried again when a command has ended, for a minute at most; it fails at once if none runs.
 pub struct LocalEnvironment {
     working_directory: PathBuf,
     os_version: String,
@@ -136,19 +142,23 @@ impl LocalEnvironment {
             Some(directory) => self.resolve(directory),
             None => self.working_directory.clone(),
         };
-        let starting = self.reaper.prepare()?;
-        let setting = process::Setting {
-            directory: directory.clone(),
-            shell: self.shell.clone(),
-            variables: Arc::clone(&self.variables),
-            tag: self.next_tag(),
-            reaper: Arc::clone(&self.reaper),
-            launcher,
-        };
-        let spawned = process::spawn(command, setting);
-        drop(starting);
-        match spawned {
-            Ok(process) => Ok(Box::new(process)),
+        let turn = admission::enter().await;
+        let spawned = admission::with_descriptors(Some(&turn), || {
+            let setting = process::Setting {
+                directory: directory.clone(),
+                shell: self.shell.clone(),
+                variables: Arc::clone(&self.variables),
+                tag: self.next_tag(),
+                reaper: Arc::clone(&self.reaper),
+                launcher: launcher.clone(),
+            };
+            // The guard is held until the process is registered.
+            let started =
+                self.reaper.prepare().and_then(|_starting| process::spawn(command.clone(), setting));
+            std::future::ready(started)
+        });
+        match spawned.await {
+            Ok(process) => Ok(Box::new(process.with_turn(turn))),
             Err(error) => {
                 // The system does not say what it did not find: the program, or the directory.
                 blocking(move || files::check_directory(&directory)).await??;
@@ -283,7 +293,11 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
         let path = self.resolve(path);
-        blocking(move || files::read(&path, range)).await?
+        admission::with_descriptors(None, || {
+            let (path, range) = (path.clone(), range.clone());
+            async { blocking(move || files::read(&path, range)).await? }
+        })
+        .await
     }
 
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
@@ -300,7 +314,11 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
         let path = self.resolve(path);
-        blocking(move || files::list(&path, MAX_ENTRIES)).await?
+        admission::with_descriptors(None, || {
+            let path = path.clone();
+            async { blocking(move || files::list(&path, MAX_ENTRIES)).await? }
+        })
+        .await
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {

@@ -12,6 +12,8 @@
     reason = "all of it is test: it looks at what commands left behind, and says so"
 )]
 
+#[path = "matrix/descriptors.rs"]
+mod descriptors;
 #[path = "matrix/disk.rs"]
 mod disk;
 #[path = "matrix/host.rs"]
@@ -386,4 +388,9 @@ fn a_lifeline_that_somebody_ends_is_tied_anew() {
         assert_ne!(first, second);
         assert!(Path::new(&format!("/proc/{second}")).exists());
     });
+}
+
+#[test]
+fn commands_wait_for_descriptors_and_all_succeed() {
+    descriptors::suffice("commands_wait_for_descriptors_and_all_succeed");
 }

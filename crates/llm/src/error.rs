@@ -7,6 +7,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::readable_duration::ReadableDuration;
+
 /// What went wrong, in the terms of the client specification (section 6.1).
 ///
 /// The kind says what happened; whether trying again may help is a separate fact ([`Error::retry`]).
@@ -155,7 +157,8 @@ const MAX_CAUSES: usize = 8;
 
 /// The error of this crate and of every adapter: one pointer wide.
 ///
-/// `Display` tells this level only; [`source`](StdError::source) leads to the cause.
+/// `Display` tells this level only, with the delay that the provider asked for (`retry after 24 h`);
+/// [`source`](StdError::source) leads to the cause.
 pub struct Error {
     inner: Box<Inner>,
 }
@@ -327,7 +330,15 @@ impl fmt::Display for ErrorInfo {
             (None, Some(status)) => write!(f, " (HTTP {status})")?,
             (None, None) => {}
         }
-        if self.message.is_empty() { Ok(()) } else { write!(f, ": {}", self.message) }
+        if !self.message.is_empty() {
+            write!(f, ": {}", self.message)?;
+        }
+        match self.retry {
+            Retry::After(Some(delay)) if !delay.is_zero() => {
+                write!(f, "; retry after {}", ReadableDuration(delay))
+            }
+            Retry::After(_) | Retry::Never => Ok(()),
+        }
     }
 }
 
@@ -365,6 +376,27 @@ mod tests {
         for (status, kind, retryable) in rows {
             let error = Error::new(ErrorKind::from_status(status), "x");
             assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "status {status}");
+        }
+    }
+
+    #[test]
+    fn display_says_when_to_retry() {
+        let cases = [
+            (
+                Retry::After(Some(Duration::from_secs(86_400))),
+                "rate limit reached (HTTP 429): slow; retry after 24 h",
+            ),
+            (
+                Retry::After(Some(Duration::from_millis(7_660))),
+                "rate limit reached (HTTP 429): slow; retry after 7.6 s",
+            ),
+            (Retry::After(Some(Duration::ZERO)), "rate limit reached (HTTP 429): slow"),
+            (Retry::After(None), "rate limit reached (HTTP 429): slow"),
+            (Retry::Never, "rate limit reached (HTTP 429): slow"),
+        ];
+        for (retry, expected) in cases {
+            let error = Error::new(ErrorKind::RateLimit, "slow").with_status(429).with_retry(retry);
+            assert_eq!(error.to_string(), expected);
         }
     }
 

@@ -138,6 +138,11 @@ pub struct Warning {
     pub code: Option<String>,
 }
 
+impl Warning {
+    /// The code of the warning that characters of an answer were no Unicode and were replaced by U+FFFD.
+    pub const REPLACED_CHARACTERS: &str = "replaced_characters";
+}
+
 /// What the provider said of its limits; informational.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]

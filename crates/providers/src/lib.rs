@@ -15,6 +15,7 @@ mod lenient;
 mod media;
 mod openai;
 mod rate_limit;
+mod repair;
 mod retry_after;
 mod secret;
 mod sse;

@@ -2,46 +2,30 @@
 //!
 //! The guard works on bytes, so that no read can cut a character, and hands over whole events, so that the
 //! parser behind it stays linear. It removes a byte-order mark, turns CRLF and CR into LF, limits an event's
-//! size and checks UTF-8 per event, all of which that parser leaves to its caller.
+//! size and marks per event what is not UTF-8 ([`repair`]), all of which that parser leaves to its caller.
 //!
 //! An event that lies whole in one read is lent from it; only what is cut by the end of a read is copied.
 
 mod frame;
 
-use std::error::Error as StdError;
+use std::borrow::Cow;
 use std::fmt;
-use std::str::{self, Utf8Error};
+use std::str;
 
 use eventsource_stream::Event;
 use memchr::memchr2;
 
 use self::frame::Usual;
 use crate::dialect::SseEvent;
+use crate::repair;
 
-/// Why a stream cannot be framed; nothing follows it.
+/// An event is larger than so many bytes; nothing follows it.
 #[derive(Debug)]
-pub(crate) enum FrameError {
-    /// An event is larger than this many bytes.
-    TooLarge(usize),
-    /// An event is not UTF-8.
-    NotUtf8(Utf8Error),
-}
+pub(crate) struct TooLarge(usize);
 
-impl fmt::Display for FrameError {
+impl fmt::Display for TooLarge {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::TooLarge(limit) => write!(f, "an event is larger than {limit} bytes"),
-            Self::NotUtf8(_) => f.write_str("an event is not UTF-8"),
-        }
-    }
-}
-
-impl StdError for FrameError {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        match self {
-            Self::TooLarge(_) => None,
-            Self::NotUtf8(source) => Some(source),
-        }
+        write!(f, "an event is larger than {} bytes", self.0)
     }
 }
 
@@ -104,26 +88,34 @@ impl SseReader {
     ///
     /// # Errors
     ///
-    /// [`FrameError`], after the events before it.
+    /// [`TooLarge`], after the events before it.
     pub(crate) fn next<'a, 'read: 'a>(
         &'a mut self,
         read: &mut &'read [u8],
-    ) -> Result<Option<SseEvent<'a>>, FrameError> {
+    ) -> Result<Option<SseEvent<'a>>, TooLarge> {
         if std::mem::take(&mut self.lent) {
             self.frame.clear();
         }
         *read = self.skip_mark(read);
         let place = loop {
             if let Some((usual, frame)) = self.whole(read) {
-                if let Some(event) = usual.event(frame).map_err(FrameError::NotUtf8)? {
-                    return Ok(Some(event));
+                match repair::mark_invalid_bytes(frame) {
+                    Cow::Borrowed(text) => match usual.event(text) {
+                        Some(event) => return Ok(Some(event)),
+                        None => continue,
+                    },
+                    Cow::Owned(marked) => self.frame.extend_from_slice(marked.as_bytes()),
+                }
+                match self.look() {
+                    Some(place) => break place,
+                    None => self.frame.clear(),
                 }
                 continue;
             }
             match self.take_line(read)? {
                 Line::Cut => return Ok(None),
                 Line::Ended => {}
-                Line::Blank => match self.look()? {
+                Line::Blank => match self.look() {
                     Some(place) => break place,
                     None => self.frame.clear(),
                 },
@@ -131,7 +123,7 @@ impl SseReader {
         };
         self.lent = true;
         match place {
-            Place::Frame(usual) => usual.event(&self.frame).map_err(FrameError::NotUtf8),
+            Place::Frame(usual) => Ok(str::from_utf8(&self.frame).ok().and_then(|frame| usual.event(frame))),
             Place::Parsed => {
                 let name = frame::without_default(&self.parsed.event);
                 Ok(Some(SseEvent { name, data: &self.parsed.data }))
@@ -162,7 +154,7 @@ impl SseReader {
     }
 
     /// Moves the next line of the read to the frame.
-    fn take_line(&mut self, read: &mut &[u8]) -> Result<Line, FrameError> {
+    fn take_line(&mut self, read: &mut &[u8]) -> Result<Line, TooLarge> {
         let Some(end) = memchr2(b'\n', b'\r', read) else {
             if !read.is_empty() {
                 self.extend(std::mem::take(read))?;
@@ -183,26 +175,25 @@ impl SseReader {
         Ok(if blank { Line::Blank } else { Line::Ended })
     }
 
-    fn extend(&mut self, bytes: &[u8]) -> Result<(), FrameError> {
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
         if self.frame.len().saturating_add(bytes.len()) > self.limit {
-            return Err(FrameError::TooLarge(self.limit));
+            return Err(TooLarge(self.limit));
         }
         self.line_is_empty &= bytes.is_empty();
         self.frame.extend_from_slice(bytes);
         Ok(())
     }
 
-    /// Where the event of the frame is, which is whole.
-    fn look(&mut self) -> Result<Option<Place>, FrameError> {
-        if let Some(usual) = Usual::find(&self.frame).filter(Usual::has_data) {
-            return Ok(Some(Place::Frame(usual)));
+    /// Where the event of the frame is, which is whole. Marks what in it is not UTF-8.
+    fn look(&mut self) -> Option<Place> {
+        if let Cow::Owned(marked) = repair::mark_invalid_bytes(&self.frame) {
+            self.frame = marked.into_bytes();
         }
-        let text = str::from_utf8(&self.frame).map_err(FrameError::NotUtf8)?;
-        let parsed = frame::parse(text);
-        Ok(parsed.map(|event| {
-            self.parsed = event;
-            Place::Parsed
-        }))
+        if let Some(usual) = Usual::find(&self.frame).filter(Usual::has_data) {
+            return Some(Place::Frame(usual));
+        }
+        self.parsed = frame::parse(str::from_utf8(&self.frame).ok()?)?;
+        Some(Place::Parsed)
     }
 
     /// What is left of a read after the part of a leading byte-order mark that it holds.

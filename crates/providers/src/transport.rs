@@ -16,9 +16,10 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Url, redirect};
 use tokio::time::Instant;
 
-use crate::dialect::{Dialect, HttpRequest};
+use crate::dialect::{Dialect, HttpRequest, SseEvent};
 use crate::media;
 use crate::rate_limit;
+use crate::repair;
 use crate::transport::events::{Events, StreamLimits};
 use crate::transport::exchange::{Endpoint, Exchange, Facts, timed_out};
 
@@ -123,9 +124,19 @@ impl<D: Dialect> HttpAdapter<D> {
         let encoded = self.dialect.encode(&request, false)?;
         let mut exchange = self.open(encoded, limits, Way::Whole { deadline }).await?;
         let body = exchange.read_all(MAX_BODY).await?;
-        let decoded = self.dialect.decode(&request, &body);
+        let decoded = self.decode(&request, &body);
         let mut response = decoded.map_err(|error| exchange.facts().annotate(error))?;
         response.rate_limit = rate_limit::from_headers(&exchange.facts().headers, SystemTime::now());
+        Ok(response)
+    }
+
+    fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error> {
+        let marked = repair::mark_invalid_bytes(body);
+        let repaired = repair::repair(SseEvent { name: "", data: &marked })?;
+        let mut response = self.dialect.decode(request, repaired.json.as_bytes())?;
+        if repaired.replaced > 0 {
+            response.warnings.push(repair::warning(repaired.replaced));
+        }
         Ok(response)
     }
 

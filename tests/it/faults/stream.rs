@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pintle_llm::ErrorKind;
+use pintle_llm::{ErrorKind, Warning};
 use pintle_testkit::{Dialect, FaultScript, FaultServer};
 
 use super::attempt::{BOTH, Fault, Mode, call, client, finish, patient, question};
@@ -16,6 +16,8 @@ in_each_dialect!(
     a_cut_at_any_event_border,
     a_cut_inside_any_event,
     a_cut_inside_a_character,
+    a_character_that_is_none_is_replaced,
+    arguments_are_never_changed,
     garbage_instead_of_events,
     an_event_without_an_end,
     a_whole_answer_without_an_end,
@@ -125,6 +127,61 @@ async fn a_cut_inside_a_character(dialect: Dialect) {
     let client = client(dialect, &server.url(), patient());
     let response = call(&client, question(dialect).with_timeout(patient()), Mode::Stream).await.unwrap();
     assert_eq!(response.text(), TEXT);
+}
+
+/// A byte that is in no UTF-8, a character that is cut, and half of a surrogate pair as JSON escapes it.
+const NO_CHARACTERS: [&[u8]; 4] = [b"\xff", b"\xf0\x9f\xa6", br"\ud83e", br"\udd80"];
+
+fn replace(text: &str, from: &str, to: &[u8], times: usize) -> Vec<u8> {
+    let parts: Vec<&[u8]> = text.splitn(times + 1, from).map(str::as_bytes).collect();
+    parts.join(to)
+}
+
+/// One sample in each mode, with its characters replaced, so many of the stream's.
+fn with_characters(dialect: Dialect, from: &str, to: &[u8], times: usize) -> [(Mode, FaultScript); 2] {
+    let read = || FaultScript::new().read_request();
+    let stream = replace(&events(dialect).concat(), from, to, times);
+    let answer = replace(&whole(dialect), from, to, usize::MAX - 1);
+    let answer = sized("200 OK", &["content-type: application/json"], answer);
+    let stream = read().write(chunked_head()).write(chunk(stream)).write(LAST_CHUNK);
+    [(Mode::Complete, read().write(answer)), (Mode::Stream, stream)]
+}
+
+async fn a_character_that_is_none_is_replaced(dialect: Dialect) {
+    let expected = TEXT.replace(CHARACTER, "\u{fffd}");
+    for bad in NO_CHARACTERS {
+        // Where the dialect repeats the text at its end, that may be right although the delta was not.
+        for times in [1, usize::MAX - 1] {
+            for (mode, script) in with_characters(dialect, CHARACTER, bad, times) {
+                let server = FaultServer::start([script]).await.unwrap();
+                let client = client(dialect, &server.url(), patient());
+                let request = question(dialect).with_timeout(patient());
+                let response = call(&client, request, mode).await.unwrap();
+                assert_eq!(response.text(), expected, "{bad:?}, {mode:?}");
+                assert_eq!(response.tool_calls().count(), 1, "the answer goes on");
+                let [warning] = response.warnings.as_slice() else { panic!("{:?}", response.warnings) };
+                assert_eq!(warning.code.as_deref(), Some(Warning::REPLACED_CHARACTERS));
+                if times == 1 || mode == Mode::Complete {
+                    assert!(warning.message.starts_with("1 character of the answer"), "{}", warning.message);
+                }
+                drop(client);
+                finish(server).await;
+            }
+        }
+    }
+}
+
+/// They would be written to a file, or run.
+async fn arguments_are_never_changed(dialect: Dialect) {
+    for bad in NO_CHARACTERS {
+        for (mode, script) in with_characters(dialect, "é", bad, usize::MAX - 1) {
+            Fault::new(format!("{bad:?}"), script, ErrorKind::Stream)
+                .only(mode)
+                .saying("the arguments of a tool call hold a character that is no Unicode")
+                .check(dialect)
+                .await;
+        }
+    }
 }
 
 async fn garbage_instead_of_events(dialect: Dialect) {

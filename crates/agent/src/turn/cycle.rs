@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pintle_llm::{
     ContentPart, Error, ErrorInfo, ErrorKind, Finish, HistoryItem, Message, MessageList, PrefixChain,
-    Request, Response, Segment, ToolCall, ToolChoice, Usage,
+    ReadableDuration, Request, Response, Segment, ToolCall, ToolChoice, Usage, Warning,
 };
 use serde::{Deserialize, Serialize};
 
@@ -272,8 +272,8 @@ impl Machine {
         out: &mut Vec<Action>,
     ) {
         if self.awaits(model_call) {
-            let message =
-                format!("model call failed, retry {attempt} in {:.1} s: {error}", delay.as_secs_f64());
+            let delay = ReadableDuration(delay);
+            let message = format!("model call failed, retry {attempt} in {delay}: {error}");
             out.push(Action::emit(EventKind::Warning { message }));
         }
     }
@@ -342,6 +342,11 @@ impl Machine {
             finish_reason: response.finish_reason.clone(),
             usage: response.usage.clone(),
         }));
+        // Other warnings are about what the request asked for, and would come with every answer.
+        let replaced = |warning: &&Warning| warning.code.as_deref() == Some(Warning::REPLACED_CHARACTERS);
+        for warning in response.warnings.iter().filter(replaced) {
+            out.push(Action::emit(EventKind::Warning { message: warning.message.clone() }));
+        }
     }
 
     /// The model answered without calling tools: the input is handled, unless someone steered meanwhile.

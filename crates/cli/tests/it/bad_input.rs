@@ -120,3 +120,16 @@ fn a_script_whose_expectation_fails_cannot_succeed() {
     assert_eq!(said.code, Some(1), "{said:?}");
     assert!(said.err.contains("strict") && said.err.contains("expected"), "{said:?}");
 }
+
+#[test]
+fn a_rate_limit_says_how_long_to_wait() {
+    let failing = "[[turn]]\ntext = \"never\"\n[[turn.failure]]\nstatus = 429\nretry_after = \"86400\"\n";
+    for dialect in Dialect::ALL {
+        for subcommand in ["run", "ask"] {
+            let said = say(&mut Model::new(dialect, failing).command(subcommand, &["Hello"]));
+            assert_eq!(said.code, Some(1), "{dialect}: {said:?}");
+            assert!(said.err.contains("retry after 24 h"), "{dialect}: {said:?}");
+            assert!(!said.err.contains("a little"), "{dialect}: {said:?}");
+        }
+    }
+}

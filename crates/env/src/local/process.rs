@@ -16,6 +16,7 @@ use tokio::{
 
 use super::{
     TAG_VARIABLE,
+    admission::Turn,
     numbers::Position,
     pipes::Pipes,
     reaper::{Reaper, Registration},
@@ -106,6 +107,7 @@ pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, 
         scope,
         status: None,
         is_settled: false,
+        turn: None,
     };
     // What cannot be watched is ended at once, by the drop.
     process.reaper.watch(&process.scope).map_err(not_watched)?;
@@ -129,9 +131,17 @@ pub(super) struct LocalProcess {
     registration: Registration,
     /// Nothing of it is left.
     is_settled: bool,
+    /// Among the commands that may run at a time.
+    turn: Option<Turn>,
 }
 
 impl LocalProcess {
+    /// With its turn, which ends with it.
+    pub(super) fn with_turn(mut self, turn: Turn) -> Self {
+        self.turn = Some(turn);
+        self
+    }
+
     async fn look(&mut self) -> Result<Members, EnvError> {
         if self.is_settled {
             return Ok(Members::default());
@@ -257,6 +267,7 @@ impl fmt::Debug for LocalProcess {
 
 impl Drop for LocalProcess {
     fn drop(&mut self) {
+        drop(self.turn.take());
         if !self.is_settled {
             let (scope, child) = (self.scope.clone(), self.child.take());
             self.reaper.abandon(self.registration, scope, child, self.pipes.abandon());

@@ -6,7 +6,6 @@
 use std::convert::Infallible;
 use std::iter;
 use std::ops::Range;
-use std::str::{self, Utf8Error};
 
 use eventsource_stream::{Event, EventStream};
 use futures_util::{FutureExt as _, StreamExt as _, stream};
@@ -60,15 +59,10 @@ impl Usual {
     }
 
     /// The event of this frame, which is the one that was found; none without data.
-    ///
-    /// # Errors
-    ///
-    /// What in it is not UTF-8, be it a comment.
-    pub(super) fn event<'a>(&self, frame: &'a [u8]) -> Result<Option<SseEvent<'a>>, Utf8Error> {
-        let frame = str::from_utf8(frame)?;
+    pub(super) fn event<'a>(&self, frame: &'a str) -> Option<SseEvent<'a>> {
         let field = |place: &Option<Range<usize>>| frame.get(place.clone()?);
         let name = field(&self.name).unwrap_or_default();
-        Ok(field(&self.data).map(|data| SseEvent { name: without_default(name), data }))
+        field(&self.data).map(|data| SseEvent { name: without_default(name), data })
     }
 }
 

@@ -34,10 +34,7 @@ fn judged(bytes: &[u8]) -> (Events, Option<String>) {
     for line in lines.split_inclusive(|byte| *byte == b'\n').filter(|line| line.ends_with(b"\n")) {
         frame.extend_from_slice(line);
         if line == b"\n" {
-            let Ok(text) = String::from_utf8(std::mem::take(&mut frame)) else {
-                return (events, Some("an event is not UTF-8".to_owned()));
-            };
-            let event = frame::parse(&text);
+            let event = frame::parse(&repair::mark_invalid_bytes(&std::mem::take(&mut frame)));
             events.extend(event.map(|event| {
                 (event.event.replacen("message", "", usize::from(event.event == "message")), event.data)
             }));
@@ -138,10 +135,16 @@ fn an_event_over_the_limit_fails_with_or_without_its_end() {
 }
 
 #[test]
-fn bad_bytes_fail_at_once_and_events_before_them_are_given() {
-    let (events, error) = read(LIMIT, &[b"data: good\n\ndata: \xff\n\ndata: never\n\n"]);
-    assert_eq!(events.len(), 1);
-    assert_eq!(error.as_deref(), Some("an event is not UTF-8"));
+fn bad_bytes_are_marked_wherever_they_are() {
+    let stream =
+        b"data: good\n\n: \xff\n\ndata: a\xffb\r\n\r\nevent: \xc3\ndata: \xf0\x9f\ndata: z\n\ndata: last\n\n";
+    let reads: Vec<&[u8]> = stream.chunks(1).collect();
+    for reads in [vec![&stream[..]], reads] {
+        let (events, error) = read(LIMIT, &reads);
+        let expected = [("", "good"), ("", r"a\udfffb"), (r"\udfff", "\\udfff\nz"), ("", "last")];
+        let expected = expected.map(|(name, data)| (name.to_owned(), data.to_owned()));
+        assert_eq!((events.as_slice(), error), (expected.as_slice(), None));
+    }
 }
 
 /// A reader that goes back over what it has seen takes minutes for these, and a second otherwise.

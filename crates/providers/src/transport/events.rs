@@ -8,8 +8,9 @@ use futures_util::stream;
 use pintle_llm::{Error, ErrorKind, EventStream, RateLimitInfo, Retry, StreamAccumulator, StreamEvent};
 use tokio::time::Instant;
 
-use crate::dialect::Decoder;
-use crate::sse::{FrameError, SseReader};
+use crate::dialect::{Decoder, SseEvent};
+use crate::repair;
+use crate::sse::SseReader;
 use crate::transport::MAX_BODY;
 use crate::transport::exchange::{Exchange, timed_out};
 
@@ -45,6 +46,8 @@ pub(crate) struct Events<D> {
     limit: usize,
     /// How many bytes have been read.
     length: usize,
+    /// How many characters were no Unicode.
+    replaced: u64,
     /// How long content may be waited for.
     content_limit: Option<Duration>,
     /// How long it has been waited for since the last.
@@ -74,6 +77,7 @@ impl<D: Decoder> Events<D> {
         let waited = exchange.opening();
         Self {
             exchange,
+            replaced: 0,
             content_limit: limits.content,
             waited,
             reader: SseReader::new(limits.event),
@@ -144,9 +148,12 @@ impl<D: Decoder> Events<D> {
         let mut rest = bytes;
         while !self.done {
             let fed = match self.reader.next(&mut rest) {
-                Ok(Some(event)) => self.decoder.feed(event, &mut self.decoded),
+                Ok(Some(event)) => repair::repair(event).and_then(|repaired| {
+                    self.replaced = self.replaced.saturating_add(repaired.replaced);
+                    self.decoder.feed(SseEvent { data: &repaired.json, ..event }, &mut self.decoded)
+                }),
                 Ok(None) => break,
-                Err(error) => Err(unframed(error)),
+                Err(error) => Err(too_large(error.to_string())),
             };
             self.accept(fed);
         }
@@ -186,6 +193,9 @@ impl<D: Decoder> Events<D> {
                     response.model = model;
                 }
                 response.rate_limit.clone_from(&self.rate_limit);
+                if self.replaced > 0 {
+                    response.warnings.push(repair::warning(self.replaced));
+                }
                 self.done = true;
                 self.complete = true;
             }
@@ -216,13 +226,4 @@ impl<D: Decoder> Events<D> {
 /// The error of a limit on bytes. The next attempt would be as large, and as dear.
 fn too_large(message: String) -> Error {
     Error::new(ErrorKind::Stream, message).with_retry(Retry::Never)
-}
-
-fn unframed(error: FrameError) -> Error {
-    match error {
-        FrameError::TooLarge(_) => too_large(error.to_string()),
-        FrameError::NotUtf8(_) => {
-            Error::new(ErrorKind::Stream, "the answer is no event stream").with_source(error)
-        }
-    }
 }

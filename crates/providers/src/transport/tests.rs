@@ -306,7 +306,7 @@ async fn answers_that_are_none_end_in_typed_errors() {
             "bad bytes",
             vec![Act::Send([chunked(&[TEXT]).as_bytes(), b"9\r\ndata: \xff\n\n\r\n"].concat())],
             ErrorKind::Stream,
-            "no event stream",
+            "expected a JSON chunk",
         ),
     ];
     let limit = Duration::from_millis(200);

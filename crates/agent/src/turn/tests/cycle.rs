@@ -306,3 +306,26 @@ fn the_run_that_is_served_is_known_while_it_is() {
     bench.say("done");
     assert_eq!(bench.machine.served(), None);
 }
+
+#[test]
+fn replaced_characters_are_warned_of() {
+    use pintle_llm::Warning;
+
+    let mut bench = Bench::new();
+    bench.submit("go");
+    let warning = |message: &str, code: Option<&str>| Warning {
+        message: message.to_owned(),
+        code: code.map(str::to_owned),
+    };
+    let mut response = Response::new("p", "m", Message::assistant("a\u{fffd}"));
+    response.warnings = vec![
+        warning("stop sequences", None),
+        warning("one was replaced", Some(Warning::REPLACED_CHARACTERS)),
+    ];
+    let model_call = bench.model_call();
+    bench.tell(InputKind::ModelReplied { model_call, response: Box::new(response) });
+    let warnings: Vec<&EventKind> =
+        bench.events.iter().filter(|event| matches!(event, EventKind::Warning { .. })).collect();
+    assert_eq!(warnings, [&EventKind::Warning { message: "one was replaced".into() }]);
+    assert_eq!(bench.last_outcome().0, OutcomeStatus::Completed);
+}

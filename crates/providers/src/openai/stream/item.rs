@@ -33,6 +33,8 @@ struct Segment {
     id: String,
     /// How many bytes of it have been emitted.
     length: usize,
+    /// Whether a character of it may have been replaced, so that the length says nothing of the whole text.
+    lossy: bool,
     open: bool,
 }
 
@@ -166,7 +168,7 @@ impl Item {
         let place = known.unwrap_or_else(|| {
             let id = format!("{}.{content_index}", self.position);
             out.push(StreamEvent::TextStart { text_id: id.clone() });
-            segments.push(Segment { content_index, id, length: 0, open: true });
+            segments.push(Segment { content_index, id, length: 0, lossy: false, open: true });
             segments.len() - 1
         });
         segments.get_mut(place)
@@ -177,6 +179,7 @@ impl Segment {
     fn push(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
         if self.open && !delta.is_empty() {
             self.length += delta.len();
+            self.lossy |= delta.contains(char::REPLACEMENT_CHARACTER);
             out.push(StreamEvent::TextDelta { text_id: self.id.clone(), delta: delta.to_owned() });
         }
     }
@@ -186,7 +189,9 @@ impl Segment {
         if !self.open {
             return;
         }
-        self.push(whole.get(self.length..).unwrap_or_default(), out);
+        if !self.lossy {
+            self.push(whole.get(self.length..).unwrap_or_default(), out);
+        }
         self.open = false;
         out.push(StreamEvent::TextEnd { text_id: self.id.clone(), signature: None });
     }
