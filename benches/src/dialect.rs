@@ -16,6 +16,8 @@ pub(crate) enum Dialect {
 pub(crate) enum Part {
     Text { deltas: Vec<String> },
     Call { id: String, name: String, deltas: Vec<String> },
+    /// A call whose input is plain text, which only the Responses API has.
+    Custom { id: String, name: String, deltas: Vec<String> },
 }
 
 impl Dialect {
@@ -72,7 +74,7 @@ impl Part {
 
     fn whole(&self) -> String {
         match self {
-            Self::Text { deltas } | Self::Call { deltas, .. } => deltas.concat(),
+            Self::Text { deltas } | Self::Call { deltas, .. } | Self::Custom { deltas, .. } => deltas.concat(),
         }
     }
 }
@@ -133,6 +135,14 @@ fn responses(parts: &[Part], events: &mut Events) {
                 };
                 (id.clone(), item("in_progress", ""), item("completed", &whole))
             }
+            Part::Custom { id: call_id, name, .. } => {
+                let id = format!("ctc_{index}");
+                let item = |status: &str, input: &str| {
+                    json!({"id": id, "type": "custom_tool_call", "status": status, "input": input,
+                           "call_id": call_id, "name": name})
+                };
+                (id.clone(), item("in_progress", ""), item("completed", &whole))
+            }
         };
         events.numbered(json!({"type": "response.output_item.added", "output_index": index, "item": begun}));
         match part {
@@ -154,6 +164,14 @@ fn responses(parts: &[Part], events: &mut Events) {
                 events.numbered(json!({"type": "response.function_call_arguments.done", "item_id": item_id,
                     "output_index": index, "arguments": whole}));
             }
+            Part::Custom { deltas, .. } => {
+                for delta in deltas {
+                    events.numbered(json!({"type": "response.custom_tool_call_input.delta",
+                        "item_id": item_id, "output_index": index, "delta": delta}));
+                }
+                events.numbered(json!({"type": "response.custom_tool_call_input.done", "item_id": item_id,
+                    "output_index": index, "input": whole}));
+            }
         }
         events.numbered(json!({"type": "response.output_item.done", "output_index": index, "item": done}));
         output.push(done);
@@ -170,7 +188,7 @@ fn messages(parts: &[Part], events: &mut Events) {
     for (index, part) in parts.iter().enumerate() {
         let (block, deltas, kind, field) = match part {
             Part::Text { deltas } => (json!({"type": "text", "text": ""}), deltas, "text_delta", "text"),
-            Part::Call { id, name, deltas } => (
+            Part::Call { id, name, deltas } | Part::Custom { id, name, deltas } => (
                 json!({"type": "tool_use", "id": id, "name": name, "input": {}}),
                 deltas,
                 "input_json_delta",
@@ -206,7 +224,7 @@ fn gemini(parts: &[Part], events: &mut Events) {
                 deltas.iter().for_each(|delta| events.push(&chunk(json!({"text": delta}), false)));
             }
             // Gemini sends a call whole.
-            Part::Call { name, .. } => {
+            Part::Call { name, .. } | Part::Custom { name, .. } => {
                 let args: Value = serde_json::from_str(&part.whole()).unwrap_or_default();
                 events.push(&chunk(json!({"functionCall": {"name": name, "args": args}}), false));
             }
@@ -228,7 +246,7 @@ fn chat(parts: &[Part], events: &mut Events) {
             Part::Text { deltas } => {
                 deltas.iter().for_each(|delta| events.push(&chunk(json!({"content": delta}), None)));
             }
-            Part::Call { id, name, deltas } => {
+            Part::Call { id, name, deltas } | Part::Custom { id, name, deltas } => {
                 let first = json!({"index": index, "id": id, "type": "function",
                                    "function": {"name": name, "arguments": ""}});
                 events.push(&chunk(json!({"tool_calls": [first]}), None));
@@ -249,5 +267,5 @@ fn chat(parts: &[Part], events: &mut Events) {
 }
 
 fn calls(parts: &[Part]) -> bool {
-    parts.iter().any(|part| matches!(part, Part::Call { .. }))
+    parts.iter().any(|part| !matches!(part, Part::Text { .. }))
 }

@@ -6,15 +6,17 @@ use std::{
 };
 
 use async_trait::async_trait;
-use pintle_agent::{OutcomeStatus, ProviderProfile, Session, SessionConfig, Start, Timestamp, Turn};
+use pintle_agent::{OutcomeStatus, ProviderProfile, Session, SessionConfig, Start, Timestamp, Toolset, Turn};
 use pintle_env::LocalEnvironment;
 use pintle_llm::{Client, Message, ToolDefinition};
-use pintle_providers::OpenAi;
+use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
+use pintle_tools::builtin::ApplyPatch;
 use pintle_tools::gate::Verdict;
 use pintle_tools::pipeline::{Execution, Gate, PreparedCall};
 use pintle_tools::{DefinitionError, DynTool, Effect, ToolContext, ToolError, ToolOutput};
 use serde_json::{Value, json};
 
+use crate::dialect::Dialect;
 use crate::measure::Moment;
 use crate::model::Place;
 
@@ -85,8 +87,37 @@ impl DynTool for Note {
 
 /// A client of the OpenAI dialect for this conversation.
 pub(crate) fn client(place: &Place) -> Client {
-    let adapter = OpenAi::builder("sk-bench").base_url(place.base_url()).build().expect("the URL is one");
-    Client::builder().provider(adapter).build().expect("one provider is enough")
+    client_of(Dialect::Responses, place)
+}
+
+/// A client of any dialect for this conversation.
+pub(crate) fn client_of(dialect: Dialect, place: &Place) -> Client {
+    let url = place.base_url();
+    let builder = Client::builder();
+    let builder = match dialect {
+        Dialect::Responses => builder.provider(OpenAi::builder("k-bench").base_url(url).build().expect("it is")),
+        Dialect::Messages => {
+            builder.provider(Anthropic::builder("k-bench").base_url(url).build().expect("it is"))
+        }
+        Dialect::Gemini => builder.provider(Gemini::builder("k-bench").base_url(url).build().expect("it is")),
+        Dialect::Chat => builder.provider(OpenAiCompatible::builder(url).build().expect("it is")),
+    };
+    builder.build().expect("one provider is enough")
+}
+
+/// The profile of this dialect's models with `apply_patch`, which takes its patch in free form if it is custom.
+pub(crate) fn patching(dialect: Dialect, is_custom: bool) -> ProviderProfile {
+    let profile = match dialect {
+        Dialect::Responses => ProviderProfile::openai(MODEL),
+        Dialect::Messages => ProviderProfile::anthropic(MODEL),
+        Dialect::Gemini => ProviderProfile::gemini(MODEL),
+        Dialect::Chat => ProviderProfile::openai_compatible(MODEL),
+    };
+    if is_custom {
+        return profile.with_toolset(Toolset::Native);
+    }
+    let profile = profile.with_toolset(Toolset::Spec).without_tool("apply_patch");
+    profile.with_tool(ApplyPatch::new()).expect("the tool is well formed")
 }
 
 /// The profile of the OpenAI models with the tool that does nothing.

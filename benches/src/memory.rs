@@ -11,6 +11,7 @@ use pintle_llm::Client;
 use tempfile::TempDir;
 use tokio::task::JoinSet;
 
+use crate::dialect::Dialect;
 use crate::lab;
 use crate::model::{ModelServer, Place};
 use crate::plan::Plan;
@@ -30,6 +31,19 @@ const AT_ONCE: &str = "1,000 idle sessions of one profile, all asked at once";
 const APART: &str = "1,000 idle sessions, each with a profile made for it";
 const HELD: &str = "a history of 20 MB: resident memory against its bytes";
 const PEAK: &str = "a history of 20 MB: the most while a request is sent";
+
+/// The bytes of a long patch.
+const PATCH: usize = 10_000_000;
+const PATCH_AIM: f64 = 6.0;
+
+/// How a patch can come: the dialect, and whether it is a call in free form.
+const PATCHES: [(Dialect, bool); 5] = [
+    (Dialect::Responses, true),
+    (Dialect::Responses, false),
+    (Dialect::Messages, false),
+    (Dialect::Gemini, false),
+    (Dialect::Chat, false),
+];
 
 pub(crate) fn run(wanted: &str) -> Report {
     let model = ModelServer::start(None);
@@ -51,6 +65,17 @@ pub(crate) fn run(wanted: &str) -> Report {
         report.facts.push(Fact::new(HELD, "×", Bound::AtMost(HISTORY_AIM), ratios(0)));
         report.facts.push(Fact::new(PEAK, "×", Bound::None, ratios(1)));
     }
+    for (dialect, is_custom) in PATCHES {
+        let form = if is_custom { ", in free form" } else { "" };
+        let name =
+            format!("{}: apply_patch of 10 MB{form}: the most, against the patch's bytes", dialect.name());
+        if name.contains(wanted) {
+            let what = format!("{}~{is_custom}", dialect.name());
+            let peaks = (0..3).filter_map(|_| hold(&what, PATCH).get(1).copied());
+            let ratios = peaks.map(|bytes| bytes / count(PATCH)).collect();
+            report.facts.push(Fact::new(name, "×", Bound::AtMost(PATCH_AIM), ratios));
+        }
+    }
     report
 }
 
@@ -68,17 +93,29 @@ fn hold(model: &ModelServer, what: &str, number: usize) -> Vec<f64> {
 pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
     let [what, number, address] = arguments else { return Err(io::ErrorKind::InvalidInput.into()) };
     let number: usize = number.parse().map_err(io::Error::other)?;
-    let place = Place::at(address, &Plan::text(), &format!("hold-{}", std::process::id()));
-    let folder = TempDir::new()?;
+    let (name, folder) = (format!("hold-{}", std::process::id()), TempDir::new()?);
+    let place = Place::at(address, &Plan::text(), &name);
     let runtime = crate::runtime();
-    let host = Host { client: lab::client(&place), profile: lab::profile(), folder: folder.path().into() };
-    // What is made once for all of them.
-    drop(runtime.block_on(host.clone().ask(0)));
+    let mut host = Host { client: lab::client(&place), profile: lab::profile(), folder: folder.path().into() };
+    let patch = what.split_once('~').and_then(|(name, form)| Some((Dialect::of_name(name)?, form == "true")));
+    if let Some((dialect, is_custom)) = patch {
+        host.profile = lab::patching(dialect, is_custom);
+        // A short patch first, which has all made that is made once.
+        let plan = |bytes: usize| Plan::Patch { dialect, bytes, is_custom };
+        host.client = lab::client_of(dialect, &Place::at(address, &plan(1), &format!("{name}-short")));
+        drop(runtime.block_on(host.clone().ask(0)));
+        std::fs::remove_file(folder.path().join("long.txt"))?;
+        host.client = lab::client_of(dialect, &Place::at(address, &plan(number), &name));
+    } else {
+        // What is made once for all of them.
+        drop(runtime.block_on(host.clone().ask(0)));
+    }
     let before = memory("VmRSS");
     let _ = reset_peak();
     let sessions = runtime.block_on(async {
         let mut sessions = Vec::new();
         match what.as_str() {
+            _ if patch.is_some() => sessions.push(host.ask(0).await),
             "history" => sessions.push(host.ask(number).await),
             "at-once" => {
                 let asking: JoinSet<Session> = (0..number).map(|_| host.clone().ask(0)).collect();
@@ -97,6 +134,10 @@ pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
         sessions
     });
     let (after, peak) = (memory("VmRSS"), memory("VmHWM"));
+    if patch.is_some() {
+        let written = std::fs::metadata(folder.path().join("long.txt"))?.len();
+        assert!(written > 9_000_000, "the patch was applied: {written}");
+    }
     println!("{}\n{}", after.saturating_sub(before), peak.saturating_sub(before));
     drop(sessions);
     Ok(())

@@ -27,6 +27,9 @@ pub(crate) enum Plan {
     Calls { dialect: Dialect, count: usize },
     /// One answer with one call whose arguments are that long, in small pieces.
     Arguments { dialect: Dialect, bytes: usize },
+    /// A call of `apply_patch`, as a function or in free form, whose patch adds a file of that many bytes, in small
+    /// pieces; then a text.
+    Patch { dialect: Dialect, bytes: usize, is_custom: bool },
     /// A recorded answer whose small events come that often each.
     Recorded { dialect: Dialect, file: String, times: usize },
     /// A subagent is started so many times at once and waited for; each says a text.
@@ -49,6 +52,9 @@ impl Plan {
             "large" => Self::Large { dialect: dialect?, bytes: number(second)? },
             "calls" => Self::Calls { dialect: dialect?, count: number(second)? },
             "arguments" => Self::Arguments { dialect: dialect?, bytes: number(second)? },
+            "patch" => {
+                Self::Patch { dialect: dialect?, bytes: number(second)?, is_custom: third? == "custom" }
+            }
             "recorded" => {
                 Self::Recorded { dialect: dialect?, file: second?.to_owned(), times: number(third)? }
             }
@@ -69,7 +75,7 @@ impl Plan {
 
     /// Whether it is the same answer every time, and perhaps a long one.
     pub(crate) fn is_one_answer(&self) -> bool {
-        !matches!(self, Self::Rounds { .. } | Self::Subagents { .. })
+        !matches!(self, Self::Rounds { .. } | Self::Patch { .. } | Self::Subagents { .. })
     }
 
     /// The `index`th answer, from 0, to a request with this body.
@@ -92,6 +98,10 @@ impl Plan {
                 dialect.stream(&(0..*count).map(call).collect::<Vec<_>>())
             }
             Self::Arguments { dialect, bytes } => dialect.stream(&[long_arguments(*bytes)]),
+            Self::Patch { dialect, bytes, is_custom } if index == 0 => {
+                dialect.stream(&[long_patch(*bytes, *is_custom)])
+            }
+            Self::Patch { dialect, .. } => dialect.stream(&[Part::text("Done.")]),
             Self::Recorded { dialect, file, times } => {
                 let path = recordings.map(|folder| folder.join(dialect.name()).join(file));
                 repeat(*dialect, &fs::read(path.unwrap_or_default()).unwrap_or_default(), *times)
@@ -109,6 +119,10 @@ impl fmt::Display for Plan {
             Self::Large { dialect, bytes } => write!(f, "large~{}~{bytes}", dialect.name()),
             Self::Calls { dialect, count } => write!(f, "calls~{}~{count}", dialect.name()),
             Self::Arguments { dialect, bytes } => write!(f, "arguments~{}~{bytes}", dialect.name()),
+            Self::Patch { dialect, bytes, is_custom } => {
+                let form = if *is_custom { "custom" } else { "function" };
+                write!(f, "patch~{}~{bytes}~{form}", dialect.name())
+            }
             Self::Recorded { dialect, file, times } => {
                 write!(f, "recorded~{}~{file}~{times}", dialect.name())
             }
@@ -127,6 +141,17 @@ fn long_arguments(bytes: usize) -> Part {
     deltas.extend(std::iter::repeat_n("0123456789abcdef".repeat(PIECE / 16), bytes / PIECE));
     deltas.push(r#""}"#.to_owned());
     Part::Call { id: "call_0".to_owned(), name: "note".to_owned(), deltas }
+}
+
+fn long_patch(bytes: usize, is_custom: bool) -> Part {
+    const LINE: &str = "+the quick brown fox jumps over the lazy dog, line by line by line\n";
+    let lines = LINE.repeat(bytes / LINE.len());
+    let patch = format!("*** Begin Patch\n*** Add File: long.txt\n{lines}*** End Patch\n");
+    let input = if is_custom { patch } else { json!({"patch": patch}).to_string() };
+    // All of it is ASCII.
+    let pieces = input.as_bytes().chunks(PIECE).map(|piece| String::from_utf8_lossy(piece).into_owned());
+    let (id, name, deltas) = ("call_0".to_owned(), "apply_patch".to_owned(), pieces.collect());
+    if is_custom { Part::Custom { id, name, deltas } } else { Part::Call { id, name, deltas } }
 }
 
 /// A recorded stream with those of its events that may be repeated coming `times` times each.

@@ -7,11 +7,11 @@ use std::path::PathBuf;
 
 use futures_util::StreamExt as _;
 use pintle_llm::{Client, Message, Request, StreamEvent};
-use pintle_providers::{Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use tokio::runtime::Runtime;
 
 use crate::dialect::Dialect;
 use crate::floor::{self, Connection};
+use crate::lab;
 use crate::measure::{Aim, Contest, Row, cost_of};
 use crate::model::{ModelServer, Place};
 use crate::plan::Plan;
@@ -154,21 +154,7 @@ impl Bench {
 
     fn client(&self, dialect: Dialect, plan: &Plan) -> (Client, Place) {
         let place = self.model.place(plan);
-        let url = place.base_url();
-        let builder = Client::builder();
-        let builder = match dialect {
-            Dialect::Responses => {
-                builder.provider(OpenAi::builder("k-bench").base_url(url).build().expect("it is"))
-            }
-            Dialect::Messages => {
-                builder.provider(Anthropic::builder("k-bench").base_url(url).build().expect("it is"))
-            }
-            Dialect::Gemini => {
-                builder.provider(Gemini::builder("k-bench").base_url(url).build().expect("it is"))
-            }
-            Dialect::Chat => builder.provider(OpenAiCompatible::builder(url).build().expect("it is")),
-        };
-        (builder.build().expect("one provider is enough"), place)
+        (lab::client_of(dialect, &place), place)
     }
 
     /// How many events came of it.

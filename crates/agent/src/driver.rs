@@ -25,9 +25,9 @@ use std::sync::atomic::AtomicU64;
 
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::Client;
-use pintle_tools::ToolRegistry;
 use pintle_tools::builtin::BackgroundCommands;
 use pintle_tools::pipeline::Gate;
+use pintle_tools::{KnownFiles, ToolRegistry};
 use tokio::sync::{OnceCell, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -106,6 +106,8 @@ pub(crate) struct Driver {
     begun: Begun,
     /// Commands that outlive their calls, and not the session.
     background: BackgroundCommands,
+    /// The state in which calls have seen files.
+    files: KnownFiles,
     _closing: CloseOnDrop,
 }
 
@@ -152,6 +154,7 @@ impl Driver {
             timers: Timers::default(),
             begun: Begun::default(),
             background,
+            files: KnownFiles::new(),
         }
     }
 

@@ -88,7 +88,8 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
 
     /// Writes a whole file, atomically: others see the old content or the new one.
     ///
-    /// Missing parents are created. Mode and owner of an existing file stay where possible, a
+    /// Missing parents are created, and those that were created for a write that fails are removed
+    /// again if they are empty. Mode and owner of an existing file stay where possible, a
     /// symbolic link is followed to its target, which may be missing.
     ///
     /// # Errors

@@ -38,8 +38,8 @@ pub use background::{
     ShellWriteInput, register_background,
 };
 pub(crate) use diff::file_change;
-pub(crate) use edit_file::edit_file;
 pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
+pub(crate) use edit_file::{edit_file, write_edited};
 pub use glob::{Glob, GlobInput};
 pub(crate) use grep::cut as cut_line;
 pub use grep::{Grep, GrepInput, GrepOutputMode};
@@ -59,8 +59,8 @@ pub use web_fetch::{WebFetch, WebFetchInput};
 pub(crate) use web_fetch::{fetch, page_text};
 pub(crate) use web_search::search;
 pub use web_search::{WebSearch, WebSearchInput};
-pub(crate) use write_file::write_file;
 pub use write_file::{WriteFile, WriteFileInput};
+pub(crate) use write_file::{Written, write_file};
 
 use crate::error::DefinitionError;
 use crate::registry::ToolRegistry;

@@ -7,6 +7,7 @@ use pintle_env::{ExecutionEnvironment, OutputSink};
 use tokio_util::sync::CancellationToken;
 
 use crate::builtin::BackgroundCommands;
+use crate::known::KnownFiles;
 
 /// What a call is given besides its arguments.
 #[derive(Clone)]
@@ -24,6 +25,8 @@ pub struct ToolContext {
     pub on_output: Option<OutputSink>,
     /// The session's background commands. Those of a context of its own end when it is dropped.
     pub background: BackgroundCommands,
+    /// The state in which the session's calls have seen files.
+    pub files: KnownFiles,
 }
 
 impl ToolContext {
@@ -37,6 +40,7 @@ impl ToolContext {
             timeouts: CommandTimeouts::default(),
             on_output: None,
             background: BackgroundCommands::new(),
+            files: KnownFiles::new(),
         }
     }
 
@@ -65,6 +69,13 @@ impl ToolContext {
     #[must_use]
     pub fn with_background(mut self, background: BackgroundCommands) -> Self {
         self.background = background;
+        self
+    }
+
+    /// With the files that the calls of a session have seen.
+    #[must_use]
+    pub fn with_files(mut self, files: KnownFiles) -> Self {
+        self.files = files;
         self
     }
 }

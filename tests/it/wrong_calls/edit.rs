@@ -33,8 +33,9 @@ async fn the_indentation_is_wrong() {
     let old = "  def add(self, name, price, count=1):\n    if count < 1:\n";
     let new = "  def add(self, name, price, count=1):\n    if count <= 0:\n";
     insta::assert_snapshot!(cart(LOCAL, old, new).await, @"
-    Replaced 1 occurrence in src/cart.py (at line 9)
-    Note: old_string matched only ignoring leading and trailing blanks (line 9, column 1: old_string has 2 spaces, the file 4 spaces); check that the result is as you want it
+    Tool error (edit_file): old_string occurs in src/cart.py only with other indentation, at line 9, and the difference is not the same on every line. Give both with the indentation of the file
+      line 9: old_string has 2 spaces, the file 4 spaces
+      line 10: old_string has 4 spaces, the file 8 spaces
     ");
 }
 
@@ -47,6 +48,7 @@ async fn the_indentation_is_of_blanks_where_the_file_has_tabs() {
     insta::assert_snapshot!(server(GEMINI_CLI, old, new).await, @"
     Successfully modified file: src/server.go (1 replacements).
     Note: old_string matched only ignoring leading and trailing blanks (line 11, column 1: old_string has 4 spaces, the file 1 tab); check that the result is as you want it
+    Note: the new lines at line 11 were indented as the file is: 1 tab in place of 4 spaces
     ");
 }
 

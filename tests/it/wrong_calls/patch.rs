@@ -78,6 +78,7 @@ async fn the_indentation_is_of_blanks_where_the_file_has_tabs() {
     Success. Updated the following files:
     M src/server.go
     Note: src/server.go, hunk 1, patch line 3: the old lines match at line 11 only ignoring leading and trailing blanks: at line 11, column 1, expected 4 spaces, found 1 tab
+    Note: src/server.go, hunk 1, patch line 3: the new lines at line 11 were indented as the file is: 1 tab in place of 4 spaces
     ");
     let hunks = "*** Update File: src/server.go\n@@\n-\tport    = 8080\n+\tport    = 9090";
     insta::assert_snapshot!(patch(OPENAI, hunks).await, @"

@@ -77,7 +77,8 @@ impl Driver {
         let mut cx = ToolContext::new(Arc::clone(&self.place), prepared.call_id())
             .with_cancel(cancel.clone())
             .with_timeouts(self.config.command_timeouts)
-            .with_background(self.background.clone());
+            .with_background(self.background.clone())
+            .with_files(self.files.clone());
         if let Some(start) = self.begun.call(prepared.call_id()) {
             cx = cx.with_on_output(output::sink(Arc::clone(&self.log), self.clock.clone(), start));
         }

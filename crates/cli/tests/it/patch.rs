@@ -292,13 +292,15 @@ fn a_full_disk_leaves_the_tree_as_it_was() {
     let bench = Bench::new();
     let size = 200 * 1024;
     let patch = bench.folder.path().join("patch");
-    let body =
-        format!("*** Delete File: gone\n*** Add File: small\n+x\n*** Add File: big\n+{}\n", "x".repeat(size));
+    let body = format!(
+        "*** Delete File: gone\n*** Add File: new/small\n+x\n*** Add File: new/a/big\n+{}\n",
+        "x".repeat(size)
+    );
     std::fs::write(&patch, wrapped(&body)).unwrap();
     // A file system of its own, which is gone with the shell.
     let script = "mount -t tmpfs -o size=100k tmpfs \"$1\" 2>/dev/null || exit; echo mounted
         cd \"$1\" && echo gone >gone && chmod 741 gone
-        \"$2\" patch apply \"$3\"; echo \"code $?\"; find . -type f -printf '%p %m\\n'; cat gone";
+        \"$2\" patch apply \"$3\"; echo \"code $?\"; find . -mindepth 1 -printf '%p %m\\n'; cat gone";
     let mut command = Command::new("unshare");
     command.args(["--map-root-user", "--mount", "sh", "-c", script, "sh"]);
     let output = command.arg(bench.path("")).args([env!("CARGO_BIN_EXE_pintle")]).arg(&patch).output();

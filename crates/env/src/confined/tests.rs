@@ -315,3 +315,24 @@ impl ExecutionEnvironment for Blind {
         self.0.rename(from, to).await
     }
 }
+
+#[tokio::test]
+async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
+    // No file system takes this name, which shows only when the file is put in place.
+    let too_long = "n".repeat(300);
+    for way in WAYS {
+        let place = Place::new();
+        let confined = place.confined(way, &["root"]);
+        for above in ["new/a/b", "inner/a", "inner"] {
+            let target = place.at("root").join(above).join(&too_long);
+            confined.write(&target, b"x").await.unwrap_err();
+            confined.rename(&place.at("root/file"), &target).await.unwrap_err();
+        }
+        let blocked = place.at("root").join("new/a").join(&too_long).join("file");
+        confined.write(&blocked, b"x").await.unwrap_err();
+        assert!(!place.at("root/new").exists() && !place.at("root/inner/a").exists(), "{way:?}");
+        confined.write(&place.at("root/new/a/file"), b"x").await.unwrap();
+        confined.rename(&place.at("root/file"), &place.at("root/new/b/file")).await.unwrap();
+        assert!(place.at("root/new/a/file").exists() && place.at("root/new/b/file").exists(), "{way:?}");
+    }
+}

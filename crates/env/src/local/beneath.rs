@@ -7,6 +7,7 @@
 
 use std::{
     ffi::OsString,
+    io,
     ops::Range,
     os::fd::{AsRawFd, OwnedFd},
     path::{Path, PathBuf},
@@ -16,6 +17,7 @@ use nix::{
     errno::Errno,
     fcntl::{OFlag, OpenHow, ResolveFlag, open, openat, openat2, readlinkat},
     sys::stat::{Mode, SFlag, fstat, mkdirat},
+    unistd::{UnlinkatFlags, unlinkat},
 };
 
 use super::files;
@@ -56,7 +58,13 @@ pub(crate) struct Beneath {
 struct Place {
     directory: OwnedFd,
     name: Option<OsString>,
+    made: Made,
 }
+
+/// The directories that were made on the way, the outermost first, each as a name in its open parent. They are removed
+/// again, unless they are kept or somebody has put something into them.
+#[derive(Default)]
+struct Made(Vec<(OwnedFd, OsString)>);
 
 impl Beneath {
     pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
@@ -81,7 +89,9 @@ impl Beneath {
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
         let place = self.place("writing", path, Last::Followed, Missing::Created)?;
         let target = place.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
-        files::replace(&target, bytes, cancelled).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        files::replace(&target, bytes, cancelled).map_err(|error| error.map_path(|_| path.to_path_buf()))?;
+        place.made.keep();
+        Ok(())
     }
 
     pub(crate) fn remove(&self, path: &Path) -> Result<(), EnvError> {
@@ -104,7 +114,9 @@ impl Beneath {
         let new = self.place("renaming to", to, Last::Kept, Missing::Created)?;
         let target = new.path().ok_or_else(|| EnvError::IsADirectory { path: to.to_path_buf() })?;
         let as_asked = |found: &Path| if found == source { from } else { to }.to_path_buf();
-        files::rename(&source, &target).map_err(|error| error.map_path(as_asked))
+        files::rename(&source, &target).map_err(|error| error.map_path(as_asked))?;
+        new.made.keep();
+        Ok(())
     }
 
     /// What a path leads to, opened by its place.
@@ -113,7 +125,7 @@ impl Beneath {
             return Ok(file);
         }
         let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
-        let Place { directory, name } = self.place(action, path, Last::Followed, Missing::Refused)?;
+        let Place { directory, name, .. } = self.place(action, path, Last::Followed, Missing::Refused)?;
         let Some(name) = name else {
             return Ok(directory);
         };
@@ -141,7 +153,8 @@ impl Beneath {
     /// Follows a path name by name.
     fn place(&self, action: &str, path: &Path, last: Last, missing: Missing) -> Result<Place, EnvError> {
         let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
-        let mut walk = Walk { beneath: self, action, path, steps: Steps::default(), links: 0 };
+        let steps = Steps::default();
+        let mut walk = Walk { beneath: self, action, path, steps, links: 0, made: Made::default() };
         walk.start(path)?;
         while let Some(name) = walk.steps.pending.pop() {
             if name == ".." {
@@ -156,10 +169,8 @@ impl Beneath {
                 Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.arrive(Some(name)),
                 Err(Errno::EINVAL) => walk.enter(&name)?,
                 Err(Errno::ENOENT) if missing == Missing::Created => {
-                    match mkdirat(walk.here()?, name.as_os_str(), NEW_DIRECTORY_MODE) {
-                        Ok(()) | Err(Errno::EEXIST) => walk.enter(&name)?,
-                        Err(errno) => return Err(EnvError::from_io("create", path, errno.into())),
-                    }
+                    walk.make(&name).map_err(|source| EnvError::from_io("create", path, source))?;
+                    walk.enter(&name)?;
                 }
                 Err(errno) => return Err(failed(errno)),
             }
@@ -186,6 +197,23 @@ impl Place {
     }
 }
 
+impl Made {
+    /// Leaves the directories where they are.
+    fn keep(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for Made {
+    fn drop(&mut self) {
+        for (parent, name) in self.0.iter().rev() {
+            if let Err(error) = unlinkat(parent, name.as_os_str(), UnlinkatFlags::RemoveDir) {
+                tracing::debug!(name = %name.display(), %error, "a directory of a failed write stays");
+            }
+        }
+    }
+}
+
 /// A path that is being followed.
 struct Walk<'a> {
     beneath: &'a Beneath,
@@ -193,6 +221,7 @@ struct Walk<'a> {
     path: &'a Path,
     steps: Steps,
     links: usize,
+    made: Made,
 }
 
 #[derive(Default)]
@@ -218,6 +247,17 @@ impl Walk<'_> {
 
     fn here(&self) -> Result<&OwnedFd, EnvError> {
         self.steps.directories.last().ok_or_else(|| self.refused())
+    }
+
+    /// Makes a directory here, unless somebody has just made it.
+    fn make(&mut self, name: &OsString) -> io::Result<()> {
+        let Some(here) = self.steps.directories.last() else { return Ok(()) };
+        match mkdirat(here, name.as_os_str(), NEW_DIRECTORY_MODE) {
+            Ok(()) => self.made.0.push((here.try_clone()?, name.clone())),
+            Err(Errno::EEXIST) => {}
+            Err(errno) => return Err(errno.into()),
+        }
+        Ok(())
     }
 
     fn enter(&mut self, name: &OsString) -> Result<(), EnvError> {
@@ -263,7 +303,7 @@ impl Walk<'_> {
 
     fn arrive(mut self, name: Option<OsString>) -> Result<Place, EnvError> {
         let directory = self.steps.directories.pop().ok_or_else(|| self.refused())?;
-        Ok(Place { directory, name })
+        Ok(Place { directory, name, made: self.made })
     }
 
     fn refused(&self) -> EnvError {

@@ -92,8 +92,7 @@ pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Res
     if let Some(metadata) = &existing {
         expect_regular(target, metadata)?;
     }
-    let directory = create_parent(target)?;
-    let mut file = temporary(directory, existing.is_some()).map_err(failed)?;
+    let (directory, mut file) = beside(target, existing.is_some())?;
     file.write_all(bytes).map_err(failed)?;
     if let Some(metadata) = &existing {
         keep_owner_and_mode(file.as_file(), metadata).map_err(failed)?;
@@ -103,7 +102,7 @@ pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Res
         return Err(failed(io::Error::other("the write was cancelled")));
     }
     file.persist(target).map_err(|error| failed(error.error))?;
-    sync_directory(directory).map_err(failed)
+    sync_directory(&directory.keep()).map_err(failed)
 }
 
 /// The path with every link followed; what does not exist is appended as it is.
@@ -214,7 +213,7 @@ pub(super) fn rename(from: &Path, to: &Path) -> Result<(), EnvError> {
     }
     let directory = create_parent(to)?;
     fs::rename(from, to).map_err(failed)?;
-    sync_directory(directory).map_err(failed)
+    sync_directory(&directory.keep()).map_err(failed)
 }
 
 fn expect_regular(path: &Path, metadata: &fs::Metadata) -> Result<(), EnvError> {
@@ -255,11 +254,87 @@ fn temporary(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile
         .tempfile_in(directory)
 }
 
-/// Creates the directories above `path` and returns the nearest.
-fn create_parent(path: &Path) -> Result<&Path, EnvError> {
+/// Creates the directories above `target`, and a temporary file in the nearest.
+fn beside(target: &Path, is_replacement: bool) -> Result<(Directory, NamedTempFile), EnvError> {
+    let attempt = || {
+        let directory = create_parent(target)?;
+        let file = temporary(&directory.path, is_replacement);
+        Ok::<_, EnvError>((directory, file))
+    };
+    let mut attempted = attempt()?;
+    // Another write that made the directory and then failed has removed it again.
+    if let (_, Err(error)) = &attempted
+        && error.kind() == io::ErrorKind::NotFound
+    {
+        attempted = attempt()?;
+    }
+    let (directory, file) = attempted;
+    Ok((directory, file.map_err(|source| EnvError::from_io("write", target, source))?))
+}
+
+/// A directory that is there now, perhaps because it was made. What was made is removed again, unless it is kept or
+/// somebody has put something into it.
+#[derive(Debug)]
+struct Directory {
+    path: PathBuf,
+    /// The directories that were made, the outermost first.
+    made: Vec<PathBuf>,
+}
+
+impl Directory {
+    /// Leaves the directories that were made where they are.
+    fn keep(mut self) -> PathBuf {
+        self.made.clear();
+        std::mem::take(&mut self.path)
+    }
+
+    /// Makes the directory with those above it that are missing.
+    fn create(path: &Path) -> io::Result<Self> {
+        let mut directory = Self { path: path.to_path_buf(), made: Vec::new() };
+        let mut missing = Vec::new();
+        for above in path.ancestors() {
+            if directory.make(above)? {
+                break;
+            }
+            missing.push(above);
+        }
+        for below in missing.into_iter().rev() {
+            if !directory.make(below)? {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+        }
+        Ok(directory)
+    }
+
+    /// Makes one directory, unless it is there; `false` if that above it is missing.
+    fn make(&mut self, path: &Path) -> io::Result<bool> {
+        match fs::create_dir(path) {
+            Ok(()) => {
+                self.made.push(path.to_path_buf());
+                Ok(true)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(_) if path.is_dir() => Ok(true),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        for path in self.made.iter().rev() {
+            if let Err(error) = fs::remove_dir(path) {
+                tracing::debug!(path = %path.display(), %error, "a directory of a failed write stays");
+            }
+        }
+    }
+}
+
+/// Creates the directories above `path`.
+fn create_parent(path: &Path) -> Result<Directory, EnvError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    match fs::create_dir_all(parent) {
-        Ok(()) => Ok(parent),
+    match Directory::create(parent) {
+        Ok(directory) => Ok(directory),
         // What stands in the way of a directory is reported as existing.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(EnvError::NotADirectory { path: parent.to_path_buf() })
@@ -309,6 +384,38 @@ mod tests {
 
     fn mode(file: &NamedTempFile) -> u32 {
         file.as_file().metadata().unwrap().mode() & 0o777
+    }
+
+    /// A name that no file system takes, which shows only when the file is put in place.
+    fn too_long() -> String {
+        "n".repeat(300)
+    }
+
+    #[test]
+    fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir(at("old")).unwrap();
+        fs::write(at("file"), "").unwrap();
+        for above in ["new/a/b", "old/a", "old"] {
+            let target = at(above).join(too_long());
+            write(&target, b"x", &Cancelled::default()).unwrap_err();
+            rename(&at("file"), &target).unwrap_err();
+            let cancelled = Cancelled::default();
+            drop(cancelled.on_drop());
+            write(&at(above).join("file"), b"x", &cancelled).unwrap_err();
+        }
+        let names =
+            |path: PathBuf| list(&path, 9).unwrap().into_iter().map(|entry| entry.name).collect::<Vec<_>>();
+        assert_eq!(names(at("")), [Path::new("file"), Path::new("old")]);
+        assert!(names(at("old")).is_empty());
+        // What somebody has put there meanwhile stays, and so does what a write has made that did not fail.
+        let made = Directory::create(&at("new/a/b")).unwrap();
+        fs::write(at("new/a/theirs"), "").unwrap();
+        drop(made);
+        assert_eq!(names(at("new/a")), [Path::new("theirs")]);
+        write(&at("new/a/c/file"), b"x", &Cancelled::default()).unwrap();
+        assert!(at("new/a/c/file").exists());
     }
 
     #[test]

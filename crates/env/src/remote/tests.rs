@@ -65,6 +65,28 @@ fn nearby(shell: impl Into<PathBuf>) -> (TempDir, Remote<Nearby>) {
 }
 
 #[tokio::test]
+async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
+    for shell in ["/bin/sh", "/bin/bash"] {
+        let (directory, environment) = nearby(shell);
+        let at = |name: &str| directory.path().join(name);
+        fs::create_dir(at("old")).unwrap();
+        fs::write(at("file"), "").unwrap();
+        // No file system takes this name, which shows only when the file is put in place.
+        let too_long = "n".repeat(300);
+        for above in ["new/a/b", "old/a", "old"] {
+            let target = at(above).join(&too_long);
+            environment.write(&target, b"x").await.unwrap_err();
+            environment.rename(&at("file"), &target).await.unwrap_err();
+            assert!(!at("new").exists() && !at("old/a").exists(), "{above} in {shell}");
+        }
+        environment.write(&at("new/a/file"), b"x").await.unwrap();
+        environment.rename(&at("file"), &at("new/b/file")).await.unwrap();
+        assert!(at("new/a/file").exists() && at("new/b/file").exists());
+        environment.cleanup().await.unwrap();
+    }
+}
+
+#[tokio::test]
 async fn keeps_the_contract_in_every_shell_that_is_here() {
     // What a POSIX shell is called where it is the system's; one under several names is tried once.
     let shells = ["/bin/sh", "/bin/dash", "/bin/bash", "/bin/mksh", "/bin/ksh93"];

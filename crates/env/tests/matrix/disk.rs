@@ -75,7 +75,7 @@ async fn use_disk(place: &Path, disk: Disk) {
         assert_eq!(source.kind(), expected);
     };
     let much = vec![b'x'; 1 << 20];
-    for name in ["file", "new", "below/new"] {
+    for name in ["file", "new", "below/new", "empty/a/b/new"] {
         is_expected(environment.write(Path::new(name), &much).await.unwrap_err());
     }
     if disk == Disk::ReadOnly {
@@ -88,10 +88,15 @@ async fn use_disk(place: &Path, disk: Disk) {
     let mut files = environment.glob("**", Path::new("")).await.unwrap();
     files.retain(|file| fs::metadata(file).unwrap().len() > 0);
     assert_eq!(files, [place.join("file")]);
+    // Nor a directory that was made on the way.
+    let mut names: Vec<_> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    names.sort();
+    assert_eq!(names, ["empty", "file"]);
     // An output that cannot be spooled is counted and does not fail the command.
     let result = environment.exec_command(ExecRequest::new("head -c 1000000 /dev/zero")).await.unwrap();
     assert!(result.success());
     assert_eq!(result.stdout.len() + result.stdout.dropped(), 1_000_000);
     assert!(result.stdout.dropped() > 0);
+    assert_eq!(fs::read_dir(place.join("empty")).unwrap().count(), 0);
     environment.cleanup().await.unwrap();
 }

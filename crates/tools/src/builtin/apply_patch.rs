@@ -10,7 +10,7 @@ mod transaction;
 use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
-use pintle_patch::{ApplyError, ApplyErrorKind, ApplyOptions, Patch, Plan, parse, plan};
+use pintle_patch::{ApplyError, ApplyErrorKind, ApplyOptions, ChangeKind, Patch, Plan, parse, plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -20,6 +20,7 @@ use super::diff::of_patch;
 use super::path::{shown, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::known::Acquaintance;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The longest path that is looked at, in bytes: no system takes a longer one.
@@ -102,7 +103,11 @@ impl ApplyPatch {
             Ok(plan) => plan,
             Err(error) => return Err(conflict(env, error).await),
         };
+        let seen = seen(cx, &plan).await;
         apply_plan(env, &plan).await?;
+        for (path, content) in seen {
+            cx.files.wrote(env, path, content).await;
+        }
         Ok(plan)
     }
 }
@@ -117,6 +122,25 @@ pub(crate) fn parsed(patch: &str) -> Result<Patch, ToolError> {
 /// The files that a patch names. What is no patch writes nothing.
 pub(crate) fn written_by(patch: &str) -> Vec<PathBuf> {
     parse(patch).map(|patch| patch.paths().into_iter().map(PathBuf::from).collect()).unwrap_or_default()
+}
+
+/// The files of which the session has seen the whole once the plan is carried out, with their new contents.
+async fn seen<'p>(cx: &ToolContext, plan: &'p Plan) -> Vec<(&'p Path, &'p [u8])> {
+    let mut seen = Vec::new();
+    for change in &plan.changes {
+        let (path, Some(new)) = (Path::new(&change.path), &change.new) else { continue };
+        let is_seen = match &change.kind {
+            ChangeKind::Added => true,
+            ChangeKind::Modified => {
+                cx.files.compare(cx.env.as_ref(), path, change.old.as_deref()).await == Acquaintance::Current
+            }
+            ChangeKind::Renamed { .. } | ChangeKind::Deleted => false,
+        };
+        if is_seen {
+            seen.push((path, new.as_slice()));
+        }
+    }
+    seen
 }
 
 /// Why a patch does not fit. If a file is missing, it names those that may be meant.

@@ -16,6 +16,7 @@ use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::known::Acquaintance;
 use crate::tool::{Effect, FileChange, Tool, ToolOutput};
 
 /// Replaces an exact text in a file (loop specification, section 3.3).
@@ -154,8 +155,27 @@ pub(crate) async fn edit_file(
         Err(error) => return Err(unreadable(cx.env.as_ref(), path, error).await),
     };
     let Replaced { content, lines, notes } = replace(file_path, &old, edit)?;
-    cx.env.write(path, &content).await?;
+    write_edited(cx, path, &old, &content).await?;
     Ok(Edited { lines, notes, change: file_change(file_path, Some(old), &content) })
+}
+
+/// Writes the content of an edited file.
+///
+/// The session has seen the whole of it afterwards only if it had seen the whole before: an edit says nothing of the
+/// other lines.
+pub(crate) async fn write_edited(
+    cx: &ToolContext,
+    path: &Path,
+    old: &[u8],
+    new: &[u8],
+) -> Result<(), ToolError> {
+    let env = cx.env.as_ref();
+    let before = cx.files.compare(env, path, Some(old)).await;
+    env.write(path, new).await?;
+    if before == Acquaintance::Current {
+        cx.files.wrote(env, path, new).await;
+    }
+    Ok(())
 }
 
 impl Edited {

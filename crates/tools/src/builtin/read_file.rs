@@ -77,24 +77,17 @@ impl Tool for ReadFile {
 
     async fn call(&self, input: ReadFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
-        view(cx.env.as_ref(), &input.file_path, input.offset.unwrap_or(1), limit).await
+        view(cx, &input.file_path, input.offset.unwrap_or(1), limit).await
     }
 }
 
 /// The beginning of a file as `read_file` shows it.
-pub(super) async fn view_from_start(
-    env: &dyn ExecutionEnvironment,
-    path: &str,
-) -> Result<ToolOutput, ToolError> {
-    view(env, path, 1, DEFAULT_LIMIT).await
+pub(super) async fn view_from_start(cx: &ToolContext, path: &str) -> Result<ToolOutput, ToolError> {
+    view(cx, path, 1, DEFAULT_LIMIT).await
 }
 
-async fn view(
-    env: &dyn ExecutionEnvironment,
-    path: &str,
-    offset: usize,
-    limit: usize,
-) -> Result<ToolOutput, ToolError> {
+async fn view(cx: &ToolContext, path: &str, offset: usize, limit: usize) -> Result<ToolOutput, ToolError> {
+    let env = cx.env.as_ref();
     let place = Path::new(path);
     let metadata = match env.metadata(place).await {
         Ok(metadata) => metadata,
@@ -105,7 +98,8 @@ async fn view(
             format!("{path} is a directory, not a file; list it, or find the files in it with a glob");
         return Err(ToolError::new(ToolErrorKind::Failed, message));
     }
-    match ContentKind::of(&env.read(place, Some(0..SAMPLE)).await?) {
+    let sample = env.read(place, Some(0..SAMPLE)).await?;
+    let shown = match ContentKind::of(&sample) {
         ContentKind::Image(media_type) => image(env, path, media_type, &metadata).await,
         ContentKind::Binary(kind) => Err(binary(path, kind, &metadata)),
         ContentKind::Text if notebook::is_notebook(path) && metadata.len <= MAX_NOTEBOOK => {
@@ -115,7 +109,9 @@ async fn view(
             }
         }
         ContentKind::Text => lines(env, path, offset, limit, &metadata).await,
-    }
+    }?;
+    cx.files.read(env, place, &metadata, &sample).await;
+    Ok(shown)
 }
 
 /// Lines of a text file as they are.

@@ -77,7 +77,7 @@ impl Tool for ReadManyFiles {
             if bytes > MAX_BYTES {
                 break;
             }
-            let text = match read(env, entry).await {
+            let text = match read(cx, entry).await {
                 Ok(view) => {
                     bytes += view.images.iter().map(size).sum::<usize>();
                     images.extend(view.images);
@@ -170,9 +170,10 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
     Ok(entries)
 }
 
-async fn read(env: &dyn ExecutionEnvironment, entry: &Entry) -> Result<ToolOutput, ToolError> {
+async fn read(cx: &ToolContext, entry: &Entry) -> Result<ToolOutput, ToolError> {
+    let env = cx.env.as_ref();
     match entry {
-        Entry::File(path) => view_from_start(env, path).await,
+        Entry::File(path) => view_from_start(cx, path).await,
         Entry::Found(path, base) => {
             let place = real(env, Path::new(path)).await;
             if !place.starts_with(base) && !place.starts_with(real(env, Path::new(".")).await) {
@@ -182,7 +183,7 @@ async fn read(env: &dyn ExecutionEnvironment, entry: &Entry) -> Result<ToolOutpu
                 );
                 return Err(ToolError::new(ToolErrorKind::PermissionDenied, message));
             }
-            view_from_start(env, path).await
+            view_from_start(cx, path).await
         }
         Entry::NoMatch(pattern) => {
             Err(ToolError::new(ToolErrorKind::NotFound, format!("no file matches {pattern}")))

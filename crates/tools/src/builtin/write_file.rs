@@ -9,11 +9,16 @@ use serde::Deserialize;
 use super::diff::file_change;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::known::Acquaintance;
 use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
+
+/// The most bytes of lost lines that a note shows: an output of this tool is cut at 1,000 characters by default.
+const MAX_LOST: usize = 500;
 
 /// Creates or replaces a file (loop specification, section 3.3).
 ///
 /// Parents are created; the content is written as it is given, without a look at the line ends of what was there.
+/// If the file has been modified since a call of the session read or wrote it, the result says so, with the lines that are lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteFile(());
 
@@ -65,11 +70,18 @@ impl Tool for WriteFile {
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteFileInput { file_path, content } = input;
-        let change = write_file(&file_path, &content, cx).await?;
+        let Written { change, note } = write_file(&file_path, &content, cx).await?;
         let done = if change.kind == ChangeKind::Added { "created" } else { "overwrote an existing file" };
-        let message = format!("Wrote {} bytes to {file_path} ({done})", content.len());
+        let message = format!("Wrote {} bytes to {file_path} ({done}){note}", content.len());
         Ok(ToolOutput::new(message).with_change(change))
     }
+}
+
+/// A file that was written.
+pub(crate) struct Written {
+    pub(crate) change: FileChange,
+    /// A line that follows the report: what the model has to know of the content that was replaced. Usually empty.
+    pub(crate) note: String,
 }
 
 /// Writes a whole file. Tools that call it what they like share it.
@@ -77,23 +89,87 @@ pub(crate) async fn write_file(
     file_path: &str,
     content: &str,
     cx: &ToolContext,
-) -> Result<FileChange, ToolError> {
-    let path = Path::new(file_path);
-    let old = match cx.env.read(path, None).await {
-        Ok(bytes) => Some(bytes),
-        Err(EnvError::NotFound { .. }) => None,
-        // Too long to hold: a zero byte stands for it, so that no diff is made.
-        Err(EnvError::TooLarge { .. }) => Some(vec![0]),
+) -> Result<Written, ToolError> {
+    let (env, path) = (cx.env.as_ref(), Path::new(file_path));
+    let old = match env.read(path, None).await {
+        Ok(bytes) => Found::Content(bytes),
+        Err(EnvError::NotFound { .. }) => Found::Nothing,
+        Err(EnvError::TooLarge { .. }) => Found::TooLarge,
         Err(error) => return Err(error.into()),
     };
-    cx.env.write(path, content.as_bytes()).await?;
-    Ok(file_change(file_path, old, content.as_bytes()))
+    let before = match &old {
+        Found::Nothing => Acquaintance::Unknown,
+        Found::TooLarge => cx.files.compare(env, path, None).await,
+        Found::Content(bytes) => cx.files.compare(env, path, Some(bytes)).await,
+    };
+    env.write(path, content.as_bytes()).await?;
+    cx.files.wrote(env, path, content.as_bytes()).await;
+    let len = old.len();
+    let change = file_change(file_path, old.into_bytes(), content.as_bytes());
+    let note = match before {
+        Acquaintance::Unknown | Acquaintance::Current => String::new(),
+        Acquaintance::Changed { len: seen } => unseen(file_path, seen, len, &change.diff),
+    };
+    Ok(Written { change, note })
+}
+
+/// What is at a path before it is written.
+enum Found {
+    Nothing,
+    Content(Vec<u8>),
+    TooLarge,
+}
+
+impl Found {
+    /// The size in bytes, if it is known.
+    fn len(&self) -> Option<usize> {
+        match self {
+            Self::Content(bytes) => Some(bytes.len()),
+            Self::Nothing | Self::TooLarge => None,
+        }
+    }
+
+    /// The bytes for a diff. A zero byte, which makes none, is in for what is too long to hold.
+    fn into_bytes(self) -> Option<Vec<u8>> {
+        match self {
+            Self::Nothing => None,
+            Self::Content(bytes) => Some(bytes),
+            Self::TooLarge => Some(vec![0]),
+        }
+    }
+}
+
+/// The note on a file that someone else had modified, with the first of the lines that it has lost.
+fn unseen(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> String {
+    let replaced = replaced.map_or_else(|| "too many to hold".to_owned(), |len| len.to_string());
+    let mut note = format!(
+        "\nNote: {path} had been modified on disk since this session last read or wrote it ({seen} bytes then, \
+         {replaced} when it was replaced), so changes that you have not seen may be lost."
+    );
+    let lost: Vec<&str> = diff.lines().skip(2).filter(|line| line.starts_with('-')).collect();
+    if lost.is_empty() {
+        return note;
+    }
+    let mut room = MAX_LOST;
+    let fits = |line: &&&str| {
+        let fits = line.len() < room;
+        room = room.saturating_sub(line.len() + 1);
+        fits
+    };
+    let shown: Vec<&str> = lost.iter().take_while(fits).copied().collect();
+    note.push_str(" Lines that it no longer has:");
+    shown.iter().for_each(|line| note.extend(["\n", line]));
+    if let Some(more) = lost.len().checked_sub(shown.len()).filter(|more| *more > 0) {
+        note.push_str(&format!("\n[... {more} more lines]"));
+    }
+    note
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::builtin::workbench::Workbench;
+    use crate::builtin::{ApplyPatch, EditFile, ReadFile};
 
     #[tokio::test]
     async fn a_file_is_created_with_its_parents_and_replaced_whole() {
@@ -115,6 +191,66 @@ mod tests {
         +x
         \ No newline at end of file
         ");
+    }
+
+    /// What the model is told of writing `a` whole in a session that has made the calls before.
+    async fn told(bench: &Workbench, cx: &ToolContext) -> String {
+        let arguments = r#"{"file_path": "a", "content": "one\nmine\n"}"#;
+        bench.execute_in(cx, WriteFile::new(), arguments).await.result.text()
+    }
+
+    const OVERWROTE: &str = "Wrote 9 bytes to a (overwrote an existing file)";
+
+    #[tokio::test]
+    async fn a_file_that_has_changed_since_it_was_read_is_said_to_be_replaced() {
+        let bench = Workbench::new();
+        let cx = bench.context();
+        bench.write("a", "one\n");
+        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "./a"}"#).await;
+        bench.write("a", "one\nyours\n");
+        insta::assert_snapshot!(told(&bench, &cx).await, @"
+        Wrote 9 bytes to a (overwrote an existing file)
+        Note: a had been modified on disk since this session last read or wrote it (4 bytes then, 10 when it was replaced), so changes that you have not seen may be lost. Lines that it no longer has:
+        -yours
+        ");
+        assert_eq!(bench.text("a"), "one\nmine\n");
+        assert_eq!(told(&bench, &cx).await, OVERWROTE, "its own content is known");
+        bench.write("a", "ONE\nMINE\n");
+        assert!(told(&bench, &cx).await.contains("had been modified on disk"), "of the same length");
+    }
+
+    #[tokio::test]
+    async fn a_large_file_of_which_a_part_was_read_is_known_by_its_time() {
+        let bench = Workbench::new();
+        let cx = bench.context();
+        bench.write("a", "line\n".repeat(10_000));
+        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
+        assert_eq!(told(&bench, &cx).await, OVERWROTE);
+        bench.write("a", "line\n".repeat(10_000));
+        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
+        bench.write("a", "longer line\n".repeat(10_000));
+        let told = told(&bench, &cx).await;
+        assert!(told.contains("(50000 bytes then, 120000 when it was replaced)"), "{told}");
+        assert!(told.starts_with(OVERWROTE) && told.ends_with("more lines]"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn what_the_session_has_not_read_or_has_changed_itself_is_replaced_without_a_note() {
+        let bench = Workbench::new();
+        let cx = bench.context();
+        bench.write("a", "one\n");
+        assert_eq!(told(&bench, &cx).await, OVERWROTE, "never read");
+        let edit = r#"{"file_path": "a", "old_string": "mine", "new_string": "more"}"#;
+        bench.execute_in(&cx, EditFile::new(), edit).await;
+        assert_eq!(told(&bench, &cx).await, OVERWROTE, "edited by the session");
+        let patch = r#"{"patch": "*** Begin Patch\n*** Update File: a\n@@\n-mine\n+more\n*** End Patch"}"#;
+        bench.execute_in(&cx, ApplyPatch::new(), patch).await;
+        assert_eq!(bench.text("a"), "one\nmore\n");
+        assert_eq!(told(&bench, &cx).await, OVERWROTE, "patched by the session");
+        // An edit of a file that has changed shows nothing of the other lines.
+        bench.write("a", "one\nmine\nyours\n");
+        bench.execute_in(&cx, EditFile::new(), edit).await;
+        assert!(told(&bench, &cx).await.contains("-yours"), "changed by others, then edited");
     }
 
     #[tokio::test]

@@ -1,6 +1,5 @@
 //! By what the model has read.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
@@ -10,7 +9,9 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::Fingerprint;
 
 use super::{Gate, Verdict};
+use crate::known::real;
 use crate::pipeline::{Execution, PreparedCall};
+use crate::recent::RecentFiles;
 use crate::tool::ToolKind;
 
 /// The bytes that are hashed at a time.
@@ -18,9 +19,6 @@ const BLOCK: u64 = 4 << 20;
 
 /// Up to this size a file is known by its content, above it by its size and time.
 const MAX_HASHED: u64 = 64 << 20;
-
-/// The most files that are remembered. One that is forgotten must be read again.
-const MAX_FILES: usize = 10_000;
 
 /// Denies changing a file that this session has not read, or that has changed on disk since.
 ///
@@ -34,14 +32,8 @@ const MAX_FILES: usize = 10_000;
 #[derive(Debug)]
 pub struct ReadBeforeWrite {
     env: Arc<dyn ExecutionEnvironment>,
-    files: Mutex<Files>,
-}
-
-#[derive(Debug, Default)]
-struct Files {
-    by_path: HashMap<PathBuf, Known>,
-    /// Counts up with each use, so that the file that was used longest ago can be found.
-    clock: u64,
+    /// A file that is forgotten here must be read again.
+    files: Mutex<RecentFiles<Known>>,
 }
 
 #[derive(Debug, Default)]
@@ -50,7 +42,6 @@ struct Known {
     read: Option<Stamp>,
     /// What stood there when the newest reading call was about to begin.
     reading: Option<Stamp>,
-    used: u64,
 }
 
 /// What tells one state of a file from another.
@@ -67,13 +58,8 @@ impl ReadBeforeWrite {
         Self { env, files: Mutex::default() }
     }
 
-    fn files(&self) -> MutexGuard<'_, Files> {
+    fn files(&self) -> MutexGuard<'_, RecentFiles<Known>> {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// One name for each file, however a call spells it.
-    async fn real(&self, path: &Path) -> PathBuf {
-        self.env.canonicalize(path).await.unwrap_or_else(|_no_links| self.env.resolve(path))
     }
 
     /// What stands there now; `None` if it is no regular file.
@@ -100,34 +86,19 @@ impl ReadBeforeWrite {
 
     /// Why this file must not be changed now, if so.
     async fn objection(&self, path: &Path) -> Option<String> {
-        let real = self.real(path).await;
+        let real = real(self.env.as_ref(), path).await;
         let now = match self.stamp(&real).await {
             Ok(Some(now)) => now,
             Ok(None) => return None,
             Err(error) => return Some(format!("{} cannot be looked at: {error}", path.display())),
         };
-        match self.files().known(&real).read {
+        match self.files().get(&real).read {
             Some(read) if read == now => None,
             Some(_) => {
                 Some(format!("{} has changed on disk since it was read; read it again first", path.display()))
             }
             None => Some(format!("{} has not been read in this session; read it first", path.display())),
         }
-    }
-}
-
-impl Files {
-    fn known(&mut self, path: &Path) -> &mut Known {
-        self.clock += 1;
-        if self.by_path.len() >= MAX_FILES && !self.by_path.contains_key(path) {
-            let oldest = self.by_path.iter().min_by_key(|(_, known)| known.used);
-            if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
-                self.by_path.remove(&oldest);
-            }
-        }
-        let known = self.by_path.entry(path.to_owned()).or_default();
-        known.used = self.clock;
-        known
     }
 }
 
@@ -140,11 +111,11 @@ impl Gate for ReadBeforeWrite {
             }
         }
         for path in shown(call) {
-            let real = self.real(path).await;
+            let real = real(self.env.as_ref(), path).await;
             // A call that cannot read the file will say so itself.
             let reading = self.stamp(&real).await.ok().flatten();
             if reading.is_some() {
-                self.files().known(&real).reading = reading;
+                self.files().get(&real).reading = reading;
             }
         }
         Verdict::Allow
@@ -155,18 +126,18 @@ impl Gate for ReadBeforeWrite {
             return;
         }
         for path in shown(call) {
-            let real = self.real(path).await;
+            let real = real(self.env.as_ref(), path).await;
             let now = self.stamp(&real).await.ok().flatten();
             let mut files = self.files();
             // What changed while it was read may have been read as it was before.
-            if now.is_some() && files.known(&real).reading == now {
-                files.known(&real).read = now;
+            if now.is_some() && files.get(&real).reading == now {
+                files.get(&real).read = now;
             }
         }
         for path in call.writes() {
-            let real = self.real(path).await;
+            let real = real(self.env.as_ref(), path).await;
             let now = self.stamp(&real).await.ok().flatten();
-            self.files().known(&real).read = now;
+            self.files().get(&real).read = now;
         }
     }
 }
@@ -287,19 +258,5 @@ mod tests {
         assert_eq!(bench.attempt(READ, "long").await, Verdict::Allow);
         bench.change("long", &format!("{}y", &long[1..])).await;
         assert!(matches!(bench.attempt(WRITE, "long").await, Verdict::Deny { .. }));
-    }
-
-    #[test]
-    fn the_file_that_was_used_longest_ago_is_forgotten() {
-        let mut files = Files::default();
-        let stamp = Some(Stamp::Large { len: 1, modified: None });
-        for index in 0..MAX_FILES {
-            files.known(Path::new(&index.to_string())).read = stamp;
-        }
-        assert_eq!(files.known(Path::new("0")).read, stamp);
-        assert_eq!(files.known(Path::new("one more")).read, None);
-        assert_eq!(files.by_path.len(), MAX_FILES);
-        assert!(!files.by_path.contains_key(Path::new("1")));
-        assert_eq!(files.known(Path::new("0")).read, stamp);
     }
 }

@@ -44,10 +44,17 @@ refuse() {
     exit $failed
 }
 
-# parent_of PATH sets parent, and makes the directory where it is missing.
+# parent_of PATH sets parent, and makes the directory where it is missing. What it makes is removed again when the tool
+# fails, if nobody has put anything into it: a tool that sets its own trap for EXIT calls unmake in it.
 parent_of() {
     parent=${1%/*}
     parent=${parent:-/}
+    present=$parent
+    while ! [ -e "$present" ] && ! [ -L "$present" ]; do
+        present=${present%/*}
+        present=${present:-/}
+    done
+    trap unmake EXIT
     mkdir -p "$parent" && return
     place=$parent
     while ! [ -e "$place" ] && ! [ -L "$place" ]; do
@@ -56,4 +63,13 @@ parent_of() {
     done
     [ -d "$place" ] || exit $not_directory
     refuse "$place"
+}
+
+# unmake removes the directories that parent_of has made.
+unmake() {
+    made=$parent
+    while [ "$made" != "$present" ] && [ -n "$made" ]; do
+        rmdir "$made" 2>/dev/null
+        made=${made%/*}
+    done
 }

@@ -6,3 +6,4 @@ parent_of "$2"
 # A link to a directory is replaced, not entered.
 if [ -d "$2" ]; then set -- "$1" "$2" -T; fi
 mv -f ${3+"$3"} "$1" "$2" || refuse "$parent"
+trap - EXIT

@@ -5,7 +5,7 @@ if [ -e "$target" ] && ! [ -f "$target" ]; then exit $not_regular; fi
 parent_of "$target"
 # The directory's own name may end in a link that leads up: the file goes where the link leads.
 temporary=$parent/$3
-trap 'rm -f "$temporary"' EXIT
+trap 'rm -f "$temporary"; unmake' EXIT
 trap 'exit $failed' HUP INT TERM
 # While it is written, what replaces a file is readable by its owner alone: the file may be a secret.
 (

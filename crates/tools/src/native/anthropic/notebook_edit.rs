@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::document::{Document, NewCell};
-use crate::builtin::{file_change, unreadable};
+use crate::builtin::{file_change, unreadable, write_edited};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
@@ -111,7 +111,7 @@ impl Tool for NotebookEdit {
             ToolError::new(ToolErrorKind::Failed, message).with_source(source)
         })?;
         let (new, done) = edited(text, &input, cx)?;
-        cx.env.write(path, new.as_bytes()).await?;
+        write_edited(cx, path, &old, new.as_bytes()).await?;
         let change = file_change(&input.notebook_path, Some(old), new.as_bytes());
         Ok(ToolOutput::new(format!("{done} in {}.", input.notebook_path)).with_change(change))
     }

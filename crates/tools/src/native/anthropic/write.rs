@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::write_file;
+use crate::builtin::{Written, write_file};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{ChangeKind, Effect, Tool, ToolKind, ToolOutput};
@@ -65,12 +65,12 @@ impl Tool for Write {
 
     async fn call(&self, input: WriteInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteInput { file_path, content } = input;
-        let change = write_file(&file_path, &content, cx).await?;
+        let Written { change, note } = write_file(&file_path, &content, cx).await?;
         let report = if change.kind == ChangeKind::Added {
             format!("File created successfully at: {file_path}")
         } else {
             format!("The file {file_path} has been updated.")
         };
-        Ok(ToolOutput::new(report).with_change(change))
+        Ok(ToolOutput::new(report + &note).with_change(change))
     }
 }

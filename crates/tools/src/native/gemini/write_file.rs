@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin;
+use crate::builtin::{self, Written};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{ChangeKind, Effect, Tool, ToolKind, ToolOutput};
@@ -65,12 +65,12 @@ impl Tool for WriteFile {
 
     async fn call(&self, input: WriteFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let WriteFileInput { file_path, content } = input;
-        let change = builtin::write_file(&file_path, &content, cx).await?;
+        let Written { change, note } = builtin::write_file(&file_path, &content, cx).await?;
         let report = if change.kind == ChangeKind::Added {
             format!("Successfully created and wrote to new file: {file_path}.")
         } else {
             format!("Successfully overwrote file: {file_path}.")
         };
-        Ok(ToolOutput::new(report).with_change(change))
+        Ok(ToolOutput::new(report + &note).with_change(change))
     }
 }
