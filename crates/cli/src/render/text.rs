@@ -166,10 +166,13 @@ impl TextView {
 
     /// A call that is over, after `prefix`: how it went, and below it what it wrote and changed.
     fn call_lines(&mut self, prefix: &str, subject: &str, end: &EventKind) -> String {
-        let EventKind::ToolCallEnd { tool_name, output, error, duration_ms, changes, .. } = end else {
+        let EventKind::ToolCallEnd { tool_name, output, error, timeout_ms, duration_ms, changes, .. } = end
+        else {
             return String::new();
         };
-        let head = self.call_line(tool_name, subject, *error, *duration_ms);
+        let took = Duration::from_millis(*duration_ms);
+        let failure = error.map(|kind| failure_words(kind, timeout_ms.map_or(took, Duration::from_millis)));
+        let head = self.call_line(tool_name, subject, failure.as_deref(), took);
         let mut shown = self.line(&format!("{prefix}{head}"));
         shown.push_str(&self.output_lines(tool_name, output, error.is_some()));
         shown.extend(changes.iter().map(|change| self.change_lines(change)));
@@ -249,20 +252,20 @@ impl TextView {
     }
 
     /// With brackets for those who search a file, with a mark in place of the spinner on a screen.
-    fn call_line(&self, name: &str, subject: &str, error: Option<ToolErrorKind>, duration_ms: u64) -> String {
+    fn call_line(&self, name: &str, subject: &str, failure: Option<&str>, took: Duration) -> String {
         let name = summary::one_line(name, LINE);
-        let (ink, mark, status) = match error {
+        let (ink, mark, status) = match failure {
             None => (Ink::Good, "✓", "ok"),
-            Some(kind) => (Ink::Bad, "✗", failure_words(kind)),
+            Some(failure) => (Ink::Bad, "✗", failure),
         };
-        let took = summary::of_duration(Duration::from_millis(duration_ms));
+        let took = summary::of_duration(took);
         let space = if subject.is_empty() { "" } else { " " };
         if !self.style.moves {
             let name = self.style.ink(Ink::Strong, &format!("[{name}]"));
             return format!("{name}{space}{subject} ({}, {took})", self.style.ink(ink, status));
         }
         let (mark, name) = (self.style.ink(ink, mark), self.style.ink(Ink::Strong, &name));
-        let failed = error.map(|_| format!("{}, ", self.style.ink(ink, status))).unwrap_or_default();
+        let failed = failure.map(|_| format!("{}, ", self.style.ink(ink, status))).unwrap_or_default();
         format!("{mark} {name}{space}{subject} {failed}{}", self.style.ink(Ink::Faint, &took))
     }
 
@@ -333,8 +336,10 @@ fn tokens(usage: &Usage) -> String {
     )
 }
 
-fn failure_words(kind: ToolErrorKind) -> &'static str {
-    match kind {
+/// Why a call failed; `limit` is the time that it had, as far as known.
+fn failure_words(kind: ToolErrorKind, limit: Duration) -> Cow<'static, str> {
+    Cow::Borrowed(match kind {
+        ToolErrorKind::TimedOut => return format!("timed out after {}", summary::of_duration(limit)).into(),
         ToolErrorKind::UnknownTool => "no such tool",
         ToolErrorKind::InvalidArguments => "bad arguments",
         ToolErrorKind::Denied => "denied",
@@ -345,7 +350,7 @@ fn failure_words(kind: ToolErrorKind) -> &'static str {
         ToolErrorKind::EnvironmentLost => "environment lost",
         // A kind that this version does not know is a failure all the same.
         ToolErrorKind::Failed | _ => "failed",
-    }
+    })
 }
 
 #[cfg(test)]

@@ -130,6 +130,34 @@ fn output_of_a_command_keeps_its_form() {
 }
 
 #[test]
+fn a_command_that_runs_over_its_time_says_so() {
+    let rows = [
+        (Dialect::AnthropicMessages, "spec", "shell", "timeout_ms"),
+        (Dialect::AnthropicMessages, "native", "Bash", "timeout"),
+    ];
+    for (dialect, toolset, tool, limit) in rows {
+        let turns = format!(
+            "[[turn]]\n[[turn.call]]\ntool = \"{tool}\"\narguments = {{ command = \"echo begun; sleep 60\", {limit} = 250 }}\n[[turn]]\ntext = \"Done.\"\n"
+        );
+        let run = |format: &str| {
+            let model = Model::new(dialect, &turns);
+            say(&mut model.command("run", &["--toolset", toolset, "--output", format, "Work"]))
+        };
+        let said = run("text");
+        let line = format!("[{tool}] echo begun; sleep 60 (timed out after 250 ms, ");
+        assert!(said.out.contains(&line), "{said:?}");
+        let said = run("stream-json");
+        let events = lines(&said.out);
+        let end = events.iter().find(|event| event["kind"] == "TOOL_CALL_END").unwrap();
+        assert_eq!(
+            (&end["data"]["error"], &end["data"]["timeout_ms"]),
+            (&"timed_out".into(), &250.into()),
+            "{end}"
+        );
+    }
+}
+
+#[test]
 fn piped_text_is_plain_and_stable() {
     let turns = r#"
         [[turn]]

@@ -168,6 +168,7 @@ impl Bench {
             result: ToolResult::new("whatever", text, error.is_some()),
             output: Output::from(text),
             error,
+            timed_out: None,
             changes: Vec::new(),
             question: None,
         };
@@ -182,6 +183,7 @@ impl Bench {
             result: ToolResult::new("whatever", "asked", false),
             output: Output::from("asked"),
             error: None,
+            timed_out: None,
             changes: Vec::new(),
             question: Some(question.into()),
         };
