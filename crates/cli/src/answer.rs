@@ -1,7 +1,6 @@
 //! How one answer looks on standard output.
 
-use pintle_llm::{ErrorInfo, StreamEvent};
-use serde::Serialize;
+use pintle_llm::StreamEvent;
 
 use crate::args::OutputFormat;
 use crate::failure::Failure;
@@ -13,14 +12,6 @@ pub(crate) struct AnswerView {
     format: OutputFormat,
     style: Style,
     is_line_open: bool,
-}
-
-/// The specification's event for a failure, which is an `Err` in the library.
-#[derive(Serialize)]
-struct ErrorEvent<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    error: &'a ErrorInfo,
 }
 
 impl AnswerView {
@@ -48,18 +39,6 @@ impl AnswerView {
         }
     }
 
-    /// What a failure adds: an event of type `ERROR`, where events are shown.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`render::line`].
-    pub(crate) fn error(&self, error: &ErrorInfo) -> Result<String, Failure> {
-        match self.format {
-            OutputFormat::Text | OutputFormat::Json => Ok(String::new()),
-            OutputFormat::StreamJson => render::line(&ErrorEvent { kind: "ERROR", error }),
-        }
-    }
-
     fn text(&mut self, event: &StreamEvent) -> String {
         if let StreamEvent::TextDelta { delta, .. } = event {
             self.is_line_open = if delta.is_empty() { self.is_line_open } else { !delta.ends_with('\n') };
@@ -79,7 +58,7 @@ impl AnswerView {
 
 #[cfg(test)]
 mod tests {
-    use pintle_llm::{Error, ErrorKind, Message, Response};
+    use pintle_llm::{Message, Response};
 
     use super::*;
 
@@ -121,9 +100,5 @@ mod tests {
         let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
         assert_eq!(types, ["TEXT_START", "TEXT_DELTA", "TEXT_DELTA", "TEXT_END", "FINISH"]);
         assert_eq!(lines[1]["delta"], "Hi\n");
-
-        let error = Error::new(ErrorKind::Server, "overloaded");
-        let view = AnswerView::new(OutputFormat::StreamJson, Style::PLAIN);
-        insta::assert_snapshot!(view.error(error.info()).unwrap(), @r#"{"type":"ERROR","error":{"kind":"server","message":"overloaded","retry":{"after":null}}}"#);
     }
 }

@@ -1,5 +1,6 @@
 //! The command line.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -9,10 +10,16 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 use pintle_agent::Toolset;
 
+use crate::console;
 use crate::environment::Place;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::provider::Provider;
+use crate::render;
+
+mod form;
+
+use self::form::Form;
 
 /// A coding agent in the terminal.
 ///
@@ -417,11 +424,17 @@ impl Arguments {
     ///
     /// How the command ends if there is nothing left to do.
     pub(crate) fn of_process() -> Result<Self, Exit> {
-        Self::try_parse().map_err(|error| {
+        let given: Vec<OsString> = std::env::args_os().collect();
+        Self::try_parse_from(&given).map_err(|error| {
             let kind = error.kind();
             let is_answer = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             if !is_answer && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 let failure = refused(&error);
+                if let Some(form) = Form::of_refused(&given)
+                    && let Ok(line) = render::failure(form.error_type, &failure)
+                {
+                    console::object(&line);
+                }
                 failure.report();
                 return failure.exit();
             }

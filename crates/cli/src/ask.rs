@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use pintle_llm::{AdapterTimeout, Error, Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
+use pintle_llm::{AdapterTimeout, Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
 
 use crate::answer::AnswerView;
 use crate::args::AskArgs;
@@ -38,7 +38,13 @@ pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
         let _ = tokio::time::timeout(PATIENCE, console.write(&view.end())).await;
     }
     let response = answered?;
-    match response.finish_reason.reason {
+    // The response, which says the same, is written.
+    ended(response.finish_reason.reason).map_err(Failure::in_output)
+}
+
+/// How the command ends after an answer that ended so.
+fn ended(finish: Finish) -> Result<Exit, Failure> {
+    match finish {
         Finish::Stop | Finish::ToolCalls | Finish::Other => Ok(Exit::Done),
         Finish::Length => Err(Failure::new(Exit::LimitReached, "the answer was cut off by the output limit")),
         Finish::ContentFilter => Err(Failure::failed("the model, or a filter before it, refused")),
@@ -66,12 +72,12 @@ async fn answer(
 ) -> Result<Response, Failure> {
     let mut events = match model.client.stream(request).await {
         Ok(events) => events,
-        Err(error) => return Err(failed(&error, model, view, console).await),
+        Err(error) => return Err(explain::model_error(error.info(), &model.route)),
     };
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
-            Err(error) => return Err(failed(&error, model, view, console).await),
+            Err(error) => return Err(explain::model_error(error.info(), &model.route)),
         };
         console.write(&view.event(&event)?).await?;
         if let StreamEvent::Finish { response, .. } = event {
@@ -79,16 +85,4 @@ async fn answer(
         }
     }
     Err(Failure::failed("the answer ended without its last event"))
-}
-
-/// Shows the error where the format has a place for it, and says what it means.
-async fn failed(error: &Error, model: &Model, view: &AnswerView, console: &mut Console) -> Failure {
-    let written = match view.error(error.info()) {
-        Ok(text) => console.write(&text).await,
-        Err(failure) => Err(failure),
-    };
-    match written {
-        Ok(()) => explain::model_error(error.info(), &model.route),
-        Err(failure) => failure,
-    }
 }

@@ -25,7 +25,7 @@ pub(crate) use self::agents::mark;
 use self::agents::mark_of;
 pub(crate) use self::drafts::Drafts;
 pub(crate) use self::foreign::{diff_lines, harmless, visible};
-pub(crate) use self::json::line;
+pub(crate) use self::json::{failure, line};
 use self::live::LiveView;
 pub(crate) use self::live::Moment;
 pub(crate) use self::question::{Part, question};
@@ -82,6 +82,8 @@ pub(crate) struct Closing<'a> {
     pub(crate) outcome: &'a Outcome,
     /// How the command will end.
     pub(crate) exit: Exit,
+    /// Why, if not well.
+    pub(crate) failure: Option<&'a Failure>,
     /// What subagents have done besides, if anybody looked.
     pub(crate) below: Option<&'a Below>,
     /// How long the run took.

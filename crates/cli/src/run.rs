@@ -64,9 +64,8 @@ async fn work(
         .or_else(|| followed.failure())
         .or_else(|| terminal.failure());
     let failure = failure.map(|failure| interrupts.judge(failure));
-    let exit = failure.as_ref().map_or(Exit::Done, Failure::exit);
-    console.write(&view.closing(&followed.closing(exit))?).await?;
-    failure.map_or(Ok(exit), Err)
+    console.write(&view.closing(&followed.closing(failure.as_ref()))?).await?;
+    failure.map_or(Ok(Exit::Done), |failure| Err(failure.in_output()))
 }
 
 fn config(args: &RunArgs) -> SessionConfig {

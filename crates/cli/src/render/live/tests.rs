@@ -150,6 +150,7 @@ impl Bench {
             session_id: &SessionId::new("s"),
             outcome: &outcome,
             exit: Exit::Done,
+            failure: None,
             duration: Duration::from_millis(4_250),
             cost: Some(0.0123),
             below: None,
