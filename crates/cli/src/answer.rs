@@ -4,7 +4,7 @@ use pintle_llm::StreamEvent;
 
 use crate::args::OutputFormat;
 use crate::failure::Failure;
-use crate::render::{self, Style};
+use crate::render::{self, Prose, Style};
 
 /// Turns the events of an answer into text.
 #[derive(Debug)]
@@ -12,12 +12,15 @@ pub(crate) struct AnswerView {
     format: OutputFormat,
     style: Style,
     is_line_open: bool,
+    prose: Prose,
 }
 
 impl AnswerView {
-    /// Nothing shown yet.
-    pub(crate) fn new(format: OutputFormat, style: Style) -> Self {
-        Self { format, style, is_line_open: false }
+    /// Nothing shown yet. On a terminal, lines are broken between words at so many columns.
+    pub(crate) fn new(format: OutputFormat, style: Style, columns: usize) -> Self {
+        let mut prose = Prose::default();
+        prose.set_columns(columns.checked_sub(1));
+        Self { format, style, is_line_open: false, prose }
     }
 
     /// What an event adds: the text itself, the answer as one object at its end, or the event.
@@ -41,8 +44,10 @@ impl AnswerView {
 
     fn text(&mut self, event: &StreamEvent) -> String {
         if let StreamEvent::TextDelta { delta, .. } = event {
-            self.is_line_open = if delta.is_empty() { self.is_line_open } else { !delta.ends_with('\n') };
-            self.style.answer(delta).into_owned()
+            if !delta.is_empty() {
+                self.is_line_open = !delta.ends_with('\n');
+            }
+            if self.style.terminal { self.prose.push(delta) } else { delta.clone() }
         } else if matches!(event, StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. }) {
             self.end()
         } else {
@@ -52,7 +57,11 @@ impl AnswerView {
 
     /// Ends a line of text that is open.
     pub(crate) fn end(&mut self) -> String {
-        if std::mem::take(&mut self.is_line_open) { "\n".to_owned() } else { String::new() }
+        let mut shown = self.prose.end();
+        if std::mem::take(&mut self.is_line_open) {
+            shown.push('\n');
+        }
+        shown
     }
 }
 
@@ -76,7 +85,7 @@ mod tests {
                 response: Box::new(response),
             },
         ];
-        let mut view = AnswerView::new(format, Style::PLAIN);
+        let mut view = AnswerView::new(format, Style::PLAIN, 80);
         events.iter().map(|event| view.event(event).unwrap()).collect()
     }
 

@@ -18,7 +18,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host;
-use crate::render::{self, Part, Size, Style, diff_lines, mark, visible};
+use crate::render::{self, Part, Size, Style, diff_lines, mark, visible, wrapped};
 
 /// How long a line may take that was typed before it was asked for.
 const TYPED_AHEAD: Duration = Duration::from_millis(20);
@@ -125,7 +125,8 @@ impl Terminal {
         let person = self.shared.person.as_ref()?;
         self.wait_for(mark).await;
         let lines: Vec<String> = question.split('\n').map(|line| visible(line).into_owned()).collect();
-        let answer = person.line(|_| format!("\n{}\n> ", lines.join("\n"))).await?;
+        let shown = |size: Size| format!("\n{}\n> ", wrapped(&lines.join("\n"), size.columns.checked_sub(1)));
+        let answer = person.line(shown).await?;
         Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
     }
 

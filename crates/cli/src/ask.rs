@@ -30,7 +30,7 @@ pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let model = Model::of(&args.model, host).await?;
     let request = request(&args, &model, prompt);
-    let mut view = AnswerView::new(args.output, console::style(host));
+    let mut view = AnswerView::new(args.output, console::style(host), console::size().columns);
     let mut console = Console::new();
     let answered = interrupts.unless(answer(&model, request, &mut view, &mut console)).await;
     if answered.is_err() {

@@ -6,6 +6,7 @@ mod drafts;
 mod foreign;
 mod json;
 mod live;
+mod prose;
 mod question;
 mod screen;
 mod style;
@@ -28,6 +29,7 @@ pub(crate) use self::foreign::{diff_lines, harmless, visible};
 pub(crate) use self::json::{failure, line};
 use self::live::LiveView;
 pub(crate) use self::live::Moment;
+pub(crate) use self::prose::{Prose, wrapped};
 pub(crate) use self::question::{Part, question};
 pub(crate) use self::screen::Size;
 pub(crate) use self::style::Style;
@@ -44,7 +46,7 @@ pub(crate) enum View {
     /// For people, at a terminal.
     Live(Box<LiveView>),
     /// For people, later.
-    Text(TextView),
+    Text(Box<TextView>),
     /// One object at the end.
     Json,
     /// One object per line, as it happens.
@@ -144,7 +146,7 @@ impl View {
             OutputFormat::Text if style.terminal => {
                 Self::Live(Box::new(LiveView::new(style, detail, drafts)))
             }
-            OutputFormat::Text => Self::Text(TextView::new(style, detail)),
+            OutputFormat::Text => Self::Text(Box::new(TextView::new(style, detail))),
             OutputFormat::Json => Self::Json,
             OutputFormat::StreamJson => Self::StreamJson,
         }

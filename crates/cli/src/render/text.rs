@@ -14,8 +14,10 @@ use pintle_tools::{FileChange, ToolErrorKind};
 
 use super::agents::{Agents, mark_of};
 use super::foreign::diff_lines;
+use super::prose::Prose;
+use super::screen::Size;
 use super::style::{Ink, Style};
-use super::{Closing, Opening, foreign, summary, width};
+use super::{Closing, Opening, summary, width};
 
 /// What the tools that run commands are called, in both toolsets.
 const SHELLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
@@ -41,6 +43,9 @@ const DIFF_LINE: usize = 500;
 /// Bytes at an end of a tool's output that are looked at.
 const END_OF_OUTPUT: usize = 4 << 10;
 
+/// What reasoning begins with.
+const REASONING: &str = "[reasoning] ";
+
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
@@ -64,6 +69,9 @@ pub(crate) struct TextView {
     later: Vec<(String, SessionEvent)>,
     last: Block,
     is_line_open: bool,
+    /// Where lines are broken between words; `None` where they are not.
+    columns: Option<usize>,
+    prose: Prose,
 }
 
 /// What stands at the end of the transcript so far. Only lines follow each other without a blank line.
@@ -90,7 +98,16 @@ impl TextView {
             later: Vec::new(),
             last: Block::Nothing,
             is_line_open: false,
+            columns: None,
+            prose: Prose::default(),
         }
+    }
+
+    /// Breaks lines between words from now on, for a window of this size.
+    pub(super) fn fit(&mut self, size: Size) {
+        // The last column stays free, where terminals differ.
+        self.columns = size.columns.checked_sub(1);
+        self.prose.set_columns(self.columns);
     }
 
     /// Whether the last line goes on.
@@ -200,25 +217,26 @@ impl TextView {
 
     /// Streamed text, after a blank line if something else stands before it.
     fn text(&mut self, block: Block, delta: &str) -> String {
-        let delta = foreign::harmless(delta);
         if delta.is_empty() {
             return String::new();
         }
         let mut shown = String::new();
         if self.last != block {
-            shown.push_str(self.gap_before(block));
+            shown.push_str(&self.gap_before(block));
             if block == Block::Reasoning {
-                shown.push_str("[reasoning] ");
+                shown.push_str(REASONING);
+                self.prose.indent(REASONING.len());
             }
+            self.last = block;
+            self.is_line_open = true;
         }
-        shown.push_str(&delta);
-        self.last = block;
-        self.is_line_open = !delta.ends_with('\n');
-        shown
+        let text = self.prose.push(delta);
+        self.is_line_open = self.prose.is_line_open();
+        shown + &text
     }
 
     fn end_of_text(&mut self, interrupted: bool) -> String {
-        let mut shown = if std::mem::take(&mut self.is_line_open) { "\n".to_owned() } else { String::new() };
+        let mut shown = self.end_open_line();
         if matches!(self.last, Block::Text | Block::Reasoning) {
             self.last = Block::Ended;
         }
@@ -241,14 +259,21 @@ impl TextView {
     }
 
     /// Ends an open line, and leaves a blank one where one belongs.
-    fn gap_before(&mut self, block: Block) -> &'static str {
-        let is_line_open = std::mem::take(&mut self.is_line_open);
-        let is_blank = !matches!((self.last, block), (Block::Nothing, _) | (Block::Lines, Block::Lines));
-        match (is_line_open, is_blank) {
-            (true, true) => "\n\n",
-            (true, false) | (false, true) => "\n",
-            (false, false) => "",
+    fn gap_before(&mut self, block: Block) -> String {
+        let mut gap = self.end_open_line();
+        if !matches!((self.last, block), (Block::Nothing, _) | (Block::Lines, Block::Lines)) {
+            gap.push('\n');
         }
+        gap
+    }
+
+    /// What was held back of a text, and the end of its line.
+    fn end_open_line(&mut self) -> String {
+        let mut shown = self.prose.end();
+        if std::mem::take(&mut self.is_line_open) {
+            shown.push('\n');
+        }
+        shown
     }
 
     /// With brackets for those who search a file, with a mark in place of the spinner on a screen.

@@ -18,6 +18,7 @@ mod output;
 mod patch;
 mod profiles;
 mod prompt;
+mod prose;
 mod questions;
 mod serving;
 mod stopping;
