@@ -18,6 +18,7 @@ use crate::provider::Provider;
 use crate::render;
 
 mod form;
+mod task;
 
 use self::form::Form;
 
@@ -430,6 +431,10 @@ impl Arguments {
             let is_answer = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             if !is_answer && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 let failure = refused(&error);
+                let failure = match task::hint(&error, &given) {
+                    Some(hint) => failure.advise(&hint),
+                    None => failure,
+                };
                 if let Some(form) = Form::of_refused(&given)
                     && let Ok(line) = render::failure(form.error_type, &failure)
                 {
