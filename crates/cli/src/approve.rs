@@ -18,7 +18,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host;
-use crate::render::{self, Part, Size, Style, diff_lines, mark, visible, wrapped};
+use crate::render::{self, Part, Size, Style, diff_lines, mark};
 
 /// How long a line may take that was typed before it was asked for.
 const TYPED_AHEAD: Duration = Duration::from_millis(20);
@@ -124,8 +124,7 @@ impl Terminal {
     pub(crate) async fn ask(&self, mark: &str, question: &str) -> Option<String> {
         let person = self.shared.person.as_ref()?;
         self.wait_for(mark).await;
-        let lines: Vec<String> = question.split('\n').map(|line| visible(line).into_owned()).collect();
-        let shown = |size: Size| format!("\n{}\n> ", wrapped(&lines.join("\n"), size.columns.checked_sub(1)));
+        let shown = |size| render::of_model(question, "> ", size, person.style);
         let answer = person.line(shown).await?;
         Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
     }
