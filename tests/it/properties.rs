@@ -218,6 +218,7 @@ fn finished(choice: usize) -> FinishedCall {
         result: ToolResult::new("whatever", text, error.is_some()),
         output: Output::from(text.to_owned()),
         error,
+        timed_out: None,
         changes: Vec::new(),
         question: choice.is_multiple_of(11).then(|| "Which port?".to_owned()),
     }

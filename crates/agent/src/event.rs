@@ -204,6 +204,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(schema_with = "schema::tool_error_kind")]
         error: Option<ToolErrorKind>,
+        /// The limit of time that a command ran over, in milliseconds, if it did.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        timeout_ms: Option<u64>,
         /// How long it ran, in milliseconds.
         duration_ms: u64,
         /// The files that it changed.

@@ -1,11 +1,10 @@
 //! How one answer looks on standard output.
 
-use pintle_llm::{ErrorInfo, StreamEvent};
-use serde::Serialize;
+use pintle_llm::StreamEvent;
 
 use crate::args::OutputFormat;
 use crate::failure::Failure;
-use crate::render::{self, Style};
+use crate::render::{self, Prose, Style};
 
 /// Turns the events of an answer into text.
 #[derive(Debug)]
@@ -13,20 +12,15 @@ pub(crate) struct AnswerView {
     format: OutputFormat,
     style: Style,
     is_line_open: bool,
-}
-
-/// The specification's event for a failure, which is an `Err` in the library.
-#[derive(Serialize)]
-struct ErrorEvent<'a> {
-    #[serde(rename = "type")]
-    kind: &'static str,
-    error: &'a ErrorInfo,
+    prose: Prose,
 }
 
 impl AnswerView {
-    /// Nothing shown yet.
-    pub(crate) fn new(format: OutputFormat, style: Style) -> Self {
-        Self { format, style, is_line_open: false }
+    /// Nothing shown yet. On a terminal, lines are broken between words at so many columns.
+    pub(crate) fn new(format: OutputFormat, style: Style, columns: usize) -> Self {
+        let mut prose = Prose::default();
+        prose.set_columns(columns.checked_sub(1));
+        Self { format, style, is_line_open: false, prose }
     }
 
     /// What an event adds: the text itself, the answer as one object at its end, or the event.
@@ -48,22 +42,12 @@ impl AnswerView {
         }
     }
 
-    /// What a failure adds: an event of type `ERROR`, where events are shown.
-    ///
-    /// # Errors
-    ///
-    /// Those of [`render::line`].
-    pub(crate) fn error(&self, error: &ErrorInfo) -> Result<String, Failure> {
-        match self.format {
-            OutputFormat::Text | OutputFormat::Json => Ok(String::new()),
-            OutputFormat::StreamJson => render::line(&ErrorEvent { kind: "ERROR", error }),
-        }
-    }
-
     fn text(&mut self, event: &StreamEvent) -> String {
         if let StreamEvent::TextDelta { delta, .. } = event {
-            self.is_line_open = if delta.is_empty() { self.is_line_open } else { !delta.ends_with('\n') };
-            self.style.answer(delta).into_owned()
+            if !delta.is_empty() {
+                self.is_line_open = !delta.ends_with('\n');
+            }
+            if self.style.terminal { self.prose.push(delta) } else { delta.clone() }
         } else if matches!(event, StreamEvent::TextEnd { .. } | StreamEvent::Finish { .. }) {
             self.end()
         } else {
@@ -73,13 +57,17 @@ impl AnswerView {
 
     /// Ends a line of text that is open.
     pub(crate) fn end(&mut self) -> String {
-        if std::mem::take(&mut self.is_line_open) { "\n".to_owned() } else { String::new() }
+        let mut shown = self.prose.end();
+        if std::mem::take(&mut self.is_line_open) {
+            shown.push('\n');
+        }
+        shown
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use pintle_llm::{Error, ErrorKind, Message, Response};
+    use pintle_llm::{Message, Response};
 
     use super::*;
 
@@ -97,7 +85,7 @@ mod tests {
                 response: Box::new(response),
             },
         ];
-        let mut view = AnswerView::new(format, Style::PLAIN);
+        let mut view = AnswerView::new(format, Style::PLAIN, 80);
         events.iter().map(|event| view.event(event).unwrap()).collect()
     }
 
@@ -121,9 +109,5 @@ mod tests {
         let types: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
         assert_eq!(types, ["TEXT_START", "TEXT_DELTA", "TEXT_DELTA", "TEXT_END", "FINISH"]);
         assert_eq!(lines[1]["delta"], "Hi\n");
-
-        let error = Error::new(ErrorKind::Server, "overloaded");
-        let view = AnswerView::new(OutputFormat::StreamJson, Style::PLAIN);
-        insta::assert_snapshot!(view.error(error.info()).unwrap(), @r#"{"type":"ERROR","error":{"kind":"server","message":"overloaded","retry":{"after":null}}}"#);
     }
 }

@@ -18,7 +18,7 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host;
-use crate::render::{self, Part, Size, Style, diff_lines, mark, visible};
+use crate::render::{self, Part, Size, Style, diff_lines, mark};
 
 /// Asks for the answer to a question that is on the screen.
 const ENDS_WITHOUT: &str = "(an answer, or an empty line to end)";
@@ -127,9 +127,9 @@ impl Terminal {
     pub(crate) async fn ask(&self, mark: &str, question: Option<&str>) -> Option<String> {
         let person = self.shared.person.as_ref()?;
         self.wait_for(mark).await;
-        let lines = question.unwrap_or(ENDS_WITHOUT).split('\n').map(|line| visible(line).into_owned());
-        let shown = lines.collect::<Vec<_>>().join("\n");
-        let answer = person.line(|_| format!("\n{shown}\n> ")).await?;
+        let question = question.unwrap_or(ENDS_WITHOUT);
+        let shown = |size| render::of_model(question, "> ", size, person.style);
+        let answer = person.line(shown).await?;
         Some(answer.trim().to_owned()).filter(|answer| !answer.is_empty())
     }
 

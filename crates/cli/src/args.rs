@@ -1,8 +1,11 @@
 //! The command line.
 
 mod confinement;
+mod form;
 mod spending;
+mod task;
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -14,11 +17,14 @@ use clap_complete::Shell;
 use pintle_agent::Toolset;
 
 pub(crate) use self::confinement::{ConfinementArgs, SandboxName};
+use self::form::Form;
 pub(crate) use self::spending::SpendingArgs;
+use crate::console;
 use crate::environment::Place;
 use crate::exit::{self, Exit};
 use crate::failure::Failure;
 use crate::provider::Provider;
+use crate::render;
 use crate::timeout;
 
 /// A coding agent in the terminal.
@@ -434,11 +440,21 @@ impl Arguments {
     ///
     /// How the command ends if there is nothing left to do.
     pub(crate) fn of_process() -> Result<Self, Exit> {
-        Self::try_parse().map_err(|error| {
+        let given: Vec<OsString> = std::env::args_os().collect();
+        Self::try_parse_from(&given).map_err(|error| {
             let kind = error.kind();
             let is_answer = matches!(kind, ErrorKind::DisplayHelp | ErrorKind::DisplayVersion);
             if !is_answer && kind != ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
                 let failure = refused(&error);
+                let failure = match task::hint(&error, &given) {
+                    Some(hint) => failure.advise(&hint),
+                    None => failure,
+                };
+                if let Some(form) = Form::of_refused(&given)
+                    && let Ok(line) = render::failure(form.error_type, &failure)
+                {
+                    console::object(&line);
+                }
                 failure.report();
                 return failure.exit();
             }

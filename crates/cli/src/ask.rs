@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
-use pintle_llm::{Error, Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
+use pintle_llm::{Finish, Message, ReasoningEffort, Request, Response, StreamEvent};
 
 use crate::answer::AnswerView;
 use crate::args::AskArgs;
@@ -31,7 +31,7 @@ pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
     let interrupts = Interrupts::listen()?;
     let model = Model::of(&args.model, host).await?;
     let request = request(&args, &model, prompt);
-    let mut view = AnswerView::new(args.output, console::style(host));
+    let mut view = AnswerView::new(args.output, console::style(host), console::size().columns);
     let mut console = Console::new();
     let answered = interrupts.unless(answer(&model, request, &mut view, &mut console)).await;
     if answered.is_err() {
@@ -42,7 +42,13 @@ pub(crate) async fn ask(args: AskArgs, host: &Host) -> Result<Exit, Failure> {
     for warning in &response.warnings {
         console::notice(&warning.message);
     }
-    match response.finish_reason.reason {
+    // The response, which says the same, is written.
+    ended(response.finish_reason.reason).map_err(Failure::in_output)
+}
+
+/// How the command ends after an answer that ended so.
+fn ended(finish: Finish) -> Result<Exit, Failure> {
+    match finish {
         Finish::Stop | Finish::ToolCalls | Finish::Other => Ok(Exit::Done),
         Finish::Length => Err(Failure::new(Exit::LimitReached, "the answer was cut off by the output limit")),
         Finish::ContentFilter => Err(Failure::failed("the model, or a filter before it, refused")),
@@ -70,12 +76,12 @@ async fn answer(
 ) -> Result<Response, Failure> {
     let mut events = match model.client.stream(request).await {
         Ok(events) => events,
-        Err(error) => return Err(failed(&error, model, view, console).await),
+        Err(error) => return Err(explain::model_error(error.info(), &model.route)),
     };
     while let Some(event) = events.next().await {
         let event = match event {
             Ok(event) => event,
-            Err(error) => return Err(failed(&error, model, view, console).await),
+            Err(error) => return Err(explain::model_error(error.info(), &model.route)),
         };
         console.write(&view.event(&event)?).await?;
         if let StreamEvent::Finish { response, .. } = event {
@@ -83,16 +89,4 @@ async fn answer(
         }
     }
     Err(Failure::failed("the answer ended without its last event"))
-}
-
-/// Shows the error where the format has a place for it, and says what it means.
-async fn failed(error: &Error, model: &Model, view: &AnswerView, console: &mut Console) -> Failure {
-    let written = match view.error(error.info()) {
-        Ok(text) => console.write(&text).await,
-        Err(failure) => Err(failure),
-    };
-    match written {
-        Ok(()) => explain::model_error(error.info(), &model.route),
-        Err(failure) => failure,
-    }
 }

@@ -169,6 +169,12 @@ pub(crate) fn details(text: &str) {
     let _ = write!(io::stderr(), "{}", harmless(text));
 }
 
+/// Writes an object to standard output where nothing else has been written, before there is a runtime.
+pub(crate) fn object(line: &str) {
+    // If nobody can read it there is nobody left to tell.
+    let _ = io::stdout().write_all(line.as_bytes());
+}
+
 /// Leaves the terminal as it should be found: nothing that changes below the last line.
 pub(crate) fn leave() {
     // If nobody can read it there is nobody left who could be in its way.

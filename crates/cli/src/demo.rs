@@ -131,11 +131,11 @@ async fn show(
         Some(failure) if failure.exit() == Exit::Interrupted => None,
         Some(_) | None => Some(interrupts.unless(verify(folder, env)).await?),
     };
-    let verdict = verdict(failure, found.as_ref());
-    let exit = verdict.as_ref().map_or_else(Failure::exit, |exit| *exit);
-    let closing = Closing { demonstration: found.as_ref(), ..followed.closing(exit) };
+    let kept = format!("the folder is kept: {}", folder.display());
+    let verdict = verdict(failure, found.as_ref()).map_err(|failure| failure.advise(&kept));
+    let closing = Closing { demonstration: found.as_ref(), ..followed.closing(verdict.as_ref().err()) };
     console.write(&view.closing(&closing)?).await?;
-    verdict.map_err(|failure| failure.advise(&format!("the folder is kept: {}", folder.display())))
+    verdict.map_err(Failure::in_output)
 }
 
 /// Done is what the tests say is done, with a change that explains it.

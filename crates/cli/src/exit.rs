@@ -49,6 +49,19 @@ impl Exit {
         }
     }
 
+    /// Its name for programs.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Failed => "failed",
+            Self::Usage => "usage",
+            Self::LimitReached => "limit_reached",
+            Self::Authentication => "authentication",
+            Self::Denied => "denied",
+            Self::Interrupted => "interrupted",
+        }
+    }
+
     /// How a run of the agent ends the command.
     pub(crate) fn of_outcome(outcome: &Outcome) -> Self {
         match outcome.status {

@@ -10,7 +10,7 @@ use crate::route::Route;
 /// The sentence for an error, with its causes.
 pub(crate) fn model_error(error: &ErrorInfo, route: &Route) -> Failure {
     let told: Vec<String> = std::iter::once(error.to_string()).chain(error.causes.iter().cloned()).collect();
-    let failure = Failure::new(Exit::of_error(error.kind), told.join(": "));
+    let failure = Failure::new(Exit::of_error(error.kind), told.join(": ")).about(error);
     match advice(error, route) {
         Some(advice) => failure.advise(&advice),
         None => failure,
@@ -142,7 +142,7 @@ mod tests {
         ];
         for (error, code, sentence) in rows {
             let failure = model_error(error.info(), &route());
-            assert_eq!((failure.exit().code(), failure.sentence()), (code, sentence));
+            assert_eq!((failure.exit().code(), failure.sentence().as_str()), (code, sentence));
         }
     }
 

@@ -74,11 +74,12 @@ impl Followed {
     }
 
     /// What a view says last.
-    pub(crate) fn closing(&self, exit: Exit) -> Closing<'_> {
+    pub(crate) fn closing<'a>(&'a self, failure: Option<&'a Failure>) -> Closing<'a> {
         Closing {
             session_id: &self.session_id,
             outcome: &self.outcome,
-            exit,
+            exit: failure.map_or(Exit::Done, Failure::exit),
+            failure,
             duration: self.duration,
             cost: self.cost,
             below: Some(&self.below),

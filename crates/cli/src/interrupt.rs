@@ -70,7 +70,7 @@ impl Interrupts {
     /// What a failure is called: what fails while everything is being stopped has been interrupted.
     pub(crate) fn judge(&self, failure: Failure) -> Failure {
         if self.have_come() && failure.exit() == Exit::Failed {
-            return Failure::silent(Exit::Interrupted);
+            return failure.interrupted();
         }
         failure
     }

@@ -35,14 +35,19 @@ mod timeout;
 mod tools;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use crate::args::{Arguments, Command, MockCommand};
+use crate::console::Console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 use crate::host::Host;
 
 /// One thread drives the work; the other stays free for signals, whatever the first is busy with.
 const WORKERS: usize = 2;
+
+/// How long the last object waits for a reader.
+const PATIENCE: Duration = Duration::from_secs(1);
 
 fn main() -> ExitCode {
     let arguments = match Arguments::of_process() {
@@ -78,7 +83,21 @@ fn perform(arguments: Arguments, host: &Host) -> Result<Exit, Failure> {
     performed
 }
 
+/// Does it, and tells programs of a failure where they read objects.
 async fn dispatch(command: Command, host: &Host) -> Result<Exit, Failure> {
+    let form = command.form();
+    let done = execute(command, host).await;
+    if let (Some(form), Err(failure)) = (form, &done)
+        && !failure.is_in_output()
+        && let Ok(line) = render::failure(form.error_type, failure)
+    {
+        // A reader who is gone or does not read has the exit code.
+        let _ = tokio::time::timeout(PATIENCE, Console::new().write(&line)).await;
+    }
+    done
+}
+
+async fn execute(command: Command, host: &Host) -> Result<Exit, Failure> {
     match command {
         Command::Run(args) => run::run(*args, host).await,
         Command::Ask(args) => ask::ask(*args, host).await,

@@ -80,7 +80,7 @@ async fn tell(plan: &Plan, format: ReportFormat, host: &Host) -> Result<(), Fail
             for diagnostic in &plan.diagnostics {
                 console::notice(&format!("note: {diagnostic}"));
             }
-            Console::new().write(&console::style(host).answer(&plan.summary())).await
+            Console::new().write(&console::style(host).answer(&plan.summary(), None)).await
         }
         ReportFormat::Json => Console::new().write(&render::line(&report::Report::of(plan))?).await,
     }

@@ -39,7 +39,7 @@ pub(crate) async fn prompt(args: ShowPromptArgs, host: &Host) -> Result<Exit, Fa
         PromptFormat::Text => render::harmless(&prompt.in_layers()).into_owned(),
         PromptFormat::Json => render::line(&prompt.record())?,
         // Some of it is the project's, which may be anybody's.
-        PromptFormat::Plain => format!("{}\n", console::style(host).answer(&prompt.text)),
+        PromptFormat::Plain => format!("{}\n", console::style(host).answer(&prompt.text, None)),
     };
     Console::new().write(&text).await?;
     left.map(|()| Exit::Done)

@@ -6,6 +6,7 @@ mod drafts;
 mod foreign;
 mod json;
 mod live;
+mod prose;
 mod question;
 mod screen;
 mod style;
@@ -24,11 +25,12 @@ use serde::Serialize;
 pub(crate) use self::agents::mark;
 use self::agents::mark_of;
 pub(crate) use self::drafts::Drafts;
-pub(crate) use self::foreign::{diff_lines, harmless, visible};
-pub(crate) use self::json::line;
+pub(crate) use self::foreign::{diff_lines, harmless};
+pub(crate) use self::json::{failure, line};
 use self::live::LiveView;
 pub(crate) use self::live::Moment;
-pub(crate) use self::question::{Part, question};
+pub(crate) use self::prose::Prose;
+pub(crate) use self::question::{Part, of_model, question};
 pub(crate) use self::screen::Size;
 pub(crate) use self::style::Style;
 pub(crate) use self::text::Detail;
@@ -44,7 +46,7 @@ pub(crate) enum View {
     /// For people, at a terminal.
     Live(Box<LiveView>),
     /// For people, later.
-    Text(TextView),
+    Text(Box<TextView>),
     /// One object at the end.
     Json,
     /// One object per line, as it happens.
@@ -82,6 +84,8 @@ pub(crate) struct Closing<'a> {
     pub(crate) outcome: &'a Outcome,
     /// How the command will end.
     pub(crate) exit: Exit,
+    /// Why, if not well.
+    pub(crate) failure: Option<&'a Failure>,
     /// What subagents have done besides, if anybody looked.
     pub(crate) below: Option<&'a Below>,
     /// How long the run took.
@@ -142,7 +146,7 @@ impl View {
             OutputFormat::Text if style.terminal => {
                 Self::Live(Box::new(LiveView::new(style, detail, drafts)))
             }
-            OutputFormat::Text => Self::Text(TextView::new(style, detail)),
+            OutputFormat::Text => Self::Text(Box::new(TextView::new(style, detail))),
             OutputFormat::Json => Self::Json,
             OutputFormat::StreamJson => Self::StreamJson,
         }

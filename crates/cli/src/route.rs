@@ -183,17 +183,17 @@ fn provider(args: &ModelArgs, lookup: impl Fn(&str) -> Option<String>) -> Result
     if args.base_url.is_some() || lookup(compatible.variables().base_url).is_some() {
         return Ok(compatible);
     }
-    let sentence = "there is no key for a model: set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, \
-                    or use a local server with --provider openai-compatible \
-                    --base-url http://127.0.0.1:8080/v1 --model NAME, \
-                    or try `pintle demo`, which needs neither";
-    Err(Failure::new(Exit::Authentication, sentence))
+    let advice = "set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY, \
+                  or use a local server with --provider openai-compatible \
+                  --base-url http://127.0.0.1:8080/v1 --model NAME, \
+                  or try `pintle demo`, which needs neither";
+    Err(Failure::new(Exit::Authentication, "there is no key for a model").advise(advice))
 }
 
 fn model(provider: Provider, named: Option<&str>) -> Result<String, Failure> {
     let model = named.or_else(|| provider.default_model());
     model.map(str::to_owned).ok_or_else(|| {
-        Failure::usage(format!("{} has no default model: name one with --model", provider.name()))
+        Failure::usage(format!("{} has no default model", provider.name())).advise("name one with --model")
     })
 }
 
@@ -223,17 +223,16 @@ fn key(provider: Provider, lookup: impl Fn(&str) -> Option<String>) -> Result<Op
         Some(key) if !key.secret.bytes().all(|byte| byte.is_ascii_graphic()) => Err(Failure::new(
             Exit::Authentication,
             format!(
-                "the key in {} holds a space, a line break or another character that no key has: set it again",
+                "the key in {} holds a space, a line break or another character that no key has",
                 key.variable
             ),
-        )),
+        )
+        .advise("set it again")),
         Some(key) => Ok(Some(key)),
         None if provider == Provider::OpenAiCompatible => Ok(None),
-        None => Err(Failure::new(
-            Exit::Authentication,
-            format!("there is no key for {}: set {}", provider.name(), names.join(" or ")),
-        )
-        .advise("`pintle demo` needs none")),
+        None => Err(Failure::new(Exit::Authentication, format!("there is no key for {}", provider.name()))
+            .advise(&format!("set {}", names.join(" or ")))
+            .advise("`pintle demo` needs none")),
     }
 }
 

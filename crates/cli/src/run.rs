@@ -68,12 +68,11 @@ async fn work(
         .or_else(|| followed.failure())
         .or_else(|| terminal.failure());
     let failure = failure.map(|failure| interrupts.judge(failure));
-    let exit = failure.as_ref().map_or(Exit::Done, Failure::exit);
-    console.write(&view.closing(&followed.closing(exit))?).await?;
+    console.write(&view.closing(&followed.closing(failure.as_ref()))?).await?;
     if followed.outcome.status == OutcomeStatus::AwaitingInput && !terminal.can_ask() {
         console::notice("the model asks something, and nobody at a terminal can answer");
     }
-    failure.map_or(Ok(exit), Err)
+    failure.map_or(Ok(Exit::Done), |failure| Err(failure.in_output()))
 }
 
 fn config(args: &RunArgs) -> SessionConfig {

@@ -62,7 +62,9 @@ impl Change {
             return None;
         }
         let (old, new) = (String::from_utf8_lossy(old), String::from_utf8_lossy(new));
-        let lines = TextDiff::configure().timeout(DEADLINE).diff_lines(&*old, &*new);
+        // As git does it: a carriage return ends no line, which the differ's own lines would have it do.
+        let [old, new] = [&old, &new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+        let lines = TextDiff::configure().timeout(DEADLINE).newline_terminated(true).diff_slices(&old, &new);
         let mut unified = lines.unified_diff();
         unified.context_radius(CONTEXT_LINES).header(&ended(&names.from), &ended(&names.to));
         Some(unified.to_string())
@@ -194,5 +196,14 @@ mod tests {
         let kind = ChangeKind::Renamed { from: "x".to_owned() };
         let renamed = Change::new("y", kind, content.clone(), content);
         assert_eq!(renamed.unified_diff(), "diff --git a/x b/y\nrename from x\nrename to y\n");
+    }
+
+    #[test]
+    fn a_carriage_return_ends_no_line() {
+        let change = modified("x", b"one\rtwo\nthree\r\nfour", b"one\rTWO\nthree\r\nfour");
+        assert_eq!(
+            change.unified_diff(),
+            "--- a/x\n+++ b/x\n@@ -1,3 +1,3 @@\n-one\rtwo\n+one\rTWO\n three\r\n four\n\\ No newline at end of file\n"
+        );
     }
 }

@@ -25,6 +25,8 @@ pub enum ToolErrorKind {
     EditConflict,
     /// The call was cancelled while it ran.
     Cancelled,
+    /// It ran over its limit of time and was stopped.
+    TimedOut,
     /// The place where tools run is gone. The only kind that ends the turn.
     EnvironmentLost,
     /// Anything else.

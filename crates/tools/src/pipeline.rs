@@ -87,7 +87,8 @@ pub async fn prepare(
 pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationLimits) -> Execution {
     let (mut output, error) = match answer(call, cx).await {
         Ok(output) => {
-            let error = output.is_error.then_some(ToolErrorKind::Failed);
+            let failed = output.is_error.then_some(ToolErrorKind::Failed);
+            let error = output.timed_out.map(|_limit| ToolErrorKind::TimedOut).or(failed);
             (output, error)
         }
         Err(error) => {
@@ -99,8 +100,8 @@ pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationL
     let shown = shown(&output, call, limits).await;
     let mut result = ToolResult::new(call.call_id.clone(), shown, output.is_error);
     result.images = output.images;
-    let ToolOutput { text, changes, question, .. } = output;
-    Execution { result, output: text, error, changes, question }
+    let ToolOutput { text, timed_out, changes, question, .. } = output;
+    Execution { result, output: text, error, timed_out, changes, question }
 }
 
 /// A call that has run.
@@ -113,6 +114,8 @@ pub struct Execution {
     pub output: Output,
     /// The kind of failure, if the call failed.
     pub error: Option<ToolErrorKind>,
+    /// The limit of time that a command ran over, if it did.
+    pub timed_out: Option<Duration>,
     /// The files that changed.
     pub changes: Vec<FileChange>,
     /// A question to the user, which ends the turn until it is answered.
@@ -244,7 +247,7 @@ async fn answer(call: &PreparedCall, cx: &ToolContext) -> Result<ToolOutput, Too
     timeout(limit, answer).await.unwrap_or_else(|_| {
         tracing::error!(tool = call.name(), seconds = limit.as_secs(), "a tool hangs");
         let message = format!("no answer within {} s, so the call was stopped", limit.as_secs());
-        Err(ToolError::new(ToolErrorKind::Failed, message))
+        Err(ToolError::new(ToolErrorKind::TimedOut, message))
     })
 }
 

@@ -4,6 +4,7 @@ mod kind;
 
 use std::future::Future;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_env::Output;
@@ -279,6 +280,9 @@ pub struct ToolOutput {
     pub images: Vec<ImageData>,
     /// Whether the model should take it as a failure, such as a command that exits with one.
     pub is_error: bool,
+    /// The limit of time that a command ran over, if it did. For the host that is a failure; what the model is told of
+    /// it is the tool's choice.
+    pub timed_out: Option<Duration>,
     /// The files that changed, for people and hosts.
     pub changes: Vec<FileChange>,
     /// A question to the user: the session rests after this round, and what is submitted next is the answer.
@@ -317,6 +321,13 @@ impl ToolOutput {
     #[must_use]
     pub fn with_error(mut self, is_error: bool) -> Self {
         self.is_error = is_error;
+        self
+    }
+
+    /// With the limit of time that a command ran over, if it did.
+    #[must_use]
+    pub fn with_timed_out(mut self, limit: Option<Duration>) -> Self {
+        self.timed_out = limit;
         self
     }
 

@@ -197,6 +197,7 @@ fn ended(key: CallKey, call: &PreparedCall, execution: Option<Execution>, stoppe
             result: execution.result,
             output: execution.output,
             error: execution.error,
+            timed_out: execution.timed_out,
             changes: execution.changes,
             question: execution.question,
         },
@@ -224,6 +225,7 @@ fn denied(key: CallKey, call: &PreparedCall, reason: &str) -> InputKind {
         result: ToolResult::new(call.call_id(), error.for_model(), true),
         output: Output::from(error.for_model().to_owned()),
         error: Some(error.kind()),
+        timed_out: None,
         changes: Vec::new(),
         question: None,
     };
@@ -252,6 +254,7 @@ fn panicked(call: &PreparedCall) -> FinishedCall {
         result: ToolResult::new(call.call_id(), text.clone(), true),
         output: Output::from(text),
         error: Some(ToolErrorKind::Failed),
+        timed_out: None,
         changes: Vec::new(),
         question: None,
     }

@@ -147,7 +147,7 @@ pub(super) fn tool_error_kind(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "enum": [
             "unknown_tool", "invalid_arguments", "denied", "not_found", "permission_denied", "edit_conflict",
-            "cancelled", "environment_lost", "failed",
+            "cancelled", "timed_out", "environment_lost", "failed",
         ],
     })
 }

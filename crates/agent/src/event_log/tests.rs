@@ -85,6 +85,7 @@ fn tool_end(output: Output) -> EventKind {
         tool_name: "shell".into(),
         output,
         error: None,
+        timeout_ms: None,
         duration_ms: 0,
         changes: Vec::new(),
     }

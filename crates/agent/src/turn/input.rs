@@ -354,6 +354,9 @@ pub struct FinishedCall {
     /// The kind of failure, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolErrorKind>,
+    /// The limit of time that it ran over, if it did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timed_out: Option<Duration>,
     /// The files that it changed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FileChange>,

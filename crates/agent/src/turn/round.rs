@@ -96,6 +96,7 @@ impl FinishedCall {
             result: ToolResult::new("", message, true),
             output: Output::from(message),
             error: Some(ToolErrorKind::Cancelled),
+            timed_out: None,
             changes: Vec::new(),
             question: None,
         }
@@ -399,6 +400,7 @@ impl Machine {
             tool_name: state.call.name.clone(),
             output: finished.output,
             error: finished.error,
+            timeout_ms: finished.timed_out.map(|limit| u64::try_from(limit.as_millis()).unwrap_or(u64::MAX)),
             duration_ms: u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX),
             changes: finished.changes,
         }));
@@ -511,6 +513,7 @@ fn ended(call: &ToolCall, text: &str, error: ToolErrorKind, duration_ms: u128) -
         tool_name: call.name.clone(),
         output: Output::from(text.to_owned()),
         error: Some(error),
+        timeout_ms: None,
         duration_ms: u64::try_from(duration_ms).unwrap_or(u64::MAX),
         changes: Vec::new(),
     })

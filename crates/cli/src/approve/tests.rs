@@ -232,7 +232,7 @@ async fn without_a_terminal_a_question_is_a_denial_and_exit_code_5() {
     assert_eq!(terminal.decide(&command()).await, denied);
     let failure = terminal.failure().unwrap();
     assert_eq!(
-        (failure.exit().code(), failure.sentence()),
+        (failure.exit().code(), failure.sentence().as_str()),
         (
             5,
             "a call was denied: it needed approval, and there is no terminal to ask at; --approve says what needs approval"

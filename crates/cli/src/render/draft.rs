@@ -94,7 +94,8 @@ impl Draft {
             return;
         }
         self.diff = DiffTail::default();
-        let compared = TextDiff::from_lines(old, new);
+        let [old, new] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
+        let compared = TextDiff::configure().newline_terminated(true).diff_slices(&old, &new);
         for line in compared.unified_diff().context_radius(CONTEXT_LINES).to_string().lines() {
             match line.split_at_checked(1) {
                 Some(("+", rest)) => self.diff.line(Sign::Added, rest),

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 
 use pintle_agent::Outcome;
 use serde::Serialize;
+use serde_json::Value;
 
 use super::foreign::is_plain;
 use super::{Below, Closing, Demonstration, Opening};
@@ -42,6 +43,15 @@ fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
+/// The object that tells of a failure: the only one of `--output json`, and the last line of a stream.
+///
+/// # Errors
+///
+/// Those of [`line()`].
+pub(crate) fn failure(kind: &'static str, failure: &Failure) -> Result<String, Failure> {
+    line(&FailureLine { kind, error: failure.object() })
+}
+
 /// The first line of a stream.
 pub(super) fn opening(opening: &Opening<'_>) -> Result<String, Failure> {
     line(&SessionLine {
@@ -55,16 +65,27 @@ pub(super) fn opening(opening: &Opening<'_>) -> Result<String, Failure> {
 
 /// The last line of a stream, and the one object of `--output json`.
 pub(super) fn closing(closing: &Closing<'_>) -> Result<String, Failure> {
+    let mut outcome = closing.outcome.clone();
+    // The failure tells of it with everything else.
+    outcome.error = None;
     line(&OutcomeLine {
         kind: "outcome",
         session_id: closing.session_id.as_str(),
-        outcome: closing.outcome,
+        outcome: &outcome,
+        error: closing.failure.map(Failure::object),
         exit_code: closing.exit.code(),
         duration_ms: u64::try_from(closing.duration.as_millis()).unwrap_or(u64::MAX),
         cost_usd: closing.cost,
         subagents: closing.below.filter(|below| below.subagents > 0),
         demonstration: closing.demonstration.map(DemonstrationObject::of),
     })
+}
+
+#[derive(Serialize)]
+struct FailureLine {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    error: Value,
 }
 
 #[derive(Serialize)]
@@ -84,6 +105,8 @@ struct OutcomeLine<'a> {
     session_id: &'a str,
     #[serde(flatten)]
     outcome: &'a Outcome,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<Value>,
     exit_code: u8,
     duration_ms: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -151,6 +174,7 @@ mod tests {
             exit: Exit::Done,
             duration: Duration::from_millis(12),
             cost: Some(0.5),
+            failure: None,
             below: None,
             demonstration: Some(&demonstration),
         };

@@ -68,6 +68,7 @@ impl LiveView {
     /// What an event changes. While a person is asked, the screen is theirs: everything else waits.
     pub(super) fn event(&mut self, event: &SessionEvent, moment: Moment) -> Shown {
         let agent = self.agents.of(event);
+        self.text.fit(moment.size);
         self.held.push_str(&self.text.event(event));
         if let Some(waits) = &mut self.waits {
             waits.event(event, agent.as_deref(), moment.now);

@@ -1,7 +1,10 @@
 //! A question on a window: blank runs are folded and counted, and where there is more than fits on the window, how much
 //! there is, the beginning and the end of it are shown once more beside the question.
 
+use std::borrow::Cow;
+
 use super::foreign::{Filter, visible};
+use super::prose::wrapped;
 use super::screen::Size;
 use super::style::{Ink, Style};
 use super::{summary, width};
@@ -82,6 +85,18 @@ pub(crate) fn question(head: &str, parts: &[Part], prompt: &str, size: Size, sty
     let again = format!("{head}, {amount}, all of it above:\n");
     let ends = within(&parts, room(&again));
     format!("{whole}\n{again}{}{prompt}", shown(&ends, style))
+}
+
+/// The model's own question above this prompt, wrapped at words. Where it does not fit on the window, it is told as the
+/// question about a call is.
+pub(crate) fn of_model(text: &str, prompt: &str, size: Size, style: Style) -> String {
+    let lines: Vec<Cow<'_, str>> = text.split('\n').map(visible).collect();
+    let wrapped = wrapped(&lines.join("\n"), size.columns.checked_sub(1));
+    // The blank line before it and the row of the prompt count.
+    if width::rows(&wrapped, size.columns) + 2 > size.rows {
+        return question("question", &[Part::text(text)], prompt, size, style);
+    }
+    format!("\n{wrapped}\n{prompt}")
 }
 
 fn shown(parts: &[Vec<Row>], style: Style) -> String {

@@ -2,7 +2,8 @@
 
 use std::borrow::Cow;
 
-use super::foreign::{harmless, visible};
+use super::foreign::visible;
+use super::prose::wrapped;
 
 /// What the other end of standard output can show.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,8 +52,9 @@ impl Style {
     }
 
     /// An answer that stands alone: on a terminal without what could steer it, else to the byte, for a program.
-    pub(crate) fn answer(self, text: &str) -> Cow<'_, str> {
-        if self.terminal { harmless(text) } else { Cow::Borrowed(text) }
+    /// There it is broken between words at so many columns, if they are known.
+    pub(crate) fn answer(self, text: &str, columns: Option<usize>) -> Cow<'_, str> {
+        if self.terminal { Cow::Owned(wrapped(text, columns)) } else { Cow::Borrowed(text) }
     }
 
     /// A line of a unified diff in its colour, with nothing hidden in it.
@@ -87,8 +89,8 @@ mod tests {
         let plain = Style::PLAIN;
         assert_eq!(terminal.ink(Ink::Good, "ok"), "\x1b[32mok\x1b[0m");
         assert_eq!(plain.ink(Ink::Good, "ok"), "ok");
-        assert_eq!(terminal.answer("a\x1b[2Jb\r\n\tc\u{9b}\u{202e}"), "a[2Jb\n\tc");
-        assert_eq!(plain.answer("a\x1b[2J\r\n"), "a\x1b[2J\r\n");
+        assert_eq!(terminal.answer("a\x1b[2Jb\r\n\tc\u{9b}\u{202e}", None), "a[2Jb\n\tc");
+        assert_eq!(plain.answer("a\x1b[2J\r\n", None), "a\x1b[2J\r\n");
         assert_eq!(plain.diff_line("+a\x1b[2Jb\rc"), "+a\\u{1b}[2Jb\\rc");
     }
 

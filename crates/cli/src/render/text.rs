@@ -14,8 +14,10 @@ use pintle_tools::{FileChange, ToolErrorKind};
 
 use super::agents::{Agents, mark_of};
 use super::foreign::diff_lines;
+use super::prose::Prose;
+use super::screen::Size;
 use super::style::{Ink, Style};
-use super::{Closing, Opening, foreign, summary, width};
+use super::{Closing, Opening, summary, width};
 
 /// What the tools that run commands are called, in both toolsets.
 const SHELLS: [&str; 5] = ["shell", "Bash", "run_shell_command", "exec_command", "write_stdin"];
@@ -41,6 +43,9 @@ const DIFF_LINE: usize = 500;
 /// Bytes at an end of a tool's output that are looked at.
 const END_OF_OUTPUT: usize = 4 << 10;
 
+/// What reasoning begins with.
+const REASONING: &str = "[reasoning] ";
+
 /// How much is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Detail {
@@ -64,6 +69,9 @@ pub(crate) struct TextView {
     later: Vec<(String, SessionEvent)>,
     last: Block,
     is_line_open: bool,
+    /// Where lines are broken between words; `None` where they are not.
+    columns: Option<usize>,
+    prose: Prose,
 }
 
 /// What stands at the end of the transcript so far. Only lines follow each other without a blank line.
@@ -90,7 +98,16 @@ impl TextView {
             later: Vec::new(),
             last: Block::Nothing,
             is_line_open: false,
+            columns: None,
+            prose: Prose::default(),
         }
+    }
+
+    /// Breaks lines between words from now on, for a window of this size.
+    pub(super) fn fit(&mut self, size: Size) {
+        // The last column stays free, where terminals differ.
+        self.columns = size.columns.checked_sub(1);
+        self.prose.set_columns(self.columns);
     }
 
     /// Whether the last line goes on.
@@ -176,10 +193,13 @@ impl TextView {
 
     /// A call that is over, after `prefix`: how it went, and below it what it wrote and changed.
     fn call_lines(&mut self, prefix: &str, subject: &str, end: &EventKind) -> String {
-        let EventKind::ToolCallEnd { tool_name, output, error, duration_ms, changes, .. } = end else {
+        let EventKind::ToolCallEnd { tool_name, output, error, timeout_ms, duration_ms, changes, .. } = end
+        else {
             return String::new();
         };
-        let head = self.call_line(tool_name, subject, *error, *duration_ms);
+        let took = Duration::from_millis(*duration_ms);
+        let failure = error.map(|kind| failure_words(kind, timeout_ms.map_or(took, Duration::from_millis)));
+        let head = self.call_line(tool_name, subject, failure.as_deref(), took);
         let mut shown = self.line(&format!("{prefix}{head}"));
         shown.push_str(&self.output_lines(tool_name, output, error.is_some()));
         shown.extend(changes.iter().map(|change| self.change_lines(change)));
@@ -207,25 +227,26 @@ impl TextView {
 
     /// Streamed text, after a blank line if something else stands before it.
     fn text(&mut self, block: Block, delta: &str) -> String {
-        let delta = foreign::harmless(delta);
         if delta.is_empty() {
             return String::new();
         }
         let mut shown = String::new();
         if self.last != block {
-            shown.push_str(self.gap_before(block));
+            shown.push_str(&self.gap_before(block));
             if block == Block::Reasoning {
-                shown.push_str("[reasoning] ");
+                shown.push_str(REASONING);
+                self.prose.indent(REASONING.len());
             }
+            self.last = block;
+            self.is_line_open = true;
         }
-        shown.push_str(&delta);
-        self.last = block;
-        self.is_line_open = !delta.ends_with('\n');
-        shown
+        let text = self.prose.push(delta);
+        self.is_line_open = self.prose.is_line_open();
+        shown + &text
     }
 
     fn end_of_text(&mut self, interrupted: bool) -> String {
-        let mut shown = if std::mem::take(&mut self.is_line_open) { "\n".to_owned() } else { String::new() };
+        let mut shown = self.end_open_line();
         if matches!(self.last, Block::Text | Block::Reasoning) {
             self.last = Block::Ended;
         }
@@ -248,31 +269,38 @@ impl TextView {
     }
 
     /// Ends an open line, and leaves a blank one where one belongs.
-    fn gap_before(&mut self, block: Block) -> &'static str {
-        let is_line_open = std::mem::take(&mut self.is_line_open);
-        let is_blank = !matches!((self.last, block), (Block::Nothing, _) | (Block::Lines, Block::Lines));
-        match (is_line_open, is_blank) {
-            (true, true) => "\n\n",
-            (true, false) | (false, true) => "\n",
-            (false, false) => "",
+    fn gap_before(&mut self, block: Block) -> String {
+        let mut gap = self.end_open_line();
+        if !matches!((self.last, block), (Block::Nothing, _) | (Block::Lines, Block::Lines)) {
+            gap.push('\n');
         }
+        gap
+    }
+
+    /// What was held back of a text, and the end of its line.
+    fn end_open_line(&mut self) -> String {
+        let mut shown = self.prose.end();
+        if std::mem::take(&mut self.is_line_open) {
+            shown.push('\n');
+        }
+        shown
     }
 
     /// With brackets for those who search a file, with a mark in place of the spinner on a screen.
-    fn call_line(&self, name: &str, subject: &str, error: Option<ToolErrorKind>, duration_ms: u64) -> String {
+    fn call_line(&self, name: &str, subject: &str, failure: Option<&str>, took: Duration) -> String {
         let name = summary::one_line(name, LINE);
-        let (ink, mark, status) = match error {
+        let (ink, mark, status) = match failure {
             None => (Ink::Good, "✓", "ok"),
-            Some(kind) => (Ink::Bad, "✗", failure_words(kind)),
+            Some(failure) => (Ink::Bad, "✗", failure),
         };
-        let took = summary::of_duration(Duration::from_millis(duration_ms));
+        let took = summary::of_duration(took);
         let space = if subject.is_empty() { "" } else { " " };
         if !self.style.moves {
             let name = self.style.ink(Ink::Strong, &format!("[{name}]"));
             return format!("{name}{space}{subject} ({}, {took})", self.style.ink(ink, status));
         }
         let (mark, name) = (self.style.ink(ink, mark), self.style.ink(Ink::Strong, &name));
-        let failed = error.map(|_| format!("{}, ", self.style.ink(ink, status))).unwrap_or_default();
+        let failed = failure.map(|_| format!("{}, ", self.style.ink(ink, status))).unwrap_or_default();
         format!("{mark} {name}{space}{subject} {failed}{}", self.style.ink(Ink::Faint, &took))
     }
 
@@ -344,8 +372,10 @@ fn tokens(usage: &Usage) -> String {
     format!("{input} tokens in{cached}, {output} out")
 }
 
-fn failure_words(kind: ToolErrorKind) -> &'static str {
-    match kind {
+/// Why a call failed; `limit` is the time that it had, as far as known.
+fn failure_words(kind: ToolErrorKind, limit: Duration) -> Cow<'static, str> {
+    Cow::Borrowed(match kind {
+        ToolErrorKind::TimedOut => return format!("timed out after {}", summary::of_duration(limit)).into(),
         ToolErrorKind::UnknownTool => "no such tool",
         ToolErrorKind::InvalidArguments => "bad arguments",
         ToolErrorKind::Denied => "denied",
@@ -356,7 +386,7 @@ fn failure_words(kind: ToolErrorKind) -> &'static str {
         ToolErrorKind::EnvironmentLost => "environment lost",
         // A kind that this version does not know is a failure all the same.
         ToolErrorKind::Failed | _ => "failed",
-    }
+    })
 }
 
 #[cfg(test)]

@@ -33,10 +33,10 @@ pub(super) fn rows(text: &str, columns: usize) -> usize {
 
 /// A line of foreign text as it may stand in a line that is measured: tabs are spaces, and nothing steers.
 pub(super) fn measurable(line: &str) -> String {
-    harmless(line).replace('\t', "    ").replace('\n', "")
+    harmless(line).replace('\t', "    ").replace('\n', " ")
 }
 
-fn of_character(character: char) -> usize {
+pub(super) fn of_character(character: char) -> usize {
     match character {
         // It makes an emoji of the character before it, which may be one column wide by itself.
         '\u{FE0F}' => 1,
@@ -72,6 +72,6 @@ mod tests {
 
     #[test]
     fn what_is_measured_has_no_tabs_and_steers_nothing() {
-        assert_eq!(measurable("a\tb\x1b[2J\r\n\u{9b}\u{202e}c"), "a    b[2Jc");
+        assert_eq!(measurable("a\tb\x1b[2J\r\n\u{9b}\u{202e}c"), "a    b[2J c");
     }
 }

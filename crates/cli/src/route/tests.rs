@@ -119,13 +119,13 @@ fn what_is_missing_or_contradicts_is_refused() {
     let none = Flags::default();
     let scripted = Some(ProviderName::Scripted);
     let rows: [(Flags, Environment, Exit, &str); 10] = [
-        (none, &[], Exit::Authentication, "there is no key for a model: set OPENAI_API_KEY"),
+        (none, &[], Exit::Authentication, "there is no key for a model; set OPENAI_API_KEY"),
         (none, &[("ANTHROPIC_BASE_URL", "http://b")], Exit::Authentication, "there is no key for a model"),
         (
             Flags { provider: Some(ANTHROPIC), ..none },
             &[("OPENAI_API_KEY", "k")],
             Exit::Authentication,
-            "there is no key for anthropic: set ANTHROPIC_API_KEY",
+            "there is no key for anthropic; set ANTHROPIC_API_KEY",
         ),
         (
             none,
@@ -143,7 +143,7 @@ fn what_is_missing_or_contradicts_is_refused() {
             Flags { base_url: Some(LOCAL), ..none },
             &[],
             Exit::Usage,
-            "openai-compatible has no default model: name one with --model",
+            "openai-compatible has no default model; name one with --model",
         ),
         (Flags { provider: scripted, ..none }, &[], Exit::Usage, "--provider scripted needs --script FILE"),
         (

@@ -57,6 +57,17 @@ fn flags_with_wrong_values_name_the_right_ones() {
 }
 
 #[test]
+fn a_task_without_its_command_is_told_the_command() {
+    is_clear(&say(&mut pintle(&["fix it"])), 2, &["fix it", "pintle run \"fix it\""]);
+    is_clear(&say(&mut pintle(&["run", "fix", "it"])), 2, &["pintle run \"fix it\""]);
+    for near_miss in ["rnu", "mdels"] {
+        let said = say(&mut pintle(&[near_miss]));
+        is_clear(&said, 2, &[near_miss]);
+        assert!(!said.err.contains("pintle run"), "{said:?}");
+    }
+}
+
+#[test]
 fn an_empty_prompt_is_refused() {
     for (arguments, input) in
         [(&["run", ""][..], ""), (&["run", "  "], ""), (&["run", "-"], "\n"), (&["ask", "-"], "")]

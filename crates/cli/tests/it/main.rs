@@ -20,6 +20,7 @@ mod output;
 mod patch;
 mod profiles;
 mod prompt;
+mod prose;
 mod questions;
 mod serving;
 mod spending;

@@ -3,7 +3,7 @@
 use pintle_testkit::Dialect;
 use serde_json::Value;
 
-use crate::lab::{Model, say};
+use crate::lab::{Model, pintle, say};
 
 const ROUND: &str =
     "[[turn]]\ntext = \"Looking.\"\n[[turn.call]]\ntool = \"glob\"\narguments = { pattern = \"*\" }\n";
@@ -82,7 +82,77 @@ fn a_failure_of_ask_is_an_error_line_and_exit_code_1() {
         Model::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
     let said = say(&mut model.command("ask", &["--output", "stream-json", "Well?"]));
     assert_eq!(said.code, Some(1), "{said:?}");
-    assert_eq!(lines(&said.out).last().unwrap()["type"], "ERROR");
+    let last = lines(&said.out).pop().unwrap();
+    assert_eq!(
+        (&last["type"], &last["error"]["kind"], &last["error"]["exit_code"]),
+        (&"ERROR".into(), &"server".into(), &1.into())
+    );
+
+    let model =
+        Model::new(Dialect::OpenAiResponses, "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 500\n");
+    let said = say(&mut model.command("ask", &["--output", "json", "Well?"]));
+    let lines = lines(&said.out);
+    assert_eq!((lines.len(), &lines[0]["error"]["kind"]), (1, &"server".into()), "{said:?}");
+}
+
+/// Programs that read objects get one for every failure, the last line of what they read.
+#[test]
+fn every_failure_is_an_object_for_programs() {
+    let rows: [(&[&str], i32, &str); 7] = [
+        (&["run", "Hello"], 4, "authentication"),
+        (&["ask", "Hello"], 4, "authentication"),
+        (&["run", "--provider", "scripted", "Hello"], 2, "usage"),
+        (&["run", "--dir", "/no/such/place", "Hello"], 2, "usage"),
+        (&["ask", "--prompt-file", "/no/such/file"], 2, "usage"),
+        (&["run", "--nonsense", "Hello"], 2, "usage"),
+        (&["ask", "--max-turns", "3", "Hello"], 2, "usage"),
+    ];
+    for (arguments, code, kind) in rows {
+        for format in ["json", "stream-json"] {
+            let said = say(pintle(arguments).args(["--output", format]));
+            let lines = lines(&said.out);
+            assert_eq!((said.code, lines.len()), (Some(code), 1), "{said:?}");
+            let error = &lines[0]["error"];
+            assert_eq!((&error["kind"], &error["exit_code"]), (&kind.into(), &code.into()), "{said:?}");
+            let message = error["message"].as_str().unwrap();
+            assert!(!message.is_empty() && said.err.contains(message), "{said:?}");
+            let hint = error["hint"].as_str().unwrap_or_default();
+            assert!(said.err.contains(hint), "{said:?}");
+            assert!(code != 4 || hint.contains("set OPENAI_API_KEY"), "{said:?}");
+            let is_answer = arguments[0] == "ask" && format == "stream-json";
+            assert_eq!(lines[0]["type"], if is_answer { "ERROR" } else { "error" }, "{said:?}");
+        }
+        assert_eq!(say(&mut pintle(arguments)).out, "");
+    }
+}
+
+#[test]
+fn a_failure_of_a_run_is_in_its_outcome() {
+    let refused = "[[turn]]\ntext = \"x\"\n[[turn.failure]]\nstatus = 400\n";
+    let rows: [(&str, &[&str], i32, &str); 4] = [
+        (refused, &[], 1, "invalid_request"),
+        (ROUND, &["--max-turns", "1"], 3, "limit_reached"),
+        (ROUND, &["--max-tool-rounds", "1"], 3, "limit_reached"),
+        (DONE, &[], 0, ""),
+    ];
+    for (turns, flags, code, kind) in rows {
+        for format in ["json", "stream-json"] {
+            let model = Model::new(Dialect::AnthropicMessages, turns);
+            let said = say(&mut model.command("run", &[flags, &["--output", format, "Look"]].concat()));
+            let lines = lines(&said.out);
+            let outcomes = lines.iter().filter(|line| line["type"] == "outcome").count();
+            assert_eq!((said.code, outcomes), (Some(code), 1), "{said:?}");
+            let outcome = lines.last().unwrap();
+            if code == 0 {
+                assert_eq!(outcome.get("error"), None, "{outcome}");
+                continue;
+            }
+            let error = &outcome["error"];
+            assert_eq!((&error["kind"], &error["exit_code"]), (&kind.into(), &code.into()), "{outcome}");
+            let message = error["message"].as_str().unwrap();
+            assert!(!message.is_empty() && said.err.contains(message), "{said:?}");
+        }
+    }
 }
 
 #[test]
@@ -127,6 +197,34 @@ fn output_of_a_command_keeps_its_form() {
     let model = Model::new(Dialect::AnthropicMessages, turns);
     let said = say(&mut model.command("run", &["Work"]));
     assert!(said.out.contains("\n    def f():\n        return 1\n\n    \tx\n"), "{said:?}");
+}
+
+#[test]
+fn a_command_that_runs_over_its_time_says_so() {
+    let rows = [
+        (Dialect::AnthropicMessages, "spec", "shell", "timeout_ms"),
+        (Dialect::AnthropicMessages, "native", "Bash", "timeout"),
+    ];
+    for (dialect, toolset, tool, limit) in rows {
+        let turns = format!(
+            "[[turn]]\n[[turn.call]]\ntool = \"{tool}\"\narguments = {{ command = \"echo begun; sleep 60\", {limit} = 250 }}\n[[turn]]\ntext = \"Done.\"\n"
+        );
+        let run = |format: &str| {
+            let model = Model::new(dialect, &turns);
+            say(&mut model.command("run", &["--toolset", toolset, "--output", format, "Work"]))
+        };
+        let said = run("text");
+        let line = format!("[{tool}] echo begun; sleep 60 (timed out after 250 ms, ");
+        assert!(said.out.contains(&line), "{said:?}");
+        let said = run("stream-json");
+        let events = lines(&said.out);
+        let end = events.iter().find(|event| event["kind"] == "TOOL_CALL_END").unwrap();
+        assert_eq!(
+            (&end["data"]["error"], &end["data"]["timeout_ms"]),
+            (&"timed_out".into(), &250.into()),
+            "{end}"
+        );
+    }
 }
 
 #[test]

@@ -95,7 +95,8 @@ impl Tool for Shell {
         };
         let report = report(&result, &timeout);
         let text = append(result.output.clone(), report, cx.env.output_limits()).await?;
-        Ok(ToolOutput::new(text).with_error(!result.success()))
+        let timed_out = result.timed_out.then_some(timeout.granted);
+        Ok(ToolOutput::new(text).with_error(!result.success()).with_timed_out(timed_out))
     }
 }
 

@@ -157,10 +157,10 @@ impl From<WebError> for crate::error::ToolError {
         let kind = match error.kind {
             WebErrorKind::InvalidUrl => ToolErrorKind::InvalidArguments,
             WebErrorKind::Refused => ToolErrorKind::PermissionDenied,
-            WebErrorKind::TooManyRedirects
-            | WebErrorKind::Timeout
-            | WebErrorKind::NotText
-            | WebErrorKind::Failed => ToolErrorKind::Failed,
+            WebErrorKind::Timeout => ToolErrorKind::TimedOut,
+            WebErrorKind::TooManyRedirects | WebErrorKind::NotText | WebErrorKind::Failed => {
+                ToolErrorKind::Failed
+            }
         };
         Self::new(kind, error.message.clone()).with_source(error)
     }

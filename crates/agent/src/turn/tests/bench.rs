@@ -175,6 +175,7 @@ impl Bench {
             result: ToolResult::new("whatever", text, error.is_some()),
             output: Output::from(text),
             error,
+            timed_out: None,
             changes: Vec::new(),
             question: None,
         };
@@ -189,6 +190,7 @@ impl Bench {
             result: ToolResult::new("whatever", "asked", false),
             output: Output::from("asked"),
             error: None,
+            timed_out: None,
             changes: Vec::new(),
             question: Some(question.into()),
         };

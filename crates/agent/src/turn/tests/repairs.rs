@@ -15,6 +15,7 @@ fn look(bench: &mut Bench, text: &str) {
         result: ToolResult::new("whatever", text, false).with_image(image),
         output: Output::from(text),
         error: None,
+        timed_out: None,
         changes: Vec::new(),
         question: None,
     };
@@ -124,6 +125,7 @@ fn what_stands_beside_an_image_stays_as_it_was() {
         result: ToolResult::new("whatever", "", false).with_image(image),
         output: Output::from(""),
         error: None,
+        timed_out: None,
         changes: Vec::new(),
         question: None,
     };

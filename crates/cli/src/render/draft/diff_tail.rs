@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
+use super::super::foreign::visible;
 use super::super::style::Ink;
-use super::super::width;
 use super::field_reader::Piece;
 
 /// Lines that are kept, the newest.
@@ -27,7 +27,7 @@ pub(in crate::render) enum Sign {
     File,
 }
 
-/// One line, without tabs and control characters.
+/// One line, with spaces for tabs and with nothing hidden in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::render) struct DiffLine {
     /// What becomes of it.
@@ -61,7 +61,7 @@ impl Sign {
 
 impl DiffLine {
     fn new(sign: Sign, text: &str) -> Self {
-        let text = width::measurable(text);
+        let text = visible(text.strip_suffix('\r').unwrap_or(text)).replace('\t', "    ");
         let text = match sign {
             Sign::Added => format!("+{text}"),
             Sign::Removed => format!("-{text}"),

@@ -26,7 +26,7 @@ fn a_patch_is_a_diff_in_json_and_free_however_it_is_cut() {
             let draft = drafted("apply_patch", arguments, size);
             assert_eq!(
                 shown(&draft, 9),
-                "M src/a.rs\n@@\n@@ fn main\n kept\n-old \"x\"\n+new    [2J\nA b.rs\n+é\n",
+                "M src/a.rs\n@@\n@@ fn main\n kept\n-old \"x\"\n+new    \\u{1b}[2J\nA b.rs\n+é\n",
                 "{size}"
             );
             assert_eq!((draft.subject().as_str(), draft.counts()), ("src/a.rs b.rs", (2, 1)));

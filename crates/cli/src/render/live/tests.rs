@@ -150,6 +150,7 @@ impl Bench {
             session_id: &SessionId::new("s"),
             outcome: &outcome,
             exit: Exit::Done,
+            failure: None,
             duration: Duration::from_millis(4_250),
             cost: Some(0.0123),
             below: None,
@@ -166,6 +167,7 @@ impl Bench {
     /// What a terminal shows that is sent the transcript alone.
     fn transcript(size: Size, style: Style, events: &[(&'static str, Value)]) -> String {
         let mut view = TextView::new(style, Detail::Normal);
+        view.fit(size);
         let mut terminal = terminal(size);
         for (kind, data) in events {
             terminal.process(view.event(&event(kind, data)).replace('\n', "\r\n").as_bytes());
@@ -189,7 +191,7 @@ fn what_waits_stands_below_the_transcript_and_is_gone_when_it_is_over() {
     insta::assert_snapshot!(bench.screen(), @"⠹ thinking 3 s");
     bench.events([("REASONING_END", json!({"text": ""})), ("ASSISTANT_TEXT_START", json!({}))]);
     bench.event(("ASSISTANT_TEXT_DELTA", json!({"delta": "I run the "})));
-    assert_eq!(bench.screen(), "I run the ", "nothing stands below text that grows");
+    assert_eq!(bench.screen(), "I run the", "nothing stands below text that grows");
     bench.wait(Duration::from_secs(1));
     bench.event(("ASSISTANT_TEXT_DELTA", json!({"delta": "tests."})));
     bench.events([("ASSISTANT_TEXT_END", json!({"text": "I run the tests."})), responded()]);
@@ -670,7 +672,7 @@ fn events() -> Vec<(&'static str, Value)> {
         ("ASSISTANT_TEXT_DELTA", json!({"delta": "全角 line\n"})),
         (
             "ASSISTANT_TEXT_DELTA",
-            json!({"delta": "a line that is so long that it must be wrapped by the terminal "}),
+            json!({"delta": "a line that is so long that it must be wrapped at words "}),
         ),
         ("ASSISTANT_TEXT_END", json!({"text": ""})),
         started("1", "shell", &json!({"command": "a command that is longer than the terminal is wide"})),

@@ -131,3 +131,17 @@ fn what_fits_is_shown_once_and_as_it_is() {
     Run it? 
     ");
 }
+
+#[test]
+fn a_question_of_the_model_that_does_not_fit_has_its_ends_beside_the_prompt() {
+    let size = Size { columns: 40, rows: 12 };
+    let short = of_model("Which port should the server listen on?\n1. 80\x1b[2J", "> ", size, Style::PLAIN);
+    assert_eq!(short, "\nWhich port should the server listen on?\n1. 80\\u{1b}[2J\n> ");
+    for middle in ["\n".repeat(6_000), "and ".repeat(6_000), "or\n".repeat(6_000)] {
+        let text = format!("Which of\n{middle}\nthese?");
+        let screen = on_screen(&of_model(&text, "> ", size, Style::PLAIN), size).join("\n");
+        for part in ["question, ", "line", "byte", "Which of", "these?", NOTE] {
+            assert!(screen.contains(part), "{part} in\n{screen}");
+        }
+    }
+}

@@ -14,7 +14,7 @@ impl TextView {
         if self.detail == Detail::Quiet {
             let text = closing.outcome.text.as_str();
             let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
-            return format!("{}{end}", self.style.answer(text));
+            return format!("{}{end}", self.style.answer(text, self.columns));
         }
         let waited = self.waited();
         // Set off from everything, lines included.

@@ -22,7 +22,16 @@ fn transcript(view: &mut TextView, events: &[(&str, Value)]) -> String {
 
 fn closing<'a>(session_id: &'a SessionId, outcome: &'a Outcome) -> Closing<'a> {
     let duration = Duration::from_millis(4_250);
-    Closing { session_id, outcome, exit: Exit::Done, duration, cost: None, below: None, demonstration: None }
+    Closing {
+        session_id,
+        outcome,
+        exit: Exit::Done,
+        failure: None,
+        duration,
+        cost: None,
+        below: None,
+        demonstration: None,
+    }
 }
 
 fn a_run() -> Vec<(&'static str, Value)> {

@@ -88,13 +88,13 @@ impl Tool for Bash {
             preface.push_str(&note);
             preface.push('\n');
         }
-        let success = result.success();
+        let (success, timed_out) = (result.success(), result.timed_out.then_some(limit));
         let text = if preface.is_empty() && result.output.is_empty() {
             "(Bash completed with no output)".into()
         } else {
             result.output
         };
-        Ok(ToolOutput::new(text).with_preface(preface).with_error(!success))
+        Ok(ToolOutput::new(text).with_preface(preface).with_error(!success).with_timed_out(timed_out))
     }
 }
 

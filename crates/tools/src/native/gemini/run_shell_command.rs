@@ -75,7 +75,8 @@ impl Tool for RunShellCommand {
             preface.push_str(&format!("Error: {note}\n"));
         }
         preface.push_str("Output: ");
+        let timed_out = result.timed_out.then_some(limit);
         let text = if result.output.is_empty() { "(empty)".into() } else { result.output };
-        Ok(ToolOutput::new(text).with_preface(preface))
+        Ok(ToolOutput::new(text).with_preface(preface).with_timed_out(timed_out))
     }
 }

@@ -147,7 +147,7 @@ async fn a_tool_that_hangs_is_stopped_and_one_that_waits_is_not() {
     let cx = ToolContext::new(Arc::new(environment()), "1").with_timeouts(timeouts);
     let execution = execute(&call, &cx, &TruncationLimits::new().with_chars("odd", 1_000)).await;
     assert_eq!(execution.result.text(), "Tool error (odd): no answer within 90 s, so the call was stopped");
-    assert_eq!(execution.error, Some(ToolErrorKind::Failed));
+    assert_eq!(execution.error, Some(ToolErrorKind::TimedOut));
     assert!(!cx.cancel.is_cancelled(), "the session tells a stopped call by this");
 
     let mut patient = ToolRegistry::new();
