@@ -17,6 +17,7 @@ mod consumers;
 mod deny;
 mod failure;
 mod fuzz;
+mod load;
 mod metadata;
 mod process;
 mod services;
@@ -87,6 +88,11 @@ const COMMANDS: &[Command] = &[
         name: "soak",
         summary: "thousands of inputs drawn from a seed, or many sessions at once; [--turns N] [--seed N] | --sessions N",
         run: soak::run,
+    },
+    Command {
+        name: "load",
+        summary: "the tests of signals and kills, and the command's whole test program, on a busy machine; [--signals N] [--whole N]",
+        run: load::run,
     },
     Command {
         name: "fuzz",
