@@ -62,8 +62,10 @@ pub(crate) fn repair(event: SseEvent<'_>) -> Result<Repaired<'_>, Error> {
     let (mut repaired, mut replaced, mut copied) = (String::with_capacity(json.len()), 0, 0);
     let mut in_arguments = false;
     for string in Strings::of(json) {
+        // Up to its end and no further, so that each byte is looked at once.
+        let upto = json.as_bytes().get(..string.end).unwrap_or_default();
         let mut from = string.start;
-        while let Some(at) = next_lone_surrogate(json.as_bytes(), from).filter(|at| *at < string.end) {
+        while let Some(at) = next_lone_surrogate(upto, from) {
             in_arguments |= string.in_arguments;
             repaired.push_str(json.get(copied..at).unwrap_or_default());
             repaired.push_str(REPLACEMENT);
@@ -238,6 +240,13 @@ mod tests {
             assert_eq!((found.json.as_ref(), found.replaced), (expected, replaced), "{json}");
             assert!(serde_json::from_str::<Value>(&found.json).is_ok(), "{json}");
         }
+    }
+
+    /// A search that goes through the rest of the text for each string takes minutes for this.
+    #[test]
+    fn many_strings_take_as_long_as_their_bytes() {
+        let json = format!(r#"[{}"\ud800"]"#, r#""x","#.repeat(1_000_000));
+        assert_eq!(repair(&json).unwrap().replaced, 1);
     }
 
     #[test]
