@@ -70,7 +70,7 @@ fn perform(arguments: Arguments) -> Result<Exit, Failure> {
     performed
 }
 
-/// Does it, and tells programs of a failure where they read objects.
+/// Performs the command and writes an object for a failure where programs read objects.
 async fn dispatch(command: Command) -> Result<Exit, Failure> {
     let form = command.form();
     let done = execute(command).await;
