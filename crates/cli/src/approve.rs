@@ -26,7 +26,7 @@ const ENDS_WITHOUT: &str = "(an answer, or an empty line to end)";
 /// How long a line may take that was typed before it was asked for.
 const TYPED_AHEAD: Duration = Duration::from_millis(20);
 
-/// What stands below a call that is asked about.
+/// Prompt below a call that needs approval.
 const RUN_IT: &str = "Run it? [y]es, [n]o, or what to do instead: ";
 
 /// The gate that asks about what `--approve` names.
@@ -210,7 +210,7 @@ fn decision(answer: &str) -> Decision {
     }
 }
 
-/// Asks whether the call may run: what would happen, and what it is told.
+/// Returns the question whether the call may run, with what would happen.
 fn question(request: &ApprovalRequest, size: Size, style: Style) -> String {
     let whose = request.origin.as_ref().map(asker).unwrap_or_default();
     let head = format!("{whose}{} ({})", request.tool_name, request.reason);

@@ -14,7 +14,7 @@ pub(crate) struct Failure {
     exit: Exit,
     /// Empty if there is nobody to tell, or nothing that was not said before.
     sentence: String,
-    /// What to do about it, if there is advice.
+    /// The remedy, if one is known.
     hint: Option<String>,
     /// The facts of the error of a model call, if it is one.
     info: Option<Box<ErrorInfo>>,

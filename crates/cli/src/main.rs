@@ -83,7 +83,7 @@ fn perform(arguments: Arguments, host: &Host) -> Result<Exit, Failure> {
     performed
 }
 
-/// Does it, and tells programs of a failure where they read objects.
+/// Performs the command and writes an object for a failure where programs read objects.
 async fn dispatch(command: Command, host: &Host) -> Result<Exit, Failure> {
     let form = command.form();
     let done = execute(command, host).await;

@@ -1,4 +1,4 @@
-//! Whether a program reads the output, and what it is told of a failure.
+//! How programs that read the output learn of a failure.
 
 use std::ffi::OsString;
 
@@ -12,13 +12,13 @@ pub(crate) struct Form {
 }
 
 impl Form {
-    /// That of all but one.
+    /// The form of all streams but one.
     const USUAL: Self = Self { error_type: "error" };
 
-    /// That of a stream of `ask`, whose events have the names of the client specification.
+    /// The form of a stream of `ask`, whose events have the names of the client specification.
     const OF_ANSWER: Self = Self { error_type: "ERROR" };
 
-    /// The form that a command line asks for which the parser refuses.
+    /// Returns the form that a refused command line asks for.
     pub(super) fn of_refused(given: &[OsString]) -> Option<Self> {
         let mut given = given.iter().skip(1).map(|argument| argument.to_str().unwrap_or_default());
         let command = given.next()?;
@@ -38,7 +38,7 @@ impl Form {
 }
 
 impl Command {
-    /// The form in which it tells of a failure besides the sentence for people; `None` if a person reads its output.
+    /// Returns the form in which it reports a failure to programs; `None` if a person reads its output.
     pub(crate) fn form(&self) -> Option<Form> {
         let output = match self {
             Self::Ask(args) if args.output == OutputFormat::StreamJson => return Some(Form::OF_ANSWER),

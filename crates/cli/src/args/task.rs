@@ -10,7 +10,7 @@ use super::Arguments;
 /// The longest task that a hint repeats, in characters.
 const LONGEST: usize = 100;
 
-/// How to give the task that the parser took for something else, if it looks like one.
+/// Returns how to give the task that the parser took for something else, if it looks like one.
 pub(super) fn hint(error: &clap::Error, given: &[OsString]) -> Option<String> {
     let given: Vec<&str> = given.iter().filter_map(|argument| argument.to_str()).collect();
     let context = |kind| match error.get(kind) {

@@ -36,19 +36,19 @@ pub(crate) struct Prose {
     is_open: bool,
 }
 
-/// What is known of the line that is being written.
+/// Form of the line that is being written.
 #[derive(Debug, Default)]
 enum Line {
     /// Nothing is written of it yet.
     #[default]
     Begun,
-    /// Words, and what continuation rows begin with.
+    /// Words, and the beginning of each continuation row.
     Words { hang: String },
     /// As it is: code, or a table. The end of a fence is looked for in its beginning.
     Raw { head: String },
 }
 
-/// What has opened a block of code.
+/// Opening fence of a block of code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Fence {
     mark: char,
@@ -61,7 +61,7 @@ impl Prose {
         self.columns = columns.filter(|columns| *columns > 0);
     }
 
-    /// What a piece of the text adds.
+    /// Returns what a piece of the text adds to the output.
     pub(crate) fn push(&mut self, text: &str) -> String {
         let mut filtered = String::new();
         self.filter.push(text, &mut filtered);
@@ -78,7 +78,8 @@ impl Prose {
         (self.used, self.is_open) = (columns, true);
     }
 
-    /// What was held back, at the end of the text or before something else is written. The next text begins a line.
+    /// Returns what was held back, at the end of the text or before something else is written. The next text begins a
+    /// line.
     pub(crate) fn end(&mut self) -> String {
         let mut filtered = String::new();
         self.filter.end(&mut filtered);
@@ -189,7 +190,7 @@ impl Prose {
         }
     }
 
-    /// What kind of line begins with this indentation and this word.
+    /// Returns the form of a line that begins with this indentation and this word.
     fn form_of(&mut self, indentation: &str, word: &str) -> Line {
         let indent = indentation.chars().fold(0, advance);
         let marker = marker_width(word);

@@ -39,7 +39,7 @@ const TAB: usize = 8;
 /// Columns that are kept for the amount in the first line.
 const AMOUNT_WIDTH: usize = 50;
 
-/// Lines that are shown together, each in its colour.
+/// Lines that belong together, each with its colour.
 #[derive(Debug, Default)]
 pub(crate) struct Part {
     lines: Vec<(Option<Ink>, String)>,
@@ -48,7 +48,7 @@ pub(crate) struct Part {
     is_open: bool,
 }
 
-/// How much there is.
+/// Size of a text.
 #[derive(Clone, Copy, Debug, Default)]
 struct Amount {
     lines: usize,

@@ -43,7 +43,7 @@ const DIFF_LINE: usize = 500;
 /// Bytes at an end of a tool's output that are looked at.
 const END_OF_OUTPUT: usize = 4 << 10;
 
-/// What reasoning begins with.
+/// Prefix of reasoning.
 const REASONING: &str = "[reasoning] ";
 
 /// How much is shown.
@@ -277,7 +277,7 @@ impl TextView {
         gap
     }
 
-    /// What was held back of a text, and the end of its line.
+    /// Returns what was held back of a text, and the end of its line.
     fn end_open_line(&mut self) -> String {
         let mut shown = self.prose.end();
         if std::mem::take(&mut self.is_line_open) {
@@ -372,7 +372,7 @@ fn tokens(usage: &Usage) -> String {
     format!("{input} tokens in{cached}, {output} out")
 }
 
-/// Why a call failed; `limit` is the time that it had, as far as known.
+/// Returns why a call failed; `limit` is the time that it had, as far as known.
 fn failure_words(kind: ToolErrorKind, limit: Duration) -> Cow<'static, str> {
     Cow::Borrowed(match kind {
         ToolErrorKind::TimedOut => return format!("timed out after {}", summary::of_duration(limit)).into(),
