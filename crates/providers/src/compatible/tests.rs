@@ -503,7 +503,7 @@ fn assert_pairs(events: &[StreamEvent]) {
                 assert_eq!(open.remove(reasoning_id), Some(thinking.text.clone()), "{events:?}");
             }
             StreamEvent::ToolCallEnd { tool_call } => {
-                assert_eq!(open.remove(&call(&tool_call.id)), tool_call.raw_arguments, "{events:?}");
+                assert_eq!(open.remove(&call(&tool_call.id)).as_deref(), tool_call.raw_arguments.as_deref(), "{events:?}");
             }
             _ => {}
         }

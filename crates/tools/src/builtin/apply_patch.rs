@@ -88,18 +88,24 @@ impl Tool for ApplyPatch {
     }
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let plan = self.apply(&input.patch, cx).await?;
+        let plan = self.apply(input.patch, cx).await?;
         Ok(told(report(&plan), &plan))
     }
 }
 
 impl ApplyPatch {
     /// Applies a patch, and says what came of it.
-    pub(crate) async fn apply(&self, patch: &str, cx: &ToolContext) -> Result<Plan, ToolError> {
+    ///
+    /// A patch may be megabytes long, and each form of it is dropped once the next one is made.
+    pub(crate) async fn apply(&self, text: String, cx: &ToolContext) -> Result<Plan, ToolError> {
         let env = cx.env.as_ref();
-        let patch = parsed(patch)?.resolve_paths(|path| canonical(env, path))?;
+        let patch = parsed(&text)?;
+        drop(text);
+        let patch = patch.resolve_paths(|path| canonical(env, path))?;
         let files = read_files(env, &patch).await?;
-        let plan = match plan(&patch, &files, &self.options) {
+        let planned = plan(&patch, &files, &self.options);
+        drop((patch, files));
+        let plan = match planned {
             Ok(plan) => plan,
             Err(error) => return Err(conflict(env, error).await),
         };

@@ -227,7 +227,10 @@ impl Call {
             self.push(rest, out);
         }
         // The end has the last word: it is what the provider itself goes on with.
-        let arguments = if whole.is_empty() { self.arguments.as_str() } else { whole };
+        let mut arguments = std::mem::take(&mut self.arguments);
+        if !whole.is_empty() && whole != arguments {
+            whole.clone_into(&mut arguments);
+        }
         let tool_call = if self.custom {
             ToolCall::custom(&self.id, &self.name, arguments)
         } else {

@@ -75,7 +75,7 @@ impl Tool for ApplyPatch {
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let started = Instant::now();
-        let plan = self.inner.apply(&input.input, cx).await.map_err(unverified)?;
+        let plan = self.inner.apply(input.input, cx).await.map_err(unverified)?;
         let tenths = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let head = format!("Exit code: 0\nWall time: {tenths} seconds\nOutput:\n");
         Ok(patch_told(report(&plan), &plan).with_preface(head))
