@@ -14,10 +14,20 @@ pub(crate) enum Dialect {
 /// A part of an answer.
 #[derive(Clone, Debug)]
 pub(crate) enum Part {
-    Text { deltas: Vec<String> },
-    Call { id: String, name: String, deltas: Vec<String> },
+    Text {
+        deltas: Vec<String>,
+    },
+    Call {
+        id: String,
+        name: String,
+        deltas: Vec<String>,
+    },
     /// A call whose input is plain text, which only the Responses API has.
-    Custom { id: String, name: String, deltas: Vec<String> },
+    Custom {
+        id: String,
+        name: String,
+        deltas: Vec<String>,
+    },
 }
 
 impl Dialect {
@@ -74,7 +84,9 @@ impl Part {
 
     fn whole(&self) -> String {
         match self {
-            Self::Text { deltas } | Self::Call { deltas, .. } | Self::Custom { deltas, .. } => deltas.concat(),
+            Self::Text { deltas } | Self::Call { deltas, .. } | Self::Custom { deltas, .. } => {
+                deltas.concat()
+            }
         }
     }
 }

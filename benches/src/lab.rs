@@ -95,7 +95,9 @@ pub(crate) fn client_of(dialect: Dialect, place: &Place) -> Client {
     let url = place.base_url();
     let builder = Client::builder();
     let builder = match dialect {
-        Dialect::Responses => builder.provider(OpenAi::builder("k-bench").base_url(url).build().expect("it is")),
+        Dialect::Responses => {
+            builder.provider(OpenAi::builder("k-bench").base_url(url).build().expect("it is"))
+        }
         Dialect::Messages => {
             builder.provider(Anthropic::builder("k-bench").base_url(url).build().expect("it is"))
         }

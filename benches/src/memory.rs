@@ -96,7 +96,8 @@ pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
     let (name, folder) = (format!("hold-{}", std::process::id()), TempDir::new()?);
     let place = Place::at(address, &Plan::text(), &name);
     let runtime = crate::runtime();
-    let mut host = Host { client: lab::client(&place), profile: lab::profile(), folder: folder.path().into() };
+    let mut host =
+        Host { client: lab::client(&place), profile: lab::profile(), folder: folder.path().into() };
     let patch = what.split_once('~').and_then(|(name, form)| Some((Dialect::of_name(name)?, form == "true")));
     if let Some((dialect, is_custom)) = patch {
         host.profile = lab::patching(dialect, is_custom);

@@ -280,16 +280,16 @@ impl ToolCall {
     /// A function call with arguments as text. No text at all means no arguments.
     #[must_use]
     pub fn from_raw(id: impl Into<String>, name: impl Into<String>, raw: impl Into<String>) -> Self {
-        let raw = raw.into();
+        let raw: Arc<str> = raw.into().into();
         let arguments = if raw.trim().is_empty() {
             Value::Object(Map::new())
         } else {
             match serde_json::from_str(&raw) {
                 Ok(Value::Object(map)) => Value::Object(map),
-                Ok(_) | Err(_) => Value::String(raw.clone()),
+                Ok(_) | Err(_) => Value::String(raw.as_ref().to_owned()),
             }
         };
-        Self { arguments: arguments.into(), raw_arguments: Some(raw.into()), ..Self::new(id, name, Map::new()) }
+        Self { arguments: arguments.into(), raw_arguments: Some(raw), ..Self::new(id, name, Map::new()) }
     }
 
     /// A call of a custom tool with free text.

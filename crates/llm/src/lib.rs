@@ -24,8 +24,8 @@ mod tool;
 mod usage;
 
 pub use accumulate::StreamAccumulator;
-pub use arguments::CallArguments;
 pub use adapter::ProviderAdapter;
+pub use arguments::CallArguments;
 pub use catalog::{
     Capability, Catalog, ModelInfo, ModelSources, PriceTier, get_latest_model, get_model_info, list_models,
 };

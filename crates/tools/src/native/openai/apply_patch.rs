@@ -8,7 +8,7 @@ use pintle_patch::{ChangeKind, Plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{self, parsed_patch, patch_told, written_by};
+use crate::builtin::{self, check_patch, patch_told, written_by};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
@@ -62,7 +62,7 @@ impl Tool for ApplyPatch {
     }
 
     fn check(&self, input: &ApplyPatchInput) -> Result<(), ToolError> {
-        parsed_patch(&input.input).map(drop).map_err(unverified)
+        check_patch(&input.input).map_err(unverified)
     }
 
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
