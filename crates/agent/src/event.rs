@@ -3,7 +3,7 @@
 mod schema;
 
 use pintle_env::Output;
-use pintle_llm::{ErrorInfo, Fingerprint, FinishReason, Segment, Usage};
+use pintle_llm::{CallArguments, ErrorInfo, Fingerprint, FinishReason, Segment, Usage};
 use pintle_tools::{ArgumentRepair, FileChange, ToolErrorKind};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -182,7 +182,8 @@ pub enum EventKind {
         /// The tool.
         tool_name: String,
         /// Its arguments.
-        arguments: Value,
+        #[schemars(with = "Value")]
+        arguments: CallArguments,
     },
     /// More output of a running tool.
     ToolCallOutputDelta {

@@ -1,5 +1,6 @@
 //! The parts of a message (client specification, sections 3.3 to 3.5).
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -8,6 +9,8 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
+
+use crate::arguments::CallArguments;
 
 /// One part of a message.
 ///
@@ -248,10 +251,10 @@ pub struct ToolCall {
     /// The tool's name.
     pub name: String,
     /// The parsed arguments; a string where they are free text or not a JSON object.
-    pub arguments: Value,
+    pub arguments: CallArguments,
     /// The arguments as the model wrote them, where they came as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub raw_arguments: Option<String>,
+    pub raw_arguments: Option<Arc<str>>,
     /// Function or custom.
     #[serde(default, rename = "type")]
     pub kind: ToolCallKind,
@@ -267,7 +270,7 @@ impl ToolCall {
         Self {
             id: id.into(),
             name: name.into(),
-            arguments: Value::Object(arguments),
+            arguments: Value::Object(arguments).into(),
             raw_arguments: None,
             kind: ToolCallKind::Function,
             signature: None,
@@ -277,16 +280,16 @@ impl ToolCall {
     /// A function call with arguments as text. No text at all means no arguments.
     #[must_use]
     pub fn from_raw(id: impl Into<String>, name: impl Into<String>, raw: impl Into<String>) -> Self {
-        let raw = raw.into();
+        let raw: Arc<str> = raw.into().into();
         let arguments = if raw.trim().is_empty() {
             Value::Object(Map::new())
         } else {
             match serde_json::from_str(&raw) {
                 Ok(Value::Object(map)) => Value::Object(map),
-                Ok(_) | Err(_) => Value::String(raw.clone()),
+                Ok(_) | Err(_) => Value::String(raw.as_ref().to_owned()),
             }
         };
-        Self { arguments, raw_arguments: Some(raw), ..Self::new(id, name, Map::new()) }
+        Self { arguments: arguments.into(), raw_arguments: Some(raw), ..Self::new(id, name, Map::new()) }
     }
 
     /// A call of a custom tool with free text.
@@ -294,8 +297,8 @@ impl ToolCall {
     pub fn custom(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
         let input = input.into();
         Self {
-            arguments: Value::String(input.clone()),
-            raw_arguments: Some(input),
+            raw_arguments: Some(input.as_str().into()),
+            arguments: Value::String(input).into(),
             kind: ToolCallKind::Custom,
             ..Self::new(id, name, Map::new())
         }
@@ -310,10 +313,10 @@ impl ToolCall {
 
     /// The arguments as one JSON text: as the model wrote them where known.
     #[must_use]
-    pub fn arguments_text(&self) -> String {
+    pub fn arguments_text(&self) -> Cow<'_, str> {
         match &self.raw_arguments {
-            Some(raw) if !raw.trim().is_empty() => raw.clone(),
-            Some(_) | None => self.arguments.to_string(),
+            Some(raw) if !raw.trim().is_empty() => Cow::Borrowed(raw),
+            Some(_) | None => Cow::Owned(self.arguments.to_string()),
         }
     }
 

@@ -1,7 +1,7 @@
 //! History items: immutable messages that are encoded once per dialect.
 
 use std::any::Any;
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::hash::Hasher as _;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -41,6 +41,15 @@ impl Fingerprint {
         Self(hasher.finish128().as_u128())
     }
 
+    /// The fingerprint of a text, as [`of`](Self::of) gives it, without a copy of the text in memory.
+    #[must_use]
+    pub fn of_text(text: impl fmt::Display) -> Self {
+        let mut hashing = Hashing(SipHasher13::new());
+        // A hasher takes whatever is written.
+        let _ = write!(hashing, "{text}");
+        Self(hashing.0.finish128().as_u128())
+    }
+
     /// The fingerprint of everything before (`self`) followed by `next`.
     #[must_use]
     pub fn chain(self, next: Self) -> Self {
@@ -48,6 +57,16 @@ impl Fingerprint {
         hasher.write(&self.0.to_le_bytes());
         hasher.write(&next.0.to_le_bytes());
         Self(hasher.finish128().as_u128())
+    }
+}
+
+/// A hasher that texts are written to.
+struct Hashing(SipHasher13);
+
+impl fmt::Write for Hashing {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.0.write(text.as_bytes());
+        Ok(())
     }
 }
 

@@ -3,6 +3,7 @@
 
 mod accumulate;
 mod adapter;
+mod arguments;
 mod catalog;
 mod client;
 mod content;
@@ -25,6 +26,7 @@ mod usage;
 
 pub use accumulate::StreamAccumulator;
 pub use adapter::ProviderAdapter;
+pub use arguments::CallArguments;
 pub use catalog::{
     Capability, Catalog, ModelInfo, ModelSources, PriceTier, get_latest_model, get_model_info, list_models,
 };

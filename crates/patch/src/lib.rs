@@ -27,6 +27,6 @@ pub use error::{
 };
 pub use level::MatchLevel;
 pub use options::ApplyOptions;
-pub use parse::{MAX_HINTS, MAX_PATCH_BYTES, PatchStream, StreamItem, parse};
+pub use parse::{MAX_HINTS, MAX_PATCH_BYTES, PatchStream, StreamItem, parse, parse_outline};
 pub use plan::{Change, ChangeKind, Plan, plan};
 pub use syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};

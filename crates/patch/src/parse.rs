@@ -36,5 +36,15 @@ pub fn parse(text: &str) -> Result<Patch, ParseError> {
     PatchStream::unseen().read_whole(text)
 }
 
+/// Reads a patch as [`parse`] does, but leaves the lines of hunks and of added files out: for its paths, or to see
+/// whether it is one. It takes memory for the operations only, however long their lines are.
+///
+/// # Errors
+///
+/// Those of [`parse`].
+pub fn parse_outline(text: &str) -> Result<Patch, ParseError> {
+    PatchStream::outlined().read_whole(text)
+}
+
 #[cfg(test)]
 mod tests;

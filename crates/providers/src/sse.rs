@@ -53,6 +53,9 @@ enum Mark {
     Done,
 }
 
+/// The bytes that the buffer of an event keeps for the next one.
+const KEPT_CAPACITY: usize = 1 << 20;
+
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
 /// How far the next line of a read went.
@@ -95,6 +98,8 @@ impl SseReader {
     ) -> Result<Option<SseEvent<'a>>, TooLarge> {
         if std::mem::take(&mut self.lent) {
             self.frame.clear();
+            // One event may have been megabytes long, and the others are not.
+            self.frame.shrink_to(KEPT_CAPACITY);
         }
         *read = self.skip_mark(read);
         let place = loop {

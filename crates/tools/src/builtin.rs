@@ -30,7 +30,7 @@ pub use apply_patch::{
     ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, MAX_FILES_BYTES,
     ReadFilesError, apply_plan, read_files,
 };
-pub(crate) use apply_patch::{parsed as parsed_patch, told as patch_told, written_by};
+pub(crate) use apply_patch::{check_patch, told as patch_told, written_by};
 pub use ask_user::{AskUser, AskUserInput};
 pub use background::{
     BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus, ShellList, ShellListInput,

@@ -15,7 +15,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment, Output, OutputCollector, OutputLimits};
-use pintle_llm::{Fingerprint, ToolCall, ToolResult};
+use pintle_llm::{CallArguments, Fingerprint, ToolCall, ToolResult};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
@@ -35,7 +35,7 @@ use crate::truncate::{self, TruncationLimits, TruncationRule};
 #[derive(Clone, Debug)]
 pub struct PreparedCall {
     call_id: String,
-    arguments: Value,
+    arguments: CallArguments,
     repairs: Vec<ArgumentRepair>,
     reads: Vec<PathBuf>,
     writes: Vec<PathBuf>,
@@ -239,7 +239,7 @@ async fn answer(call: &PreparedCall, cx: &ToolContext) -> Result<ToolOutput, Too
     /// What a tool may need besides its commands.
     const MARGIN: Duration = Duration::from_secs(60);
     let tool = call.tool.tool();
-    let answer = caught(async { tool.call_json(call.arguments.clone(), cx).await });
+    let answer = caught(async { tool.call_json(Value::clone(&call.arguments), cx).await });
     if tool.waits() {
         return answer.await;
     }

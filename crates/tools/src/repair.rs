@@ -9,6 +9,7 @@ use std::fmt;
 
 use jsonschema::error::{TypeKind, ValidationErrorKind};
 use jsonschema::{JsonType, Validator};
+use pintle_llm::CallArguments;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
@@ -48,7 +49,7 @@ pub(crate) fn repair(
     validator: &Validator,
     schema: &Value,
     aliases: &[(String, String)],
-    arguments: &mut Value,
+    arguments: &mut CallArguments,
 ) -> Vec<ArgumentRepair> {
     /// A text that held JSON may show mistakes inside it only then.
     const ROUNDS: usize = 4;
@@ -57,15 +58,27 @@ pub(crate) fn repair(
         let faults = faults(validator, arguments);
         let before = done.len();
         for fault in &faults {
-            done.extend(fault.mend(schema, aliases, arguments));
+            done.extend(fault.mend(schema, aliases, arguments.to_mut()));
         }
         if done.len() == before {
             break;
         }
     }
     // A validator takes 5.0 for an integer; Rust's integers do not.
-    whole_numbers(schema, arguments, &mut Vec::new(), &mut done);
+    if has_fraction(arguments) {
+        whole_numbers(schema, arguments.to_mut(), &mut Vec::new(), &mut done);
+    }
     done
+}
+
+/// Whether a number is written with a fraction. Arguments without one are left as they are, and so stay shared.
+fn has_fraction(value: &Value) -> bool {
+    match value {
+        Value::Number(number) => number.is_f64(),
+        Value::Array(items) => items.iter().any(has_fraction),
+        Value::Object(fields) => fields.values().any(has_fraction),
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+    }
 }
 
 /// The object that a text holds as JSON.

@@ -236,15 +236,15 @@ impl<T: Tool> DynTool for T {
 
     fn check_json(&self, arguments: &Value) -> Result<(), ToolError> {
         // What does not become an input is told by the call.
-        serde_json::from_value(arguments.clone()).map_or(Ok(()), |input| self.check(&input))
+        T::Input::deserialize(arguments).map_or(Ok(()), |input| self.check(&input))
     }
 
     fn written_paths(&self, arguments: &Value) -> Vec<PathBuf> {
-        serde_json::from_value(arguments.clone()).map(|input| self.writes(&input)).unwrap_or_default()
+        T::Input::deserialize(arguments).map(|input| self.writes(&input)).unwrap_or_default()
     }
 
     fn read_paths(&self, arguments: &Value) -> Vec<PathBuf> {
-        serde_json::from_value(arguments.clone()).map(|input| self.reads(&input)).unwrap_or_default()
+        T::Input::deserialize(arguments).map(|input| self.reads(&input)).unwrap_or_default()
     }
 
     fn is_rehearsable(&self) -> bool {

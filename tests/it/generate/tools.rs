@@ -40,7 +40,7 @@ async fn one_tool(dialect: Dialect) {
         let [first, last] = result.steps.as_slice() else { panic!("{:?}", result.steps) };
         assert_eq!(first.finish_reason().reason, Finish::ToolCalls);
         let made = first.tool_calls().next().unwrap();
-        assert_eq!((made.name.as_str(), &made.arguments), ("read_file", &json!({"file_path": "a.rs"})));
+        assert_eq!((made.name.as_str(), &*made.arguments), ("read_file", &json!({"file_path": "a.rs"})));
         assert_eq!(first.tool_results[0].tool_call_id, made.id);
         assert_eq!(first.tool_results[0].text(), "content of a.rs");
         assert_eq!((last.tool_calls().count(), last.tool_results.len()), (0, 0));

@@ -75,7 +75,7 @@ fn tool_start() -> EventKind {
     EventKind::ToolCallStart {
         call_id: "c".into(),
         tool_name: "shell".into(),
-        arguments: serde_json::Value::Null,
+        arguments: serde_json::Value::Null.into(),
     }
 }
 

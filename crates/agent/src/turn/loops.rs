@@ -14,8 +14,8 @@ pub(crate) struct LoopWindow {
 impl LoopWindow {
     /// Takes one call; forgets what lies beyond the window.
     pub(crate) fn push(&mut self, call: &ToolCall, window: usize) {
-        let text = format!("{}\0{}", call.name, call.arguments);
-        self.newest.push_back(Fingerprint::of(text.as_bytes()));
+        // Arguments may be megabytes long.
+        self.newest.push_back(Fingerprint::of_text(format_args!("{}\0{}", call.name, call.arguments)));
         while self.newest.len() > window {
             self.newest.pop_front();
         }

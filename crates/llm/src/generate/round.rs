@@ -135,9 +135,9 @@ fn given(call: &ToolCall, definition: &ToolDefinition) -> Value {
     let properties = definition.parameters.get("properties").and_then(Value::as_object);
     match (call.kind, properties.map(|properties| properties.keys().collect::<Vec<_>>()).as_deref()) {
         (ToolCallKind::Custom, Some([only])) => {
-            Value::Object(Map::from_iter([((*only).clone(), call.arguments.clone())]))
+            Value::Object(Map::from_iter([((*only).clone(), Value::clone(&call.arguments))]))
         }
-        (ToolCallKind::Custom | ToolCallKind::Function, _) => call.arguments.clone(),
+        (ToolCallKind::Custom | ToolCallKind::Function, _) => Value::clone(&call.arguments),
     }
 }
 

@@ -78,7 +78,7 @@ fn reasoning(id: String, thinking: &ThinkingData, out: &mut Vec<StreamEvent>) {
 fn tool_call(call: &ToolCall, out: &mut Vec<StreamEvent>) {
     let tool_call = PartialToolCall { id: call.id.clone(), name: call.name.clone() };
     out.push(StreamEvent::ToolCallStart { tool_call: tool_call.clone() });
-    out.push(StreamEvent::ToolCallDelta { tool_call, delta: call.arguments_text() });
+    out.push(StreamEvent::ToolCallDelta { tool_call, delta: call.arguments_text().into_owned() });
     out.push(StreamEvent::ToolCallEnd { tool_call: call.clone() });
 }
 

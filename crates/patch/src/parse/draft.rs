@@ -9,6 +9,8 @@ pub(super) struct Draft {
     pub(super) operations: Vec<Operation>,
     /// The items that nobody has taken yet; none are kept where nobody will.
     pub(super) untaken: Option<Vec<StreamItem>>,
+    /// Whether lines are left out of the operations.
+    pub(super) is_outline: bool,
 }
 
 impl Draft {
@@ -53,6 +55,9 @@ impl Draft {
     }
 
     fn line(&mut self, line: HunkLine) {
+        if self.is_outline {
+            return;
+        }
         if let Some(hunk) = self.hunk() {
             hunk.lines.push(line);
         } else if let (Some(Operation::Add(file)), HunkLine::Add(text)) = (self.operations.last_mut(), line) {

@@ -52,6 +52,13 @@ impl PatchStream {
         }
     }
 
+    /// A stream that yields no items, and at the end a patch without lines.
+    pub(super) fn outlined() -> Self {
+        let mut stream = Self::unseen();
+        stream.sections.draft.is_outline = true;
+        stream
+    }
+
     /// Takes in the next piece of the text and appends to `items` what has become certain.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use pintle_patch::{
     HunkLine, MAX_PATCH_BYTES, Operation, ParseError, ParseErrorKind, Patch, PatchStream, StreamItem, parse,
+    parse_outline,
 };
 
 use crate::scenarios::patches;
@@ -321,5 +322,22 @@ proptest! {
         let whole = check_whole(&text);
         prop_assert_eq!(&Outcome::of(pieces(&text, &sizes)), &whole);
         prop_assert_eq!(&Outcome::of(characters(&text)), &whole);
+    }
+}
+
+#[test]
+fn an_outline_is_the_patch_without_its_lines() {
+    for text in patches() {
+        let whole = parse(&text).map(|mut patch| {
+            for operation in &mut patch.operations {
+                match operation {
+                    Operation::Add(add) => add.lines.clear(),
+                    Operation::Update(update) => update.hunks.iter_mut().for_each(|hunk| hunk.lines.clear()),
+                    Operation::Delete(_) => {}
+                }
+            }
+            patch
+        });
+        assert_eq!(parse_outline(&text), whole, "{text}");
     }
 }

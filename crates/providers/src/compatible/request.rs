@@ -383,7 +383,7 @@ fn text_of(message: &Message) -> String {
 fn call(call: &ToolCall) -> Value {
     let arguments = match call.arguments_object() {
         Some(_) => call.arguments_text(),
-        None => json!({"input": call.arguments}).to_string(),
+        None => json!({"input": call.arguments}).to_string().into(),
     };
     let (id, name) = (wire_id(&call.id, LONGEST_ID), wire_name(&call.name, LONGEST_NAME));
     json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})

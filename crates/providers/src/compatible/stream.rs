@@ -293,7 +293,7 @@ impl Call {
         if !self.started {
             self.start(out);
         }
-        let tool_call = ToolCall::from_raw(&self.id, &self.name, &self.arguments);
+        let tool_call = ToolCall::from_raw(&self.id, &self.name, std::mem::take(&mut self.arguments));
         out.push(StreamEvent::ToolCallEnd { tool_call });
     }
 }

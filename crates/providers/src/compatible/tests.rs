@@ -275,8 +275,8 @@ fn a_whole_answer() {
     );
     assert_eq!((response.text().as_str(), response.reasoning().as_deref()), ("Look", Some("Hm.")));
     let calls: Vec<&ToolCall> = response.tool_calls().collect();
-    assert_eq!((calls[0].id.as_str(), &calls[0].arguments), ("call_1", &json!({"x": 1})));
-    assert_eq!((calls[1].id.is_empty(), &calls[1].arguments), (false, &json!({"y": 2})));
+    assert_eq!((calls[0].id.as_str(), &*calls[0].arguments), ("call_1", &json!({"x": 1})));
+    assert_eq!((calls[1].id.is_empty(), &*calls[1].arguments), (false, &json!({"y": 2})));
     assert_eq!(response.finish_reason.reason, Finish::ToolCalls);
     assert_eq!((response.usage.input_tokens, response.usage.output_tokens), (10, 5));
     assert_eq!(response.message.origin, Some(Origin::new("local", "llama")));
@@ -415,7 +415,7 @@ fn pieces_of_calls() {
             let response = stream(&data).unwrap();
             let calls: Vec<_> = response
                 .tool_calls()
-                .map(|call| (call.id.as_str(), call.name.as_str(), call.arguments.clone()))
+                .map(|call| (call.id.as_str(), call.name.as_str(), Value::clone(&call.arguments)))
                 .collect();
             assert_eq!(calls, [("a", "one", json!({"x": 1})), ("b", "two", json!({"y": 2}))], "{data:?}");
             assert_eq!(response.finish_reason.reason, Finish::ToolCalls);
@@ -503,7 +503,11 @@ fn assert_pairs(events: &[StreamEvent]) {
                 assert_eq!(open.remove(reasoning_id), Some(thinking.text.clone()), "{events:?}");
             }
             StreamEvent::ToolCallEnd { tool_call } => {
-                assert_eq!(open.remove(&call(&tool_call.id)), tool_call.raw_arguments, "{events:?}");
+                assert_eq!(
+                    open.remove(&call(&tool_call.id)).as_deref(),
+                    tool_call.raw_arguments.as_deref(),
+                    "{events:?}"
+                );
             }
             _ => {}
         }

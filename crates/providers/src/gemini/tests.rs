@@ -458,8 +458,10 @@ fn arguments_in_pieces() {
         last(json!([{"functionCall": {}}]), "STOP"),
     ])
     .unwrap();
-    let calls: Vec<(String, Value, Option<String>)> =
-        response.tool_calls().map(|c| (c.name.clone(), c.arguments.clone(), c.signature.clone())).collect();
+    let calls: Vec<(String, Value, Option<String>)> = response
+        .tool_calls()
+        .map(|c| (c.name.clone(), Value::clone(&c.arguments), c.signature.clone()))
+        .collect();
     assert_eq!(
         calls,
         [

@@ -221,7 +221,7 @@ fn call_item(call: &ToolCall) -> Value {
             "type": "custom_tool_call",
             "call_id": id,
             "name": name,
-            "input": call.arguments.as_str().map_or_else(|| call.arguments_text(), str::to_owned),
+            "input": call.arguments.as_str().map_or_else(|| call.arguments_text(), Cow::Borrowed),
         }),
     }
 }

@@ -114,12 +114,12 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    fn close(&mut self, index: Option<u64>, raw: &Value, out: &mut Vec<StreamEvent>) {
+    fn close(&mut self, index: Option<u64>, raw: Value, out: &mut Vec<StreamEvent>) {
         let id = raw.get("id").and_then(Value::as_str);
         let known = self.position(index, id);
         // Without an index, an item that has ended already is another one.
         let known = known.filter(|at| index.is_some() || self.items.get(*at).is_some_and(|item| !item.done));
-        let position = known.unwrap_or_else(|| self.open(index, raw, out));
+        let position = known.unwrap_or_else(|| self.open(index, &raw, out));
         if let Some(item) = self.items.get_mut(position) {
             item.close(raw, out);
         }
@@ -134,11 +134,11 @@ impl ResponsesDecoder {
         for (index, raw) in (0u64..).zip(snapshot.output.into_iter().flatten()) {
             let known = self.items.iter().find(|item| item.index == Some(index));
             if known.map_or(indexed, |item| !item.done) {
-                self.close(Some(index), &parse(raw)?, out);
+                self.close(Some(index), parse(raw)?, out);
             }
         }
         for item in &mut self.items {
-            item.close(&Value::Null, out);
+            item.close(Value::Null, out);
         }
         let stop = Stop {
             status: snapshot.status.as_str(),
@@ -177,7 +177,7 @@ impl ResponsesDecoder {
             "response.output_item.done" => {
                 let raw: Value = parse(event.item.ok_or_else(unread)?)?;
                 self.start(None, None, out);
-                self.close(event.output_index, &raw, out);
+                self.close(event.output_index, raw, out);
             }
             "response.output_text.delta" | "response.output_text.done" => {
                 self.piece(event, "message", out)?

@@ -387,8 +387,8 @@ fn a_whole_answer() {
     assert_eq!(response.reasoning().as_deref(), Some("One.\n\nTwo."));
     assert_eq!(response.message.content[0].as_thinking().unwrap().signature.as_deref(), Some("enc"));
     let calls: Vec<&ToolCall> = response.tool_calls().collect();
-    assert_eq!((calls[0].id.as_str(), &calls[0].arguments), ("call_1", &json!({"path": "a"})));
-    assert_eq!((calls[1].id.as_str(), &calls[1].arguments), ("call_2", &json!("*** Begin")));
+    assert_eq!((calls[0].id.as_str(), &*calls[0].arguments), ("call_1", &json!({"path": "a"})));
+    assert_eq!((calls[1].id.as_str(), &*calls[1].arguments), ("call_2", &json!("*** Begin")));
     assert_eq!(response.finish_reason.reason, Finish::ToolCalls);
     let usage = &response.usage;
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (100, 20, 120));

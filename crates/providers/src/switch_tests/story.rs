@@ -405,7 +405,11 @@ impl Story {
         }
         let mark = self.mark('R');
         let text = format!("{mark}{}", call.result.text);
-        self.calls.push(Called { name: made.name.clone(), arguments: made.arguments.clone(), result: mark });
+        self.calls.push(Called {
+            name: made.name.clone(),
+            arguments: Value::clone(&made.arguments),
+            result: mark,
+        });
         let mut result = ToolResult::new(&id, text.as_str(), call.result.is_error);
         if call.result.structured {
             result.content = json!({"text": text, "list": [1, null]});

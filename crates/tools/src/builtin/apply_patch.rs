@@ -10,7 +10,9 @@ mod transaction;
 use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
-use pintle_patch::{ApplyError, ApplyErrorKind, ApplyOptions, ChangeKind, Patch, Plan, parse, plan};
+use pintle_patch::{
+    ApplyError, ApplyErrorKind, ApplyOptions, ChangeKind, ParseError, Patch, Plan, parse, parse_outline, plan,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
@@ -76,7 +78,7 @@ impl Tool for ApplyPatch {
     }
 
     fn check(&self, input: &ApplyPatchInput) -> Result<(), ToolError> {
-        parsed(&input.patch).map(drop)
+        check_patch(&input.patch)
     }
 
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
@@ -88,18 +90,24 @@ impl Tool for ApplyPatch {
     }
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let plan = self.apply(&input.patch, cx).await?;
+        let plan = self.apply(input.patch, cx).await?;
         Ok(told(report(&plan), &plan))
     }
 }
 
 impl ApplyPatch {
     /// Applies a patch, and says what came of it.
-    pub(crate) async fn apply(&self, patch: &str, cx: &ToolContext) -> Result<Plan, ToolError> {
+    ///
+    /// A patch may be megabytes long, and each form of it is dropped once the next one is made.
+    pub(crate) async fn apply(&self, text: String, cx: &ToolContext) -> Result<Plan, ToolError> {
         let env = cx.env.as_ref();
-        let patch = parsed(patch)?.resolve_paths(|path| canonical(env, path))?;
+        let patch = parsed(&text)?;
+        drop(text);
+        let patch = patch.resolve_paths(|path| canonical(env, path))?;
         let files = read_files(env, &patch).await?;
-        let plan = match plan(&patch, &files, &self.options) {
+        let planned = plan(&patch, &files, &self.options);
+        drop((patch, files));
+        let plan = match planned {
             Ok(plan) => plan,
             Err(error) => return Err(conflict(env, error).await),
         };
@@ -113,15 +121,24 @@ impl ApplyPatch {
 }
 
 /// The patch that a text is.
-pub(crate) fn parsed(patch: &str) -> Result<Patch, ToolError> {
-    parse(patch).map_err(|error| {
-        ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
-    })
+fn parsed(patch: &str) -> Result<Patch, ToolError> {
+    parse(patch).map_err(no_patch)
+}
+
+/// Checks that a text is a patch.
+pub(crate) fn check_patch(patch: &str) -> Result<(), ToolError> {
+    parse_outline(patch).map(drop).map_err(no_patch)
+}
+
+fn no_patch(error: ParseError) -> ToolError {
+    ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
 }
 
 /// The files that a patch names. What is no patch writes nothing.
 pub(crate) fn written_by(patch: &str) -> Vec<PathBuf> {
-    parse(patch).map(|patch| patch.paths().into_iter().map(PathBuf::from).collect()).unwrap_or_default()
+    parse_outline(patch)
+        .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
+        .unwrap_or_default()
 }
 
 /// The files of which the session has seen the whole once the plan is carried out, with their new contents.

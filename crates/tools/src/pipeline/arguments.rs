@@ -1,6 +1,6 @@
 //! From what a model wrote to arguments that fit the tool's schema.
 
-use pintle_llm::{ToolCall, ToolCallKind};
+use pintle_llm::{CallArguments, ToolCall, ToolCallKind};
 use serde_json::{Map, Value};
 
 use crate::error::{ToolError, ToolErrorKind};
@@ -10,7 +10,7 @@ use crate::schema;
 
 /// Arguments that fit.
 pub(super) struct Arguments {
-    pub(super) value: Value,
+    pub(super) value: CallArguments,
     /// What was mended in them.
     pub(super) repairs: Vec<ArgumentRepair>,
 }
@@ -46,23 +46,23 @@ fn object_of(
     call: &ToolCall,
     mend: bool,
     repairs: &mut Vec<ArgumentRepair>,
-) -> Result<Value, ToolError> {
-    match (&call.arguments, call.kind) {
+) -> Result<CallArguments, ToolError> {
+    match (&*call.arguments, call.kind) {
         (Value::String(text), ToolCallKind::Custom) => {
             let parameters = &tool.definition().parameters;
             let required = parameters.get("required").and_then(Value::as_array).map(Vec::as_slice);
             match required {
                 Some([Value::String(only)]) => {
-                    Ok(Value::Object(Map::from_iter([(only.clone(), Value::String(text.clone()))])))
+                    Ok(Value::Object(Map::from_iter([(only.clone(), Value::String(text.clone()))])).into())
                 }
                 _ => Err(invalid(&call.name, "- expected a JSON object with named arguments, got free text")),
             }
         }
         (Value::String(raw), ToolCallKind::Function) => match serde_json::from_str::<Value>(raw) {
-            Ok(Value::Object(map)) => Ok(Value::Object(map)),
+            Ok(Value::Object(map)) => Ok(Value::Object(map).into()),
             Ok(Value::String(text)) if mend && let Some(map) = repair::object_in(&text) => {
                 repairs.push(ArgumentRepair::new("", RepairKind::JsonFromText));
-                Ok(Value::Object(map))
+                Ok(Value::Object(map).into())
             }
             Ok(value) => {
                 let reason = format!("- expected a JSON object, got {}", json_kind(&value));
@@ -70,7 +70,7 @@ fn object_of(
             }
             Err(error) => Err(invalid(&call.name, &format!("- not valid JSON: {error}"))),
         },
-        (arguments, _) => Ok(arguments.clone()),
+        _ => Ok(call.arguments.clone()),
     }
 }
 

@@ -31,11 +31,11 @@ fn schema() -> Value {
 /// The arguments after repair, what was done, and what is still wrong.
 fn mended(schema: &Value, arguments: &Value) -> (Value, Vec<String>, Vec<String>) {
     let validator = compile(schema).unwrap();
-    let mut arguments = arguments.clone();
+    let mut arguments = CallArguments::from(arguments.clone());
     let own = [("where".to_owned(), "file_path".to_owned())];
     let done = repair(&validator, schema, &own, &mut arguments);
     let left = mistakes(&validator, &arguments);
-    (arguments, done.iter().map(ToString::to_string).collect(), left)
+    (arguments.into_value(), done.iter().map(ToString::to_string).collect(), left)
 }
 
 #[test]

@@ -194,7 +194,7 @@ impl Segment {
         out.extend(self.open.take().map(|text_id| StreamEvent::TextEnd { text_id, signature: None }));
         let tool_call = PartialToolCall { id: call.id.clone(), name: call.name.clone() };
         out.push(StreamEvent::ToolCallStart { tool_call: tool_call.clone() });
-        out.push(StreamEvent::ToolCallDelta { tool_call, delta: call.arguments_text() });
+        out.push(StreamEvent::ToolCallDelta { tool_call, delta: call.arguments_text().into_owned() });
         out.push(StreamEvent::ToolCallEnd { tool_call: call });
     }
 

@@ -111,24 +111,24 @@ impl Item {
     }
 
     /// Ends the item. `raw` is the item as its end has it, or null if the end never came.
-    pub(super) fn close(&mut self, raw: &Value, out: &mut Vec<StreamEvent>) {
+    pub(super) fn close(&mut self, raw: Value, out: &mut Vec<StreamEvent>) {
         if std::mem::replace(&mut self.done, true) {
             return;
         }
         match &mut self.state {
-            State::Message { .. } => self.close_message(raw, out),
+            State::Message { .. } => self.close_message(&raw, out),
             State::Reasoning { text, .. } => {
                 if text.is_empty() {
-                    push_reasoning(self.position, text, reasoning_text(raw), out);
+                    push_reasoning(self.position, text, reasoning_text(&raw), out);
                 }
-                let thinking = thinking(raw, std::mem::take(text));
+                let thinking = thinking(&raw, std::mem::take(text));
                 out.push(StreamEvent::ReasoningEnd { reasoning_id: self.position.to_string(), thinking });
             }
             State::Call(call) => call.close(raw, out),
             State::Other if raw.is_null() => {}
             State::Other => {
-                let part = Some(Box::new(opaque(raw)));
-                out.push(StreamEvent::ProviderEvent { raw: raw.clone(), part });
+                let part = Some(Box::new(opaque(&raw)));
+                out.push(StreamEvent::ProviderEvent { raw, part });
             }
         }
     }
@@ -214,25 +214,30 @@ impl Call {
         }
     }
 
-    fn close(&mut self, raw: &Value, out: &mut Vec<StreamEvent>) {
-        let text = |name: &str| raw.get(name).and_then(Value::as_str).unwrap_or_default();
-        let whole = text(if self.custom { "input" } else { "arguments" });
+    fn close(&mut self, mut raw: Value, out: &mut Vec<StreamEvent>) {
+        let field = if self.custom { "input" } else { "arguments" };
+        let whole = match raw.get_mut(field).map(Value::take) {
+            Some(Value::String(whole)) => whole,
+            _ => String::new(),
+        };
         if !self.started {
             // Its beginning was never seen, so nothing of it has been emitted.
-            if let Some(id) = given_call_id(raw) {
+            if let Some(id) = given_call_id(&raw) {
                 id.clone_into(&mut self.id);
             }
-            self.name = text("name").to_owned();
+            self.name = raw.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
             let held = std::mem::take(&mut self.arguments);
             self.started = true;
             let tool_call = PartialToolCall { id: self.id.clone(), name: self.name.clone() };
             out.push(StreamEvent::ToolCallStart { tool_call });
-            self.push(if whole.is_empty() { &held } else { whole }, out);
+            self.push(if whole.is_empty() { &held } else { &whole }, out);
         } else if let Some(rest) = whole.strip_prefix(self.arguments.as_str()) {
             self.push(rest, out);
         }
-        // The end has the last word: it is what the provider itself goes on with.
-        let arguments = if whole.is_empty() { self.arguments.as_str() } else { whole };
+        // The end has the last word: it is what the provider itself goes on with. Only one of the two is kept, since
+        // they may be megabytes long.
+        let streamed = std::mem::take(&mut self.arguments);
+        let arguments = Some(whole).filter(|whole| !whole.is_empty()).unwrap_or(streamed);
         let tool_call = if self.custom {
             ToolCall::custom(&self.id, &self.name, arguments)
         } else {

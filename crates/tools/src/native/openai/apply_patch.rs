@@ -8,7 +8,7 @@ use pintle_patch::{ChangeKind, Plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{self, parsed_patch, patch_told, written_by};
+use crate::builtin::{self, check_patch, patch_told, written_by};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
@@ -62,7 +62,7 @@ impl Tool for ApplyPatch {
     }
 
     fn check(&self, input: &ApplyPatchInput) -> Result<(), ToolError> {
-        parsed_patch(&input.input).map(drop).map_err(unverified)
+        check_patch(&input.input).map_err(unverified)
     }
 
     fn writes(&self, input: &ApplyPatchInput) -> Vec<PathBuf> {
@@ -75,7 +75,7 @@ impl Tool for ApplyPatch {
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let started = Instant::now();
-        let plan = self.inner.apply(&input.input, cx).await.map_err(unverified)?;
+        let plan = self.inner.apply(input.input, cx).await.map_err(unverified)?;
         let tenths = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let head = format!("Exit code: 0\nWall time: {tenths} seconds\nOutput:\n");
         Ok(patch_told(report(&plan), &plan).with_preface(head))

@@ -157,7 +157,7 @@ async fn a_patch_comes_as_free_text() {
     registry.register(ApplyPatch::new()).unwrap();
     let mut call = ToolCall::from_raw("c1", "apply_patch", patch);
     call.kind = ToolCallKind::Custom;
-    call.arguments = Value::String(patch.to_owned());
+    call.arguments = Value::String(patch.to_owned()).into();
     let Preparation::Ready(call) = prepare(&registry, &[], bench.env.as_ref(), &call).await else {
         panic!("it fits");
     };
