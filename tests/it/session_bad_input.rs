@@ -377,7 +377,9 @@ async fn an_answer_of_50_megabytes_is_taken() {
     let folder = tempfile::tempdir().unwrap();
     let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
     let client = client(&server, dialect, KEY).with_middleware(Inflate::default());
-    let session = Session::builder(client, profile(dialect), env).build().unwrap();
+    // Large enough for the answer, and small enough for a word about it.
+    let profile = profile(dialect).with_context_window(10_000_000);
+    let session = Session::builder(client, profile, env).build().unwrap();
     let _checked = CheckedEvents::of(&session);
     let (_, outcome) = play(&session, "Go on and on").await;
     assert_eq!((outcome.status, outcome.error), (OutcomeStatus::Completed, None));

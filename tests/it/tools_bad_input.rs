@@ -208,7 +208,10 @@ async fn a_tool_that_hangs_can_be_interrupted(dialect: Dialect) {
 async fn ten_megabytes_of_arguments_are_taken(dialect: Dialect) {
     let turns =
         format!("[[turn]]\n{}", odd(&"x".repeat(10_000_000))) + &answered(&[("10000000 bytes", false)]);
-    let lab = lab(dialect, &turns, |_| {}).await;
+    let lab = Lab::new(dialect, &turns).await;
+    // They fit this window, whatever a token is.
+    let profile = profile(dialect).with_context_window(16_000_000).with_tool(Odd).unwrap();
+    lab.session.handle().set_profile(profile).unwrap();
     let (events, outcome) = lab.run("Go").await;
     assert_eq!((errors(&events), outcome.text.as_str()), (vec![None], "Understood."));
     lab.finish().await;
