@@ -14,9 +14,12 @@ use crate::console;
 use crate::exit::Exit;
 use crate::failure::Failure;
 
-/// How long the second signal waits for processes to be gone and for the terminal to be tidy; only a process that the
-/// kernel holds, or a terminal that is stopped, takes as long.
-const LAST_MOMENT: Duration = Duration::from_secs(1);
+/// How long the second signal waits for processes to be gone; only a process that the kernel holds, or a machine that is
+/// very busy, takes as long. A supervisor ends what is left then.
+const KILL_LIMIT: Duration = Duration::from_secs(5);
+
+/// How long it waits for the terminal to be tidy; only a terminal that is stopped takes as long.
+const TIDY_LIMIT: Duration = Duration::from_secs(1);
 
 /// Listens for the signals that ask the command to stop, for as long as it lives.
 #[derive(Debug)]
@@ -96,16 +99,19 @@ async fn listen(mut signals: Signals, first: CancellationToken, kill_all: KillAl
     signals.next().await;
     first.cancel();
     signals.next().await;
-    let ended = tokio::task::spawn_blocking(move || {
+    let killed = tokio::task::spawn_blocking(move || {
         if let Some(kill_all) = kill_all.0.get() {
             kill_all();
         }
-        console::leave();
-        console::discard_typed_ahead();
     });
     // Whether or not the last process has gone in time, and whether or not the terminal takes anything, this one
     // leaves now.
-    let _ = tokio::time::timeout(LAST_MOMENT, ended).await;
+    let _ = tokio::time::timeout(KILL_LIMIT, killed).await;
+    let tidied = tokio::task::spawn_blocking(|| {
+        console::leave();
+        console::discard_typed_ahead();
+    });
+    let _ = tokio::time::timeout(TIDY_LIMIT, tidied).await;
     std::process::exit(Exit::Interrupted.code().into());
 }
 

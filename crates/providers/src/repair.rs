@@ -5,8 +5,10 @@
 
 use std::borrow::Cow;
 use std::str;
+use std::sync::LazyLock;
 
 use memchr::memchr;
+use memchr::memmem::Finder;
 use pintle_llm::{Error, ErrorKind, Warning};
 use serde::Deserialize;
 
@@ -21,6 +23,9 @@ const MARK: &[u8] = br"\udfff";
 
 /// What replaces half of a surrogate pair; as long as that.
 const REPLACEMENT: &str = r"\ufffd";
+
+/// Finds the beginning of an escape such as `\ud83d`.
+static UNIT_ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br"\u"));
 
 /// The bytes of an escape such as `\ud83d`.
 const ESCAPE: usize = 6;
@@ -79,6 +84,27 @@ pub(crate) fn repair(event: SseEvent<'_>) -> Result<Repaired<'_>, Error> {
         return Err(Error::new(ErrorKind::Stream, message));
     }
     Ok(Repaired { json: Cow::Owned(repaired), replaced })
+}
+
+/// Looks for anything that [`repair`] may have to replace in a stream, a read at a time: as long as there is nothing but
+/// ASCII without escaped code units, events need not be looked at one by one.
+#[derive(Debug, Default)]
+pub(crate) struct Suspicion {
+    is_there: bool,
+    /// The read before ended in a backslash.
+    after_backslash: bool,
+}
+
+impl Suspicion {
+    /// Takes in the next bytes; returns whether there has been something, in these or before.
+    pub(crate) fn look(&mut self, bytes: &[u8]) -> bool {
+        if !self.is_there {
+            let is_split = self.after_backslash && bytes.first() == Some(&b'u');
+            self.after_backslash = bytes.last().map_or(self.after_backslash, |last| *last == b'\\');
+            self.is_there = is_split || !bytes.is_ascii() || UNIT_ESCAPE.find(bytes).is_some();
+        }
+        self.is_there
+    }
 }
 
 /// The warning that so many characters were replaced.
@@ -215,6 +241,21 @@ mod tests {
 
     fn repair(json: &str) -> Result<Repaired<'_>, Error> {
         super::repair(SseEvent { name: "", data: json })
+    }
+
+    #[test]
+    fn a_stream_is_suspect_from_its_first_code_unit_on() {
+        for (reads, expected) in [
+            (&["plain \\n text", "more"][..], [false, false]),
+            (&["a \\u00e9", "more"], [true, true]),
+            (&["cut \\", "u00e9"], [false, true]),
+            (&["cut \\", "n"], [false, false]),
+            (&["plain", "é"], [false, true]),
+        ] {
+            let mut suspicion = Suspicion::default();
+            let found: Vec<bool> = reads.iter().map(|read| suspicion.look(read.as_bytes())).collect();
+            assert_eq!(found, expected, "{reads:?}");
+        }
     }
 
     #[test]

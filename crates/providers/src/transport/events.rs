@@ -9,7 +9,7 @@ use pintle_llm::{Error, ErrorKind, EventStream, RateLimitInfo, Retry, StreamAccu
 use tokio::time::Instant;
 
 use crate::dialect::{Decoder, SseEvent};
-use crate::repair;
+use crate::repair::{self, Suspicion};
 use crate::sse::SseReader;
 use crate::transport::MAX_BODY;
 use crate::transport::exchange::{Exchange, timed_out};
@@ -46,6 +46,8 @@ pub(crate) struct Events<D> {
     limit: usize,
     /// How many bytes have been read.
     length: usize,
+    /// Whether any event may hold characters that are no Unicode.
+    suspicion: Suspicion,
     /// How many characters were no Unicode.
     replaced: u64,
     /// How long content may be waited for.
@@ -77,6 +79,7 @@ impl<D: Decoder> Events<D> {
         let waited = exchange.opening();
         Self {
             exchange,
+            suspicion: Suspicion::default(),
             replaced: 0,
             content_limit: limits.content,
             waited,
@@ -129,15 +132,15 @@ impl<D: Decoder> Events<D> {
     /// count.
     async fn read(&mut self) -> Result<Option<Bytes>, Error> {
         let Some(limit) = self.content_limit else { return self.exchange.read().await };
-        let over = || Err(timed_out(format!("the answer stalled: no content for {limit:?}")));
+        let over = || timed_out(format!("the answer stalled: no content for {limit:?}"));
         let left = limit.saturating_sub(self.waited);
         if left.is_zero() {
-            return over();
+            return Err(over());
         }
         let started = Instant::now();
-        let read = tokio::time::timeout(left, self.exchange.read()).await;
+        let read = self.exchange.read_within(left, over).await;
         self.waited = self.waited.saturating_add(started.elapsed());
-        read.unwrap_or_else(|_| over())
+        read
     }
 
     fn take(&mut self, bytes: &[u8]) {
@@ -145,9 +148,11 @@ impl<D: Decoder> Events<D> {
         if self.length > self.limit {
             return self.fail(too_large(format!("the stream is larger than {} bytes", self.limit)));
         }
+        let is_suspect = self.suspicion.look(bytes);
         let mut rest = bytes;
         while !self.done {
             let fed = match self.reader.next(&mut rest) {
+                Ok(Some(event)) if !is_suspect => self.decoder.feed(event, &mut self.decoded),
                 Ok(Some(event)) => repair::repair(event).and_then(|repaired| {
                     self.replaced = self.replaced.saturating_add(repaired.replaced);
                     self.decoder.feed(SseEvent { data: &repaired.json, ..event }, &mut self.decoded)

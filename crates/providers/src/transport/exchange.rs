@@ -87,16 +87,31 @@ impl Exchange {
     /// [`ErrorKind::Stream`] if the connection breaks, [`ErrorKind::RequestTimeout`] if it stays silent for longer
     /// than `stream_read`.
     pub(crate) async fn read(&mut self) -> Result<Option<Bytes>, Error> {
+        self.read_within(Duration::MAX, || timed_out("the answer stopped")).await
+    }
+
+    /// The next bytes if they come within `left`, else the error that `over` makes. One timer serves both limits, since
+    /// a stream may have a read for every event.
+    ///
+    /// # Errors
+    ///
+    /// As [`Exchange::read`], and that of `over`.
+    pub(crate) async fn read_within(
+        &mut self,
+        left: Duration,
+        over: impl FnOnce() -> Error,
+    ) -> Result<Option<Bytes>, Error> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
         }
         let limit = self.read_limit;
-        match tokio::time::timeout(limit, self.response.chunk()).await {
+        match tokio::time::timeout(limit.min(left), self.response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(error)) => {
                 Err(Error::new(ErrorKind::Stream, "the connection broke in the middle of the answer")
                     .with_source(error.without_url()))
             }
+            Err(_) if left < limit => Err(over()),
             Err(_) => Err(timed_out(format!("the answer stopped: no byte for {limit:?}"))),
         }
     }

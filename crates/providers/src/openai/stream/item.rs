@@ -179,7 +179,7 @@ impl Segment {
     fn push(&mut self, delta: &str, out: &mut Vec<StreamEvent>) {
         if self.open && !delta.is_empty() {
             self.length += delta.len();
-            self.lossy |= delta.contains(char::REPLACEMENT_CHARACTER);
+            self.lossy |= !delta.is_ascii() && delta.contains(char::REPLACEMENT_CHARACTER);
             out.push(StreamEvent::TextDelta { text_id: self.id.clone(), delta: delta.to_owned() });
         }
     }
