@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::arguments::CallArguments;
+use crate::arguments::{CallArguments, object_of};
 
 /// One part of a message.
 ///
@@ -284,10 +284,7 @@ impl ToolCall {
         let arguments = if raw.trim().is_empty() {
             Value::Object(Map::new())
         } else {
-            match serde_json::from_str(&raw) {
-                Ok(Value::Object(map)) => Value::Object(map),
-                Ok(_) | Err(_) => Value::String(raw.as_ref().to_owned()),
-            }
+            object_of(&raw).map_or_else(|| Value::String(raw.as_ref().to_owned()), Value::Object)
         };
         Self { arguments: arguments.into(), raw_arguments: Some(raw), ..Self::new(id, name, Map::new()) }
     }

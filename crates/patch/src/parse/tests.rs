@@ -66,8 +66,8 @@ fn every_operation_of_the_grammar() {
         line: 15,
     };
     let expected = [
-        Operation::Add(AddFile { path: "new file.txt".to_owned(), lines, line: 2 }),
-        Operation::Add(AddFile { line: 6, ..AddFile::new("empty.txt", Vec::new()) }),
+        Operation::Add(AddFile { line: 2, ..AddFile::new("new file.txt", lines) }),
+        Operation::Add(AddFile { line: 6, ..AddFile::new("empty.txt", [""; 0]) }),
         Operation::Delete(DeleteFile { path: "old.txt".to_owned(), line: 7 }),
         Operation::Update(UpdateFile {
             line: 8,
