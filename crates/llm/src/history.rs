@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt::{self, Write as _};
 use std::hash::Hasher as _;
+use std::io;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
@@ -60,12 +61,23 @@ impl Fingerprint {
     }
 }
 
-/// A hasher that texts are written to.
+/// A hasher that texts are written to, which may be megabytes long.
 struct Hashing(SipHasher13);
 
 impl fmt::Write for Hashing {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl io::Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -95,8 +107,10 @@ impl HistoryItem {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         *self.inner.fingerprint.get_or_init(|| {
-            // A message holds nothing that can fail to serialise; an empty text would only weaken the hash.
-            Fingerprint::of(&serde_json::to_vec(&self.inner.message).unwrap_or_default())
+            let mut hashing = Hashing(SipHasher13::new());
+            // A message holds nothing that can fail to serialise; a part of it would only weaken the hash.
+            let _ = serde_json::to_writer(&mut hashing, &self.inner.message);
+            Fingerprint(hashing.0.finish128().as_u128())
         })
     }
 }

@@ -41,7 +41,7 @@ fn items_of(patch: &Patch) -> Vec<StreamItem> {
     for operation in &patch.operations {
         match operation.clone() {
             Operation::Add(file) => {
-                items.push(StreamItem::AddFile { path: file.path, line: file.line });
+                items.push(StreamItem::AddFile { path: file.path.clone(), line: file.line });
                 items.extend(file.lines().map(|line| StreamItem::Line(HunkLine::Add(line.to_owned()))));
             }
             Operation::Delete(file) => {

@@ -128,7 +128,8 @@ impl ResponsesDecoder {
             return parse(raw);
         };
         let has_streamed = |name: &str, value: &RawValue| {
-            matches!(name, "arguments" | "input") && self.items.iter().any(|item| item.has_streamed(value.get()))
+            matches!(name, "arguments" | "input")
+                && self.items.iter().any(|item| item.has_streamed(value.get()))
         };
         let new = fields.into_iter().filter(|(name, value)| !has_streamed(name, value));
         let item = new.map(|(name, value)| Ok((name, parse(value)?))).collect::<Result<_, Error>>()?;
