@@ -292,7 +292,9 @@ impl ToolCall {
     /// A call of a custom tool with free text.
     #[must_use]
     pub fn custom(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
-        let input = input.into();
+        let mut input = input.into();
+        // It was streamed into a buffer that grew, and is kept as long as the history.
+        input.shrink_to_fit();
         Self {
             raw_arguments: Some(input.as_str().into()),
             arguments: Value::String(input).into(),

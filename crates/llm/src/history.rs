@@ -220,6 +220,8 @@ mod tests {
         let item = HistoryItem::from(Message::user("hello"));
         assert_eq!(item.fingerprint(), HistoryItem::from(Message::user("hello")).fingerprint());
         assert_ne!(item.fingerprint(), HistoryItem::from(Message::assistant("hello")).fingerprint());
+        let bytes = serde_json::to_vec(item.message()).unwrap();
+        assert_eq!(item.fingerprint(), Fingerprint::of(&bytes), "in one piece or in many");
         assert_eq!(Fingerprint::of(b"pintle").to_string(), "a505aa499cc797bab23565b437400511");
     }
 }

@@ -570,3 +570,16 @@ proptest! {
         prop_assert_eq!(without_lines(again.operations), patch.operations);
     }
 }
+
+#[test]
+fn an_added_file_has_room_for_its_lines_and_for_nothing_else() {
+    let lines = "+a line that is added\n".repeat(1_000);
+    let text = format!("*** Begin Patch\n*** Add File: a\n{lines}*** Add File: b\n+one\n*** End Patch\n");
+    for (operation, expected) in
+        parsed(&text).operations.iter().zip([lines.replace('+', ""), "one\n".to_owned()])
+    {
+        let Operation::Add(file) = operation else { panic!("both are added: {operation:?}") };
+        assert_eq!((&file.content, file.content.capacity()), (&expected, expected.len()));
+        assert_eq!(file.lines().map(|line| line.len() + 1).sum::<usize>(), expected.len());
+    }
+}

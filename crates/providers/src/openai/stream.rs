@@ -22,7 +22,7 @@ use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Text};
 
 /// From this size on, in bytes, an item is not read whole if its arguments have streamed.
-const LONG: usize = 64 << 10;
+pub(super) const LONG: usize = 64 << 10;
 
 /// The decoder of one streamed answer.
 #[derive(Debug)]
@@ -120,7 +120,7 @@ impl ResponsesDecoder {
 
     /// An item as its end has it, without arguments that have streamed: they may be megabytes long, and reading them would
     /// copy them twice.
-    fn ended_item(&self, raw: &RawValue) -> Result<Value, Error> {
+    pub(super) fn ended_item(&self, raw: &RawValue) -> Result<Value, Error> {
         if raw.get().len() < LONG {
             return parse(raw);
         }
