@@ -23,6 +23,9 @@ use crate::model::Place;
 /// A model that the catalog does not know, so that none of its prices is looked for.
 pub(crate) const MODEL: &str = "gpt-bench";
 
+/// More tokens than any history here has. What surely does not fit a model's window is not sent.
+const WINDOW: u64 = 100_000_000;
+
 /// The bytes of one turn of a long history.
 const TURN: usize = 10_000;
 
@@ -115,6 +118,7 @@ pub(crate) fn patching(dialect: Dialect, is_custom: bool) -> ProviderProfile {
         Dialect::Gemini => ProviderProfile::gemini(MODEL),
         Dialect::Chat => ProviderProfile::openai_compatible(MODEL),
     };
+    let profile = profile.with_context_window(WINDOW);
     if is_custom {
         return profile.with_toolset(Toolset::Native);
     }
@@ -124,7 +128,7 @@ pub(crate) fn patching(dialect: Dialect, is_custom: bool) -> ProviderProfile {
 
 /// The profile of the OpenAI models with the tool that does nothing.
 pub(crate) fn profile() -> ProviderProfile {
-    let mut profile = ProviderProfile::openai(MODEL);
+    let mut profile = ProviderProfile::openai(MODEL).with_context_window(WINDOW);
     profile.tool_registry.register(Note::new("note")).expect("the tool is well formed");
     profile
 }

@@ -1,11 +1,16 @@
 //! The arguments of a call, which many hold at a time.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
+
+/// From this size on, in bytes, a text is read without a copy of it in between.
+const LONG: usize = 64 << 10;
 
 /// The parsed arguments of a tool call.
 ///
@@ -72,8 +77,69 @@ impl PartialEq<CallArguments> for Value {
     }
 }
 
+/// The object that a JSON text is, as `serde_json` reads it.
+///
+/// That library first collects a text with escapes in a buffer that grows, and then copies it. A long text of the object
+/// itself is read in one pass here, since it may be a file of megabytes.
+pub(crate) fn object_of(json: &str) -> Option<Map<String, Value>> {
+    if json.len() < LONG {
+        return serde_json::from_str(json).ok();
+    }
+    let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json).ok()?;
+    fields.into_iter().map(|(name, value)| Some((name, value_of(value.get())?))).collect()
+}
+
+fn value_of(json: &str) -> Option<Value> {
+    let text = json.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match text.filter(|text| text.len() >= LONG) {
+        Some(text) => unescaped(text).map(Value::String),
+        None => serde_json::from_str(json).ok(),
+    }
+}
+
+/// The text that the inside of a JSON string says; `None` if an escape is half of a surrogate pair.
+fn unescaped(text: &str) -> Option<String> {
+    let mut plain = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('\\') {
+        plain.push_str(before);
+        let escape = after.chars().next()?;
+        rest = after.get(escape.len_utf8()..)?;
+        plain.push(match escape {
+            '"' | '\\' | '/' => escape,
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'u' => escaped_char(&mut rest)?,
+            _ => return None,
+        });
+    }
+    plain.push_str(rest);
+    plain.shrink_to_fit();
+    Some(plain)
+}
+
+/// The character of an escape whose digits come next: one code unit of UTF-16, or a pair in two escapes.
+fn escaped_char(rest: &mut &str) -> Option<char> {
+    let first = escaped_unit(rest)?;
+    if let Some(Ok(char)) = char::decode_utf16([first]).next() {
+        return Some(char);
+    }
+    *rest = rest.strip_prefix("\\u")?;
+    char::decode_utf16([first, escaped_unit(rest)?]).next()?.ok()
+}
+
+fn escaped_unit(rest: &mut &str) -> Option<u16> {
+    let (digits, after) = rest.split_at_checked(4)?;
+    *rest = after;
+    u16::from_str_radix(digits, 16).ok()
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
 
     use super::*;
@@ -89,5 +155,31 @@ mod tests {
         assert_eq!((&arguments["path"], &changed["path"]), (&json!("a"), &json!("b")));
         assert_eq!(arguments.clone().into_value(), json!({"path": "a"}));
         assert_eq!(serde_json::to_string(&arguments).unwrap(), r#"{"path":"a"}"#);
+    }
+
+    proptest! {
+        #[test]
+        fn long_texts_are_read_as_short_ones_are(
+            texts in prop::collection::vec(
+                r#"([a-zé😀]|\\["\\/bfnrtux]|\\u00e[0-9]|\\ud83d\\ude00|\\ud83d|\\ude00){0,8}"#, 1..4
+            ),
+            end in r#"[\]} ,]?"#,
+        ) {
+            let fields: Vec<String> = (0..).zip(&texts).map(|(name, text)| format!(r#""{name}": "{text}""#)).collect();
+            let filler = format!(r#""long": "{}""#, "x".repeat(LONG));
+            let short = format!("{{{}}}{end}", fields.join(", "));
+            let long = format!("{{{}, {filler}}}{end}", fields.join(", "));
+            let expected = serde_json::from_str::<Map<String, Value>>(&short).ok().map(|mut map| {
+                map.insert("long".to_owned(), "x".repeat(LONG).into());
+                map
+            });
+            prop_assert_eq!(object_of(&long), expected);
+            let body = texts.concat();
+            let whole = serde_json::from_str::<String>(&format!("\"{body}\"")).ok();
+            prop_assert_eq!(unescaped(&body).filter(|_| whole.is_some()), whole.clone());
+            if body.contains(r"\ud83d") || body.contains(r"\ude00") {
+                prop_assert_eq!(unescaped(&body), whole);
+            }
+        }
     }
 }

@@ -10,7 +10,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
-use crate::arguments::CallArguments;
+use crate::arguments::{CallArguments, object_of};
 
 /// One part of a message.
 ///
@@ -284,10 +284,7 @@ impl ToolCall {
         let arguments = if raw.trim().is_empty() {
             Value::Object(Map::new())
         } else {
-            match serde_json::from_str(&raw) {
-                Ok(Value::Object(map)) => Value::Object(map),
-                Ok(_) | Err(_) => Value::String(raw.as_ref().to_owned()),
-            }
+            object_of(&raw).map_or_else(|| Value::String(raw.as_ref().to_owned()), Value::Object)
         };
         Self { arguments: arguments.into(), raw_arguments: Some(raw), ..Self::new(id, name, Map::new()) }
     }
@@ -295,7 +292,9 @@ impl ToolCall {
     /// A call of a custom tool with free text.
     #[must_use]
     pub fn custom(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
-        let input = input.into();
+        let mut input = input.into();
+        // It was streamed into a buffer that grew, and is kept as long as the history.
+        input.shrink_to_fit();
         Self {
             raw_arguments: Some(input.as_str().into()),
             arguments: Value::String(input).into(),

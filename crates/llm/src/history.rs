@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::fmt::{self, Write as _};
 use std::hash::Hasher as _;
+use std::io;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
@@ -60,12 +61,23 @@ impl Fingerprint {
     }
 }
 
-/// A hasher that texts are written to.
+/// A hasher that texts are written to, which may be megabytes long.
 struct Hashing(SipHasher13);
 
 impl fmt::Write for Hashing {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.write(text.as_bytes());
+        Ok(())
+    }
+}
+
+impl io::Write for Hashing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
@@ -95,8 +107,10 @@ impl HistoryItem {
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         *self.inner.fingerprint.get_or_init(|| {
-            // A message holds nothing that can fail to serialise; an empty text would only weaken the hash.
-            Fingerprint::of(&serde_json::to_vec(&self.inner.message).unwrap_or_default())
+            let mut hashing = Hashing(SipHasher13::new());
+            // A message holds nothing that can fail to serialise; a part of it would only weaken the hash.
+            let _ = serde_json::to_writer(&mut hashing, &self.inner.message);
+            Fingerprint(hashing.0.finish128().as_u128())
         })
     }
 }
@@ -206,6 +220,8 @@ mod tests {
         let item = HistoryItem::from(Message::user("hello"));
         assert_eq!(item.fingerprint(), HistoryItem::from(Message::user("hello")).fingerprint());
         assert_ne!(item.fingerprint(), HistoryItem::from(Message::assistant("hello")).fingerprint());
+        let bytes = serde_json::to_vec(item.message()).unwrap();
+        assert_eq!(item.fingerprint(), Fingerprint::of(&bytes), "in one piece or in many");
         assert_eq!(Fingerprint::of(b"pintle").to_string(), "a505aa499cc797bab23565b437400511");
     }
 }

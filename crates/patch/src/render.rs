@@ -45,7 +45,7 @@ impl fmt::Display for Operation {
         match self {
             Self::Add(add) => {
                 writeln!(f, "*** Add File: {}", Path(&add.path))?;
-                add.lines.iter().try_for_each(|line| writeln!(f, "+{line}"))
+                add.lines().try_for_each(|line| writeln!(f, "+{line}"))
             }
             Self::Delete(delete) => writeln!(f, "*** Delete File: {}", Path(&delete.path)),
             Self::Update(update) => write!(f, "{update}"),

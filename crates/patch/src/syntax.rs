@@ -32,8 +32,8 @@ pub enum Operation {
 pub struct AddFile {
     /// The path of the new file, as written apart from `.` segments.
     pub path: String,
-    /// Its lines, without their ends; each is written with an LF. None makes an empty file.
-    pub lines: Vec<String>,
+    /// Its content in one text, since it may be megabytes long. Each line ends with an LF.
+    pub content: String,
     /// Line of the header in the patch, from 1; 0 when the operation was not parsed.
     pub line: usize,
 }
@@ -142,9 +142,21 @@ impl Operation {
 }
 
 impl AddFile {
-    /// Creates `path` with these lines.
-    pub fn new(path: impl Into<String>, lines: Vec<String>) -> Self {
-        Self { path: path.into(), lines, line: 0 }
+    /// Creates `path` with these lines, which have no line feeds; each is written with one. No lines make an empty file.
+    pub fn new(path: impl Into<String>, lines: impl IntoIterator<Item = impl AsRef<str>>) -> Self {
+        let mut file = Self { path: path.into(), content: String::new(), line: 0 };
+        lines.into_iter().for_each(|line| file.push_line(line.as_ref()));
+        file
+    }
+
+    /// The lines, without their line feeds.
+    pub fn lines(&self) -> impl Iterator<Item = &str> {
+        self.content.split_terminator('\n')
+    }
+
+    pub(crate) fn push_line(&mut self, line: &str) {
+        self.content.push_str(line);
+        self.content.push('\n');
     }
 }
 

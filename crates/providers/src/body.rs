@@ -9,13 +9,69 @@ mod pieces;
 pub(crate) use self::fields::{Fields, joined, merge_options};
 pub(crate) use self::pieces::Body;
 
+use std::io::{self, Write};
+
 use bytes::Bytes;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
+use serde_json::Value;
 
 /// Serialises one fragment of a request.
+///
+/// A long one is measured first, since a buffer that grows has half as much again of it in memory for a moment.
 pub(crate) fn fragment(value: &impl Serialize) -> Bytes {
+    let mut start = Start::default();
     // A value always serialises; `null` is what is left to say otherwise.
-    serde_json::to_vec(value).map_or(Bytes::from_static(b"null"), |json| json.into_boxed_slice().into())
+    if serde_json::to_writer(&mut start, value).is_err() {
+        return Bytes::from_static(b"null");
+    }
+    if start.bytes.len() == start.length {
+        return start.bytes.into_boxed_slice().into();
+    }
+    let mut whole = Vec::with_capacity(start.length);
+    drop(start);
+    match serde_json::to_writer(&mut whole, value) {
+        Ok(()) => whole.into_boxed_slice().into(),
+        Err(_) => Bytes::from_static(b"null"),
+    }
+}
+
+/// The arguments of a call for an API that takes objects only: what is none, such as free text or arguments that were cut
+/// off, becomes the argument `input`.
+pub(crate) struct ObjectArguments<'a>(pub(crate) &'a Value);
+
+impl Serialize for ObjectArguments<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self.0 {
+            Value::Object(fields) => fields.serialize(serializer),
+            other => serializer.collect_map([("input", other)]),
+        }
+    }
+}
+
+/// The length of what is written, with all of it if that is not long.
+#[derive(Default)]
+struct Start {
+    bytes: Vec<u8>,
+    length: usize,
+}
+
+impl Start {
+    /// The most that is kept, in bytes.
+    const MOST: usize = 64 << 10;
+}
+
+impl Write for Start {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.length += bytes.len();
+        if self.length <= Self::MOST {
+            self.bytes.extend_from_slice(bytes);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]
@@ -23,6 +79,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_fragment_has_the_bytes_of_its_value_however_long_it_is() {
+        for length in [0, 1, Start::MOST - 3, Start::MOST - 2, Start::MOST - 1, 3 * Start::MOST] {
+            let value = json!("x".repeat(length));
+            let fragment = fragment(&value);
+            assert_eq!(fragment, value.to_string());
+        }
+    }
 
     #[test]
     fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {

@@ -15,12 +15,12 @@ use std::task::Poll;
 use std::time::Duration;
 
 use pintle_env::{ExecutionEnvironment, Output, OutputCollector, OutputLimits};
-use pintle_llm::{CallArguments, Fingerprint, ToolCall, ToolResult};
+use pintle_llm::{Fingerprint, ToolCall, ToolResult};
 use serde_json::Value;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-use self::arguments::Arguments;
+use self::arguments::{Arguments, Given};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::gate;
@@ -35,7 +35,7 @@ use crate::truncate::{self, TruncationLimits, TruncationRule};
 #[derive(Clone, Debug)]
 pub struct PreparedCall {
     call_id: String,
-    arguments: CallArguments,
+    arguments: Given,
     repairs: Vec<ArgumentRepair>,
     reads: Vec<PathBuf>,
     writes: Vec<PathBuf>,
@@ -129,7 +129,7 @@ impl PreparedCall {
         call: &ToolCall,
     ) -> Result<Self, ToolError> {
         let tool = registry.get(&call.name).ok_or_else(|| unknown_tool(registry, &call.name))?;
-        let Arguments { value: arguments, repairs } =
+        let Arguments { value: arguments, given, repairs } =
             arguments::fit(tool, call, registry.repairs_arguments())?;
         tool.tool().check_json(&arguments).map_err(|error| failed(tool.name(), error))?;
         let resolved =
@@ -137,7 +137,7 @@ impl PreparedCall {
         let reads = resolved(tool.tool().read_paths(&arguments));
         let writes = resolved(tool.tool().written_paths(&arguments));
         let (call_id, tool, targets) = (call.id.clone(), Arc::clone(tool), writes.clone());
-        Ok(Self { call_id, arguments, repairs, reads, writes, targets, tool })
+        Ok(Self { call_id, arguments: given, repairs, reads, writes, targets, tool })
     }
 
     /// Follows the links in what it writes, so that two names of one file are known to be one file.
@@ -168,7 +168,7 @@ impl PreparedCall {
     /// The arguments, which fit the schema.
     #[must_use]
     pub fn arguments(&self) -> &Value {
-        &self.arguments
+        self.arguments.object()
     }
 
     /// What was mended in the arguments, in the order in which it was done. Empty if they came as the schema wants
@@ -206,9 +206,10 @@ impl PreparedCall {
     /// What tells this call from every other: the id, the tool and these very arguments.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        let parts = [self.call_id.clone(), self.name().to_owned(), self.arguments.to_string()];
-        let whole = |whole: Fingerprint, part: &String| whole.chain(Fingerprint::of(part.as_bytes()));
-        parts.iter().fold(Fingerprint::of(b"call"), whole)
+        let [id, name] = [&self.call_id, self.name()].map(|part| Fingerprint::of(part.as_bytes()));
+        // Arguments may be megabytes long.
+        let arguments = Fingerprint::of_text(self.arguments());
+        [id, name, arguments].into_iter().fold(Fingerprint::of(b"call"), Fingerprint::chain)
     }
 
     /// The tool itself.
@@ -239,7 +240,7 @@ async fn answer(call: &PreparedCall, cx: &ToolContext) -> Result<ToolOutput, Too
     /// What a tool may need besides its commands.
     const MARGIN: Duration = Duration::from_secs(60);
     let tool = call.tool.tool();
-    let answer = caught(async { tool.call_json(Value::clone(&call.arguments), cx).await });
+    let answer = caught(async { tool.call_json(call.arguments.to_object(), cx).await });
     if tool.waits() {
         return answer.await;
     }

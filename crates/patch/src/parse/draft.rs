@@ -11,6 +11,8 @@ pub(super) struct Draft {
     pub(super) untaken: Option<Vec<StreamItem>>,
     /// Whether lines are left out of the operations.
     pub(super) is_outline: bool,
+    /// The bytes of the added lines that follow directly, where that is known: room for the file that is added next.
+    pub(super) room: usize,
 }
 
 impl Draft {
@@ -20,7 +22,12 @@ impl Draft {
         }
         match item {
             StreamItem::AddFile { path, line } => {
-                self.operations.push(Operation::Add(AddFile { line, ..AddFile::new(path, Vec::new()) }));
+                let room = if self.is_outline { 0 } else { self.room };
+                self.operations.push(Operation::Add(AddFile {
+                    path,
+                    content: String::with_capacity(room),
+                    line,
+                }));
             }
             StreamItem::DeleteFile { path, line } => {
                 self.operations.push(Operation::Delete(DeleteFile { path, line }));
@@ -61,7 +68,7 @@ impl Draft {
         if let Some(hunk) = self.hunk() {
             hunk.lines.push(line);
         } else if let (Some(Operation::Add(file)), HunkLine::Add(text)) = (self.operations.last_mut(), line) {
-            file.lines.push(text);
+            file.push_line(&text);
         }
     }
 

@@ -7,6 +7,9 @@ use crate::syntax::Patch;
 
 const BYTE_ORDER_MARK: char = '\u{FEFF}';
 
+/// How each marker begins.
+const MARKER_START: &str = "***";
+
 /// A parser that is fed a patch while a model writes it.
 ///
 /// It takes the text in pieces, cut anywhere, and yields what is certain, so that a host can show
@@ -103,6 +106,9 @@ impl PatchStream {
         let mut rest = piece;
         while let Some((line, after)) = rest.split_once('\n') {
             rest = after;
+            if line.trim_start().starts_with(MARKER_START) {
+                self.sections.draft.room = added_bytes(after);
+            }
             if self.partial.is_empty() {
                 self.line(line)?;
             } else {
@@ -142,6 +148,12 @@ impl PatchStream {
         let Sections { draft, tolerated, .. } = self.sections;
         Patch { operations: draft.operations, diagnostics: tolerated.diagnostics }
     }
+}
+
+/// The bytes of the added lines at the beginning of `text`, without their prefixes.
+fn added_bytes(text: &str) -> usize {
+    let lines = text.split_inclusive('\n').map_while(|line| line.strip_prefix('+'));
+    lines.map(str::len).sum()
 }
 
 impl Default for PatchStream {

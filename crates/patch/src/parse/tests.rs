@@ -66,8 +66,8 @@ fn every_operation_of_the_grammar() {
         line: 15,
     };
     let expected = [
-        Operation::Add(AddFile { path: "new file.txt".to_owned(), lines, line: 2 }),
-        Operation::Add(AddFile { line: 6, ..AddFile::new("empty.txt", Vec::new()) }),
+        Operation::Add(AddFile { line: 2, ..AddFile::new("new file.txt", lines) }),
+        Operation::Add(AddFile { line: 6, ..AddFile::new("empty.txt", [""; 0]) }),
         Operation::Delete(DeleteFile { path: "old.txt".to_owned(), line: 7 }),
         Operation::Update(UpdateFile {
             line: 8,
@@ -568,5 +568,18 @@ proptest! {
         let again = parse(&patch.to_string()).unwrap();
         prop_assert_eq!(&again.diagnostics, &[]);
         prop_assert_eq!(without_lines(again.operations), patch.operations);
+    }
+}
+
+#[test]
+fn an_added_file_has_room_for_its_lines_and_for_nothing_else() {
+    let lines = "+a line that is added\n".repeat(1_000);
+    let text = format!("*** Begin Patch\n*** Add File: a\n{lines}*** Add File: b\n+one\n*** End Patch\n");
+    for (operation, expected) in
+        parsed(&text).operations.iter().zip([lines.replace('+', ""), "one\n".to_owned()])
+    {
+        let Operation::Add(file) = operation else { panic!("both are added: {operation:?}") };
+        assert_eq!((&file.content, file.content.capacity()), (&expected, expected.len()));
+        assert_eq!(file.lines().map(|line| line.len() + 1).sum::<usize>(), expected.len());
     }
 }

@@ -58,12 +58,7 @@ impl<'a> Tree<'a> {
     }
 
     pub(super) fn add(&mut self, add: &'a AddFile) -> Result<(), ApplyError> {
-        let length = add.lines.iter().map(|line| line.len() + 1).sum();
-        let mut content = Vec::with_capacity(length);
-        for line in &add.lines {
-            content.extend_from_slice(line.as_bytes());
-            content.push(b'\n');
-        }
+        let content = add.content.as_bytes();
         let entry = self.entry(&add.path);
         if let Some(existing) = self.content(entry)
             && !self.options.overwrite
@@ -72,7 +67,7 @@ impl<'a> Tree<'a> {
             let kind = ApplyErrorKind::Exists { action: Action::Add, identical };
             return Err(ApplyError::new(&add.path, add.line, kind));
         }
-        self.touch(entry, Touched { content: Some(content), origin: None, line: add.line });
+        self.touch(entry, Touched { content: Some(content.to_vec()), origin: None, line: add.line });
         Ok(())
     }
 

@@ -41,8 +41,8 @@ fn items_of(patch: &Patch) -> Vec<StreamItem> {
     for operation in &patch.operations {
         match operation.clone() {
             Operation::Add(file) => {
-                items.push(StreamItem::AddFile { path: file.path, line: file.line });
-                items.extend(file.lines.into_iter().map(|line| StreamItem::Line(HunkLine::Add(line))));
+                items.push(StreamItem::AddFile { path: file.path.clone(), line: file.line });
+                items.extend(file.lines().map(|line| StreamItem::Line(HunkLine::Add(line.to_owned()))));
             }
             Operation::Delete(file) => {
                 items.push(StreamItem::DeleteFile { path: file.path, line: file.line })
@@ -331,7 +331,7 @@ fn an_outline_is_the_patch_without_its_lines() {
         let whole = parse(&text).map(|mut patch| {
             for operation in &mut patch.operations {
                 match operation {
-                    Operation::Add(add) => add.lines.clear(),
+                    Operation::Add(add) => add.content.clear(),
                     Operation::Update(update) => update.hunks.iter_mut().for_each(|hunk| hunk.lines.clear()),
                     Operation::Delete(_) => {}
                 }

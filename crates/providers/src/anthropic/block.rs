@@ -5,11 +5,12 @@ use pintle_llm::{
     ContentPart, DocumentData, Error, ErrorInfo, Fingerprint, HistoryItem, ImageData, MediaSource, Message,
     Origin, Role, ToolCall, ToolResult,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 use super::NAME;
-use crate::body::fragment;
+use crate::body::{ObjectArguments, fragment};
 use crate::media::{ImageForm, image_form, refuse};
 use crate::openai::check_document;
 
@@ -169,13 +170,24 @@ fn is_block(value: &Value) -> bool {
 
 fn call_block(call: &ToolCall) -> Block {
     let id = wire_id(&call.id);
-    let input = match call.arguments_object() {
-        Some(arguments) => Value::Object(arguments.clone()),
-        // Free text, or arguments that were cut off: the API takes objects only.
-        None => json!({"input": call.arguments}),
+    let block = ToolUse {
+        id: &id,
+        input: ObjectArguments(&call.arguments),
+        name: wire_name(&call.name),
+        kind: "tool_use",
     };
-    let block = json!({"type": "tool_use", "id": id, "name": wire_name(&call.name), "input": input});
-    Block::new(Kind::Call(id), &block)
+    let json = fragment(&block);
+    Block { kind: Kind::Call(id), json, cache_point: false }
+}
+
+/// A call as a block. Its arguments are lent; the fields are in the order of a [`Value`]'s.
+#[derive(Serialize)]
+struct ToolUse<'a> {
+    id: &'a str,
+    input: ObjectArguments<'a>,
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
 }
 
 fn result_block(result: &ToolResult) -> Result<Block, Error> {

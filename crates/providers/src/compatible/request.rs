@@ -1,5 +1,6 @@
 //! From a request to the body of Chat Completions.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -7,6 +8,7 @@ use pintle_llm::{
     AudioData, ContentPart, DocumentData, Error, ErrorInfo, ImageData, MediaSource, Message, Origin, Request,
     ResponseFormat, Role, ToolCall, ToolChoice, ToolDefinition, ToolItem, ToolResult,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::delta::{FIELD, REASONING_CONTENT};
@@ -199,16 +201,17 @@ fn messages_of(message: &Message, origin: &Origin) -> Result<Messages, Error> {
     let one = match message.role {
         Role::System | Role::Developer => {
             check_parts(message, provider, |part| part.as_text().is_some())?;
-            Some(named(json!({"role": "system", "content": message.text()}), message))
+            Some(fragment(&named(json!({"role": "system", "content": message.text()}), message)))
         }
         Role::User | Role::Tool => return user_or_tool(message, provider),
         Role::Assistant => {
             check_parts(message, provider, |part| !matches!(part, ContentPart::ToolResult(_)))?;
             // A message without an origin was made by hand: its maker vouches for what it holds.
-            assistant(message, message.origin.as_ref().is_none_or(|wrote| wrote == origin))
+            let own = message.origin.as_ref().is_none_or(|wrote| wrote == origin);
+            assistant(message, own).as_ref().map(fragment)
         }
     };
-    Ok(Messages { messages: one.iter().map(fragment).collect(), after: None, answers: false })
+    Ok(Messages { messages: one.into_iter().collect(), after: None, answers: false })
 }
 
 /// Refuses a part that a message of its role cannot hold, rather than losing it.
@@ -264,11 +267,15 @@ fn user_message(message: &Message, parts: &[Value]) -> Option<Value> {
 /// `body` with the name of whoever speaks, in letters that servers take. The name of a tool message is the tool's,
 /// which its call has said.
 fn named(mut body: Value, message: &Message) -> Value {
-    let name = message.name.as_ref().filter(|name| message.role != Role::Tool && !name.is_empty());
-    if let (Some(fields), Some(name)) = (body.as_object_mut(), name) {
-        fields.insert("name".to_owned(), wire_name(name, LONGEST_NAME).into());
+    if let (Some(fields), Some(name)) = (body.as_object_mut(), name_of(message)) {
+        fields.insert("name".to_owned(), name.into());
     }
     body
+}
+
+fn name_of(message: &Message) -> Option<String> {
+    let name = message.name.as_ref().filter(|name| message.role != Role::Tool && !name.is_empty());
+    name.map(|name| wire_name(name, LONGEST_NAME))
 }
 
 /// A part of a user message; none for what has no place there, or stands elsewhere.
@@ -312,25 +319,48 @@ fn document_part(document: &DocumentData, provider: &str) -> Result<Value, Error
     Ok(json!({"type": "file", "file": {"filename": name, "file_data": data}}))
 }
 
+/// An assistant message. The arguments of its calls are lent; the fields are in the order of a [`Value`]'s.
+#[derive(Serialize)]
+struct Assistant<'a> {
+    /// What comes before the calls in the alphabet.
+    #[serde(flatten)]
+    fields: Map<String, Value>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tool_calls: Vec<Called<'a>>,
+}
+
+#[derive(Serialize)]
+struct Called<'a> {
+    function: Function<'a>,
+    id: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct Function<'a> {
+    arguments: Cow<'a, str>,
+    name: String,
+}
+
 /// An assistant message; none if nothing of it may be sent.
-fn assistant(message: &Message, own: bool) -> Option<Value> {
+fn assistant(message: &Message, own: bool) -> Option<Assistant<'_>> {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), "assistant".into());
-    let calls: Vec<Value> = message.tool_calls().map(call).collect();
+    let tool_calls: Vec<Called<'_>> = message.tool_calls().map(call).collect();
     let text = text_of(message);
     let refusal = refusal_of(message).filter(|_| own);
-    if text.is_empty() && calls.is_empty() && refusal.is_none() {
+    if text.is_empty() && tool_calls.is_empty() && refusal.is_none() {
         return None;
     }
     fields.insert("content".to_owned(), if text.is_empty() { Value::Null } else { text.into() });
     fields.extend(refusal.map(|refusal| ("refusal".to_owned(), refusal.into())));
     if own {
-        fields.extend(reasoning_of(message, !calls.is_empty()));
+        fields.extend(reasoning_of(message, !tool_calls.is_empty()));
     }
-    if !calls.is_empty() {
-        fields.insert("tool_calls".to_owned(), calls.into());
-    }
-    Some(named(Value::Object(fields), message))
+    let name = name_of(message).map(|name| ("name".to_owned(), name.into()));
+    fields.extend(name);
+    Some(Assistant { fields, tool_calls })
 }
 
 fn refusal_of(message: &Message) -> Option<&str> {
@@ -380,13 +410,13 @@ fn text_of(message: &Message) -> String {
 
 /// A call. What is no object becomes the argument `input`: the free text of another provider's custom tool, and
 /// arguments that were cut off, since servers parse them when they render the conversation.
-fn call(call: &ToolCall) -> Value {
+fn call(call: &ToolCall) -> Called<'_> {
     let arguments = match call.arguments_object() {
         Some(_) => call.arguments_text(),
         None => json!({"input": call.arguments}).to_string().into(),
     };
     let (id, name) = (wire_id(&call.id, LONGEST_ID), wire_name(&call.name, LONGEST_NAME));
-    json!({"id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+    Called { function: Function { arguments, name }, id, kind: "function" }
 }
 
 fn tool_message(id: &str, text: &str) -> Value {

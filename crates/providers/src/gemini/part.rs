@@ -7,10 +7,11 @@ use pintle_llm::{
     AudioData, ContentPart, DocumentData, Error, ErrorInfo, HistoryItem, ImageData, MediaSource, Message,
     Origin, Role, ToolCall, ToolResult,
 };
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::{NAME, is_third_generation};
-use crate::body::fragment;
+use crate::body::{ObjectArguments, fragment};
 use crate::media::{ImageForm, image_form, refuse};
 use crate::openai::check_document;
 
@@ -163,18 +164,26 @@ fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result
 }
 
 fn call_part(call: &ToolCall, signature: Option<String>) -> Part {
-    let args = match call.arguments_object() {
-        Some(arguments) => Value::Object(arguments.clone()),
-        // Free text, or arguments that were cut off: the API takes objects only.
-        None => json!({"input": call.arguments}),
-    };
     let name = wire_name(&call.name);
-    let mut part = Map::new();
-    part.insert("functionCall".into(), json!({"id": call.id, "name": name, "args": args}));
-    if let Some(signature) = signature {
-        part.insert("thoughtSignature".into(), signature.into());
-    }
-    Part::Call { id: call.id.clone(), name, json: fragment(&part) }
+    let function_call = FunctionCall { args: ObjectArguments(&call.arguments), id: &call.id, name: &name };
+    let json = fragment(&CallPart { function_call, thought_signature: signature });
+    Part::Call { id: call.id.clone(), name, json }
+}
+
+/// A call as a part. Its arguments are lent; the fields are in the order of a [`Value`]'s.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct CallPart<'a> {
+    function_call: FunctionCall<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    thought_signature: Option<String>,
+}
+
+#[derive(Serialize)]
+struct FunctionCall<'a> {
+    args: ObjectArguments<'a>,
+    id: &'a str,
+    name: &'a str,
 }
 
 /// The API wants an object: text stands under `result`, the text of a failure under `error`.

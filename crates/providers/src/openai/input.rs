@@ -8,6 +8,7 @@ use pintle_llm::{
     ContentPart, DocumentData, Error, ErrorInfo, HistoryItem, ImageData, MediaSource, Message, Origin,
     Request, Role, ThinkingData, ToolCall, ToolCallKind, ToolResult,
 };
+use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::PROVIDER;
@@ -171,7 +172,7 @@ impl Items {
         self.content.push(json!({"type": kind, "text": text}));
     }
 
-    fn item(&mut self, item: &Value) {
+    fn item(&mut self, item: &impl Serialize) {
         self.flush();
         self.done.push(fragment(item));
         self.unfollowed = 0;
@@ -208,21 +209,31 @@ impl Items {
     }
 }
 
-fn call_item(call: &ToolCall) -> Value {
-    let (id, name) = (wire_id(&call.id, LONGEST_ID), wire_name(&call.name, LONGEST_NAME));
+/// A call as an item. Its arguments are lent, since they may be megabytes long; the fields are in the order of a
+/// [`Value`]'s.
+#[derive(Serialize)]
+struct CallItem<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    arguments: Option<Cow<'a, str>>,
+    call_id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<Cow<'a, str>>,
+    name: String,
+    #[serde(rename = "type")]
+    kind: &'static str,
+}
+
+fn call_item(call: &ToolCall) -> CallItem<'_> {
+    let (call_id, name) = (wire_id(&call.id, LONGEST_ID), wire_name(&call.name, LONGEST_NAME));
     match call.kind {
-        ToolCallKind::Function => json!({
-            "type": "function_call",
-            "call_id": id,
-            "name": name,
-            "arguments": call.arguments_text(),
-        }),
-        ToolCallKind::Custom => json!({
-            "type": "custom_tool_call",
-            "call_id": id,
-            "name": name,
-            "input": call.arguments.as_str().map_or_else(|| call.arguments_text(), Cow::Borrowed),
-        }),
+        ToolCallKind::Function => {
+            let arguments = Some(call.arguments_text());
+            CallItem { arguments, call_id, input: None, name, kind: "function_call" }
+        }
+        ToolCallKind::Custom => {
+            let input = call.arguments.as_str().map_or_else(|| call.arguments_text(), Cow::Borrowed);
+            CallItem { arguments: None, call_id, input: Some(input), name, kind: "custom_tool_call" }
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 mod item;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use pintle_llm::{Error, ErrorKind, Message, Response, Role, StreamEvent, Warning};
 use serde::Deserialize;
@@ -19,6 +20,9 @@ use super::{PROVIDER, failure_of};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Text};
+
+/// From this size on, in bytes, an item is not read whole if its arguments have streamed.
+pub(super) const LONG: usize = 64 << 10;
 
 /// The decoder of one streamed answer.
 #[derive(Debug)]
@@ -114,6 +118,24 @@ impl ResponsesDecoder {
         Ok(())
     }
 
+    /// An item as its end has it, without arguments that have streamed: they may be megabytes long, and reading them would
+    /// copy them twice.
+    pub(super) fn ended_item(&self, raw: &RawValue) -> Result<Value, Error> {
+        if raw.get().len() < LONG {
+            return parse(raw);
+        }
+        let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(raw.get()) else {
+            return parse(raw);
+        };
+        let has_streamed = |name: &str, value: &RawValue| {
+            matches!(name, "arguments" | "input")
+                && self.items.iter().any(|item| item.has_streamed(value.get()))
+        };
+        let new = fields.into_iter().filter(|(name, value)| !has_streamed(name, value));
+        let item = new.map(|(name, value)| Ok((name, parse(value)?))).collect::<Result<_, Error>>()?;
+        Ok(Value::Object(item))
+    }
+
     fn close(&mut self, index: Option<u64>, raw: Value, out: &mut Vec<StreamEvent>) {
         let id = raw.get("id").and_then(Value::as_str);
         let known = self.position(index, id);
@@ -134,7 +156,8 @@ impl ResponsesDecoder {
         for (index, raw) in (0u64..).zip(snapshot.output.into_iter().flatten()) {
             let known = self.items.iter().find(|item| item.index == Some(index));
             if known.map_or(indexed, |item| !item.done) {
-                self.close(Some(index), parse(raw)?, out);
+                let item = self.ended_item(raw)?;
+                self.close(Some(index), item, out);
             }
         }
         for item in &mut self.items {
@@ -175,7 +198,7 @@ impl ResponsesDecoder {
                 self.open(event.output_index, &raw, out);
             }
             "response.output_item.done" => {
-                let raw: Value = parse(event.item.ok_or_else(unread)?)?;
+                let raw = self.ended_item(event.item.ok_or_else(unread)?)?;
                 self.start(None, None, out);
                 self.close(event.output_index, raw, out);
             }

@@ -7,6 +7,7 @@ use pintle_llm::{
 };
 use serde_json::{Value, json};
 
+use super::stream::{LONG, ResponsesDecoder};
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
 
@@ -548,6 +549,55 @@ fn streamed_answer() -> Vec<Value> {
         done(4, item(4)),
         completed(&answer),
     ]
+}
+
+/// The end of an item repeats its arguments, which are not read again where they are those that have streamed.
+#[test]
+fn long_arguments_are_those_that_the_end_has() {
+    let streamed = "a line, \"quoted\", é\n".repeat(LONG / 20);
+    let other = streamed.replace("line", "LINE");
+    for (kind, field, event) in [
+        ("function_call", "arguments", "function_call_arguments"),
+        ("custom_tool_call", "input", "custom_tool_call_input"),
+    ] {
+        let item = |text: &str| json!({"type": kind, "id": "i", "call_id": "c", "name": "t", field: text});
+        for (end, expected) in [(&streamed, &streamed), (&other, &other), (&String::new(), &streamed)] {
+            let done = done(0, &item(end)).to_string();
+            // A server may escape more than it has to.
+            for done in [done.clone(), done.replace('é', r"\u00e9")] {
+                let mut decoder = dialect().decoder(&Request::new("m", [Message::user("hi")]), 7);
+                let mut out = Vec::new();
+                let (half, rest) = streamed.split_at(streamed.find("quoted").unwrap());
+                let events = [added(0, &item("")), delta(event, 0, half), delta(event, 0, rest)];
+                for data in events.iter().map(Value::to_string).chain([done]) {
+                    decoder.feed(SseEvent { name: "", data: &data }, &mut out).unwrap();
+                }
+                let Some(StreamEvent::ToolCallEnd { tool_call }) = out.last() else {
+                    panic!("the call ends")
+                };
+                assert_eq!((tool_call.id.as_str(), tool_call.name.as_str()), ("c", "t"));
+                assert!(tool_call.raw_arguments.as_deref() == Some(expected), "{kind}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_what_has_streamed_is_left_out_of_an_item() {
+    let streamed = "a line, \"quoted\", é\n".repeat(LONG / 20);
+    let item = |text: &str| json!({"type": "custom_tool_call", "call_id": "c", "name": "t", "input": text});
+    let mut decoder = ResponsesDecoder::new(Vec::new(), 7);
+    let mut out = Vec::new();
+    for event in [added(0, &item("")), delta("custom_tool_call_input", 0, &streamed)] {
+        decoder.feed(SseEvent { name: "", data: &event.to_string() }, &mut out).unwrap();
+    }
+    for (text, is_left_out) in
+        [(streamed.clone(), true), (format!("{streamed}."), false), (streamed[1..].to_owned(), false)]
+    {
+        let raw = serde_json::value::to_raw_value(&item(&text)).unwrap();
+        let ended = decoder.ended_item(&raw).unwrap();
+        assert_eq!((ended.get("input").is_none(), &ended["call_id"]), (is_left_out, &json!("c")));
+    }
 }
 
 #[test]

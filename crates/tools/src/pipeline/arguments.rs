@@ -1,5 +1,7 @@
 //! From what a model wrote to arguments that fit the tool's schema.
 
+use std::sync::OnceLock;
+
 use pintle_llm::{CallArguments, ToolCall, ToolCallKind};
 use serde_json::{Map, Value};
 
@@ -11,8 +13,41 @@ use crate::schema;
 /// Arguments that fit.
 pub(super) struct Arguments {
     pub(super) value: CallArguments,
+    /// The same, as a call keeps them.
+    pub(super) given: Given,
     /// What was mended in them.
     pub(super) repairs: Vec<ArgumentRepair>,
+}
+
+/// Arguments that a call keeps.
+///
+/// Free text is shared with the history. The object that it is an argument of has a copy of it, which may be megabytes
+/// long, and is made where somebody looks at it.
+#[derive(Clone, Debug)]
+pub(super) enum Given {
+    Object(CallArguments),
+    Text { name: String, text: CallArguments, object: OnceLock<Value> },
+}
+
+impl Given {
+    pub(super) fn object(&self) -> &Value {
+        match self {
+            Self::Object(arguments) => arguments,
+            Self::Text { name, text, object } => object.get_or_init(|| object_with(name, text)),
+        }
+    }
+
+    /// A copy of the object.
+    pub(super) fn to_object(&self) -> Value {
+        match self {
+            Self::Object(arguments) => Value::clone(arguments),
+            Self::Text { name, text, .. } => object_with(name, text),
+        }
+    }
+}
+
+fn object_with(name: &str, text: &Value) -> Value {
+    Value::Object(Map::from_iter([(name.to_owned(), text.clone())]))
 }
 
 /// Takes a call's arguments, and mends them if that is wanted.
@@ -36,7 +71,13 @@ pub(super) fn fit(tool: &RegisteredTool, call: &ToolCall, mend: bool) -> Result<
     for repair in &repairs {
         tracing::info!(tool = call.name, %repair, "an argument was mended");
     }
-    Ok(Arguments { value, repairs })
+    let given = match text_field(tool, call) {
+        Some(name) if repairs.is_empty() => {
+            Given::Text { name: name.to_owned(), text: call.arguments.clone(), object: OnceLock::new() }
+        }
+        Some(_) | None => Given::Object(value.clone()),
+    };
+    Ok(Arguments { value, given, repairs })
 }
 
 /// The arguments as an object: free text goes into the only required field. An object in a text is a mistake that
@@ -48,16 +89,10 @@ fn object_of(
     repairs: &mut Vec<ArgumentRepair>,
 ) -> Result<CallArguments, ToolError> {
     match (&*call.arguments, call.kind) {
-        (Value::String(text), ToolCallKind::Custom) => {
-            let parameters = &tool.definition().parameters;
-            let required = parameters.get("required").and_then(Value::as_array).map(Vec::as_slice);
-            match required {
-                Some([Value::String(only)]) => {
-                    Ok(Value::Object(Map::from_iter([(only.clone(), Value::String(text.clone()))])).into())
-                }
-                _ => Err(invalid(&call.name, "- expected a JSON object with named arguments, got free text")),
-            }
-        }
+        (text @ Value::String(_), ToolCallKind::Custom) => match text_field(tool, call) {
+            Some(name) => Ok(object_with(name, text).into()),
+            None => Err(invalid(&call.name, "- expected a JSON object with named arguments, got free text")),
+        },
         (Value::String(raw), ToolCallKind::Function) => match serde_json::from_str::<Value>(raw) {
             Ok(Value::Object(map)) => Ok(Value::Object(map).into()),
             Ok(Value::String(text)) if mend && let Some(map) = repair::object_in(&text) => {
@@ -71,6 +106,17 @@ fn object_of(
             Err(error) => Err(invalid(&call.name, &format!("- not valid JSON: {error}"))),
         },
         _ => Ok(call.arguments.clone()),
+    }
+}
+
+/// The only required field of the tool, if the call is one with free text.
+fn text_field<'t>(tool: &'t RegisteredTool, call: &ToolCall) -> Option<&'t str> {
+    if call.kind != ToolCallKind::Custom || !call.arguments.is_string() {
+        return None;
+    }
+    match tool.definition().parameters.get("required")?.as_array()?.as_slice() {
+        [Value::String(only)] => Some(only),
+        _ => None,
     }
 }
 

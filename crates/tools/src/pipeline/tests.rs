@@ -227,6 +227,11 @@ async fn two_names_of_a_file_are_one_target() {
 async fn free_text_goes_into_the_only_required_field() {
     let execution = run(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await;
     assert_eq!(execution.result.text(), "free\ntext");
+    let Preparation::Ready(call) = prepared(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await
+    else {
+        panic!("the call fits");
+    };
+    assert_eq!(call.arguments(), &json!({"text": "free\ntext"}));
 
     let mut two_fields = ToolRegistry::new();
     let schema = json!({"type": "object", "properties": {"a": {}, "b": {}}, "required": ["a", "b"]});

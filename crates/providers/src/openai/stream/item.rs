@@ -1,5 +1,7 @@
 //! One output item as it forms.
 
+use std::io::{self, Write};
+
 use pintle_llm::{ContentPart, PartialToolCall, StreamEvent, ToolCall};
 use serde_json::Value;
 
@@ -133,6 +135,15 @@ impl Item {
         }
     }
 
+    /// Whether this JSON is that of the arguments that have streamed, written with no more escapes than it takes.
+    pub(super) fn has_streamed(&self, json: &str) -> bool {
+        let State::Call(call) = &self.state else { return false };
+        let mut rest = Expected(json.as_bytes());
+        !call.arguments.is_empty()
+            && serde_json::to_writer(&mut rest, &call.arguments).is_ok()
+            && rest.0.is_empty()
+    }
+
     pub(super) fn is_call(&self) -> bool {
         matches!(self.state, State::Call(_))
     }
@@ -172,6 +183,20 @@ impl Item {
             segments.len() - 1
         });
         segments.get_mut(place)
+    }
+}
+
+/// Takes only these bytes.
+struct Expected<'a>(&'a [u8]);
+
+impl Write for Expected<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 
