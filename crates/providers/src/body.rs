@@ -41,9 +41,10 @@ pub(crate) struct ObjectArguments<'a>(pub(crate) &'a Value);
 
 impl Serialize for ObjectArguments<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        match self.0 {
-            Value::Object(fields) => fields.serialize(serializer),
-            other => serializer.collect_map([("input", other)]),
+        if self.0.is_object() {
+            self.0.serialize(serializer)
+        } else {
+            serializer.collect_map([("input", self.0)])
         }
     }
 }
