@@ -146,7 +146,7 @@ pub(crate) struct RunArgs {
     /// The tools' names and parameters
     #[arg(long, value_enum, value_name = "NAME", default_value = "native")]
     pub(crate) toolset: ToolsetName,
-    /// What to ask about before it happens, with all but `never` also changes below `.git`; without a terminal to ask at,
+    /// Ask before these calls, and with all but `never` before changes below `.git`; without a terminal to ask at,
     /// what would be asked about is denied
     #[arg(long, value_enum, value_name = "WHAT", default_value = "never")]
     pub(crate) approve: ApproveName,

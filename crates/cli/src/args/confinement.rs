@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 
-/// What commands and file tools may reach.
+/// Limits on commands and file tools.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct ConfinementArgs {
     /// Hold commands in a sandbox of the Linux kernel, and file tools to the same limits on writing; off by default

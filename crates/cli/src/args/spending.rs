@@ -9,7 +9,7 @@ use crate::timeout;
 
 const MICROS_PER_DOLLAR: u64 = 1_000_000;
 
-/// What a run may spend, its subagents included.
+/// Limits on the tokens, money and time of a run and its subagents.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Args)]
 pub(crate) struct SpendingArgs {
     /// Stop once this many tokens have gone in and out, subagents included
