@@ -108,7 +108,7 @@ pub(crate) fn tell(arguments: &[String]) -> io::Result<()> {
         std::fs::remove_file(folder.path().join("long.txt"))?;
         host.client = lab::client_of(dialect, &Place::at(address, &plan(number), &name));
     } else {
-        // What is made once for all of them.
+        // Made once and shared by all of them.
         drop(runtime.block_on(host.clone().ask(0)));
     }
     let before = memory("VmRSS");

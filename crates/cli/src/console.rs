@@ -184,7 +184,7 @@ pub(crate) fn leave() {
 /// Discards what was typed while the command worked: the shell would take it for commands.
 pub(crate) fn discard_typed_ahead() {
     let stdin = io::stdin();
-    // Whoever works in the background has no say over the terminal.
+    // A background process is stopped by the kernel when it changes the terminal.
     let is_in_front = tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp());
     if stdin.is_terminal() && is_in_front {
         // A terminal that is gone holds nothing.

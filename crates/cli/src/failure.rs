@@ -128,7 +128,7 @@ impl Failure {
         console::details(&self.details);
     }
 
-    /// What went wrong and what to do about it.
+    /// The failure and its remedy.
     pub(crate) fn sentence(&self) -> String {
         let parts = [Some(self.sentence.as_str()), self.hint.as_deref()];
         parts.into_iter().flatten().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ")

@@ -81,7 +81,7 @@ async fn sandboxed(
 
     use crate::console;
 
-    /// What a run goes on without, with a word about it.
+    /// Protections that are optional: a kernel without them gets a notice.
     const DISPENSABLE: [Protection; 2] = [Protection::Devices, Protection::Signals];
 
     let temporary = tempfile::Builder::new()
