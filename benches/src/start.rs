@@ -183,10 +183,10 @@ fn program(name: &str) -> PathBuf {
     own.parent().unwrap_or(Path::new(".")).join(name)
 }
 
-/// Built in release, beside the folder of this one.
+/// Returns the path of a program that is built in the profile `dist`.
 fn shipped(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this program has a file");
-    own.ancestors().nth(2).unwrap_or(Path::new(".")).join("release").join(name)
+    own.ancestors().nth(2).unwrap_or(Path::new(".")).join("dist").join(name)
 }
 
 fn mebibytes(bytes: impl TryInto<u32>) -> f64 {
