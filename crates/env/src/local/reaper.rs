@@ -12,7 +12,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use nix::sys::signal::Signal;
+use nix::{
+    sys::{
+        signal::Signal,
+        wait::{WaitPidFlag, WaitStatus, waitpid},
+    },
+    unistd::Pid,
+};
 use tokio::process::Child;
 
 use super::{
@@ -163,9 +169,11 @@ impl Reaper {
     /// blocks.
     pub(super) fn finish(&self) {
         let _alone = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut leaders = Vec::new();
         let worker = {
             let mut state = self.all_started();
             for scope in std::mem::take(&mut state.running).into_values() {
+                leaders.push(scope.leader());
                 self.hand_over(&mut state, Abandoned { scope, child: None, output: None, terminated: None });
             }
             state.worker.take()
@@ -175,6 +183,9 @@ impl Reaper {
             if thread.join().is_err() {
                 tracing::error!("the thread that ends processes has panicked");
             }
+        }
+        if self.hurry.load(Ordering::Relaxed) {
+            leaders.into_iter().for_each(reap);
         }
         if let Some(lifeline) = &self.lifeline {
             // The lock keeps the supervisor from being taken away from a process that is just announced.
@@ -238,6 +249,15 @@ impl Drop for Starting {
         if state.starting == 0 {
             self.reaper.started.notify_all();
         }
+    }
+}
+
+/// Waits for a killed child that its owner may not have waited for yet, and may not get to: the process is about to
+/// exit, and not every init reaps the zombies that it inherits. The owner finds no child and reports that as an error.
+fn reap(leader: i32) {
+    // An error means that its owner was quicker.
+    if waitpid(Pid::from_raw(leader), Some(WaitPidFlag::WNOHANG)) == Ok(WaitStatus::StillAlive) {
+        tracing::warn!(id = leader, "a killed process does not exit");
     }
 }
 

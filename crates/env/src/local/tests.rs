@@ -357,6 +357,17 @@ async fn kill_all_spares_no_time_for_who_ignores_the_terminate_signal() {
     drop(held);
 }
 
+/// The caller exits next, and its runtime, which would have reaped the child, is not polled any more.
+#[tokio::test]
+async fn kill_all_leaves_no_zombie() {
+    let (directory, environment) = environment();
+    let held = environment.spawn(Command::shell("echo $$ > id; exec sleep 600")).await.unwrap();
+    let id = written_id(&directory.path().join("id")).await;
+    environment.kill_all();
+    assert!(!Path::new("/proc").join(id.to_string()).exists());
+    drop(held);
+}
+
 /// Has `end` run on another thread while a process exists that is not registered yet, and returns the error of its
 /// start, if any, with its id.
 async fn ended_while_it_starts(
