@@ -1,4 +1,4 @@
-//! Running a command to its end on top of [`Process`]: the rules that all environments share.
+//! Runs a command to completion on top of [`Process`], by the rules that all environments share.
 
 mod recorder;
 
@@ -21,21 +21,21 @@ use crate::{
     process::{ExitStatus, Process, ProcessOutput, TERMINATE_GRACE},
 };
 
-/// How long jobs may run on, and hold the output open, after the command itself has returned.
+/// Time for which jobs may keep running, and hold the output open, after the command has exited.
 const JOB_GRACE: Duration = Duration::from_millis(250);
 
-/// How often the jobs are counted meanwhile.
+/// Interval at which remaining jobs are counted during that time.
 const JOB_POLL: Duration = Duration::from_millis(25);
 
-/// How long the output is waited for when every process that we know of is gone.
+/// How long the output may be idle once every known process has exited.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
 
-/// The most time for what is left in the pipes, in case a stranger holds them and keeps writing.
+/// Limit on draining the pipes, in case an unrelated process holds them and keeps writing.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Drives `process` to its end: input, output, time-out, and what it leaves running.
+/// Drives `process` to completion: input, output, time-out, and the jobs it leaves running.
 ///
-/// Dropping the future drops the process, which ends it.
+/// Dropping the future drops the process, which terminates it.
 pub(crate) async fn run(
     mut process: Box<dyn Process>,
     request: ExecRequest,
@@ -44,7 +44,8 @@ pub(crate) async fn run(
 ) -> Result<ExecResult, EnvError> {
     let mut reader =
         Reader { output: process.take_output(), recorder: Recorder::new(limits), sink: request.on_output };
-    // Dropped before the reader: what a command says on its way out is still taken from it.
+    // Declared after the reader, so dropped before it: output of a terminating command is still
+    // read.
     let mut process = process;
     let input = request.stdin.zip(process.take_stdin());
     let deadline = request.timeout.saturating_sub(started.elapsed());
@@ -56,7 +57,7 @@ pub(crate) async fn run(
     let status = match (in_time, ended.stuck) {
         (Some(status), _) => status,
         (None, None) => process.wait().await?,
-        // It may never be known: the kernel holds a process that was killed.
+        // The status may never be known: the kernel is holding on to a killed process.
         (None, Some(_)) => timeout(Duration::ZERO, process.wait()).await.unwrap_or(Ok(KILLED))?,
     };
     let captured = reader.recorder.finish().await?;
@@ -68,18 +69,19 @@ pub(crate) async fn run(
         .with_stuck(ended.stuck))
 }
 
-/// The end of a process that was killed and did not go: what it will be when the kernel lets it go.
+/// Status reported for a killed process that has not exited; the one it will have when the kernel
+/// releases it.
 const KILLED: ExitStatus = ExitStatus::Signaled(9);
 
-/// What had to be ended.
+/// Processes that had to be terminated.
 #[derive(Default)]
 struct Ended {
     jobs: usize,
-    /// A process that could not be.
+    /// A process that survived the kill signal.
     stuck: Option<u32>,
 }
 
-/// Reads until the process itself has exited; `None` at the time-out.
+/// Reads output until the process itself has exited; returns `None` at the time-out.
 async fn until_exit(
     process: &mut dyn Process,
     reader: &mut Reader,
@@ -99,7 +101,7 @@ async fn until_exit(
     }
 }
 
-/// Reads the rest after the exit and ends the jobs that do not go by themselves.
+/// Reads the remaining output after the exit and terminates jobs that do not exit in time.
 async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, EnvError> {
     let deadline = Instant::now() + JOB_GRACE;
     while reader.is_open() {
@@ -118,7 +120,7 @@ async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended,
     Ok(Ended::default())
 }
 
-/// Ends everything while the output is read on, so that nobody is held up saying goodbye.
+/// Terminates all processes while reading output, so that a full pipe blocks none of them.
 async fn end(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, EnvError> {
     let ended = {
         let mut ending = pin!(process.end(TERMINATE_GRACE));
@@ -132,13 +134,13 @@ async fn end(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, En
     reader.drain().await?;
     match ended {
         Ok(jobs) => Ok(Ended { jobs, stuck: None }),
-        // The output collected so far is worth more than the failure alone.
+        // The output collected so far is worth more than the error alone.
         Err(EnvError::Stuck { id }) => Ok(Ended { jobs: 0, stuck: Some(id) }),
         Err(error) => Err(error),
     }
 }
 
-/// Writes the input. A command need not read it all, so a closed pipe is no failure.
+/// Writes the input. A command need not read all of it, so a closed pipe is not an error.
 async fn feed(input: Option<(Vec<u8>, Box<dyn AsyncWrite + Send + Unpin>)>) {
     if let Some((bytes, mut pipe)) = input
         && let Err(error) = pipe.write_all(&bytes).await
@@ -147,9 +149,9 @@ async fn feed(input: Option<(Vec<u8>, Box<dyn AsyncWrite + Send + Unpin>)>) {
     }
 }
 
-/// The reading side: output, what is kept of it, and who else wants it.
+/// Output stream of a process, with the recorder and the sink that receive it.
 struct Reader {
-    /// `None` when both streams have ended.
+    /// `None` once both streams have ended.
     output: Option<Box<dyn ProcessOutput>>,
     recorder: Recorder,
     sink: Option<OutputSink>,
@@ -160,7 +162,7 @@ impl Reader {
         self.output.is_some()
     }
 
-    /// The next piece. Cancel safe, as the trait's method is.
+    /// Reads the next chunk. Cancel safe, as [`ProcessOutput::next_chunk`] is.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Result<Option<OutputChunk>, EnvError>> + Send + '_>> {
         match &mut self.output {
             Some(output) => output.next_chunk(),
@@ -168,7 +170,7 @@ impl Reader {
         }
     }
 
-    /// Passes a piece on and keeps it; `None` is the end of the output.
+    /// Forwards a chunk to the sink and records it; `None` marks the end of the output.
     async fn keep(&mut self, chunk: Option<OutputChunk>) -> Result<(), EnvError> {
         let Some(chunk) = chunk else {
             self.output = None;
@@ -180,7 +182,7 @@ impl Reader {
         self.recorder.keep(chunk).await
     }
 
-    /// Reads what is left in the pipes, for as long as something comes.
+    /// Reads what is left in the pipes until they are idle.
     async fn drain(&mut self) -> Result<(), EnvError> {
         let limit = Instant::now() + DRAIN_LIMIT;
         while self.is_open() && Instant::now() < limit {
@@ -200,7 +202,7 @@ mod tests {
     use super::*;
     use crate::{output::OutputStream, process::Signal};
 
-    /// A process that the kernel does not let go, or one that has left such a job.
+    /// A process that the kernel does not release, or one that has left such a job.
     #[derive(Debug)]
     struct Held {
         status: Option<ExitStatus>,
@@ -253,7 +255,7 @@ mod tests {
         }
     }
 
-    /// A process that says nothing and then goes.
+    /// A process without output that exits at the given time.
     #[derive(Debug)]
     struct Quiet(Instant);
 

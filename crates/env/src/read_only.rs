@@ -1,4 +1,4 @@
-//! A wrapper in which nothing is written.
+//! The read-only wrapper.
 
 use std::{
     fmt,
@@ -19,15 +19,14 @@ use crate::{
     search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
-/// A host's judgement of one command: `Err` refuses it, with the reason.
+/// Decides whether a command may run; `Err` refuses it with the reason.
 pub type CommandClassifier = Arc<dyn Fn(&Command) -> Result<(), String> + Send + Sync>;
 
-/// Refuses every write, with [`EnvError::Refused`]: files are read, listed and searched, and not
-/// changed.
+/// Refuses every write with [`EnvError::Refused`]; files can still be read, listed and searched.
 ///
-/// What a command will write cannot be seen in advance, so commands are refused too unless the host
-/// says otherwise. A host that allows them trusts them: where the kernel must hold them, use
-/// `Sandboxed`.
+/// What a command will write cannot be known in advance, so commands are refused as well unless the
+/// embedding application allows or classifies them. Allowed commands are trusted; use `Sandboxed`
+/// where the kernel must restrict them.
 ///
 /// ```
 /// use pintle_env::{ExecutionEnvironment, LocalEnvironment, Program, ReadOnly};
@@ -57,21 +56,21 @@ enum Commands {
 }
 
 impl ReadOnly {
-    /// Reads in `inner`; commands are refused.
+    /// Creates a read-only view of `inner` that refuses commands.
     #[must_use]
     pub fn new(inner: Arc<dyn ExecutionEnvironment>) -> Self {
         Self { inner, commands: Commands::Refused }
     }
 
-    /// Lets every command run.
+    /// Allows every command.
     #[must_use]
     pub fn allow_commands(mut self) -> Self {
         self.commands = Commands::Allowed;
         self
     }
 
-    /// Lets those commands run that `classify` accepts. It sees the whole command: program, place and
-    /// variables.
+    /// Allows the commands that `classify` accepts. It receives the complete command: program,
+    /// working directory and variables.
     #[must_use]
     pub fn classify_commands(
         mut self,

@@ -1,4 +1,4 @@
-//! Reading lines of text on top of [`ExecutionEnvironment::read`].
+//! Reads lines of text on top of [`ExecutionEnvironment::read`].
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use crate::{
     error::EnvError,
 };
 
-/// The size of one read: lines of a large file are found without the whole of it in memory.
+/// Size of one read, so that lines of a large file are found without loading all of it.
 const BLOCK: u64 = 1 << 20;
 
-/// `limit` lines from the 1-based line `offset` on.
+/// Reads `limit` lines from the 1-based line `offset`.
 pub(crate) async fn read_lines<E: ExecutionEnvironment + ?Sized>(
     env: &E,
     path: &Path,
@@ -40,7 +40,7 @@ pub(crate) async fn read_lines<E: ExecutionEnvironment + ?Sized>(
     }
 }
 
-/// Cuts a range of lines out of a stream of blocks.
+/// Extracts a range of lines from a stream of blocks.
 struct Lines {
     to_skip: usize,
     to_keep: usize,
@@ -48,7 +48,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Takes what is wanted of a block; returns how far the block was looked at.
+    /// Appends the wanted lines of a block; returns the number of bytes examined.
     fn feed(&mut self, block: &[u8]) -> usize {
         if self.to_skip == 0 && self.to_keep == usize::MAX {
             self.kept.extend_from_slice(block);

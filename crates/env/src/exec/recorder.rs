@@ -1,4 +1,4 @@
-//! Keeping the output of a command: in memory at once, on the disk by another thread.
+//! Records output of a command: in memory at once, on disk from another thread.
 
 use std::{
     future::{Future, poll_fn},
@@ -12,17 +12,17 @@ use crate::{
     output::{Captured, OutputCapture, OutputChunk, OutputLimits},
 };
 
-/// How many bytes are handed to the disk at a time. As many again are collected meanwhile.
+/// Bytes written to disk per batch. Up to the same amount is buffered during the write.
 const BATCH: usize = 1 << 20;
 
-/// What a piece counts beside its bytes, so that many small ones are no way around the limit.
+/// Overhead counted per chunk, so that many small chunks cannot bypass the limit.
 const PIECE: usize = 64;
 
-/// Keeps output. While one batch is written to the disk the next is collected, and when that is full
-/// the command has to wait.
+/// Records output. One batch is written to disk while the next is buffered; when the buffer is full
+/// too, the command has to wait.
 pub(super) struct Recorder {
     state: State,
-    /// What came after the batch that is being written.
+    /// Chunks received since the current write began.
     waiting: Vec<OutputChunk>,
     waiting_bytes: usize,
 }
@@ -30,7 +30,7 @@ pub(super) struct Recorder {
 enum State {
     Idle(Box<OutputCapture>),
     Writing(Writing),
-    /// A batch did not come back: the runtime is on its way down.
+    /// A write did not return: the runtime is shutting down.
     Lost,
 }
 
@@ -42,7 +42,7 @@ impl Recorder {
         Self { state, waiting: Vec::new(), waiting_bytes: 0 }
     }
 
-    /// Keeps a piece. It waits only when the disk is a whole batch behind.
+    /// Records a chunk. Waits only if the disk is a whole batch behind.
     pub(super) async fn keep(&mut self, chunk: OutputChunk) -> Result<(), EnvError> {
         if let State::Idle(capture) = &mut self.state
             && self.waiting.is_empty()
@@ -56,7 +56,7 @@ impl Recorder {
         if self.waiting_bytes < BATCH { Ok(()) } else { self.write().await }
     }
 
-    /// Everything that was kept.
+    /// Returns all recorded output.
     pub(super) async fn finish(mut self) -> Result<Captured, EnvError> {
         if !self.waiting.is_empty() {
             self.write().await?;
@@ -64,7 +64,7 @@ impl Recorder {
         Ok(self.written().await?.finish())
     }
 
-    /// Begins to write what waits, once the batch before is written.
+    /// Starts writing the buffered chunks once the previous batch is on disk.
     async fn write(&mut self) -> Result<(), EnvError> {
         let mut capture = self.written().await?;
         let batch = std::mem::take(&mut self.waiting);
@@ -73,7 +73,7 @@ impl Recorder {
             batch.iter().for_each(|chunk| capture.push(chunk));
             capture
         }));
-        // The first poll is what starts it.
+        // The first poll starts the work.
         self.state = match poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await {
             Poll::Ready(written) => State::Idle(written?),
             Poll::Pending => State::Writing(writing),
@@ -81,7 +81,7 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes the capture out when nothing is being written any more.
+    /// Waits for the current write and takes the capture out.
     async fn written(&mut self) -> Result<Box<OutputCapture>, EnvError> {
         match std::mem::replace(&mut self.state, State::Lost) {
             State::Idle(capture) => Ok(capture),
@@ -107,7 +107,7 @@ mod tests {
             let mut recorder = Recorder::new(limits);
             let mut expected = Vec::new();
             for number in 0..pieces {
-                // Small ones between large ones must not overtake them.
+                // Small chunks between large ones must not overtake them.
                 let len = if number % 3 == 1 { 1 } else { piece };
                 let bytes = vec![u8::try_from(number % 251).unwrap(); len];
                 expected.extend_from_slice(&bytes);

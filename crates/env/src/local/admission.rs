@@ -1,8 +1,9 @@
-//! Which commands may start: this process has so many file descriptors, and a command takes some of them.
+//! Limits the number of concurrent commands by the file descriptors of this process.
 //!
-//! Descriptors belong to the process and not to an environment, so that all environments share one queue. It is derived
-//! from the limit of the system (`ulimit -n`) when the first command starts. The limit is an estimate, since the host has
-//! descriptors of its own: a command that finds none left waits until another one has ended, and tries again.
+//! Descriptors belong to the process and not to an environment, so all environments share one
+//! queue. Its size is derived from the system limit (`ulimit -n`) when the first command starts.
+//! This is an estimate, since the embedding application has descriptors of its own: a command that
+//! finds none left waits until another one has ended and retries.
 
 use std::{
     error::Error,
@@ -26,47 +27,47 @@ use tokio::{
 
 use crate::error::EnvError;
 
-/// Descriptors that are left to the host, its runtime and the supervisor of commands.
+/// Descriptors left to the embedding application, its runtime and the supervisor.
 const RESERVED: u64 = 16;
 
-/// Descriptors of a command: two or three pipes, its handle, and its part of those that are open for a moment while one is
-/// started or its processes are looked up.
+/// Descriptors per command: two or three pipes, its handle, and a share of those opened briefly
+/// while a process is started or looked up.
 const PER_COMMAND: u64 = 6;
 
-/// The fewest commands that may run at a time, however low the limit is.
+/// Minimum number of concurrent commands, however low the limit.
 const FEWEST: usize = 2;
 
-/// The most commands that may run at a time, however high the limit is.
+/// Maximum number of concurrent commands, however high the limit.
 const MOST: usize = 4096;
 
-/// How long a command waits for its turn while none ends. Then it starts out of turn, one at a time: those that run may
-/// be servers that never end.
+/// Time that a command waits for a slot while no other command ends. After that it starts without
+/// one, one command at a time: those that run may be servers that never end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// How long a command that found no descriptor waits for others to end before it fails.
+/// Time that a command waits for a free descriptor before it fails.
 const LONGEST_SHORTAGE: Duration = Duration::from_secs(60);
 
-/// How often it is tried again meanwhile, since descriptors of the host become free unnoticed.
+/// Retry interval meanwhile, since the embedding application may release descriptors unnoticed.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// Those of this process.
+/// The queue of this process.
 static COMMANDS: LazyLock<Admission> = LazyLock::new(|| Admission::new(at_most(open_files())));
 
 /// The queue of commands.
 #[derive(Debug)]
 struct Admission {
     turns: Semaphore,
-    /// Held by the command that starts next if none ends.
+    /// Held by the command that will start next without a slot.
     next_out_of_turn: Mutex<()>,
     running: AtomicUsize,
     ended: Notify,
 }
 
-/// What a command holds while it runs.
+/// Permission to run a command, held while it runs.
 #[derive(Debug)]
 pub(super) struct Turn {
     admission: &'static Admission,
-    /// `None` if it has started out of turn.
+    /// `None` if it started without a slot.
     _permit: Option<SemaphorePermit<'static>>,
 }
 
@@ -108,11 +109,12 @@ pub(super) async fn enter() -> Turn {
     COMMANDS.enter().await
 }
 
-/// Tries again while there are no descriptors and commands run whose end may bring some.
+/// Retries `attempt` while no descriptor is free and running commands may still release some.
 ///
 /// # Errors
 ///
-/// Those of `attempt`. A lack of descriptors is one of them if no command runs or none has ended in time.
+/// Those of `attempt`, among them a shortage of descriptors if no command is running or none ended
+/// in time.
 pub(super) async fn with_descriptors<T, F>(
     turn: Option<&Turn>,
     mut attempt: impl FnMut() -> F,
@@ -120,7 +122,7 @@ pub(super) async fn with_descriptors<T, F>(
 where
     F: Future<Output = Result<T, EnvError>>,
 {
-    // The caller's own turn is none that ends.
+    // The caller's own slot will not be released.
     let own = usize::from(turn.is_some());
     let mut waited = Duration::ZERO;
     loop {
@@ -137,7 +139,7 @@ where
     }
 }
 
-/// Whether the process or the system has no descriptor left.
+/// Returns true if the process or the system has run out of descriptors.
 fn is_shortage(error: &EnvError) -> bool {
     let first: &(dyn Error + 'static) = error;
     std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source())
@@ -145,7 +147,7 @@ fn is_shortage(error: &EnvError) -> bool {
         .any(|code| [Errno::EMFILE as i32, Errno::ENFILE as i32].contains(&code))
 }
 
-/// The same error with what to do about it.
+/// Adds a hint to an error about missing descriptors.
 fn advised(mut error: EnvError) -> EnvError {
     if let EnvError::Spawn { source, .. } | EnvError::Io { source, .. } = &mut error {
         let message = format!("{source}; help: raise the limit of open files (ulimit -n)");
@@ -154,13 +156,13 @@ fn advised(mut error: EnvError) -> EnvError {
     error
 }
 
-/// How many commands may run at a time with so many descriptors.
+/// Returns how many commands may run at a time with this many descriptors.
 fn at_most(descriptors: u64) -> usize {
     let commands = descriptors.saturating_sub(RESERVED) / PER_COMMAND;
     usize::try_from(commands).unwrap_or(MOST).clamp(FEWEST, MOST)
 }
 
-/// How many descriptors this process may have.
+/// Returns the limit of open files of this process.
 fn open_files() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft)
 }
@@ -191,7 +193,7 @@ mod tests {
             drop(first);
         });
         assert_eq!(begun.elapsed(), PATIENCE / 2);
-        // Nobody ends any more: one starts after the other.
+        // No further command ends: one starts after the other.
         let begun = tokio::time::Instant::now();
         let (third, fourth) = tokio::join!(admission.enter(), admission.enter());
         assert_eq!(begun.elapsed(), 2 * PATIENCE);

@@ -1,9 +1,9 @@
-//! Files below some roots, resolved so that no link leads out of them. Linux only; every function blocks.
+//! File operations below fixed roots that no link can escape. Linux only; every function blocks.
 //!
-//! The kernel resolves a path in one step where it can, with `openat2` and `RESOLVE_BENEATH`. Where it
-//! cannot (an absolute link, a file that is to be created, a kernel before 5.6), the names are followed
-//! one by one from descriptor to descriptor, and each link is read and not followed. What was resolved
-//! is held open while it is used, so that nobody can put a link in its place in between.
+//! Where possible the kernel resolves a path in one step, with `openat2` and `RESOLVE_BENEATH`.
+//! Otherwise (absolute links, files to be created, kernels before 5.6) the names are resolved one
+//! by one from descriptor to descriptor, reading links instead of following them. A resolved file
+//! or directory is held open while it is used, so that it cannot be replaced by a link meanwhile.
 
 use std::{
     ffi::OsString,
@@ -27,42 +27,42 @@ use crate::{
     file::{DirEntry, Metadata},
 };
 
-/// Opens a thing by its place alone, neither for reading nor for writing.
+/// Opens a file as a location only, neither for reading nor for writing.
 const PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
 const DIRECTORY: OFlag = PLACE.union(OFlag::O_DIRECTORY);
 
-/// The permission bits of a new directory, before the process's mask.
+/// Permission bits of a new directory, before the umask.
 const NEW_DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o777);
 
-/// Whether a link at the last name is followed.
+/// Whether a link as the last component is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Last {
     Followed,
     Kept,
 }
 
-/// What becomes of directories that are missing on the way.
+/// Handling of missing intermediate directories.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Refused,
     Created,
 }
 
-/// The roots, absolute.
+/// The allowed roots, all absolute.
 #[derive(Clone, Debug)]
 pub(crate) struct Beneath {
     roots: Vec<PathBuf>,
 }
 
-/// A name in an open directory; `None` is the directory itself.
+/// A name in an open directory; without a name, the directory itself.
 struct Place {
     directory: OwnedFd,
     name: Option<OsString>,
     made: Made,
 }
 
-/// The directories that were made on the way, the outermost first, each as a name in its open parent. They are removed
-/// again, unless they are kept or somebody has put something into them.
+/// Directories created during resolution, outermost first, each as a name in its open parent. They
+/// are removed on drop unless they are kept or no longer empty.
 #[derive(Default)]
 struct Made(Vec<(OwnedFd, OsString)>);
 
@@ -119,7 +119,7 @@ impl Beneath {
         Ok(())
     }
 
-    /// What a path leads to, opened by its place.
+    /// Resolves a path and opens it with `O_PATH`.
     fn open(&self, action: &str, path: &Path) -> Result<OwnedFd, EnvError> {
         if let Some(file) = self.open_at_once(path) {
             return Ok(file);
@@ -133,13 +133,13 @@ impl Beneath {
             openat(&directory, name.as_os_str(), PLACE | OFlag::O_NOFOLLOW, Mode::empty()).map_err(failed)?;
         let kind = SFlag::from_bits_truncate(fstat(&file).map_err(failed)?.st_mode);
         if kind & SFlag::S_IFMT == SFlag::S_IFLNK {
-            // Somebody put a link there after it was looked at.
+            // It was replaced by a link after it was checked.
             return Err(refused(action, path));
         }
         Ok(file)
     }
 
-    /// By the kernel alone; whatever it has to say against it is said by the longer way, too.
+    /// Resolves a path with `openat2` alone. Any failure is reported by the slow path instead.
     fn open_at_once(&self, path: &Path) -> Option<OwnedFd> {
         let (root, relative) = self.locate(path)?;
         let root = open(&root, DIRECTORY, Mode::empty()).ok()?;
@@ -150,7 +150,7 @@ impl Beneath {
         openat2(&root, relative, how).ok()
     }
 
-    /// Follows a path name by name.
+    /// Resolves a path component by component.
     fn place(&self, action: &str, path: &Path, last: Last, missing: Missing) -> Result<Place, EnvError> {
         let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
         let steps = Steps::default();
@@ -165,7 +165,7 @@ impl Beneath {
             match readlinkat(walk.here()?, name.as_os_str()) {
                 Ok(_) if is_last && last == Last::Kept => return walk.arrive(Some(name)),
                 Ok(target) => walk.follow(target.as_ref())?,
-                // Not a link, or nothing.
+                // Not a link, or missing.
                 Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.arrive(Some(name)),
                 Err(Errno::EINVAL) => walk.enter(&name)?,
                 Err(Errno::ENOENT) if missing == Missing::Created => {
@@ -178,7 +178,8 @@ impl Beneath {
         walk.arrive(None)
     }
 
-    /// The widest root that holds a path, as it was given or as it is, and the way from there.
+    /// Returns the root that contains a path with the longest remainder, as given or canonical, and
+    /// that remainder.
     fn locate(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
         let canonical = self.roots.iter().filter_map(|root| files::canonicalize(root).ok());
         let roots = self.roots.iter().cloned().chain(canonical);
@@ -191,14 +192,14 @@ impl Beneath {
 }
 
 impl Place {
-    /// A path to it that stays what it is, whatever becomes of the names above; `None` is the directory itself.
+    /// Returns a path that stays valid if parents are renamed; `None` for the directory itself.
     fn path(&self) -> Option<PathBuf> {
         Some(name_of(&self.directory).join(self.name.as_ref()?))
     }
 }
 
 impl Made {
-    /// Leaves the directories where they are.
+    /// Keeps the directories.
     fn keep(mut self) {
         self.0.clear();
     }
@@ -214,7 +215,7 @@ impl Drop for Made {
     }
 }
 
-/// A path that is being followed.
+/// Path resolution in progress.
 struct Walk<'a> {
     beneath: &'a Beneath,
     action: &'a str,
@@ -227,14 +228,14 @@ struct Walk<'a> {
 #[derive(Default)]
 struct Steps {
     root: PathBuf,
-    /// The directories from the root to here.
+    /// The open directories from the root to the current one.
     directories: Vec<OwnedFd>,
-    /// The names still to go, the next one last.
+    /// Remaining components, in reverse order.
     pending: Vec<OsString>,
 }
 
 impl Walk<'_> {
-    /// Begins at the root that holds `path`, with what was still to go behind it.
+    /// Starts at the root that contains `path`, keeping the remaining components.
     fn start(&mut self, path: &Path) -> Result<(), EnvError> {
         let (root, relative) = self.beneath.locate(path).ok_or_else(|| self.refused())?;
         let directory = open(&root, DIRECTORY, Mode::empty())
@@ -249,7 +250,7 @@ impl Walk<'_> {
         self.steps.directories.last().ok_or_else(|| self.refused())
     }
 
-    /// Makes a directory here, unless somebody has just made it.
+    /// Creates a directory here, unless it was just created concurrently.
     fn make(&mut self, name: &OsString) -> io::Result<()> {
         let Some(here) = self.steps.directories.last() else { return Ok(()) };
         match mkdirat(here, name.as_os_str(), NEW_DIRECTORY_MODE) {
@@ -272,7 +273,7 @@ impl Walk<'_> {
         if !self.steps.directories.is_empty() {
             return Ok(());
         }
-        // Above a root may stand another one.
+        // Another root may contain the parent of this one.
         let root = files::canonicalize(&self.steps.root)?;
         let above = root.parent().ok_or_else(|| self.refused())?;
         let rest: PathBuf =
@@ -296,7 +297,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// Takes the names that are still to go, in their order.
+    /// Takes the remaining components, in order.
     fn rest(&mut self) -> impl Iterator<Item = OsString> + use<> {
         std::mem::take(&mut self.steps.pending).into_iter().rev()
     }
@@ -311,12 +312,12 @@ impl Walk<'_> {
     }
 }
 
-/// The name that the kernel gives an open file.
+/// Returns the path of an open file under `/proc`.
 fn name_of(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The refusal of a path that leads out of the roots.
+/// Creates the error for a path outside the roots.
 fn refused(action: &str, path: &Path) -> EnvError {
     EnvError::Refused {
         operation: format!("{action} {}", path.display()),
@@ -324,7 +325,7 @@ fn refused(action: &str, path: &Path) -> EnvError {
     }
 }
 
-/// Whether open files have names here: without a mounted `/proc` they have none.
+/// Returns true if open files have paths here, which requires a mounted `/proc`.
 pub(crate) fn is_available() -> bool {
     std::fs::exists("/proc/self/fd").unwrap_or(false)
 }

@@ -1,4 +1,4 @@
-//! Everything that a command started.
+//! The processes that belong to a command.
 
 use std::{
     collections::BTreeSet,
@@ -19,43 +19,43 @@ use super::{
     procfs::{self, ProcessRow},
 };
 
-/// Up to so many numbers are looked at on the spot.
+/// Maximum number of ids checked without a blocking thread.
 const GLANCE: usize = 64;
 
-/// Knows the processes of one command: by their group, by their mark, and by their parents.
+/// Finds the processes of one command by their group, their tag and their parents.
 ///
-/// Clones know the same about the group.
+/// Clones share what is known about the group.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
-    /// The first process, which leads the group.
+    /// The first process, leader of the group.
     leader: i32,
     tag: String,
-    /// When the leader started; `None` where there is no process table.
+    /// Start time of the leader; `None` without a process table.
     since: Option<u64>,
-    /// How far numbers had been given before the leader had its own.
+    /// Last process id allocated before the leader's own.
     before: Option<Position>,
     group: Arc<Group>,
 }
 
 #[derive(Debug, Default)]
 struct Group {
-    /// The leader was waited for: its number is free once the group is empty.
+    /// The leader was waited for: its id can be reused once the group is empty.
     leader_is_reaped: AtomicBool,
-    /// It was seen empty after that: the number can belong to somebody else by now.
+    /// The group was seen empty after that: the id may belong to another process by now.
     is_gone: AtomicBool,
-    /// Who ran the last time, with the start: one that is just ending shows its mark no more, and one that wipes it
-    /// stays ours.
+    /// Processes found last time, with start times: an exiting process no longer shows its tag, and
+    /// one that clears it still belongs to the command.
     seen: Mutex<BTreeSet<(i32, u64)>>,
 }
 
-/// The processes of a command that were running when somebody looked.
+/// The live processes of a command at one point in time.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Members {
-    /// The first process itself runs.
+    /// The first process is alive.
     pub(super) has_leader: bool,
-    /// Others run, and so many.
+    /// Number of other live processes.
     pub(super) jobs: usize,
-    /// Those that have left the group.
+    /// Processes outside the group.
     outsiders: Vec<i32>,
 }
 
@@ -66,7 +66,8 @@ impl Members {
 }
 
 impl Scope {
-    /// The scope of the process `leader`, which was just started, after `before`, in a group of its own.
+    /// Creates the scope of the process `leader`, just started after `before` in a group of its
+    /// own.
     pub(super) fn new(leader: i32, tag: String, before: Option<Position>) -> Self {
         Self { leader, tag, since: procfs::start_time(leader), before, group: Arc::default() }
     }
@@ -75,18 +76,18 @@ impl Scope {
         self.leader
     }
 
-    /// The start time from which on a table must show marks.
+    /// Start time from which a table must include tags.
     pub(super) fn since(&self) -> Option<u64> {
         self.since
     }
 
-    /// To be called when the leader was waited for.
+    /// Records that the leader was waited for.
     pub(super) fn leader_was_reaped(&self) {
         self.group.leader_is_reaped.store(true, Ordering::Release);
     }
 
-    /// Whether it is seen at a glance that the leader left nobody behind. To be asked after the leader was waited
-    /// for.
+    /// Returns true if a quick check shows that the leader left no process behind. Call it after
+    /// the leader was waited for.
     pub(super) fn is_alone(&self) -> bool {
         let successors = self.successors(self.leader.saturating_add(1), GLANCE);
         let is_alone = successors.is_some_and(|rows| !rows.iter().any(ProcessRow::may_be_marked));
@@ -94,21 +95,21 @@ impl Scope {
         is_alone
     }
 
-    /// Looks who runs; blocks.
+    /// Finds the live processes; blocks.
     pub(super) fn look(&self) -> Members {
-        // A number that nobody has costs no more than an entry of the table.
+        // Checking an unused id costs no more than reading an entry of the table.
         let mut successors = self.successors(self.leader, procfs::table_len().max(GLANCE));
         successors.iter_mut().flatten().for_each(procfs::mark);
         let table = successors.or_else(|| self.since.and_then(procfs::read_table));
         self.look_in(table.as_deref())
     }
 
-    /// Who was started after the leader and still is there, without marks, from the number `first` on. `None` if
-    /// that cannot be told from numbers, or there are more than `most` to look at.
+    /// Returns the live processes started after the leader, without tags, from the id `first`.
+    /// Returns `None` if process ids are no reliable order or there are more than `most` to check.
     ///
-    /// Nobody is missed who was started by somebody that is missing here. The numbers are looked at in their order,
-    /// so parents before their children: who is gone when it is looked at has started all its children before, and
-    /// they have larger numbers. What was given meanwhile is looked at, too, until there is nothing new.
+    /// No descendant is missed. Ids are checked in ascending order, so parents before children: a
+    /// process that is gone when checked has started all its children before, and these have higher
+    /// ids. Ids allocated meanwhile are checked too, until there are none.
     fn successors(&self, first: i32, most: usize) -> Option<Vec<ProcessRow>> {
         let since = self.since?;
         let (mut rows, mut next) = (Vec::new(), first);
@@ -126,12 +127,12 @@ impl Scope {
         }
     }
 
-    /// Looks who runs according to `table`.
+    /// Finds the live processes in `table`.
     pub(super) fn look_in(&self, table: Option<&[ProcessRow]>) -> Members {
         match (self.since, table) {
             (Some(since), Some(table)) => {
                 if table.iter().any(|row| row.id == self.leader && row.started != since) {
-                    // The number is in use again, which it cannot be before the group is empty.
+                    // The id was reused, which is possible only once the group is empty.
                     self.group.is_gone.store(true, Ordering::Release);
                 }
                 let members = self.members(since, table);
@@ -143,7 +144,7 @@ impl Scope {
         }
     }
 
-    /// Sends a signal to the group and to those that have left it.
+    /// Sends a signal to the group and to the processes outside it.
     pub(super) fn send(&self, members: &Members, signal: SystemSignal) {
         if !self.group_is_gone() {
             report(self.leader, signal::killpg(Pid::from_raw(self.leader), signal));
@@ -159,7 +160,7 @@ impl Scope {
         let known = table.iter().filter(|row| seen.contains(&(row.id, row.started)));
         ours.extend(known.map(|row| row.id));
         let alive = |row: &&ProcessRow| row.started >= since && !row.is_zombie;
-        // A child may stand before its parent in the table: look until nobody is new.
+        // A child may precede its parent in the table: repeat until no process is added.
         loop {
             let is_new = |row: &&ProcessRow| !ours.contains(&row.id) && self.owns(row, &ours);
             let new: Vec<_> = table.iter().filter(alive).filter(is_new).collect();
@@ -201,7 +202,7 @@ impl Scope {
         }
     }
 
-    /// All that is known without a table: whether the group exists.
+    /// Checks whether the group exists, all that is known without a table.
     fn look_at_group(&self) -> Members {
         let leader_is_reaped = self.group.leader_is_reaped.load(Ordering::Acquire);
         let exists =
@@ -215,14 +216,14 @@ impl Scope {
     }
 }
 
-/// Whether a mark is `tag` itself or was given by an environment inside the command.
+/// Returns true if `tag` is `outer` itself or was assigned by an environment inside the command.
 fn is_within(mark: &str, tag: &str) -> bool {
     mark.strip_prefix(tag).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn report(id: i32, sent: nix::Result<()>) {
     match sent {
-        // It is gone already, which is what a signal is for.
+        // The process is gone already, as intended.
         Ok(()) | Err(Errno::ESRCH) => {}
         Err(error) => tracing::warn!(id, %error, "signal not delivered"),
     }
@@ -312,14 +313,15 @@ mod tests {
         assert!(scope.group_is_gone());
     }
 
-    /// A command that leaves a job behind which says its number, and has ended. The job is ended with the guard.
+    /// A finished command that left a job behind, which printed its id. The job exits when the
+    /// guard is dropped.
     struct Left {
         scope: Scope,
         job: i32,
         _line: UnixStream,
     }
 
-    /// The jobs end when the other end of their input is gone.
+    /// The jobs exit at the end of their input.
     const JOBS: [(&str, &str); 4] = [
         ("in the group", "sh -c 'echo $$; exec cat >/dev/null' <&3 &"),
         ("in a session of its own", "setsid sh -c 'echo $$; exec cat >/dev/null' <&3 &"),
@@ -327,7 +329,8 @@ mod tests {
         ("behind nohup", "nohup sh -c 'echo $$; exec cat >/dev/null' <&3 &"),
     ];
 
-    /// Position after position is asked for meanwhile, as a busy host does.
+    /// Runs a command that leaves `job` behind. Samples positions meanwhile, as a busy application
+    /// would.
     fn leave(job: &str) -> Left {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let tag = format!("scope-{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
@@ -364,7 +367,7 @@ mod tests {
     fn who_is_left_is_found_by_number_alone() {
         for (name, job) in JOBS {
             let began = Instant::now();
-            // A machine that is so busy that nobody looks for long leaves it to the table.
+            // On a very busy machine samples are too far apart, and the table has to be read.
             loop {
                 let left = leave(job);
                 let first = left.scope.leader() + 1;
@@ -399,7 +402,8 @@ mod tests {
     #[test]
     fn a_glance_shows_that_nobody_is_left() {
         let began = Instant::now();
-        // On a busy machine it takes some tries until nobody else was started meanwhile, or has gone.
+        // On a busy machine this takes some attempts until no other process starts meanwhile, or
+        // all of these are gone.
         loop {
             let left = leave("echo 0; true");
             assert_eq!(left.scope.look().jobs, 0);

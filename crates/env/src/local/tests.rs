@@ -1,4 +1,4 @@
-//! Real processes and real files.
+//! Tests with real processes and files.
 #![expect(
     clippy::disallowed_methods,
     reason = "the tests prepare files and look at what the environment left"
@@ -25,7 +25,7 @@ use crate::{
     search::GrepMode,
 };
 
-/// Ten times what anything here should take.
+/// Ten times what any step here should take.
 const LONG: Duration = Duration::from_secs(30);
 
 fn environment() -> (TempDir, LocalEnvironment) {
@@ -46,17 +46,17 @@ fn text(output: &crate::Output) -> String {
     output.to_text_lossy().unwrap()
 }
 
-/// A process that has ended and is not yet waited for by its new parent is gone, too.
+/// Returns true for a live process; a zombie that is not yet reaped counts as gone.
 fn is_running(id: i32) -> bool {
     procfs::read_table(0).unwrap().iter().any(|row| row.id == id && !row.is_zombie)
 }
 
-/// The process id that a command wrote to a file.
+/// Waits for the process id that a command writes to a file.
 async fn written_id(path: &Path) -> i32 {
     wait_for(path).await.parse().unwrap()
 }
 
-/// The line that a command wrote to a file.
+/// Waits for the line that a command writes to a file.
 async fn wait_for(path: &Path) -> String {
     let started = Instant::now();
     loop {
@@ -112,7 +112,7 @@ async fn input_is_empty_unless_given() {
     let request = ExecRequest::new("wc -c; cat").with_stdin(big.clone());
     let result = environment.exec_command(request).await.unwrap();
     assert_eq!(text(&result.stdout).trim(), "3145728");
-    // A command that does not read its input is no error.
+    // A command that does not read its input is not an error.
     let request = ExecRequest::new("exec true").with_stdin(big);
     assert!(environment.exec_command(request).await.unwrap().success());
 }
@@ -192,7 +192,7 @@ async fn a_time_out_terminates_and_keeps_the_output() {
     assert!(!is_running(written_id(&directory.path().join("id")).await));
 }
 
-/// What a command that heeds the terminate signal stays below.
+/// Upper bound for a command that honors the terminate signal.
 const TERMINATE_LIMIT: Duration = Duration::from_secs(2);
 
 #[tokio::test]
@@ -299,7 +299,7 @@ async fn a_host_may_want_no_lifeline() {
     }
 }
 
-/// How many supervisors watch the commands of an environment.
+/// Counts the supervisors of an environment.
 fn lifelines(environment: &LocalEnvironment) -> usize {
     let mark = format!("{TAG_VARIABLE}={}.", environment.tag);
     let ids = procfs::read_table(0).unwrap().into_iter().filter(|row| !row.is_zombie).map(|row| row.id);
@@ -330,7 +330,7 @@ async fn cleanup_ends_what_is_still_held() {
     let mut process = environment.spawn(Command::shell("exec sleep 100")).await.unwrap();
     environment.cleanup().await.unwrap();
     assert_eq!(process.wait().await.unwrap(), ExitStatus::Signaled(15));
-    // And the environment goes on working.
+    // The environment remains usable.
     assert!(run(&environment, "true").await.success());
     drop(process);
     environment.cleanup().await.unwrap();
@@ -345,7 +345,7 @@ async fn kill_all_spares_no_time_for_who_ignores_the_terminate_signal() {
     let dropped = environment.spawn(Command::shell(stubborn.replace("id", "other"))).await.unwrap();
     let second = written_id(&directory.path().join("other")).await;
     drop(dropped);
-    // Somebody who waits for the gentle end must not be in the way.
+    // A concurrent graceful shutdown must not delay it.
     let environment = Arc::new(environment);
     let gentle = Arc::clone(&environment);
     let waiting = std::thread::spawn(move || gentle.reaper.finish());
@@ -357,8 +357,8 @@ async fn kill_all_spares_no_time_for_who_ignores_the_terminate_signal() {
     drop(held);
 }
 
-/// Has `end` run on another thread while a process exists that is not registered yet, and returns the error of its
-/// start, if any, with its id.
+/// Runs `shutdown` on another thread while a started process is not registered yet. Returns the
+/// process id and the result of the spawn.
 async fn ended_while_it_starts(
     environment: &Arc<LocalEnvironment>,
     end: fn(&LocalEnvironment),
@@ -371,7 +371,7 @@ async fn ended_while_it_starts(
         id.store(child.id().unwrap().into(), Ordering::Relaxed);
         let ending = Arc::clone(&ending);
         let ender = std::thread::spawn(move || end(&ending));
-        // Long enough for all that the other thread does without waiting for this one.
+        // Long enough for all steps that do not wait for this thread.
         std::thread::sleep(Duration::from_millis(300));
         threads.lock().unwrap().push(ender);
         Ok(child)
@@ -382,7 +382,7 @@ async fn ended_while_it_starts(
     (i32::try_from(started.load(Ordering::Relaxed)).unwrap(), spawned, ender)
 }
 
-/// A second signal may come between the start of a process and its registration.
+/// A second signal may arrive between the start of a process and its registration.
 #[tokio::test]
 async fn kill_all_overtakes_no_start() {
     let (_directory, environment) = environment();
@@ -395,7 +395,7 @@ async fn kill_all_overtakes_no_start() {
     assert!(matches!(refused, EnvError::Refused { .. }), "{refused}");
 }
 
-/// Whoever cleans up while a process starts leaves neither the process nor its supervisor behind.
+/// A cleanup during a start leaves neither the process nor its supervisor behind.
 #[tokio::test]
 async fn cleanup_overtakes_no_start() {
     let (_directory, environment) = environment();
@@ -410,7 +410,7 @@ async fn cleanup_overtakes_no_start() {
 #[tokio::test]
 async fn a_second_cleanup_waits_as_the_first_does() {
     let (directory, environment) = environment();
-    // Who says goodbye to a pipe that was closed would be ended by that.
+    // Without a redirect, writing to the closed pipe would kill it.
     let stubborn =
         "exec 2>/dev/null; trap 'echo yes > told' TERM; echo $$ > id; while :; do sleep 0.01; done";
     let process = environment.spawn(Command::shell(stubborn)).await.unwrap();
@@ -510,18 +510,18 @@ async fn writing_keeps_mode_and_follows_links() {
     assert_eq!(after.mode(), before.mode());
     assert_ne!(after.ino(), before.ino());
     assert!(fs::symlink_metadata(at("real/below/link")).unwrap().is_symlink());
-    // A link to nowhere makes its target.
+    // A dangling link creates its target.
     symlink("fresh/target", at("dangling")).unwrap();
     environment.write(Path::new("dangling"), b"made").await.unwrap();
     assert_eq!(fs::read(at("fresh/target")).unwrap(), b"made");
-    // Nothing but the files is left.
+    // No temporary file is left.
     assert_eq!(fs::read_dir(at("real/below")).unwrap().count(), 2);
 }
 
 #[tokio::test]
 async fn writing_keeps_the_owner() {
     if !Uid::effective().is_root() {
-        // Only the superuser can make a file of somebody else to begin with.
+        // Only the superuser can create a file of another user.
         return;
     }
     let (directory, environment) = environment();

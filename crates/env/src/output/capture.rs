@@ -1,10 +1,10 @@
-//! Both streams of a command, apart and together.
+//! Captures both streams of a command, separately and combined.
 
 use super::{Output, OutputChunk, OutputCollector, OutputLimits, OutputStream};
 
 /// Collects standard output, standard error, and both in the order of arrival.
 ///
-/// As long as only one stream has spoken nothing is kept twice, which is the common case.
+/// As long as only one stream has written, which is the common case, nothing is stored twice.
 #[derive(Debug)]
 pub struct OutputCapture {
     limits: OutputLimits,
@@ -12,7 +12,7 @@ pub struct OutputCapture {
     split: Split,
 }
 
-/// What an [`OutputCapture`] collected.
+/// The outputs collected by an [`OutputCapture`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Captured {
@@ -20,7 +20,7 @@ pub struct Captured {
     pub stdout: Output,
     /// The standard error.
     pub stderr: Output,
-    /// Both, in the order of arrival.
+    /// Both streams in the order of arrival.
     pub output: Output,
 }
 
@@ -33,7 +33,7 @@ impl Default for OutputCapture {
 #[derive(Debug)]
 enum Split {
     Silent,
-    /// Only this stream has spoken: it equals the combined output.
+    /// Only this stream has written; it equals the combined output.
     One(OutputStream),
     Both {
         stdout: OutputCollector,
@@ -42,20 +42,20 @@ enum Split {
 }
 
 impl OutputCapture {
-    /// Collects each of the three outputs within `limits`.
+    /// Creates a capture that applies `limits` to each of the three outputs.
     #[must_use]
     pub fn new(limits: OutputLimits) -> Self {
         Self { combined: OutputCollector::new(limits.clone()), limits, split: Split::Silent }
     }
 
-    /// Whether appending `more` bytes will touch the disk.
+    /// Returns true if appending `more` bytes would touch the disk.
     #[must_use]
     pub fn spools(&self, more: usize) -> bool {
         // The combined output is the longest of the three.
         self.combined.spools(more)
     }
 
-    /// Appends a piece; blocks on the disk if [`spools`](Self::spools) says so.
+    /// Appends a chunk; blocks on the disk if [`spools`](Self::spools) returns true.
     pub fn push(&mut self, chunk: &OutputChunk) {
         self.part(chunk.stream);
         if let Split::Both { stdout, stderr } = &mut self.split {
@@ -67,7 +67,7 @@ impl OutputCapture {
         self.combined.push(&chunk.bytes);
     }
 
-    /// The three outputs.
+    /// Returns the three outputs.
     #[must_use]
     pub fn finish(self) -> Captured {
         let output = self.combined.finish();
@@ -80,7 +80,7 @@ impl OutputCapture {
         Captured { stdout, stderr, output }
     }
 
-    /// Keeps the streams apart from the moment that the second one speaks.
+    /// Starts to keep the streams separately once the second one writes.
     fn part(&mut self, speaker: OutputStream) {
         let silent = || OutputCollector::new(self.limits.clone());
         self.split = match &self.split {

@@ -1,7 +1,7 @@
-//! Where large outputs lie: one file for each directory, which has no name and which all outputs share.
+//! Spool file for large outputs: one unnamed file per directory, shared by all outputs.
 //!
-//! An output draws blocks of the file as it grows and gives them back when nobody holds it any more. So what is kept
-//! costs a descriptor per directory and not one per output, and the disk gets back what is let go.
+//! An output allocates blocks of the file as it grows and releases them with its last clone. Kept
+//! outputs thus cost one descriptor per directory, and the disk space of dropped ones is reclaimed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,29 +12,29 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// The size of a block in bytes. What of its last block an output does not fill takes no place on the disk.
+/// Block size in bytes. The unused part of an output's last block occupies no disk space.
 const BLOCK: u64 = 1 << 20;
 
-/// The files that are open, by directory: descriptors are scarce in the whole process, whoever has its commands run.
+/// Open spool files by directory. Global because descriptors are a resource of the whole process.
 static OPEN: Mutex<BTreeMap<PathBuf, Weak<Spool>>> = Mutex::new(BTreeMap::new());
 
-/// A file that outputs share.
+/// A file shared by outputs.
 #[derive(Debug)]
 struct Spool {
     file: File,
     blocks: Mutex<Blocks>,
 }
 
-/// Which blocks of a file are whose.
+/// Allocation state of the blocks of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Blocks {
-    /// The blocks before this one have been drawn.
+    /// Number of blocks allocated so far, released ones included.
     end: u64,
-    /// Those of them that were given back.
+    /// Released blocks below `end`.
     free: BTreeSet<u64>,
 }
 
-/// What one output has of a spool.
+/// The part of a spool that belongs to one output.
 #[derive(Debug)]
 pub(super) struct Spooled {
     spool: Arc<Spool>,
@@ -50,7 +50,7 @@ impl Blocks {
         })
     }
 
-    /// Takes blocks back. The file may be cut behind the last that is still somebody's.
+    /// Releases blocks. The file may be truncated to the new `end`.
     fn give_back(&mut self, blocks: &[u64]) {
         self.free.extend(blocks);
         while self.end > 0 && self.free.remove(&(self.end - 1)) {
@@ -60,7 +60,7 @@ impl Blocks {
 }
 
 impl Spool {
-    /// The file of this directory.
+    /// Returns the spool file of a directory, creating it if none is open.
     fn of(directory: &Path) -> io::Result<Arc<Self>> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(spool) = open.get(directory).and_then(Weak::upgrade) {
@@ -76,12 +76,12 @@ impl Spool {
         let mut owned = self.lock();
         let end = owned.end;
         owned.give_back(blocks);
-        // Under the lock, so that nobody has drawn again what is thrown away here.
+        // The lock is held so that no block is allocated again before its content is discarded.
         let cut = if owned.end < end { self.file.set_len(owned.end * BLOCK) } else { Ok(()) };
         let thrown_away = ranges(blocks.iter().copied().filter(|block| *block < owned.end))
             .try_for_each(|(first, count)| punch(&self.file, first * BLOCK, count * BLOCK));
         if let Err(error) = cut.and(thrown_away) {
-            // They are used again all the same.
+            // The blocks are still reused.
             tracing::debug!(%error, "the disk does not get back the blocks of an output");
         }
     }
@@ -92,7 +92,7 @@ impl Spool {
 }
 
 impl Spooled {
-    /// Nothing yet, in the file of this directory.
+    /// Creates an empty output in the spool file of `directory`.
     ///
     /// # Errors
     ///
@@ -101,11 +101,11 @@ impl Spooled {
         Ok(Self { spool: Spool::of(directory)?, blocks: Vec::new(), len: 0 })
     }
 
-    /// Fills `bytes` with what stands at `offset`.
+    /// Fills `bytes` from `offset`.
     ///
     /// # Errors
     ///
-    /// Those of reading, and [`io::ErrorKind::UnexpectedEof`] if there is not so much.
+    /// Those of reading, and [`io::ErrorKind::UnexpectedEof`] if the output is shorter.
     pub(super) fn read_exact_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
             let (at, room) = self.place(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
@@ -118,7 +118,7 @@ impl Spooled {
         Ok(())
     }
 
-    /// Where in the file this offset lies, and how much of its block follows.
+    /// Returns the file position of an offset, and how many bytes of its block follow.
     fn place(&self, offset: u64) -> Option<(u64, usize)> {
         let block = self.blocks.get(usize::try_from(offset / BLOCK).ok()?)?;
         let within = offset % BLOCK;
@@ -150,7 +150,7 @@ impl Drop for Spooled {
     }
 }
 
-/// Neighbours as one: the first of them and how many they are.
+/// Merges adjacent blocks into ranges: first block and count.
 fn ranges(blocks: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
     let mut blocks = blocks.peekable();
     std::iter::from_fn(move || {
@@ -163,7 +163,7 @@ fn ranges(blocks: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)>
     })
 }
 
-/// Gives a part of the file back to the disk.
+/// Returns part of the file to the file system.
 #[cfg(target_os = "linux")]
 fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
     use nix::fcntl::{FallocateFlags, fallocate};
@@ -173,7 +173,7 @@ fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
     Ok(fallocate(file, how, at, len)?)
 }
 
-/// Elsewhere the disk gets it back when the file is cut or closed.
+/// On other systems the space is reclaimed when the file is truncated or closed.
 #[cfg(not(target_os = "linux"))]
 fn punch(_file: &File, _at: u64, _len: u64) -> io::Result<()> {
     Ok(())
@@ -199,7 +199,7 @@ mod tests {
         bytes
     }
 
-    /// How many descriptors of this process are files of the directory.
+    /// Counts descriptors of this process that refer to files in the directory.
     #[cfg(target_os = "linux")]
     fn descriptors(directory: &Path) -> usize {
         let open = std::fs::read_dir("/proc/self/fd").unwrap();

@@ -1,4 +1,4 @@
-//! A search through the primitives of a place that goes away meanwhile.
+//! Searches through the primitives of an environment that becomes unreachable.
 
 use std::{
     ops::Range,
@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use super::*;
 use crate::{Command, DirEntry, MemoryEnvironment, Metadata, Process};
 
-/// Answers so many questions, and is out of reach from then on.
+/// An environment that becomes unreachable after a number of operations.
 #[derive(Debug)]
 struct Leaving {
     inner: MemoryEnvironment,
@@ -73,8 +73,8 @@ impl ExecutionEnvironment for Leaving {
     }
 }
 
-/// Whichever question is the last one that is answered: nothing is taken for a file that cannot be read, and nobody
-/// is asked again, since each attempt to reach the place may take its time.
+/// Regardless of when the environment becomes unreachable, no file is reported as unreadable and no
+/// further operation is tried, since each attempt to reconnect may take long.
 #[tokio::test]
 async fn a_place_that_goes_away_ends_the_search_at_once() {
     let inner = MemoryEnvironment::new("/w/project")

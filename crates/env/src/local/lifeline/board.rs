@@ -1,23 +1,23 @@
-//! What the supervisor reads when the host is gone: a file in memory, without a name, in which every command has a
-//! line for as long as it runs.
+//! Table of running commands for the supervisor: an unnamed file in memory with one line per
+//! command.
 //!
-//! Nobody is woken when a command starts or ends, and what stands here outlives the host, however it ends.
+//! No process is woken when a command starts or ends, and the table outlives the embedding process.
 
 use std::{fs::File, io, os::unix::fs::FileExt};
 
-/// The bytes of a line with its end; what is not used is blank. Two numbers of the kernel and a colon fit.
+/// Bytes per line with its line ending, padded with blanks. Two kernel numbers and a colon fit.
 const LINE: usize = 48;
 
-/// A file of lines, of which those that are not used are blank.
+/// A file of fixed-length lines; unused ones are blank.
 #[derive(Debug)]
 pub(super) struct Board {
     file: File,
-    /// The lines that are blank, below `len`.
+    /// Blank lines below `len`.
     blank: Vec<Line>,
     len: u64,
 }
 
-/// The number of a line.
+/// Line number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line(u64);
 
@@ -26,12 +26,12 @@ impl Board {
         Ok(Self { file: create()?, blank: Vec::new(), len: 0 })
     }
 
-    /// The file, for who reads it from its beginning. All handles share one place to read at.
+    /// Returns a handle to read the file from its start. All handles share one file offset.
     pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// Writes `entry` on a blank line.
+    /// Writes `entry` to a blank line.
     pub(super) fn write(&mut self, entry: &str) -> io::Result<Line> {
         let line = self.blank.last().copied().unwrap_or(Line(self.len));
         self.put(line, entry)?;
@@ -41,7 +41,7 @@ impl Board {
         Ok(line)
     }
 
-    /// Makes a line blank.
+    /// Blanks a line.
     pub(super) fn wipe(&mut self, line: Line) -> io::Result<()> {
         self.put(line, "")?;
         self.blank.push(line);
@@ -67,7 +67,7 @@ fn create() -> io::Result<File> {
     Ok(file.into())
 }
 
-/// Elsewhere it is a file on the disk all the same.
+/// On other systems it is a file on disk.
 #[cfg(not(target_os = "linux"))]
 fn create() -> io::Result<File> {
     tempfile::tempfile_in("/tmp")
