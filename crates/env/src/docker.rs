@@ -16,7 +16,7 @@ use crate::{
     error::EnvError,
     local::EnvPolicy,
     output::OutputLimits,
-    remote::{Remote, Settings, pass_on_to_remote},
+    remote::{Remote, Settings, delegate_to_remote},
 };
 
 /// Runs tools in a container.
@@ -153,4 +153,4 @@ impl DockerEnvironmentBuilder {
     }
 }
 
-pass_on_to_remote!(DockerEnvironment);
+delegate_to_remote!(DockerEnvironment);

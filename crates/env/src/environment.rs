@@ -273,6 +273,5 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     }
 }
 
-
 // Environments are used as trait objects only.
 const _: fn(&dyn ExecutionEnvironment) = |_| {};

@@ -347,7 +347,7 @@ impl ExecutionEnvironment for LocalEnvironment {
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
-        let root = self.resolve(request.place());
+        let root = self.resolve(request.directory());
         search::find_files(request, root, self.working_directory.clone()).await
     }
 

@@ -175,7 +175,7 @@ impl GlobRequest {
     }
 
     /// Returns the directory to search, relative to the working directory.
-    pub(crate) fn place(&self) -> &Path {
+    pub(crate) fn directory(&self) -> &Path {
         self.path.as_deref().unwrap_or(Path::new(""))
     }
 }
@@ -232,7 +232,7 @@ pub(crate) async fn find_files<E: ExecutionEnvironment + ?Sized>(
     env: &E,
     request: &GlobRequest,
 ) -> Result<Vec<PathBuf>, EnvError> {
-    let root = env.resolve(request.place());
+    let root = env.resolve(request.directory());
     env.metadata(&root).await?;
     let pattern = GlobPattern::parse(&request.pattern, &root)?;
     let mut walk = Walk::new(env, &pattern.base, pattern.max_depth, request.scope).await?;

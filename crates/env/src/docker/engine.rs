@@ -246,7 +246,7 @@ impl Transport for Engine {
         command
     }
 
-    fn lost(&self, status: ExitStatus, stderr_tail: &str) -> EnvError {
+    fn exit_error(&self, status: ExitStatus, stderr_tail: &str) -> EnvError {
         let said = if stderr_tail.is_empty() {
             format!("the client ended with {status}")
         } else {
@@ -263,7 +263,7 @@ impl Transport for Engine {
         &self.name
     }
 
-    fn last_words(&self) -> &str {
+    fn exit_command(&self) -> &str {
         match self.target {
             Target::Container(_) => ":",
             // Its own container goes with the host.

@@ -206,7 +206,7 @@ impl<R: AsyncRead + Unpin> PollNext for Pipe<R> {
         match pin!(end.read_buf(&mut self.buffer)).poll(context) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(_)) => {}
-            Poll::Ready(Err(error)) => tracing::warn!(%error, "the output of a process ends early"),
+            Poll::Ready(Err(error)) => tracing::warn!(%error, "cannot read the output of a process"),
         }
         if self.buffer.is_empty() {
             self.end = None;

@@ -1,8 +1,8 @@
-//! Names that nobody else has.
+//! Random identifiers.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// 32 hexadecimal digits that nobody can guess and that do not come twice.
+/// Returns 32 random hexadecimal digits.
 pub(crate) fn nonce() -> String {
     // The standard library seeds its hashers from the system's randomness.
     let half = || RandomState::new().hash_one(());

@@ -1,9 +1,9 @@
-//! Bytes as words of a POSIX shell.
+//! Quoting for POSIX shells.
 
-/// Appends `bytes` as one word that the shell takes as it is. The word stands on one line: a line feed in it is taken
-/// from the variable `pintle_n`.
+/// Appends `bytes` as one quoted word on a single line: line feeds are taken from the variable
+/// `pintle_n`.
 ///
-/// The bytes must not hold a zero byte, which no word can hold.
+/// The bytes must not contain a zero byte.
 pub(super) fn quote(line: &mut Vec<u8>, bytes: &[u8]) {
     line.push(b'\'');
     for byte in bytes {

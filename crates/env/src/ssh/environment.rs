@@ -7,7 +7,7 @@ use crate::{
     error::EnvError,
     local::EnvPolicy,
     output::OutputLimits,
-    remote::{Remote, Settings, pass_on_to_remote},
+    remote::{Remote, Settings, delegate_to_remote},
 };
 
 /// Runs tools on a host that the system's `ssh` reaches.
@@ -144,7 +144,7 @@ impl SshEnvironmentBuilder {
     }
 }
 
-pass_on_to_remote!(SshEnvironment);
+delegate_to_remote!(SshEnvironment);
 
 impl fmt::Debug for SshEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

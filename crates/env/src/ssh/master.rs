@@ -115,7 +115,7 @@ impl Master {
     }
 
     /// What the client said when the connection ended; `None` while it stands.
-    pub(super) fn last_words(&self) -> Option<Vec<u8>> {
+    pub(super) fn exit_command(&self) -> Option<Vec<u8>> {
         match &*self.state.borrow() {
             State::Connecting | State::Connected => None,
             State::Ended { words, .. } => Some(words.clone()),

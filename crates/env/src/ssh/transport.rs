@@ -48,7 +48,7 @@ impl SshTransport {
 
     /// Whether the connection stands. One that has lost a line is asked, since its client may be on its way out.
     async fn stands(&self) -> bool {
-        let running = self.lock().as_ref().filter(|master| master.last_words().is_none()).is_some();
+        let running = self.lock().as_ref().filter(|master| master.exit_command().is_none()).is_some();
         if !running || !self.is_doubted.swap(false, Ordering::Relaxed) {
             return running;
         }
@@ -111,7 +111,7 @@ impl Transport for SshTransport {
         self.is_doubted.store(true, Ordering::Relaxed);
         let error = match &*self.lock() {
             None => SshError::new(SshErrorKind::NotConnected),
-            Some(master) => match master.last_words() {
+            Some(master) => match master.exit_command() {
                 Some(words) if !words.is_empty() => SshError::of_connection(&words),
                 Some(_) | None => SshError::of_connection(stderr_tail.as_bytes()),
             },

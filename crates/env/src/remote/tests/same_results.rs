@@ -93,9 +93,9 @@ pub(crate) async fn searches_find_the_same(remote: &dyn ExecutionEnvironment, ro
 /// Every pattern in the whole tree, one pattern in every place, in each of the ways to ask.
 fn requests() -> Vec<GrepRequest> {
     let patterns = ["needle", "NEEDLE", "^fn needle\\(", "need.e|nothing", "e{2}dle$", "\\bneedle \\d+"];
-    let places = ["src", "build", "src/build/in.txt", "private", "names", "directory.txt"];
+    let slots = ["src", "build", "src/build/in.txt", "private", "names", "directory.txt"];
     let everywhere = patterns.map(|pattern| GrepRequest::new(pattern).with_path(""));
-    let needle = places.map(|place| GrepRequest::new("needle").with_path(place));
+    let needle = slots.map(|place| GrepRequest::new("needle").with_path(place));
     let ways = |request: GrepRequest| {
         [
             request.clone().with_context(1, 1),

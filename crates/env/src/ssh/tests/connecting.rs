@@ -89,7 +89,7 @@ async fn without_a_connection_there_is_none() {
         let output = run(&transport, "echo ran").await;
         assert!(!output.status.success());
         assert!(output.stdout.is_empty(), "a line went some other way");
-        let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+        let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
         assert!(
             matches!(&error, EnvError::EnvironmentLost { environment, .. } if environment == "ssh:tester")
         );
@@ -142,7 +142,7 @@ async fn a_session_too_many_is_refused_and_the_connection_stands() {
     }
     let output = run(&transport, "echo ran").await;
     assert!(output.stdout.is_empty(), "a line went some other way");
-    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert_eq!(kind(&error), SshErrorKind::SessionRefused);
     for session in &mut sessions {
         drop(session.stdin.take());
@@ -303,7 +303,7 @@ async fn a_cut_connection_is_lost_at_once_and_made_again_by_a_later_call() {
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "begun\n");
     assert!(!output.status.success());
-    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert!(matches!(&error, EnvError::EnvironmentLost { .. }), "{error:?}");
     // The way is closed now, and a new attempt says so.
     let error = transport.open().await.unwrap_err();
@@ -330,7 +330,7 @@ async fn a_half_open_connection_is_found_within_three_intervals() {
     let output = run(&transport, "echo unheard").await;
     // Three seconds, and one for a slow machine.
     assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
-    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert_eq!(kind(&error), SshErrorKind::ConnectionLost);
     transport.close().await.unwrap();
 }
