@@ -1,5 +1,9 @@
 //! The [`ExecutionEnvironment`] trait: files, processes and search.
 
+mod lines;
+mod listing;
+pub(crate) mod search;
+
 use std::{
     fmt,
     ops::Range,
@@ -14,12 +18,10 @@ use crate::{
     error::EnvError,
     exec,
     file::{DirEntry, Metadata},
-    listing,
     output::OutputLimits,
     path,
     process::Process,
-    search::{self, GlobRequest, GrepOutput, GrepRequest},
-    text,
+    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
 /// An execution environment: its files, its processes and its search.
@@ -190,7 +192,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         offset: Option<usize>,
         limit: Option<usize>,
     ) -> Result<String, EnvError> {
-        text::read_lines(self, path, offset, limit).await
+        lines::read_lines(self, path, offset, limit).await
     }
 
     /// Writes a text file; see [`write`](Self::write).

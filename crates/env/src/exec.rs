@@ -52,7 +52,7 @@ pub(crate) async fn run(
     let in_time = until_exit(process.as_mut(), &mut reader, input, deadline).await?;
     let ended = match in_time {
         Some(_) => settle(process.as_mut(), &mut reader).await?,
-        None => Ended { jobs: 0, ..end(process.as_mut(), &mut reader).await? },
+        None => Leftovers { jobs: 0, ..terminate(process.as_mut(), &mut reader).await? },
     };
     let status = match (in_time, ended.stuck) {
         (Some(status), _) => status,
@@ -75,7 +75,7 @@ const KILLED: ExitStatus = ExitStatus::Signaled(9);
 
 /// Processes that had to be terminated.
 #[derive(Default)]
-struct Ended {
+struct Leftovers {
     jobs: usize,
     /// A process that survived the kill signal.
     stuck: Option<u32>,
@@ -102,7 +102,7 @@ async fn until_exit(
 }
 
 /// Reads the remaining output after the exit and terminates jobs that do not exit in time.
-async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, EnvError> {
+async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Leftovers, EnvError> {
     let deadline = Instant::now() + JOB_GRACE;
     while reader.is_open() {
         tokio::select! {
@@ -112,16 +112,16 @@ async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended,
     }
     while process.jobs().await? > 0 {
         if Instant::now() >= deadline {
-            return end(process, reader).await;
+            return terminate(process, reader).await;
         }
         sleep(JOB_POLL).await;
     }
     reader.drain().await?;
-    Ok(Ended::default())
+    Ok(Leftovers::default())
 }
 
 /// Terminates all processes while reading output, so that a full pipe blocks none of them.
-async fn end(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, EnvError> {
+async fn terminate(process: &mut dyn Process, reader: &mut Reader) -> Result<Leftovers, EnvError> {
     let ended = {
         let mut ending = pin!(process.end(TERMINATE_GRACE));
         loop {
@@ -133,9 +133,9 @@ async fn end(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, En
     };
     reader.drain().await?;
     match ended {
-        Ok(jobs) => Ok(Ended { jobs, stuck: None }),
+        Ok(jobs) => Ok(Leftovers { jobs, stuck: None }),
         // The output collected so far is worth more than the error alone.
-        Err(EnvError::Stuck { id }) => Ok(Ended { jobs: 0, stuck: Some(id) }),
+        Err(EnvError::Stuck { id }) => Ok(Leftovers { jobs: 0, stuck: Some(id) }),
         Err(error) => Err(error),
     }
 }
@@ -179,7 +179,7 @@ impl Reader {
         if let Some(sink) = &self.sink {
             sink(chunk.clone());
         }
-        self.recorder.keep(chunk).await
+        self.recorder.record(chunk).await
     }
 
     /// Reads what is left in the pipes until they are idle.
@@ -204,15 +204,15 @@ mod tests {
 
     /// A process that the kernel does not release, or one that has left such a job.
     #[derive(Debug)]
-    struct Held {
+    struct StuckProcess {
         status: Option<ExitStatus>,
-        said: Vec<OutputChunk>,
+        output: Vec<OutputChunk>,
     }
 
-    struct Said(Vec<OutputChunk>);
+    struct ScriptedOutput(Vec<OutputChunk>);
 
     #[async_trait]
-    impl Process for Held {
+    impl Process for StuckProcess {
         fn id(&self) -> Option<u32> {
             Some(7)
         }
@@ -222,7 +222,7 @@ mod tests {
         }
 
         fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
-            Some(Box::new(Said(std::mem::take(&mut self.said))))
+            Some(Box::new(ScriptedOutput(std::mem::take(&mut self.output))))
         }
 
         async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[async_trait]
-    impl ProcessOutput for Said {
+    impl ProcessOutput for ScriptedOutput {
         async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
             match self.0.pop() {
                 Some(chunk) => Ok(Some(chunk)),
@@ -257,10 +257,10 @@ mod tests {
 
     /// A process without output that exits at the given time.
     #[derive(Debug)]
-    struct Quiet(Instant);
+    struct SilentProcess(Instant);
 
     #[async_trait]
-    impl Process for Quiet {
+    impl Process for SilentProcess {
         fn id(&self) -> Option<u32> {
             Some(7)
         }
@@ -270,7 +270,7 @@ mod tests {
         }
 
         fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
-            Some(Box::new(Said(Vec::new())))
+            Some(Box::new(ScriptedOutput(Vec::new())))
         }
 
         async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
@@ -287,7 +287,7 @@ mod tests {
         }
 
         async fn end(&mut self, _: Duration) -> Result<usize, EnvError> {
-            panic!("nobody has to be ended")
+            panic!("no process is left to terminate")
         }
     }
 
@@ -295,7 +295,7 @@ mod tests {
     async fn a_command_may_say_nothing_for_hours() {
         let hours = Duration::from_secs(3 * 3_600);
         let request = ExecRequest::new("quiet").with_timeout(hours + Duration::from_secs(1));
-        let process = Box::new(Quiet(Instant::now() + hours));
+        let process = Box::new(SilentProcess(Instant::now() + hours));
         let result = run(process, request, OutputLimits::default(), Instant::now()).await.unwrap();
         assert!(result.success());
         assert!(result.duration >= hours);
@@ -304,10 +304,14 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_cannot_be_ended_costs_no_output() {
         for (status, exit_code, timed_out) in [(None, 137, true), (Some(ExitStatus::Exited(0)), 0, false)] {
-            let said = vec![OutputChunk::new(OutputStream::Stdout, "so far")];
+            let output = vec![OutputChunk::new(OutputStream::Stdout, "so far")];
             let request = ExecRequest::new("held").with_timeout(Duration::from_secs(1));
-            let running =
-                run(Box::new(Held { status, said }), request, OutputLimits::default(), Instant::now());
+            let running = run(
+                Box::new(StuckProcess { status, output }),
+                request,
+                OutputLimits::default(),
+                Instant::now(),
+            );
             let result = running.await.unwrap();
             assert_eq!(result.stdout.to_text_lossy().unwrap(), "so far");
             assert_eq!((result.exit_code, result.timed_out), (exit_code, timed_out));

@@ -2,6 +2,12 @@
 
 use std::{path::PathBuf, time::SystemTime};
 
+/// Maximum number of bytes that one read returns: 256 MiB.
+pub const MAX_READ: u64 = 256 << 20;
+
+/// Maximum number of entries that one listing or glob returns.
+pub const MAX_ENTRIES: usize = 100_000;
+
 /// Type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {

@@ -31,13 +31,13 @@ use async_trait::async_trait;
 
 pub(crate) use self::process::Launcher;
 pub use self::variables::EnvPolicy;
-use self::{lifeline::Lifeline, reaper::Reaper};
+use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
 use crate::{
     blocking::{Cancelled, blocking},
     command::Command,
-    environment::{ExecutionEnvironment, MAX_ENTRIES},
+    environment::ExecutionEnvironment,
     error::EnvError,
-    file::{DirEntry, Metadata},
+    file::{DirEntry, MAX_ENTRIES, Metadata},
     output::OutputLimits,
     path::normalize,
     process::Process,
@@ -148,9 +148,9 @@ impl LocalEnvironment {
             Some(directory) => self.resolve(directory),
             None => self.working_directory.clone(),
         };
-        let turn = admission::enter().await;
-        let spawned = admission::with_descriptors(Some(&turn), || {
-            let setting = process::Setting {
+        let slot = admission::acquire_slot().await;
+        let spawned = admission::retry_on_shortage(Some(&slot), || {
+            let context = SpawnContext {
                 directory: directory.clone(),
                 shell: self.shell.clone(),
                 variables: Arc::clone(&self.variables),
@@ -160,11 +160,11 @@ impl LocalEnvironment {
             };
             // The guard is held until the process is registered.
             let started =
-                self.reaper.prepare().and_then(|_starting| process::spawn(command.clone(), setting));
+                self.reaper.prepare().and_then(|_starting| process::spawn(command.clone(), context));
             std::future::ready(started)
         });
         match spawned.await {
-            Ok(process) => Ok(Box::new(process.with_turn(turn))),
+            Ok(process) => Ok(Box::new(process.with_slot(slot))),
             Err(error) => {
                 // The error does not say which was not found: the program or the directory.
                 blocking(move || files::check_directory(&directory)).await??;
@@ -299,7 +299,7 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
         let path = self.resolve(path);
-        admission::with_descriptors(None, || {
+        admission::retry_on_shortage(None, || {
             let (path, range) = (path.clone(), range.clone());
             async { blocking(move || files::read(&path, range)).await? }
         })
@@ -320,7 +320,7 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
         let path = self.resolve(path);
-        admission::with_descriptors(None, || {
+        admission::retry_on_shortage(None, || {
             let path = path.clone();
             async { blocking(move || files::list(&path, MAX_ENTRIES)).await? }
         })

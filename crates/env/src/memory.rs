@@ -1,4 +1,4 @@
-//! An environment for tests: files in memory, commands answered by a function.
+//! In-memory environment for tests: files in memory, commands scripted by a function.
 
 mod process;
 mod script;
@@ -24,13 +24,13 @@ use crate::{
     process::Process,
 };
 
-/// Answers a command with what it is to do.
+/// Returns the script of a command.
 type Answer = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
 
-/// An environment whose files live in memory and whose commands are answered by a function.
+/// An environment with files in memory and commands scripted by a function.
 ///
-/// Clones share everything. There are no symbolic links. Each write is a second later than the one
-/// before. Without a function for commands, starting one is [`EnvError::Unsupported`].
+/// Clones share all state. There are no symbolic links. Each write is one second later than the one
+/// before. Without a function for commands, starting one fails with [`EnvError::Unsupported`].
 #[derive(Clone)]
 pub struct MemoryEnvironment {
     working_directory: PathBuf,
@@ -38,7 +38,7 @@ pub struct MemoryEnvironment {
     state: Arc<Mutex<State>>,
 }
 
-/// Held by each process as long as it exists.
+/// Held by each process during its lifetime.
 #[derive(Debug, Default)]
 struct Held;
 
@@ -50,7 +50,7 @@ struct State {
 }
 
 impl MemoryEnvironment {
-    /// An environment that works in `directory`, absolute, which exists and is empty.
+    /// Creates an environment in `directory`, which is absolute, exists and is empty.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
         let environment = Self { working_directory: directory.into(), answer: None, state: Arc::default() };
@@ -58,7 +58,7 @@ impl MemoryEnvironment {
         environment.with_directory(directory)
     }
 
-    /// Puts a file there, with the directories above it, in place of whatever is in the way.
+    /// Adds a file with its parent directories, replacing whatever is in the way.
     #[must_use]
     pub fn with_file(self, path: impl AsRef<Path>, content: impl Into<Vec<u8>>) -> Self {
         let path = self.resolve(path.as_ref());
@@ -66,7 +66,7 @@ impl MemoryEnvironment {
         self
     }
 
-    /// Puts an empty directory there, with those above it, in place of whatever is in the way.
+    /// Adds an empty directory with its parents, replacing whatever is in the way.
     #[must_use]
     pub fn with_directory(self, path: impl AsRef<Path>) -> Self {
         let path = self.resolve(path.as_ref());
@@ -74,7 +74,7 @@ impl MemoryEnvironment {
         self
     }
 
-    /// Answers every command with what `answer` makes of it.
+    /// Runs every command by the script that `answer` returns.
     #[must_use]
     pub fn with_commands(
         mut self,
@@ -84,19 +84,19 @@ impl MemoryEnvironment {
         self
     }
 
-    /// All files with their content.
+    /// Returns all files with their content.
     #[must_use]
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         self.lock().tree.files()
     }
 
-    /// The commands that were started, in order.
+    /// Returns the commands started so far, in order.
     #[must_use]
     pub fn commands(&self) -> Vec<Command> {
         self.lock().commands.clone()
     }
 
-    /// How many processes were started and are not yet dropped.
+    /// Returns the number of processes that were started and not yet dropped.
     #[must_use]
     pub fn running(&self) -> usize {
         Arc::strong_count(&self.lock().held) - 1
@@ -106,7 +106,7 @@ impl MemoryEnvironment {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The absolute path, refused if no system would take it.
+    /// Returns the absolute path, or an error for a path that no system accepts.
     fn checked(&self, path: &Path) -> Result<PathBuf, EnvError> {
         let path = self.resolve(path);
         if path.as_os_str().as_encoded_bytes().contains(&0) {

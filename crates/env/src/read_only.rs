@@ -80,13 +80,13 @@ impl ReadOnly {
         self
     }
 
-    fn judge(&self, command: &Command) -> Result<(), EnvError> {
-        let judged = match &self.commands {
+    fn check_command(&self, command: &Command) -> Result<(), EnvError> {
+        let verdict = match &self.commands {
             Commands::Allowed => Ok(()),
             Commands::Refused => Err("the environment is read-only and runs no commands".to_owned()),
             Commands::Classified(classify) => classify(command),
         };
-        judged.map_err(|reason| EnvError::Refused { operation: "running the command".to_owned(), reason })
+        verdict.map_err(|reason| EnvError::Refused { operation: "running the command".to_owned(), reason })
     }
 
     fn refuse(&self, action: &str, path: &Path) -> EnvError {
@@ -124,7 +124,7 @@ impl ExecutionEnvironment for ReadOnly {
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        self.judge(&command)?;
+        self.check_command(&command)?;
         self.inner.spawn(command).await
     }
 
@@ -157,7 +157,7 @@ impl ExecutionEnvironment for ReadOnly {
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
-        self.judge(&Command::from(&request))?;
+        self.check_command(&Command::from(&request))?;
         self.inner.exec_command(request).await
     }
 
@@ -248,7 +248,7 @@ mod tests {
         assert!(is_refused(refusing.spawn(Command::shell("ls")).await));
         let allowing = refusing.clone().allow_commands();
         assert!(allowing.exec_command(ExecRequest::new("ls")).await.unwrap().success());
-        let judging = refusing.classify_commands(|command| match &command.program {
+        let classifying = refusing.classify_commands(|command| match &command.program {
             Program::Shell(line)
                 if line == "ls" && command.env.contains_key("OK".as_ref() as &std::ffi::OsStr) =>
             {
@@ -257,10 +257,10 @@ mod tests {
             Program::Shell(_) | Program::Argv { .. } => Err("only ls".to_owned()),
         });
         let request = ExecRequest::new("ls");
-        assert!(judging.exec_command(request.clone().with_env("OK", "1")).await.unwrap().success());
-        assert!(judging.spawn(Command::shell("ls").with_env("OK", "1")).await.is_ok());
-        let error = judging.exec_command(request).await.unwrap_err();
+        assert!(classifying.exec_command(request.clone().with_env("OK", "1")).await.unwrap().success());
+        assert!(classifying.spawn(Command::shell("ls").with_env("OK", "1")).await.is_ok());
+        let error = classifying.exec_command(request).await.unwrap_err();
         assert_eq!(error.to_string(), "running the command is refused: only ls");
-        assert!(is_refused(judging.spawn(Command::argv("ls", ["-l"])).await));
+        assert!(is_refused(classifying.spawn(Command::argv("ls", ["-l"])).await));
     }
 }

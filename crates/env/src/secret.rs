@@ -53,7 +53,7 @@ const NAMES: [&str; 11] = [
 ];
 
 /// Names that match a suffix but hold a directory.
-const HARMLESS_NAMES: [&str; 2] = ["PWD", "OLD_PWD"];
+const EXEMPT_NAMES: [&str; 2] = ["PWD", "OLD_PWD"];
 
 /// Prefixes of keys, each with the minimum number of key characters (`A-Za-z0-9_-`) that follow.
 const KEY_FORMS: [(&str, usize); 33] = [
@@ -106,7 +106,7 @@ pub(crate) fn is_secret(name: &OsStr, value: &OsStr) -> bool {
 
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_uppercase();
-    if HARMLESS_NAMES.contains(&name.as_str()) {
+    if EXEMPT_NAMES.contains(&name.as_str()) {
         return false;
     }
     NAMES.contains(&name.as_str()) || NAME_ENDINGS.iter().any(|ending| name.ends_with(ending))

@@ -1,4 +1,4 @@
-#![expect(clippy::disallowed_methods, reason = "the tests prepare what is to be escaped from")]
+#![expect(clippy::disallowed_methods, reason = "the tests prepare files outside the roots")]
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{ExecRequest, LocalEnvironment, MemoryEnvironment, contract};
 
-/// The two ways to confine.
+/// The two implementations of the confinement.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     ByDescriptor,
@@ -21,7 +21,7 @@ enum Way {
 
 const WAYS: [Way; 2] = [Way::ByDescriptor, Way::ByCanonicalPath];
 
-/// A root beside a directory with a secret.
+/// A root next to directories with secrets.
 struct Place {
     directory: TempDir,
 }
@@ -53,7 +53,7 @@ impl Place {
         confined
     }
 
-    /// That nothing but what was prepared is outside, as it was.
+    /// Returns true if the directories outside the root are unchanged.
     fn outside_is_untouched(&self) -> bool {
         ["root-evil", "outside"].iter().all(|name| {
             let names = fs::read_dir(self.at(name)).unwrap().count();
@@ -149,7 +149,7 @@ async fn what_stays_within_works_as_ever() {
             assert_eq!(environment.read(Path::new(name), None).await.unwrap(), name.as_bytes());
         }
         assert!(place.at("root/winding").is_symlink());
-        // A link is removed and renamed itself, wherever it leads.
+        // Removing and renaming affect the link itself, wherever it leads.
         symlink("../outside", place.at("root/away")).unwrap();
         environment.rename(Path::new("away"), Path::new("moved/away")).await.unwrap();
         environment.remove(Path::new("moved/away")).await.unwrap();
@@ -157,7 +157,7 @@ async fn what_stays_within_works_as_ever() {
         let result = environment.exec_command(ExecRequest::new("pwd").with_working_dir("relative")).await;
         let pwd = result.unwrap().stdout.to_text_lossy().unwrap();
         assert_eq!(Path::new(pwd.trim_end()), place.at("root/inner"));
-        // A root may be named through a link and used by its own name, and the other way round.
+        // A root may be given through a link and used by its real path, and vice versa.
         for (root, file) in [("alias", "root/file"), ("root", "root/file"), ("alias", "alias/file")] {
             let environment = place.confined(way, &[root]);
             assert_eq!(environment.read(&place.at(file), None).await.unwrap(), b"winding", "{way:?} {root}");
@@ -178,7 +178,7 @@ async fn the_roots_themselves_stay() {
         assert!(environment.rename(&root.join("file"), &root).await.is_err());
         assert!(environment.write(&root, b"x").await.is_err());
         assert_eq!(environment.list(&root).await.unwrap().len(), 1);
-        // Relative paths begin above the root.
+        // Relative paths start above the root.
         assert!(is_refused(environment.read(Path::new("file"), None).await));
         assert!(is_refused(environment.exec_command(ExecRequest::new("true")).await));
         let nowhere = place.confined(way, &[]);
@@ -186,7 +186,7 @@ async fn the_roots_themselves_stay() {
     }
 }
 
-/// Exchanges names for as long as it lives.
+/// Exchanges pairs of names until dropped.
 struct Exchange {
     is_done: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -269,7 +269,7 @@ async fn an_environment_that_cannot_follow_links_is_refused_whole() {
     assert!(matches!(error, EnvError::Unsupported { .. }), "{error:?}");
 }
 
-/// Implements the primitives and nothing else.
+/// Implements only the required methods.
 #[derive(Debug)]
 struct Blind(MemoryEnvironment);
 
@@ -318,7 +318,7 @@ impl ExecutionEnvironment for Blind {
 
 #[tokio::test]
 async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
-    // No file system takes this name, which shows only when the file is put in place.
+    // No file system accepts this name, which fails only at the rename.
     let too_long = "n".repeat(300);
     for way in WAYS {
         let place = Place::new();

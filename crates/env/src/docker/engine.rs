@@ -1,7 +1,7 @@
 //! The client program of a container engine.
 #![expect(
     clippy::disallowed_methods,
-    reason = "it describes the local client; each call of it is awaited or ended"
+    reason = "this module describes the local client; each call is awaited or terminated"
 )]
 
 use std::{
@@ -26,45 +26,46 @@ use crate::{
     remote::{client::Tail, nonce::nonce, transport::Transport},
 };
 
-/// The programs that are looked for, the first one found is taken.
+/// Candidate programs; the first one found is used.
 const PROGRAMS: [&str; 2] = ["docker", "podman"];
 
-/// How many commands run at the same time: each is a client process of some size, and work for the engine.
+/// Maximum number of concurrent commands: each is a client process of considerable size, and load
+/// on the engine.
 const CONCURRENCY: usize = 16;
 
-/// How long the engine may take to answer a question.
+/// Time-out for a query to the engine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long it may take to start a container, whose image it may have to fetch.
+/// Time-out for starting a container, whose image may have to be fetched.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// How long it may take until a container is gone.
+/// Time-out for removing a container.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
 
-/// How many bytes a client may still say when it has failed.
+/// Maximum size of the error output read after a client failed.
 const REST: u64 = 4 << 10;
 
-/// How often it is looked.
+/// Poll interval.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The first process of a container that is started here: it waits for those that lost their parent, and goes when it
-/// is told to, or when its input ends. The client holds that input for us: it ends when we are gone.
+/// First process of a container started here. It reaps orphans, and exits on a signal or at the end
+/// of its input. The client holds that input open for us: it ends when this process dies.
 const FIRST_PROCESS: &str = "trap 'exit 0' TERM INT; exec 3<&0; (while read -r _; do :; done) <&3 & exec 3<&-; \
                              echo pintle-ready; wait $!";
 
-/// What it says first.
+/// Line that the first process prints at start.
 const READY: &str = "pintle-ready";
 
-/// Which container.
+/// The container to use.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
-    /// One that runs already.
+    /// A running container.
     Container(String),
-    /// One that is to be started.
+    /// A container to start.
     Image(Box<ContainerImage>),
 }
 
-/// Runs lines in a container.
+/// Transport that runs lines in a container.
 #[derive(Debug)]
 pub(super) struct Engine {
     target: Target,
@@ -72,7 +73,7 @@ pub(super) struct Engine {
     program: OnceLock<PathBuf>,
     user: Option<String>,
     started: Mutex<Option<Started>>,
-    /// Held by who starts or removes the container.
+    /// Held while the container is started or removed.
     alone: tokio::sync::Mutex<()>,
 }
 
@@ -80,7 +81,7 @@ pub(super) struct Engine {
 #[derive(Debug)]
 struct Started {
     container: String,
-    /// Holds the input of the first process. Letting it go ends the container.
+    /// Holds the input of the first process; dropping it stops the container.
     client: Child,
 }
 
@@ -125,7 +126,7 @@ impl Engine {
         EnvError::Unreachable { environment: self.name.clone(), source: Some(source.into()) }
     }
 
-    /// Finds the client program, unless the host has named it.
+    /// Finds the client program, unless it was set explicitly.
     async fn find_program(&self) -> Result<(), EnvError> {
         if self.program.get().is_some() {
             return Ok(());
@@ -145,7 +146,7 @@ impl Engine {
         Err(self.unreachable("neither docker nor podman was found"))
     }
 
-    /// What the engine answers on its standard output, or what it complains about.
+    /// Returns the engine's standard output, or its error output as an error.
     async fn ask(&self, words: Vec<OsString>, limit: Duration) -> Result<String, BoxError> {
         let mut command = Command::new(self.program());
         command.args(words);
@@ -163,7 +164,7 @@ impl Engine {
         self.ask(words.map(OsString::from).to_vec(), ANSWER_LIMIT).await
     }
 
-    /// Makes sure that a container runs. It is never started: what was in it would be gone.
+    /// Checks that a container is running. Never restarts it: its state would be lost.
     async fn expect_running(&self, container: &str) -> Result<(), EnvError> {
         match self.state(container).await {
             Ok(state) if state == "running" => Ok(()),
@@ -172,7 +173,7 @@ impl Engine {
         }
     }
 
-    /// Starts the container, once: another one in its place would know nothing of what was done in the first.
+    /// Starts the container, at most once: a replacement would lack the state of the first one.
     async fn start(&self, image: &ContainerImage) -> Result<(), EnvError> {
         if let Some(container) = self.container() {
             return self.expect_running(&container).await;
@@ -183,8 +184,8 @@ impl Engine {
         command.args(image.options()).args([image.name.as_str(), "-c", FIRST_PROCESS]);
         let mut command = tokio::process::Command::from(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        // It is not killed when this is given up: that could leave a container which is made and never started. With
-        // its input gone, what it starts ends at once.
+        // Not killed when dropped: that could leave a container that is created but never started.
+        // Without its input, the container exits at once.
         let mut client = command.spawn().map_err(|error| self.unreachable(error))?;
         match timeout(START_LIMIT, becomes_ready(&mut client)).await {
             Ok(Ok(())) => {}
@@ -217,7 +218,7 @@ impl Transport for Engine {
         let removal = ["rm", "--force", "--volumes", container.as_str()].map(OsString::from).to_vec();
         let removed = self.ask(removal, REMOVAL_LIMIT).await;
         let deadline = Instant::now() + REMOVAL_LIMIT;
-        // It may be on its way out by itself.
+        // It may be exiting already.
         while self.state(&container).await.is_ok() {
             if Instant::now() > deadline {
                 let source = removed.err().or_else(|| Some("the container does not go".into()));
@@ -228,7 +229,7 @@ impl Transport for Engine {
         let started = self.lock().take();
         if let Some(Started { mut client, .. }) = started {
             drop(client.stdin.take());
-            // It has nothing to wait for any more. An error means that somebody else has waited for it.
+            // It has nothing left to wait for. An error means that it was reaped elsewhere.
             while matches!(client.try_wait(), Ok(None)) && Instant::now() < deadline {
                 sleep(POLL).await;
             }
@@ -266,13 +267,13 @@ impl Transport for Engine {
     fn exit_command(&self) -> &str {
         match self.target {
             Target::Container(_) => ":",
-            // Its own container goes with the host.
+            // A container started here stops with the application.
             Target::Image(_) => "kill -TERM 1",
         }
     }
 }
 
-/// Waits until the first process says that it runs; the error is what the client complains about.
+/// Waits until the first process is running; the error is the client's error output.
 async fn becomes_ready(client: &mut Child) -> Result<(), BoxError> {
     let (Some(stdout), Some(stderr)) = (&mut client.stdout, &mut client.stderr) else {
         return Err("the client has no streams".into());
@@ -299,7 +300,7 @@ async fn becomes_ready(client: &mut Child) -> Result<(), BoxError> {
     Err(if complaint.is_empty() { client.wait().await?.to_string() } else { complaint }.into())
 }
 
-/// Runs a client to its end; it is killed if it takes too long.
+/// Runs a client to completion, killing it after `limit`.
 async fn output(command: Command, limit: Duration) -> io::Result<Output> {
     let mut command = tokio::process::Command::from(command);
     command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);

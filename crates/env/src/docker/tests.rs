@@ -1,6 +1,6 @@
-//! Real containers of a real engine. Where it is says the environment: `DOCKER_HOST` the engine, `PINTLE_TEST_IMAGE`
-//! an image with nothing but busybox. `cargo xtask services up` has both.
-#![expect(clippy::disallowed_methods, reason = "the tests ask for the service and look at it from outside")]
+//! Tests with real containers. `DOCKER_HOST` selects the engine and `PINTLE_TEST_IMAGE` an image
+//! with nothing but busybox; `cargo xtask services up` provides both.
+#![expect(clippy::disallowed_methods, reason = "the tests query the service and inspect it from outside")]
 
 mod bad_input;
 mod host;
@@ -20,7 +20,8 @@ use crate::{
     },
 };
 
-/// The image to test with; without one the test is skipped, which must not happen in continuous integration.
+/// Returns the test image. Without one the test is skipped, which is an error in continuous
+/// integration.
 fn image() -> Option<ContainerImage> {
     let (image, host) = (std::env::var("PINTLE_TEST_IMAGE"), std::env::var("DOCKER_HOST"));
     if let (Ok(image), Ok(_)) = (image, host) {
@@ -31,7 +32,7 @@ fn image() -> Option<ContainerImage> {
     None
 }
 
-/// Runs a test in a container of its own, with the superuser or with somebody else.
+/// Runs a test in a new container, as the superuser or as `user`.
 async fn in_a_container(user: Option<&str>, test: impl AsyncFnOnce(&DockerEnvironment)) {
     let Some(image) = image() else {
         return;
@@ -74,7 +75,7 @@ async fn keeps_the_contract_of_commands() {
     }
 }
 
-/// A `podman` that passes its words on, on a machine without a `docker`.
+/// Uses a `podman` that forwards to `docker`, in a `PATH` without `docker`.
 #[test]
 fn podman_is_driven_where_there_is_no_docker() {
     const NAME: &str = "docker::tests::podman_is_driven_where_there_is_no_docker";
@@ -126,7 +127,7 @@ fn a_flood_passes_in_little_memory() {
         let builder = DockerEnvironment::start(image).working_directory("/tmp");
         let environment = builder.output_limits(volume::limits()).build().unwrap();
         environment.initialize().await.unwrap();
-        // An engine passes on some 50 MB in a second: a gibibyte would take too long for a test.
+        // An engine forwards some 50 MB per second: a gibibyte would take too long for a test.
         volume::a_flood_passes(&environment, 256 << 20).await;
         environment.cleanup().await.unwrap();
     });
@@ -142,7 +143,7 @@ fn the_process_matrix_as_another_user() {
     alone("docker::tests::the_process_matrix_as_another_user", || process_matrix("other", "1000:1000"));
 }
 
-/// The directory of the matrix is mounted where it is on the host, so that both see the same files.
+/// The directory of the matrix is mounted at its local path, so that both sides see the same files.
 async fn process_matrix(name: &str, user: &str) {
     let Some(image) = image() else {
         return;

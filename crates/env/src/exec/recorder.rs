@@ -16,15 +16,15 @@ use crate::{
 const BATCH: usize = 1 << 20;
 
 /// Overhead counted per chunk, so that many small chunks cannot bypass the limit.
-const PIECE: usize = 64;
+const CHUNK_OVERHEAD: usize = 64;
 
 /// Records output. One batch is written to disk while the next is buffered; when the buffer is full
 /// too, the command has to wait.
 pub(super) struct Recorder {
     state: State,
     /// Chunks received since the current write began.
-    waiting: Vec<OutputChunk>,
-    waiting_bytes: usize,
+    buffered: Vec<OutputChunk>,
+    buffered_bytes: usize,
 }
 
 enum State {
@@ -39,36 +39,36 @@ type Writing = Pin<Box<dyn Future<Output = Result<Box<OutputCapture>, EnvError>>
 impl Recorder {
     pub(super) fn new(limits: OutputLimits) -> Self {
         let state = State::Idle(Box::new(OutputCapture::new(limits)));
-        Self { state, waiting: Vec::new(), waiting_bytes: 0 }
+        Self { state, buffered: Vec::new(), buffered_bytes: 0 }
     }
 
     /// Records a chunk. Waits only if the disk is a whole batch behind.
-    pub(super) async fn keep(&mut self, chunk: OutputChunk) -> Result<(), EnvError> {
+    pub(super) async fn record(&mut self, chunk: OutputChunk) -> Result<(), EnvError> {
         if let State::Idle(capture) = &mut self.state
-            && self.waiting.is_empty()
+            && self.buffered.is_empty()
             && !capture.spools(chunk.bytes.len())
         {
             capture.push(&chunk);
             return Ok(());
         }
-        self.waiting_bytes += chunk.bytes.len() + PIECE;
-        self.waiting.push(chunk);
-        if self.waiting_bytes < BATCH { Ok(()) } else { self.write().await }
+        self.buffered_bytes += chunk.bytes.len() + CHUNK_OVERHEAD;
+        self.buffered.push(chunk);
+        if self.buffered_bytes < BATCH { Ok(()) } else { self.start_write().await }
     }
 
     /// Returns all recorded output.
     pub(super) async fn finish(mut self) -> Result<Captured, EnvError> {
-        if !self.waiting.is_empty() {
-            self.write().await?;
+        if !self.buffered.is_empty() {
+            self.start_write().await?;
         }
-        Ok(self.written().await?.finish())
+        Ok(self.finish_write().await?.finish())
     }
 
     /// Starts writing the buffered chunks once the previous batch is on disk.
-    async fn write(&mut self) -> Result<(), EnvError> {
-        let mut capture = self.written().await?;
-        let batch = std::mem::take(&mut self.waiting);
-        self.waiting_bytes = 0;
+    async fn start_write(&mut self) -> Result<(), EnvError> {
+        let mut capture = self.finish_write().await?;
+        let batch = std::mem::take(&mut self.buffered);
+        self.buffered_bytes = 0;
         let mut writing: Writing = Box::pin(blocking(move || {
             batch.iter().for_each(|chunk| capture.push(chunk));
             capture
@@ -82,7 +82,7 @@ impl Recorder {
     }
 
     /// Waits for the current write and takes the capture out.
-    async fn written(&mut self) -> Result<Box<OutputCapture>, EnvError> {
+    async fn finish_write(&mut self) -> Result<Box<OutputCapture>, EnvError> {
         match std::mem::replace(&mut self.state, State::Lost) {
             State::Idle(capture) => Ok(capture),
             State::Writing(writing) => writing.await,
@@ -111,9 +111,9 @@ mod tests {
                 let len = if number % 3 == 1 { 1 } else { piece };
                 let bytes = vec![u8::try_from(number % 251).unwrap(); len];
                 expected.extend_from_slice(&bytes);
-                recorder.keep(OutputChunk::new(OutputStream::Stdout, bytes)).await.unwrap();
-                assert!(recorder.waiting_bytes < BATCH + piece + PIECE);
-                assert!(recorder.waiting.len() <= BATCH / PIECE);
+                recorder.record(OutputChunk::new(OutputStream::Stdout, bytes)).await.unwrap();
+                assert!(recorder.buffered_bytes < BATCH + piece + CHUNK_OVERHEAD);
+                assert!(recorder.buffered.len() <= BATCH / CHUNK_OVERHEAD);
             }
             let captured = recorder.finish().await.unwrap();
             assert_eq!(captured.output.is_spooled(), expected.len() > 1_000);

@@ -18,9 +18,8 @@ use tempfile::NamedTempFile;
 
 use crate::{
     blocking::Cancelled,
-    environment::MAX_READ,
     error::EnvError,
-    file::{DirEntry, FileKind, Metadata},
+    file::{DirEntry, FileKind, MAX_READ, Metadata},
 };
 
 /// Maximum number of links followed in one path.

@@ -8,7 +8,7 @@
 //! the embedding process.
 #![expect(clippy::disallowed_methods, reason = "the supervisor is a process of the environment")]
 
-mod board;
+mod watch_table;
 
 use std::{
     collections::BTreeMap,
@@ -23,7 +23,7 @@ use std::{
     thread,
 };
 
-use self::board::{Board, Line};
+use self::watch_table::{Line, WatchTable};
 use super::{TAG_VARIABLE, scope::Scope};
 
 /// Shell and script of the supervisor; every Unix has the shell.
@@ -49,7 +49,7 @@ pub(super) struct Lifeline {
 struct State {
     supervisor: Option<Supervisor>,
     /// Table of running commands; present while there is a supervisor or a command.
-    board: Option<Board>,
+    table: Option<WatchTable>,
     /// The entries of the table with their lines.
     watched: BTreeMap<String, Line>,
 }
@@ -57,7 +57,7 @@ struct State {
 #[derive(Debug)]
 struct Supervisor {
     child: Child,
-    line: UnixStream,
+    pipe: UnixStream,
 }
 
 impl Lifeline {
@@ -68,13 +68,13 @@ impl Lifeline {
     }
 
     /// Starts the supervisor unless it is running.
-    pub(super) fn start(&self) -> io::Result<()> {
+    pub(super) fn ensure_running(&self) -> io::Result<()> {
         let mut state = self.lock();
-        if state.supervisor.as_mut().is_some_and(Supervisor::runs) {
+        if state.supervisor.as_mut().is_some_and(Supervisor::is_running) {
             return Ok(());
         }
-        state.supervisor.take().into_iter().for_each(Supervisor::end);
-        state.supervisor = Some(self.spawn(state.board()?)?);
+        state.supervisor.take().into_iter().for_each(Supervisor::kill);
+        state.supervisor = Some(self.spawn(state.table()?)?);
         Ok(())
     }
 
@@ -82,7 +82,7 @@ impl Lifeline {
     pub(super) fn watch(&self, scope: &Scope) -> io::Result<()> {
         let entry = entry(scope);
         let mut state = self.lock();
-        let line = state.board()?.write(&entry)?;
+        let line = state.table()?.write(&entry)?;
         state.watched.insert(entry, line);
         Ok(())
     }
@@ -90,12 +90,12 @@ impl Lifeline {
     /// Records that all processes of a command are gone.
     pub(super) fn forget(&self, scope: &Scope) {
         let mut state = self.lock();
-        let State { board, watched, .. } = &mut *state;
+        let State { table, watched, .. } = &mut *state;
         if let Some(line) = watched.remove(&entry(scope))
-            && let Some(Err(error)) = board.as_mut().map(|board| board.wipe(line))
+            && let Some(Err(error)) = table.as_mut().map(|table| table.clear(line))
         {
             // The entry includes the start time, so no later process is mistaken for it.
-            tracing::warn!(%error, "a command that has ended stays on the board");
+            tracing::warn!(%error, "cannot remove a finished command from the watch table");
         }
     }
 
@@ -103,13 +103,13 @@ impl Lifeline {
     pub(super) fn finish(&self) {
         let mut state = self.lock();
         if state.watched.is_empty() {
-            state.supervisor.take().into_iter().for_each(Supervisor::end);
-            state.board = None;
+            state.supervisor.take().into_iter().for_each(Supervisor::kill);
+            state.table = None;
         }
     }
 
-    fn spawn(&self, board: &Board) -> io::Result<Supervisor> {
-        let (line, end) = UnixStream::pair()?;
+    fn spawn(&self, table: &WatchTable) -> io::Result<Supervisor> {
+        let (pipe, end) = UnixStream::pair()?;
         let mut command = Command::new(SHELL);
         command
             .args(["-c", SCRIPT, "pintle-lifeline"])
@@ -118,7 +118,7 @@ impl Lifeline {
             .env("PATH", &self.path)
             .current_dir("/")
             .stdin(OwnedFd::from(end))
-            .stdout(board.handle()?)
+            .stdout(table.handle()?)
             .stderr(Stdio::null())
             // Out of reach of signals that a terminal sends to the process group.
             .process_group(0);
@@ -126,8 +126,8 @@ impl Lifeline {
             command.env(TAG_VARIABLE, tag);
         }
         let child = command.spawn()?;
-        tracing::debug!(id = child.id(), tag = self.tag, "lifeline started");
-        Ok(Supervisor { child, line })
+        tracing::debug!(id = child.id(), tag = self.tag, "supervisor started");
+        Ok(Supervisor { child, pipe })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -139,36 +139,36 @@ impl Drop for Lifeline {
     fn drop(&mut self) {
         self.finish();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Supervisor { mut child, line }) = state.supervisor.take() {
+        if let Some(Supervisor { mut child, pipe }) = state.supervisor.take() {
             // A process could not be killed here: closing the pipe leaves it to the supervisor.
-            drop(line);
+            drop(pipe);
             let waiting = thread::Builder::new().name("pintle-lifeline".to_owned());
             if let Err(error) = waiting.spawn(move || child.wait()) {
-                tracing::debug!(%error, "the lifeline is not waited for");
+                tracing::debug!(%error, "cannot wait for the supervisor");
             }
         }
     }
 }
 
 impl State {
-    fn board(&mut self) -> io::Result<&mut Board> {
-        let board = match self.board.take() {
-            Some(board) => board,
-            None => Board::new()?,
+    fn table(&mut self) -> io::Result<&mut WatchTable> {
+        let table = match self.table.take() {
+            Some(table) => table,
+            None => WatchTable::new()?,
         };
-        Ok(self.board.insert(board))
+        Ok(self.table.insert(table))
     }
 }
 
 impl Supervisor {
     /// Returns true if the supervisor is still running. One reaped elsewhere is not.
-    fn runs(&mut self) -> bool {
+    fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    fn end(mut self) {
+    fn kill(mut self) {
         if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
-            tracing::debug!(%error, "the lifeline is not waited for");
+            tracing::debug!(%error, "cannot wait for the supervisor");
         }
     }
 }

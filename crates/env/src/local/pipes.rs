@@ -71,7 +71,7 @@ impl Pipes {
     }
 
     /// Returns the output, once.
-    pub(super) fn reader(&self) -> Option<LocalOutput> {
+    pub(super) fn take_reader(&self) -> Option<LocalOutput> {
         let mut shared = self.lock();
         if std::mem::replace(&mut shared.is_taken, true) {
             return None;
@@ -133,21 +133,21 @@ impl Discard {
             let stdout = ends.stdout.end.map(ChildStdout::into_owned_fd);
             let stderr = ends.stderr.end.map(ChildStderr::into_owned_fd);
             let open = [stdout, stderr].into_iter().flatten();
-            self.ends.extend(open.filter_map(|end| end.and_then(without_waiting).ok()));
+            self.ends.extend(open.filter_map(|end| end.and_then(set_nonblocking).ok()));
         }
         drop(shared);
         let mut buffer = vec![0; if self.ends.is_empty() { 0 } else { CHUNK }];
-        self.ends.retain_mut(|end| throw_away(end, &mut buffer));
+        self.ends.retain_mut(|end| discard_available(end, &mut buffer));
     }
 }
 
 /// Discards output; returns true if more may follow.
-fn throw_away(end: &mut std::fs::File, buffer: &mut [u8]) -> bool {
-    let mut thrown = 0;
-    while thrown < DISCARD_LIMIT {
+fn discard_available(end: &mut std::fs::File, buffer: &mut [u8]) -> bool {
+    let mut discarded = 0;
+    while discarded < DISCARD_LIMIT {
         match end.read(buffer) {
             Ok(0) => return false,
-            Ok(read) => thrown += read,
+            Ok(read) => discarded += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
         }
@@ -155,7 +155,7 @@ fn throw_away(end: &mut std::fs::File, buffer: &mut [u8]) -> bool {
     true
 }
 
-fn without_waiting(end: OwnedFd) -> io::Result<std::fs::File> {
+fn set_nonblocking(end: OwnedFd) -> io::Result<std::fs::File> {
     let flags = OFlag::from_bits_retain(fcntl(&end, FcntlArg::F_GETFL)?);
     fcntl(&end, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
     Ok(end.into())

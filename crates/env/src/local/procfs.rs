@@ -55,7 +55,7 @@ pub(super) struct ProcessRow {
 
 impl ProcessRow {
     /// Returns true for a live process that is not a kernel thread.
-    pub(super) fn may_be_marked(&self) -> bool {
+    pub(super) fn may_have_tag(&self) -> bool {
         !self.is_zombie && self.parent != KERNEL_THREADS
     }
 }
@@ -72,7 +72,7 @@ pub(super) fn table_len() -> usize {
 
 /// Reads the processes with these ids, in order, that started at `since` or later, without their
 /// tags. Returns `None` if one of them cannot be read.
-pub(super) fn read_numbers(numbers: impl Iterator<Item = i32>, since: u64) -> Option<Vec<ProcessRow>> {
+pub(super) fn read_pids(numbers: impl Iterator<Item = i32>, since: u64) -> Option<Vec<ProcessRow>> {
     let mut rows = Vec::new();
     for id in numbers {
         // Threads have ids too, which the table does not list.
@@ -86,8 +86,8 @@ pub(super) fn read_numbers(numbers: impl Iterator<Item = i32>, since: u64) -> Op
 }
 
 /// Reads the tag of a process that can have one.
-pub(super) fn mark(row: &mut ProcessRow) {
-    if row.may_be_marked() {
+pub(super) fn read_tag_of(row: &mut ProcessRow) {
+    if row.may_have_tag() {
         row.tag = read_tag(row.id);
     }
 }
@@ -130,7 +130,7 @@ fn read_once(since: u64, table: &mut Vec<ProcessRow>) -> Option<bool> {
         if row.started < since {
             continue;
         }
-        mark(&mut row);
+        read_tag_of(&mut row);
         table.push(row);
     }
     let is_there = !seen.is_empty();
@@ -254,9 +254,9 @@ mod tests {
         assert!(!look_up(own).unwrap().unwrap().is_thread);
         // No id is that large.
         assert!(look_up(i32::MAX).unwrap().is_none());
-        let rows = read_numbers([own, other, i32::MAX].into_iter(), 0).unwrap();
+        let rows = read_pids([own, other, i32::MAX].into_iter(), 0).unwrap();
         assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [own]);
-        assert!(read_numbers([own].into_iter(), u64::MAX).unwrap().is_empty());
+        assert!(read_pids([own].into_iter(), u64::MAX).unwrap().is_empty());
         drop(release);
         thread.join().unwrap();
     }

@@ -45,7 +45,7 @@ pub(super) struct Reaper {
     /// Held while waiting for a thread, so that a concurrent caller waits for the same thread.
     waiting: Mutex<()>,
     /// Kill at once, without a terminate signal.
-    hurry: Arc<AtomicBool>,
+    kill_at_once: Arc<AtomicBool>,
     /// Notified when no process is being started any more.
     started: Condvar,
 }
@@ -98,7 +98,7 @@ impl Reaper {
             state: Mutex::default(),
             lifeline,
             waiting: Mutex::default(),
-            hurry: Arc::default(),
+            kill_at_once: Arc::default(),
             started: Condvar::new(),
         }
     }
@@ -120,7 +120,7 @@ impl Reaper {
         drop(state);
         let starting = Starting { reaper: Arc::clone(self) };
         if let Some(lifeline) = &self.lifeline {
-            lifeline.start().map_err(process::not_watched)?;
+            lifeline.ensure_running().map_err(process::not_watched)?;
         }
         Ok(starting)
     }
@@ -140,7 +140,7 @@ impl Reaper {
     }
 
     /// Records that all processes of a command are gone.
-    pub(super) fn settled(&self, registration: Registration) {
+    pub(super) fn unregister(&self, registration: Registration) {
         let scope = self.lock().running.remove(&registration);
         if let (Some(scope), Some(lifeline)) = (scope, &self.lifeline) {
             lifeline.forget(&scope);
@@ -157,7 +157,7 @@ impl Reaper {
     ) {
         let mut state = self.lock();
         state.running.remove(&registration);
-        self.hand_over(&mut state, Abandoned { scope, child, output: Some(output), terminated: None });
+        self.enqueue(&mut state, Abandoned { scope, child, output: Some(output), terminated: None });
     }
 
     /// Terminates all processes, running or being started, and waits until they are gone along with
@@ -165,16 +165,16 @@ impl Reaper {
     pub(super) fn finish(&self) {
         let _alone = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let worker = {
-            let mut state = self.all_started();
+            let mut state = self.wait_until_started();
             for scope in std::mem::take(&mut state.running).into_values() {
-                self.hand_over(&mut state, Abandoned { scope, child: None, output: None, terminated: None });
+                self.enqueue(&mut state, Abandoned { scope, child: None, output: None, terminated: None });
             }
             state.worker.take()
         };
         if let Some(Worker { sender, thread }) = worker {
             drop(sender);
             if thread.join().is_err() {
-                tracing::error!("the thread that ends processes has panicked");
+                tracing::error!("the reaper thread panicked");
             }
         }
         if let Some(lifeline) = &self.lifeline {
@@ -190,13 +190,13 @@ impl Reaper {
     /// Like [`finish`](Self::finish), but kills, and refuses later starts. Also speeds up a
     /// concurrent `finish`.
     pub(super) fn kill(&self) {
-        self.hurry.store(true, Ordering::Relaxed);
+        self.kill_at_once.store(true, Ordering::Relaxed);
         self.lock().is_killed = true;
         self.finish();
     }
 
     /// Waits until every announced process is registered.
-    fn all_started(&self) -> MutexGuard<'_, State> {
+    fn wait_until_started(&self) -> MutexGuard<'_, State> {
         let waited = self.started.wait_timeout_while(self.lock(), START_LIMIT, |state| state.starting > 0);
         let (state, elapsed) = waited.unwrap_or_else(PoisonError::into_inner);
         if elapsed.timed_out() {
@@ -205,27 +205,27 @@ impl Reaper {
         state
     }
 
-    fn hand_over(&self, state: &mut State, abandoned: Abandoned) {
-        let worker = match state.worker.take().map_or_else(|| self.start(), Ok) {
+    fn enqueue(&self, state: &mut State, abandoned: Abandoned) {
+        let worker = match state.worker.take().map_or_else(|| self.spawn_worker(), Ok) {
             Ok(worker) => worker,
             Err(error) => {
-                tracing::error!(%error, "no thread to end a process gently: it is killed");
-                abandoned.scope.send(&abandoned.scope.look(), Signal::SIGKILL);
+                tracing::error!(%error, "cannot start the reaper thread: killing the process");
+                abandoned.scope.send(&abandoned.scope.scan(), Signal::SIGKILL);
                 return;
             }
         };
         if worker.sender.send(abandoned).is_err() {
-            tracing::error!("the thread that ends processes is gone");
+            tracing::error!("the reaper thread is gone");
         }
         state.worker = Some(worker);
     }
 
-    fn start(&self) -> io::Result<Worker> {
+    fn spawn_worker(&self) -> io::Result<Worker> {
         let (sender, receiver) = mpsc::channel();
-        let (hurry, lifeline) = (Arc::clone(&self.hurry), self.lifeline.clone());
+        let (kill_at_once, lifeline) = (Arc::clone(&self.kill_at_once), self.lifeline.clone());
         let thread = thread::Builder::new()
             .name("pintle-reaper".to_owned())
-            .spawn(move || work(&receiver, &hurry, lifeline.as_deref()))?;
+            .spawn(move || run(&receiver, &kill_at_once, lifeline.as_deref()))?;
         Ok(Worker { sender, thread })
     }
 
@@ -245,15 +245,15 @@ impl Drop for Starting {
 }
 
 /// Terminates processes until the channel is closed and none is left.
-fn work(receiver: &Receiver<Abandoned>, hurry: &AtomicBool, lifeline: Option<&Lifeline>) {
+fn run(receiver: &Receiver<Abandoned>, kill_at_once: &AtomicBool, lifeline: Option<&Lifeline>) {
     let mut abandoned = Vec::new();
     while receive(receiver, &mut abandoned) || !abandoned.is_empty() {
         // One read of the table serves all of them.
         let since = abandoned.iter().filter_map(|one| one.scope.since()).min();
         let table = since.and_then(procfs::read_table);
-        let grace = if hurry.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
+        let grace = if kill_at_once.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
         abandoned.retain_mut(|one| {
-            let is_left = one.is_left(table.as_deref(), grace);
+            let is_left = one.advance(table.as_deref(), grace);
             if !is_left && let Some(lifeline) = lifeline {
                 lifeline.forget(&one.scope);
             }
@@ -288,7 +288,7 @@ fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bo
 
 impl Abandoned {
     /// Sends the signal that is due and returns true if any process is left.
-    fn is_left(&mut self, table: Option<&[ProcessRow]>, grace: Duration) -> bool {
+    fn advance(&mut self, table: Option<&[ProcessRow]>, grace: Duration) -> bool {
         if let Some(output) = &mut self.output {
             output.discard();
         }
@@ -296,10 +296,10 @@ impl Abandoned {
         if let Some(child) = &mut self.child
             && !matches!(child.try_wait(), Ok(None))
         {
-            self.scope.leader_was_reaped();
+            self.scope.mark_leader_reaped();
             self.child = None;
         }
-        let members = self.scope.look_in(table);
+        let members = self.scope.scan_table(table);
         if self.child.is_none() && members.is_empty() {
             return false;
         }
@@ -310,7 +310,7 @@ impl Abandoned {
                 self.terminated = Some(Instant::now());
             }
             Some(at) if at.elapsed() > grace + KILL_LIMIT => {
-                tracing::warn!(id = self.scope.leader(), "a killed process does not go");
+                tracing::warn!(id = self.scope.leader(), "a killed process does not exit");
                 return false;
             }
             Some(at) if at.elapsed() > grace => {

@@ -20,7 +20,7 @@ use super::{
 };
 
 /// Maximum number of ids checked without a blocking thread.
-const GLANCE: usize = 64;
+const MAX_QUICK_CHECK: usize = 64;
 
 /// Finds the processes of one command by their group, their tag and their parents.
 ///
@@ -82,26 +82,26 @@ impl Scope {
     }
 
     /// Records that the leader was waited for.
-    pub(super) fn leader_was_reaped(&self) {
+    pub(super) fn mark_leader_reaped(&self) {
         self.group.leader_is_reaped.store(true, Ordering::Release);
     }
 
     /// Returns true if a quick check shows that the leader left no process behind. Call it after
     /// the leader was waited for.
     pub(super) fn is_alone(&self) -> bool {
-        let successors = self.successors(self.leader.saturating_add(1), GLANCE);
-        let is_alone = successors.is_some_and(|rows| !rows.iter().any(ProcessRow::may_be_marked));
+        let successors = self.successors(self.leader.saturating_add(1), MAX_QUICK_CHECK);
+        let is_alone = successors.is_some_and(|rows| !rows.iter().any(ProcessRow::may_have_tag));
         self.note_group(is_alone);
         is_alone
     }
 
     /// Finds the live processes; blocks.
-    pub(super) fn look(&self) -> Members {
+    pub(super) fn scan(&self) -> Members {
         // Checking an unused id costs no more than reading an entry of the table.
-        let mut successors = self.successors(self.leader, procfs::table_len().max(GLANCE));
-        successors.iter_mut().flatten().for_each(procfs::mark);
+        let mut successors = self.successors(self.leader, procfs::table_len().max(MAX_QUICK_CHECK));
+        successors.iter_mut().flatten().for_each(procfs::read_tag_of);
         let table = successors.or_else(|| self.since.and_then(procfs::read_table));
-        self.look_in(table.as_deref())
+        self.scan_table(table.as_deref())
     }
 
     /// Returns the live processes started after the leader, without tags, from the id `first`.
@@ -122,13 +122,13 @@ impl Scope {
             if next > last {
                 return Some(rows);
             }
-            rows.extend(procfs::read_numbers(next..=last, since)?);
+            rows.extend(procfs::read_pids(next..=last, since)?);
             next = last.saturating_add(1);
         }
     }
 
     /// Finds the live processes in `table`.
-    pub(super) fn look_in(&self, table: Option<&[ProcessRow]>) -> Members {
+    pub(super) fn scan_table(&self, table: Option<&[ProcessRow]>) -> Members {
         match (self.since, table) {
             (Some(since), Some(table)) => {
                 if table.iter().any(|row| row.id == self.leader && row.started != since) {
@@ -140,17 +140,17 @@ impl Scope {
                 self.note_group(group_is_empty);
                 members
             }
-            _ => self.look_at_group(),
+            _ => self.probe_group(),
         }
     }
 
     /// Sends a signal to the group and to the processes outside it.
     pub(super) fn send(&self, members: &Members, signal: SystemSignal) {
         if !self.group_is_gone() {
-            report(self.leader, signal::killpg(Pid::from_raw(self.leader), signal));
+            log_failure(self.leader, signal::killpg(Pid::from_raw(self.leader), signal));
         }
         for id in &members.outsiders {
-            report(*id, signal::kill(Pid::from_raw(*id), signal));
+            log_failure(*id, signal::kill(Pid::from_raw(*id), signal));
         }
     }
 
@@ -203,7 +203,7 @@ impl Scope {
     }
 
     /// Checks whether the group exists, all that is known without a table.
-    fn look_at_group(&self) -> Members {
+    fn probe_group(&self) -> Members {
         let leader_is_reaped = self.group.leader_is_reaped.load(Ordering::Acquire);
         let exists =
             !self.group_is_gone() && signal::killpg(Pid::from_raw(self.leader), None) != Err(Errno::ESRCH);
@@ -217,11 +217,11 @@ impl Scope {
 }
 
 /// Returns true if `tag` is `outer` itself or was assigned by an environment inside the command.
-fn is_within(mark: &str, tag: &str) -> bool {
-    mark.strip_prefix(tag).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+fn is_within(tag: &str, outer: &str) -> bool {
+    tag.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-fn report(id: i32, sent: nix::Result<()>) {
+fn log_failure(id: i32, sent: nix::Result<()>) {
     match sent {
         // The process is gone already, as intended.
         Ok(()) | Err(Errno::ESRCH) => {}
@@ -276,7 +276,7 @@ mod tests {
             ProcessRow { started: 49, ..row(17, 10, 10, None) },
             ProcessRow { is_zombie: true, ..row(18, 10, 10, None) },
         ];
-        let members = scope().look_in(Some(&table));
+        let members = scope().scan_table(Some(&table));
         assert!(members.has_leader);
         assert_eq!(members.jobs, 5);
         assert_eq!(members.outsiders, [16, 12, 13, 15]);
@@ -285,10 +285,10 @@ mod tests {
     #[test]
     fn an_empty_group_is_never_taken_for_ours_again() {
         let scope = scope();
-        scope.leader_was_reaped();
-        assert!(scope.look_in(Some(&[row(1, 0, 1, None)])).is_empty());
+        scope.mark_leader_reaped();
+        assert!(scope.scan_table(Some(&[row(1, 0, 1, None)])).is_empty());
         let reused = [row(10, 1, 10, None), row(11, 10, 10, None)];
-        let members = scope.look_in(Some(&reused));
+        let members = scope.scan_table(Some(&reused));
         assert_eq!(members.jobs, 0);
         assert!(members.outsiders.is_empty());
     }
@@ -296,29 +296,29 @@ mod tests {
     #[test]
     fn who_was_ours_once_stays_ours_without_a_mark() {
         let scope = scope();
-        scope.leader_was_reaped();
-        assert_eq!(scope.look_in(Some(&[row(12, 1, 12, Some("t.1"))])).jobs, 1);
-        assert_eq!(scope.look_in(Some(&[row(12, 1, 12, None)])).outsiders, [12]);
+        scope.mark_leader_reaped();
+        assert_eq!(scope.scan_table(Some(&[row(12, 1, 12, Some("t.1"))])).jobs, 1);
+        assert_eq!(scope.scan_table(Some(&[row(12, 1, 12, None)])).outsiders, [12]);
         let reused = ProcessRow { started: 60, ..row(12, 1, 12, None) };
-        assert!(scope.look_in(Some(&[reused])).is_empty());
-        assert!(scope.look_in(Some(&[row(12, 1, 12, None)])).is_empty());
+        assert!(scope.scan_table(Some(&[reused])).is_empty());
+        assert!(scope.scan_table(Some(&[row(12, 1, 12, None)])).is_empty());
     }
 
     #[test]
     fn a_number_that_is_in_use_again_is_not_ours() {
         let scope = scope();
-        scope.leader_was_reaped();
+        scope.mark_leader_reaped();
         let reused = [ProcessRow { started: 60, ..row(10, 1, 10, None) }, row(11, 10, 10, None)];
-        assert!(scope.look_in(Some(&reused)).is_empty());
+        assert!(scope.scan_table(Some(&reused)).is_empty());
         assert!(scope.group_is_gone());
     }
 
     /// A finished command that left a job behind, which printed its id. The job exits when the
     /// guard is dropped.
-    struct Left {
+    struct Leftover {
         scope: Scope,
         job: i32,
-        _line: UnixStream,
+        _input: UnixStream,
     }
 
     /// The jobs exit at the end of their input.
@@ -331,10 +331,10 @@ mod tests {
 
     /// Runs a command that leaves `job` behind. Samples positions meanwhile, as a busy application
     /// would.
-    fn leave(job: &str) -> Left {
+    fn spawn_leftover(job: &str) -> Leftover {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let tag = format!("scope-{}.{}", std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let (line, end) = UnixStream::pair().unwrap();
+        let (input, end) = UnixStream::pair().unwrap();
         let before = Position::now();
         let mut child = Command::new("/bin/sh")
             .args(["-c", &format!("exec 3<&0; {job}")])
@@ -346,21 +346,21 @@ mod tests {
             .spawn()
             .unwrap();
         let scope = Scope::new(child.id().cast_signed(), tag, before);
-        let is_said = AtomicBool::new(false);
-        let mut said = String::new();
+        let is_done = AtomicBool::new(false);
+        let mut line = String::new();
         std::thread::scope(|threads| {
             threads.spawn(|| {
-                while !is_said.load(Ordering::Relaxed) {
+                while !is_done.load(Ordering::Relaxed) {
                     Position::now();
                     std::thread::sleep(Duration::from_millis(1));
                 }
             });
-            BufReader::new(child.stdout.take().unwrap()).read_line(&mut said).unwrap();
+            BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
             child.wait().unwrap();
-            is_said.store(true, Ordering::Relaxed);
+            is_done.store(true, Ordering::Relaxed);
         });
-        scope.leader_was_reaped();
-        Left { scope, job: said.trim().parse().unwrap(), _line: line }
+        scope.mark_leader_reaped();
+        Leftover { scope, job: line.trim().parse().unwrap(), _input: input }
     }
 
     #[test]
@@ -369,11 +369,11 @@ mod tests {
             let began = Instant::now();
             // On a very busy machine samples are too far apart, and the table has to be read.
             loop {
-                let left = leave(job);
-                let first = left.scope.leader() + 1;
-                assert!(!left.scope.is_alone(), "{name}");
-                if let Some(rows) = left.scope.successors(first, usize::MAX) {
-                    assert!(rows.iter().any(|row| row.id == left.job && row.may_be_marked()), "{name}");
+                let leftover = spawn_leftover(job);
+                let first = leftover.scope.leader() + 1;
+                assert!(!leftover.scope.is_alone(), "{name}");
+                if let Some(rows) = leftover.scope.successors(first, usize::MAX) {
+                    assert!(rows.iter().any(|row| row.id == leftover.job && row.may_have_tag()), "{name}");
                     assert!(rows.iter().is_sorted_by_key(|row| row.id));
                     break;
                 }
@@ -385,15 +385,15 @@ mod tests {
     #[test]
     fn who_is_left_is_found_whether_numbers_say_it_or_not() {
         for (name, job) in JOBS {
-            let left = leave(job);
-            let unknown = Scope { before: None, ..left.scope.clone() };
+            let leftover = spawn_leftover(job);
+            let unknown = Scope { before: None, ..leftover.scope.clone() };
             assert!(unknown.successors(unknown.leader() + 1, usize::MAX).is_none(), "{name}");
-            assert!(left.scope.successors(left.scope.leader() + 1, 0).is_none(), "{name}");
-            for scope in [&left.scope, &unknown] {
+            assert!(leftover.scope.successors(leftover.scope.leader() + 1, 0).is_none(), "{name}");
+            for scope in [&leftover.scope, &unknown] {
                 assert!(!scope.is_alone(), "{name}");
-                let members = scope.look();
+                let members = scope.scan();
                 assert!(!members.has_leader && members.jobs >= 1, "{name}");
-                let is_outside = members.outsiders.contains(&left.job);
+                let is_outside = members.outsiders.contains(&leftover.job);
                 assert_eq!(is_outside, !["in the group", "behind nohup"].contains(&name), "{name}");
             }
         }
@@ -405,10 +405,10 @@ mod tests {
         // On a busy machine this takes some attempts until no other process starts meanwhile, or
         // all of these are gone.
         loop {
-            let left = leave("echo 0; true");
-            assert_eq!(left.scope.look().jobs, 0);
-            if left.scope.is_alone() {
-                assert!(left.scope.group_is_gone());
+            let leftover = spawn_leftover("echo 0; true");
+            assert_eq!(leftover.scope.scan().jobs, 0);
+            if leftover.scope.is_alone() {
+                assert!(leftover.scope.group_is_gone());
                 break;
             }
             assert!(began.elapsed() < Duration::from_secs(60), "nobody is ever alone");

@@ -166,7 +166,7 @@ impl KnownRules {
         let known = self.of.read().unwrap_or_else(PoisonError::into_inner);
         let rules = known.get(parent).cloned();
         drop(known);
-        if self.scope.passes_over(rules.as_deref(), path, is_dir) {
+        if self.scope.excludes(rules.as_deref(), path, is_dir) {
             return false;
         }
         if is_dir {

@@ -631,11 +631,11 @@ async fn both_ways_to_search_agree_on_a_tree_with_rules() {
     for path in ["", "src", "build", "src/build/in.txt", "private"] {
         let request = request.clone().with_path(path);
         let local = environment.grep(&request).await.unwrap();
-        let portable = crate::search::grep(&environment, &request).await.unwrap();
+        let portable = crate::environment::search::grep(&environment, &request).await.unwrap();
         assert_eq!(local, portable, "{path:?}");
         let local = environment.glob("**", Path::new(path)).await.unwrap();
         let request = GlobRequest::new("**").with_path(path);
-        let portable = crate::search::find_files(&environment, &request).await.unwrap();
+        let portable = crate::environment::search::find_files(&environment, &request).await.unwrap();
         assert_eq!(local, portable, "{path:?}");
     }
     let all = environment.grep(&request).await.unwrap();

@@ -13,7 +13,7 @@ use tracing::{
 use super::*;
 use crate::{CommandScript, MemoryEnvironment, contract};
 
-/// Keeps the events as text.
+/// A subscriber that records events as text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -56,7 +56,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// What one of everything leaves in the log.
+/// Returns the log of one operation of each kind.
 async fn logged(contents: usize) -> String {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());

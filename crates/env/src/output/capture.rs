@@ -32,7 +32,7 @@ impl Default for OutputCapture {
 
 #[derive(Debug)]
 enum Split {
-    Silent,
+    Empty,
     /// Only this stream has written; it equals the combined output.
     One(OutputStream),
     Both {
@@ -45,7 +45,7 @@ impl OutputCapture {
     /// Creates a capture that applies `limits` to each of the three outputs.
     #[must_use]
     pub fn new(limits: OutputLimits) -> Self {
-        Self { combined: OutputCollector::new(limits.clone()), limits, split: Split::Silent }
+        Self { combined: OutputCollector::new(limits.clone()), limits, split: Split::Empty }
     }
 
     /// Returns true if appending `more` bytes would touch the disk.
@@ -57,7 +57,7 @@ impl OutputCapture {
 
     /// Appends a chunk; blocks on the disk if [`spools`](Self::spools) returns true.
     pub fn push(&mut self, chunk: &OutputChunk) {
-        self.part(chunk.stream);
+        self.split_streams(chunk.stream);
         if let Split::Both { stdout, stderr } = &mut self.split {
             match chunk.stream {
                 OutputStream::Stdout => stdout.push(&chunk.bytes),
@@ -72,7 +72,7 @@ impl OutputCapture {
     pub fn finish(self) -> Captured {
         let output = self.combined.finish();
         let (stdout, stderr) = match self.split {
-            Split::Silent => (Output::default(), Output::default()),
+            Split::Empty => (Output::default(), Output::default()),
             Split::One(OutputStream::Stdout) => (output.clone(), Output::default()),
             Split::One(OutputStream::Stderr) => (Output::default(), output.clone()),
             Split::Both { stdout, stderr } => (stdout.finish(), stderr.finish()),
@@ -81,13 +81,13 @@ impl OutputCapture {
     }
 
     /// Starts to keep the streams separately once the second one writes.
-    fn part(&mut self, speaker: OutputStream) {
-        let silent = || OutputCollector::new(self.limits.clone());
+    fn split_streams(&mut self, stream: OutputStream) {
+        let empty = || OutputCollector::new(self.limits.clone());
         self.split = match &self.split {
-            Split::Silent => Split::One(speaker),
-            Split::One(first) if *first != speaker => match first {
-                OutputStream::Stdout => Split::Both { stdout: self.combined.duplicate(), stderr: silent() },
-                OutputStream::Stderr => Split::Both { stdout: silent(), stderr: self.combined.duplicate() },
+            Split::Empty => Split::One(stream),
+            Split::One(first) if *first != stream => match first {
+                OutputStream::Stdout => Split::Both { stdout: self.combined.duplicate(), stderr: empty() },
+                OutputStream::Stderr => Split::Both { stdout: empty(), stderr: self.combined.duplicate() },
             },
             Split::One(_) | Split::Both { .. } => return,
         };

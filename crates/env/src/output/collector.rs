@@ -54,8 +54,8 @@ impl OutputCollector {
 
     /// Appends bytes; blocks on the disk if [`spools`](Self::spools) returns true.
     pub fn push(&mut self, bytes: &[u8]) {
-        let room = self.limits.total.saturating_sub(self.len());
-        let keep = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        let remaining = self.limits.total.saturating_sub(self.len());
+        let keep = usize::try_from(remaining).unwrap_or(usize::MAX).min(bytes.len());
         let kept = match bytes.get(..keep) {
             // Nothing more is kept after the first loss, so that the kept output has no gap.
             Some(wanted) if self.dropped == 0 => self.append(wanted),
@@ -133,7 +133,7 @@ impl OutputCollector {
 
     fn start_spool(&mut self) -> io::Result<()> {
         if let Collected::Inline(bytes) = &self.content {
-            let mut file = Spooled::within(&self.limits.spool_dir)?;
+            let mut file = Spooled::create_in(&self.limits.spool_dir)?;
             file.write_all(bytes)?;
             let len = bytes.len() as u64;
             self.content = Collected::Spooled { file, len };

@@ -43,7 +43,7 @@ pub(super) struct Spooled {
 }
 
 impl Blocks {
-    fn draw(&mut self) -> u64 {
+    fn allocate(&mut self) -> u64 {
         self.free.pop_first().unwrap_or_else(|| {
             self.end += 1;
             self.end - 1
@@ -51,7 +51,7 @@ impl Blocks {
     }
 
     /// Releases blocks. The file may be truncated to the new `end`.
-    fn give_back(&mut self, blocks: &[u64]) {
+    fn release(&mut self, blocks: &[u64]) {
         self.free.extend(blocks);
         while self.end > 0 && self.free.remove(&(self.end - 1)) {
             self.end -= 1;
@@ -61,7 +61,7 @@ impl Blocks {
 
 impl Spool {
     /// Returns the spool file of a directory, creating it if none is open.
-    fn of(directory: &Path) -> io::Result<Arc<Self>> {
+    fn open(directory: &Path) -> io::Result<Arc<Self>> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(spool) = open.get(directory).and_then(Weak::upgrade) {
             return Ok(spool);
@@ -72,17 +72,17 @@ impl Spool {
         Ok(spool)
     }
 
-    fn give_back(&self, blocks: &[u64]) {
+    fn release(&self, blocks: &[u64]) {
         let mut owned = self.lock();
         let end = owned.end;
-        owned.give_back(blocks);
+        owned.release(blocks);
         // The lock is held so that no block is allocated again before its content is discarded.
-        let cut = if owned.end < end { self.file.set_len(owned.end * BLOCK) } else { Ok(()) };
-        let thrown_away = ranges(blocks.iter().copied().filter(|block| *block < owned.end))
-            .try_for_each(|(first, count)| punch(&self.file, first * BLOCK, count * BLOCK));
-        if let Err(error) = cut.and(thrown_away) {
+        let truncated = if owned.end < end { self.file.set_len(owned.end * BLOCK) } else { Ok(()) };
+        let punched = ranges(blocks.iter().copied().filter(|block| *block < owned.end))
+            .try_for_each(|(first, count)| punch_hole(&self.file, first * BLOCK, count * BLOCK));
+        if let Err(error) = truncated.and(punched) {
             // The blocks are still reused.
-            tracing::debug!(%error, "the disk does not get back the blocks of an output");
+            tracing::debug!(%error, "cannot return the blocks of an output to the file system");
         }
     }
 
@@ -97,8 +97,8 @@ impl Spooled {
     /// # Errors
     ///
     /// Those of creating the file.
-    pub(super) fn within(directory: &Path) -> io::Result<Self> {
-        Ok(Self { spool: Spool::of(directory)?, blocks: Vec::new(), len: 0 })
+    pub(super) fn create_in(directory: &Path) -> io::Result<Self> {
+        Ok(Self { spool: Spool::open(directory)?, blocks: Vec::new(), len: 0 })
     }
 
     /// Fills `bytes` from `offset`.
@@ -108,7 +108,7 @@ impl Spooled {
     /// Those of reading, and [`io::ErrorKind::UnexpectedEof`] if the output is shorter.
     pub(super) fn read_exact_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
-            let (at, room) = self.place(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let (at, room) = self.locate(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
             let size = bytes.len().min(room);
             let (now, later) = bytes.split_at_mut(size);
             self.spool.file.read_exact_at(now, at)?;
@@ -119,7 +119,7 @@ impl Spooled {
     }
 
     /// Returns the file position of an offset, and how many bytes of its block follow.
-    fn place(&self, offset: u64) -> Option<(u64, usize)> {
+    fn locate(&self, offset: u64) -> Option<(u64, usize)> {
         let block = self.blocks.get(usize::try_from(offset / BLOCK).ok()?)?;
         let within = offset % BLOCK;
         Some((block * BLOCK + within, usize::try_from(BLOCK - within).ok()?))
@@ -129,10 +129,10 @@ impl Spooled {
 impl Write for Spooled {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.len == self.blocks.len() as u64 * BLOCK {
-            let block = self.spool.lock().draw();
+            let block = self.spool.lock().allocate();
             self.blocks.push(block);
         }
-        let (at, room) = self.place(self.len).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let (at, room) = self.locate(self.len).ok_or(io::ErrorKind::UnexpectedEof)?;
         let (now, _) = bytes.split_at(bytes.len().min(room));
         let written = self.spool.file.write_at(now, at)?;
         self.len += written as u64;
@@ -146,7 +146,7 @@ impl Write for Spooled {
 
 impl Drop for Spooled {
     fn drop(&mut self) {
-        self.spool.give_back(&self.blocks);
+        self.spool.release(&self.blocks);
     }
 }
 
@@ -165,7 +165,7 @@ fn ranges(blocks: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)>
 
 /// Returns part of the file to the file system.
 #[cfg(target_os = "linux")]
-fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
+fn punch_hole(file: &File, at: u64, len: u64) -> io::Result<()> {
     use nix::fcntl::{FallocateFlags, fallocate};
     let (at, len) = (i64::try_from(at), i64::try_from(len));
     let (Ok(at), Ok(len)) = (at, len) else { return Err(io::ErrorKind::FileTooLarge.into()) };
@@ -175,7 +175,7 @@ fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
 
 /// On other systems the space is reclaimed when the file is truncated or closed.
 #[cfg(not(target_os = "linux"))]
-fn punch(_file: &File, _at: u64, _len: u64) -> io::Result<()> {
+fn punch_hole(_file: &File, _at: u64, _len: u64) -> io::Result<()> {
     Ok(())
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn spooled(directory: &Path, bytes: &[u8]) -> Spooled {
-        let mut spooled = Spooled::within(directory).unwrap();
+        let mut spooled = Spooled::create_in(directory).unwrap();
         spooled.write_all(bytes).unwrap();
         spooled
     }
@@ -273,18 +273,18 @@ mod tests {
         fn no_block_is_two_owners(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..200)) {
             let mut blocks = Blocks::default();
             let mut owned: Vec<u64> = Vec::new();
-            for (draws, which) in steps {
-                if draws || owned.is_empty() {
-                    let drawn = blocks.draw();
-                    prop_assert!(!owned.contains(&drawn), "{} is somebody's", drawn);
-                    owned.push(drawn);
+            for (allocates, which) in steps {
+                if allocates || owned.is_empty() {
+                    let allocated = blocks.allocate();
+                    prop_assert!(!owned.contains(&allocated), "{} is allocated already", allocated);
+                    owned.push(allocated);
                 } else {
                     let given = owned.remove(which % owned.len());
-                    blocks.give_back(&[given]);
+                    blocks.release(&[given]);
                 }
                 prop_assert!(owned.iter().all(|block| *block < blocks.end), "the file is cut before {:?}", owned);
             }
-            blocks.give_back(&owned);
+            blocks.release(&owned);
             prop_assert_eq!(blocks, Blocks::default());
         }
     }

@@ -16,9 +16,8 @@ use super::{
     transport::Transport,
 };
 use crate::{
-    environment::{MAX_ENTRIES, MAX_READ},
     error::EnvError,
-    file::{DirEntry, FileKind, Metadata},
+    file::{DirEntry, FileKind, MAX_ENTRIES, MAX_READ, Metadata},
     process::ExitStatus,
 };
 

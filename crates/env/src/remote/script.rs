@@ -12,8 +12,8 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{
     command::{Program, Stdin},
-    environment::MAX_READ,
     error::EnvError,
+    file::MAX_READ,
     output::OutputStream,
     process::{ExitStatus, Process, ProcessOutput},
 };

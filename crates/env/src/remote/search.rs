@@ -25,9 +25,9 @@ use super::{
 };
 use crate::{
     blocking::{Cancelled, blocking},
-    environment::{ExecutionEnvironment, MAX_READ},
+    environment::ExecutionEnvironment,
     error::EnvError,
-    file::FileKind,
+    file::{FileKind, MAX_READ},
     search::{
         GlobRequest, GrepOutput, GrepRequest, SearchScope, newest_first,
         pattern::GlobPattern,

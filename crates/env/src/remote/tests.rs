@@ -1,5 +1,9 @@
-//! A far side that is no further than a shell of this machine: what does not depend on the way there.
-#![expect(clippy::disallowed_methods, reason = "the shell is the far side, and the tests prepare its files")]
+//! Tests against a shell of the local machine in place of a remote one: everything independent of
+//! the transport.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a local shell plays the remote one, and the tests prepare its files"
+)]
 
 pub(crate) mod late_start;
 pub(crate) mod matrix;
@@ -19,12 +23,12 @@ use self::matrix::LONG;
 use super::*;
 use crate::{GrepMode, contract};
 
-/// Runs lines in a shell of this machine.
+/// Runs lines in a local shell.
 #[derive(Debug)]
 struct Nearby {
     shell: PathBuf,
     opened: AtomicUsize,
-    /// From now on lines are taken and nothing comes of them.
+    /// When set, lines are accepted but have no effect.
     hangs: AtomicBool,
 }
 
@@ -71,7 +75,7 @@ async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("old")).unwrap();
         fs::write(at("file"), "").unwrap();
-        // No file system takes this name, which shows only when the file is put in place.
+        // No file system accepts this name, which fails only at the rename.
         let too_long = "n".repeat(300);
         for above in ["new/a/b", "old/a", "old"] {
             let target = at(above).join(&too_long);
@@ -88,7 +92,7 @@ async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
 
 #[tokio::test]
 async fn keeps_the_contract_in_every_shell_that_is_here() {
-    // What a POSIX shell is called where it is the system's; one under several names is tried once.
+    // Names of POSIX shells as the system shell. A shell with several names is tested once.
     let shells = ["/bin/sh", "/bin/dash", "/bin/bash", "/bin/mksh", "/bin/ksh93"];
     let mut tried = BTreeMap::new();
     for shell in shells {
@@ -117,7 +121,7 @@ async fn a_command_does_not_start_after_its_host() {
     let test = "remote::tests::a_command_does_not_start_after_its_host";
     let build = |client: &Path| {
         let (directory, environment) = nearby(client);
-        // The host is killed, and its directory goes with the test's.
+        // The application is killed, so the test's directory cleans up.
         let _ = directory.keep();
         environment
     };
@@ -147,7 +151,7 @@ async fn a_search_finds_what_one_through_the_primitives_finds() {
             for ignored in [false, true] {
                 let request = GrepRequest::new(pattern).with_output_mode(mode).with_case_insensitive(ignored);
                 let there = environment.grep(&request).await.unwrap();
-                let through = crate::search::grep(&environment, &request).await.unwrap();
+                let through = crate::environment::search::grep(&environment, &request).await.unwrap();
                 assert_eq!(there, through, "{request:?}");
             }
         }
@@ -165,7 +169,7 @@ async fn a_cleanup_ends_what_runs_and_the_next_command_connects_anew() {
         environment.cleanup().await.unwrap();
     };
     let (ended, ()) = tokio::join!(environment.exec_command(request), cleanup);
-    // Either its end was told, or the end of the supervisor was noticed first.
+    // Either its exit was reported, or the exit of the supervisor was seen first.
     assert!(!matches!(&ended, Ok(result) if result.exit_code != 143), "{ended:?}");
     let id = fs::read_to_string(directory.path().join("id")).unwrap();
     assert!(!Path::new("/proc").join(id.trim()).exists());
@@ -210,7 +214,7 @@ async fn what_a_command_says_at_once_is_not_taken_for_the_clients() {
 #[tokio::test]
 async fn an_exit_is_told_to_who_waits_while_another_reads() {
     let (_directory, environment) = nearby("/bin/sh");
-    // The job holds both streams and says nothing.
+    // The job holds both streams open without writing.
     let mut process = environment.spawn(Command::shell("sleep 1000 & exit 3")).await.unwrap();
     let mut output = process.take_output().unwrap();
     let status = tokio::select! {
@@ -232,7 +236,7 @@ async fn processes_that_run_for_ever_leave_room_for_commands() {
         running.push(spawn().await.unwrap());
     }
     let one_more = tokio::time::timeout(std::time::Duration::from_millis(200), spawn()).await;
-    assert!(one_more.is_err(), "it has taken the last place");
+    assert!(one_more.is_err(), "it took the last slot");
     assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
     drop(running.pop());
     drop(spawn().await.unwrap());
@@ -244,7 +248,7 @@ async fn a_far_side_that_begins_nothing_is_lost_in_time() {
     let (_directory, environment) = nearby("/bin/sh");
     environment.initialize().await.unwrap();
     environment.transport().hangs.store(true, Ordering::Relaxed);
-    // Nothing happens any more, so the time that nobody waits for passes at once.
+    // Nothing will happen any more, so let the paused clock skip the time-out.
     tokio::time::pause();
     let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
     tokio::time::resume();
@@ -263,7 +267,7 @@ async fn what_is_printed_before_a_line_is_nobodys_output() {
     environment.cleanup().await.unwrap();
 }
 
-/// Prints on both streams before it runs a line, and does not end what it prints with a line end.
+/// Prints on both streams before it runs a line, without a final line feed.
 #[derive(Debug)]
 struct Noisy(Arc<Nearby>);
 

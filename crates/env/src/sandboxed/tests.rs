@@ -1,4 +1,4 @@
-#![expect(clippy::disallowed_methods, reason = "the tests look at what the commands did")]
+#![expect(clippy::disallowed_methods, reason = "the tests inspect the effects of commands")]
 
 use std::{
     fs,
@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Confined, ExecRequest, ExecResult, contract};
 
-/// A writable directory beside one that is not.
+/// A writable directory next to one that is not writable.
 struct Place {
     directory: TempDir,
 }
@@ -30,7 +30,7 @@ impl Place {
         self.directory.path().canonicalize().unwrap().join(name)
     }
 
-    /// `None` where the kernel has no sandbox, which is said.
+    /// Returns `None`, with a message, if the kernel has no sandbox.
     async fn sandboxed(&self) -> Option<Sandboxed> {
         let local =
             LocalEnvironment::builder(self.at("root")).variable("PATH", "/usr/bin:/bin").build().unwrap();
@@ -86,12 +86,12 @@ async fn commands_write_only_inside_the_roots() {
     assert_eq!(fs::read_to_string(place.at("outside/secret")).unwrap(), "secret");
     assert_eq!(fs::read_dir(place.at("outside")).unwrap().count(), 1);
     environment.cleanup().await.unwrap();
-    // The host itself stays free.
+    // The embedding process remains unrestricted.
     fs::write(place.at("outside/of-the-host"), "x").unwrap();
     UdpSocket::bind("127.0.0.1:0").unwrap();
 }
 
-/// The documentation says so. If a kernel comes to refuse it, the documentation is to be changed.
+/// Documented behavior. If a kernel starts to refuse it, update the documentation.
 #[tokio::test]
 async fn what_a_file_is_called_to_allow_is_not_held_and_its_content_is() {
     use std::os::unix::fs::PermissionsExt;
@@ -128,12 +128,12 @@ async fn commands_reach_no_network_unless_it_is_allowed() {
     for line in [&to_tcp, &to_udp] {
         assert!(run(&environment, line).await.success(), "{line}");
     }
-    // The network opens no file.
+    // Network access does not grant file access.
     assert!(!run(&environment, "echo x >../outside/secret").await.success());
     environment.cleanup().await.unwrap();
 }
 
-/// Every family and way that the shell cannot name.
+/// Socket families and system calls that a shell cannot test.
 const SOCKETS: &str = r#"
 import ctypes, os, socket, sys
 def refused(what, make):

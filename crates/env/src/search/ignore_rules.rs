@@ -62,7 +62,7 @@ impl IgnoreRules {
     /// `.ignore` of any level takes precedence over `.gitignore` of any level, which takes
     /// precedence over the repository's exclude file. Within one kind the nearest level decides.
     /// Git's rules end at the root of the repository.
-    pub(crate) fn passes_over(&self, path: &Path, is_dir: bool) -> bool {
+    pub(crate) fn excludes(&self, path: &Path, is_dir: bool) -> bool {
         if path.file_name().is_some_and(|name| name == REPOSITORY) {
             return true;
         }
@@ -138,16 +138,16 @@ mod tests {
     fn the_nearest_level_decides() {
         let outer = rules(None, "/r", &gitignore("*.log\n/build\n"));
         let inner = rules(Some(&outer), "/r/a", &gitignore("!keep.log\n"));
-        for (path, is_dir, passed_over) in [
+        for (path, is_dir, is_excluded) in [
             ("/r/a/x.log", false, true),
             ("/r/a/keep.log", false, false),
             ("/r/a/build", true, false),
             ("/r/a/.git", true, true),
             ("/r/a/.github", true, false),
         ] {
-            assert_eq!(inner.passes_over(Path::new(path), is_dir), passed_over, "{path}");
+            assert_eq!(inner.excludes(Path::new(path), is_dir), is_excluded, "{path}");
         }
-        assert!(outer.passes_over(Path::new("/r/build"), true));
+        assert!(outer.excludes(Path::new("/r/build"), true));
     }
 
     #[test]
@@ -159,9 +159,9 @@ mod tests {
         );
         let files = IgnoreFiles { is_repository: true, exclude: "*.c\n".into(), ..IgnoreFiles::default() };
         let inner = rules(Some(&outer), "/r/nested", &files);
-        for (name, passed_over) in [("x.a", true), ("x.b", false), ("x.c", true)] {
+        for (name, is_excluded) in [("x.a", true), ("x.b", false), ("x.c", true)] {
             let path = Path::new("/r/nested").join(name);
-            assert_eq!(inner.passes_over(&path, false), passed_over, "{name}");
+            assert_eq!(inner.excludes(&path, false), is_excluded, "{name}");
         }
     }
 

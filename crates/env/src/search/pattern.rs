@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::{environment::MAX_ENTRIES, error::EnvError, path::normalize};
+use crate::{error::EnvError, file::MAX_ENTRIES, path::normalize};
 
 /// A glob with its base directory.
 #[derive(Clone, Debug)]

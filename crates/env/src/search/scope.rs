@@ -38,10 +38,10 @@ impl SearchScope {
     }
 
     /// Returns true if an entry of a directory with these rules is skipped.
-    pub(crate) fn passes_over(self, rules: Option<&IgnoreRules>, path: &Path, is_dir: bool) -> bool {
+    pub(crate) fn excludes(self, rules: Option<&IgnoreRules>, path: &Path, is_dir: bool) -> bool {
         let name = path.file_name().unwrap_or_default();
         name == REPOSITORY
             || (!self.hidden && name.as_bytes().starts_with(b"."))
-            || (!self.ignored && rules.is_some_and(|rules| rules.passes_over(path, is_dir)))
+            || (!self.ignored && rules.is_some_and(|rules| rules.excludes(path, is_dir)))
     }
 }

@@ -1,48 +1,49 @@
-//! Why a host cannot be used: what the ssh client says, sorted once, here.
+//! Classification of connection failures by the messages of the ssh client.
 
 use std::{error::Error, fmt};
 
-/// The most characters of the client's own words that an error carries.
+/// Maximum number of characters of the client's message kept in an error.
 const WORDS: usize = 1000;
 
-/// Why there is no connection to a host: the cause below [`EnvError::Unreachable`](crate::EnvError::Unreachable)
-/// and [`EnvError::EnvironmentLost`](crate::EnvError::EnvironmentLost).
+/// Cause of a failed connection to a remote host: the source of
+/// [`EnvError::Unreachable`](crate::EnvError::Unreachable) and
+/// [`EnvError::EnvironmentLost`](crate::EnvError::EnvironmentLost).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SshError {
     /// The kind of failure.
     pub kind: SshErrorKind,
-    /// The last words of the ssh client, cut to some lines; empty if it said nothing.
+    /// The last messages of the ssh client, truncated; empty if there was none.
     pub words: String,
 }
 
 /// The kinds of failure of an ssh connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SshErrorKind {
-    /// The name of the host or an option cannot be passed to ssh, or ssh refuses its configuration.
+    /// ssh rejects its configuration, the host name, or an option.
     Configuration,
-    /// The name has no address.
+    /// The host name cannot be resolved.
     UnknownHost,
-    /// Nobody listens there, or a firewall says no.
+    /// The connection was refused by the host or a firewall.
     Refused,
-    /// There is no way to the host.
+    /// There is no route to the host.
     NoRoute,
-    /// The host did not answer within the limit for connecting.
+    /// The host did not answer within the connect time-out.
     TimedOut,
-    /// The host's key is not among the known ones, and nobody is asked.
+    /// The host key is unknown, and confirmation is never requested.
     HostKeyUnknown,
-    /// The host has another key than the one that is known: it may be another machine.
+    /// The host key differs from the known one: it may be another machine.
     HostKeyChanged,
-    /// The host accepts none of our keys.
+    /// The host accepts none of the user's keys.
     AuthenticationFailed,
-    /// The host allows fewer sessions on a connection than the environment uses.
+    /// The server allows fewer sessions per connection than the environment uses.
     SessionRefused,
-    /// The connection is gone.
+    /// The connection was lost.
     ConnectionLost,
-    /// Before [`initialize`](crate::ExecutionEnvironment::initialize), or after
+    /// Not connected: before [`initialize`](crate::ExecutionEnvironment::initialize) or after
     /// [`cleanup`](crate::ExecutionEnvironment::cleanup).
     NotConnected,
-    /// Anything else; the words tell.
+    /// Any other failure; see the message.
     Other,
 }
 
@@ -51,25 +52,25 @@ impl SshError {
         Self { kind, words: String::new() }
     }
 
-    /// Sorts what the client said when it did not get through.
+    /// Classifies the client's message after a failed attempt to connect.
     pub(super) fn of_connecting(words: &[u8]) -> Self {
         Self::sorted(words, SshErrorKind::Other)
     }
 
-    /// Sorts what the client said when a connection ended that had been there.
+    /// Classifies the client's message after an established connection ended.
     pub(super) fn of_connection(words: &[u8]) -> Self {
         Self::sorted(words, SshErrorKind::ConnectionLost)
     }
 
     fn sorted(words: &[u8], otherwise: SshErrorKind) -> Self {
         let words = String::from_utf8_lossy(words);
-        // The client is started with the locale `C`, so that the system's words are these, too.
+        // The client runs in the locale `C`, so messages of the system match too.
         let known = KINDS.iter().find(|(_, signs)| signs.iter().any(|sign| words.contains(sign)));
         Self { kind: known.map_or(otherwise, |(kind, _)| *kind), words: printable(&words) }
     }
 }
 
-/// What ssh says in which case, the more telling first: a changed key also fails the verification.
+/// Known messages by kind, more specific ones first: a changed key also fails verification.
 const KINDS: [(SshErrorKind, &[&str]); 9] = [
     (SshErrorKind::Configuration, &["onfiguration option", "user config file", "hostname contains invalid"]),
     (SshErrorKind::HostKeyChanged, &["HOST IDENTIFICATION HAS CHANGED", "REVOKED HOST KEY"]),
@@ -113,7 +114,7 @@ impl fmt::Display for SshError {
 
 impl Error for SshError {}
 
-/// The last of the words in one line, without anything that a terminal would obey.
+/// Returns the end of a message in one line, without control characters.
 fn printable(words: &str) -> String {
     let words: String = words
         .chars()

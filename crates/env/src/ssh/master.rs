@@ -1,8 +1,8 @@
-//! The control master: the one connection that every line goes over.
+//! The control master: the single connection that all lines share.
 //!
-//! It is an `ssh` without a session of its own, below a shell that holds the reading end of a pipe. The pipe is the
-//! lifeline: when its other end closes, because we let it go or because we were killed, the shell ends the ssh and
-//! removes the socket's directory. So nothing has to be done by who is killed.
+//! It is an `ssh` without a session, started by a shell that holds the reading end of a pipe. The
+//! pipe is the lifeline: when its other end closes, because the master is dropped or because this
+//! process is killed, the shell terminates ssh and removes the socket directory.
 #![expect(
     clippy::disallowed_methods,
     reason = "the local client of the connection is a process of this module"
@@ -28,11 +28,12 @@ use super::{
 };
 use crate::{blocking::blocking, error::EnvError};
 
-/// Runs the words after the first, and removes the directory that the first names when they have ended.
+/// Runs the arguments after the first, and removes the directory named by the first once they exit.
 ///
-/// The ssh gets a session of its own where the system can give it one: without a terminal nobody can be asked, not
-/// by the ssh of a jump host either, which does not get our options. It is told to end until it does: a signal that
-/// comes just before it falls asleep is seen when it wakes up next, and that may be seconds later.
+/// ssh gets its own session where possible: without a terminal it cannot prompt, and neither can
+/// the ssh of a jump host, which does not receive our options. The terminate signal is repeated
+/// until ssh exits: a signal that arrives just before it goes to sleep is handled only when it
+/// wakes up, possibly seconds later.
 const SCRIPT: &str = r#"
 directory=$1
 shift
@@ -54,28 +55,28 @@ echo pintle-ended
 exit "$status"
 "#;
 
-/// What the client runs on this side when the connection stands and the socket listens.
+/// Command that ssh runs locally once the connection is established and the socket is listening.
 pub(super) const SAY_CONNECTED: &str = "echo pintle-connected";
 
-/// What that and the script print.
+/// Lines printed by that command and by the script.
 const CONNECTED: &[u8] = b"pintle-connected\n";
 const ENDED: &[u8] = b"pintle-ended\n";
 
-/// How many of the client's words are kept, the last ones.
+/// Bytes of the client's messages kept, from the end.
 const WORDS: usize = 8 << 10;
 
-/// How long the client may take to go.
+/// Time-out for the client's exit.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// The exit status of a shell that does not find a program.
+/// Exit status of a shell that cannot find a program.
 const NOT_FOUND: i32 = 127;
 
-/// A connection, from the attempt to its end. Dropping it ends it.
+/// A connection, established or in progress. Dropping it closes it.
 pub(super) struct Master {
     state: watch::Receiver<State>,
-    /// The end of the pipe that keeps it alive.
+    /// Writing end of the lifeline pipe.
     lifeline: Option<ChildStdin>,
-    /// Reads what the client says, and waits for it.
+    /// Reads the client's output and waits for it.
     thread: Option<JoinHandle<()>>,
     socket: PathBuf,
     id: u32,
@@ -109,12 +110,12 @@ impl Master {
         Ok(master)
     }
 
-    /// Where lines are taken.
+    /// Returns the path of the control socket.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// What the client said when the connection ended; `None` while it stands.
+    /// Returns the client's last messages if the connection ended, else `None`.
     pub(super) fn exit_command(&self) -> Option<Vec<u8>> {
         match &*self.state.borrow() {
             State::Connecting | State::Connected => None,
@@ -122,7 +123,7 @@ impl Master {
         }
     }
 
-    /// Ends the connection and waits until the client is gone.
+    /// Closes the connection and waits until the client has exited.
     pub(super) async fn end(&mut self) -> Result<(), EnvError> {
         self.lifeline = None;
         let ended = self.state.wait_for(|state| matches!(state, State::Ended { .. }));
@@ -137,7 +138,7 @@ impl Master {
         Ok(())
     }
 
-    /// Why there is no connection, if it has ended.
+    /// Returns the error of a failed connection.
     fn failure(&self, connection: &Connection) -> Option<EnvError> {
         let state = self.state.borrow();
         match &*state {
@@ -166,7 +167,7 @@ impl Master {
         shell.args(connection.master_options(&socket)).arg("--").arg(&connection.host);
         let mut child = shell
             .env("LC_ALL", "C")
-            // It is also for the clients of jump hosts: no window pops up to ask for a password.
+            // Also for the clients of jump hosts: suppresses graphical password prompts.
             .env("SSH_ASKPASS_REQUIRE", "never")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -188,7 +189,7 @@ impl fmt::Debug for Master {
     }
 }
 
-/// Reads until the client has ended, tells when it is connected, and waits for it.
+/// Reads the client's output until it exits, reports the connection, and waits for the client.
 fn follow(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
     let mut words = Vec::new();
     let mut block = [0; 1 << 10];
@@ -204,7 +205,7 @@ fn follow(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
             is_connected = true;
             state.send_replace(State::Connected);
         }
-        // Somebody whom the client has started may hold the pipe for longer.
+        // A child of the client may hold the pipe open for longer.
         if cut(&mut words, ENDED) {
             break;
         }
@@ -215,7 +216,7 @@ fn follow(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
     state.send_replace(State::Ended { status, words });
 }
 
-/// Takes a line out of the words, if it is there.
+/// Removes a line from the messages; returns true if it was there.
 fn cut(words: &mut Vec<u8>, line: &[u8]) -> bool {
     let found = words.windows(line.len()).position(|part| part == line);
     if let Some(start) = found {

@@ -1,5 +1,5 @@
-//! Lines over the connection.
-#![expect(clippy::disallowed_methods, reason = "it describes the local client of each line; others start it")]
+//! Runs lines over the control master.
+#![expect(clippy::disallowed_methods, reason = "this module describes local clients; others start them")]
 
 use std::{
     ffi::OsString,
@@ -23,20 +23,20 @@ use super::{
 };
 use crate::{error::EnvError, remote::transport::Transport};
 
-/// How long the client of the connection may take to say that it is there.
+/// Time-out for checking an existing connection.
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
 
-/// Runs lines on a host, over one connection that must stand.
+/// Runs lines on a remote host, over one established connection.
 #[derive(Debug)]
 pub(super) struct SshTransport {
     connection: Connection,
     name: String,
-    /// `None` before the first connection and after one was ended in order. One that was lost stays, with its last
-    /// words.
+    /// `None` before the first connection and after it was closed. A lost connection remains, with
+    /// its last messages.
     master: Mutex<Option<Master>>,
-    /// Whether a line was lost since the connection was looked at.
+    /// A line was lost since the connection was last checked.
     is_doubted: AtomicBool,
-    /// Held by who connects or ends the connection.
+    /// Held while the connection is opened or closed.
     alone: tokio::sync::Mutex<()>,
 }
 
@@ -46,7 +46,8 @@ impl SshTransport {
         Self { connection, name, alone, is_doubted: AtomicBool::new(false), master: Mutex::new(None) }
     }
 
-    /// Whether the connection stands. One that has lost a line is asked, since its client may be on its way out.
+    /// Returns true if the connection is established. After a lost line it is checked, since the
+    /// client may be exiting.
     async fn stands(&self) -> bool {
         let running = self.lock().as_ref().filter(|master| master.exit_command().is_none()).is_some();
         if !running || !self.is_doubted.swap(false, Ordering::Relaxed) {
@@ -58,11 +59,11 @@ impl SshTransport {
         answer.is_ok_and(|status| status.is_ok_and(|status| status.success()))
     }
 
-    /// The local client, which is told nothing but the socket and what `options` say.
+    /// Returns a local client that uses only the socket and `options`.
     ///
-    /// No configuration is read: all that it says was said to the connection, and a command or a variable of its own
-    /// would come between. Without a connection the client fails, since its own attempt to connect goes through a
-    /// program that does nothing.
+    /// No configuration is read: the master applied it already, and commands or variables set there
+    /// would interfere. Without a connection the client fails, since its own attempt to connect
+    /// goes through `false` as a proxy.
     fn client(&self, options: &[&str]) -> Command {
         let mut command = Command::new(&self.connection.program);
         let socket = self.lock().as_ref().map(|master| escape_percent(master.socket()));
@@ -81,7 +82,7 @@ impl SshTransport {
 
 #[async_trait]
 impl Transport for SshTransport {
-    /// Connects, unless a connection stands. One that was lost is replaced.
+    /// Connects unless a connection is established. A lost one is replaced.
     async fn open(&self) -> Result<(), EnvError> {
         let _alone = self.alone.lock().await;
         if !self.stands().await {
@@ -91,7 +92,7 @@ impl Transport for SshTransport {
         Ok(())
     }
 
-    /// Ends the connection and waits until the local client is gone.
+    /// Closes the connection and waits until the local client has exited.
     async fn close(&self) -> Result<(), EnvError> {
         let _alone = self.alone.lock().await;
         let master = self.lock().take();
@@ -128,14 +129,14 @@ impl Transport for SshTransport {
     }
 }
 
-/// Percent signs begin a token in the path of a socket.
+/// Escapes percent signs, which start a token in the path of a socket.
 pub(super) fn escape_percent(path: &Path) -> OsString {
     let parts: Vec<_> = path.as_os_str().as_bytes().split(|byte| *byte == b'%').collect();
     OsString::from_vec(parts.join(b"%%".as_slice()))
 }
 
-/// One word for the user's login shell, which need not be a POSIX one: quotes and backslashes stand outside of the
-/// single quotes, where fish reads them as a POSIX shell does.
+/// Quotes one word for the user's login shell, which need not be POSIX: quotes and backslashes are
+/// placed outside the single quotes, where fish parses them like a POSIX shell.
 fn quoted(line: &str) -> String {
     let mut word = String::with_capacity(line.len() + 2);
     word.push('\'');

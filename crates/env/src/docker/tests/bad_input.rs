@@ -1,4 +1,4 @@
-//! Bad input gets typed errors with the path, and leaves what was there as it was.
+//! Bad input causes typed errors with the path, and leaves existing files unchanged.
 
 use std::{
     os::unix::fs::{PermissionsExt, symlink},
@@ -49,7 +49,7 @@ async fn bad_paths_are_told_apart() {
         assert!(matches!(spawned, Err(EnvError::PermissionDenied { .. })), "{spawned:?}");
         let renamed = environment.rename(Path::new("full/x"), Path::new("/dev/shm/x")).await.unwrap_err();
         assert!(matches!(renamed, EnvError::Io { action: "rename", .. }), "{renamed:?}");
-        // A link to nowhere makes its target.
+        // A dangling link creates its target.
         environment.write(Path::new("broken"), b"made").await.unwrap();
         assert_eq!(environment.read(Path::new("gone"), None).await.unwrap(), b"made");
     })
@@ -148,7 +148,7 @@ async fn a_write_that_is_dropped_leaves_the_old_file() {
                 .await
                 .expect_err("it takes longer");
         }
-        // Commands that were dropped are ended soon, with what they had begun.
+        // Dropped commands are terminated soon, and their temporary files removed.
         for _ in 0..100 {
             if environment.list(Path::new("")).await.unwrap().len() == 1 {
                 break;
@@ -176,7 +176,7 @@ async fn policies_filter_what_the_container_gives() {
         (EnvPolicy::InheritAll, "A_TOKEN DB EDITOR HOME HOSTNAME PATH"),
         (EnvPolicy::InheritFiltered, "EDITOR HOME HOSTNAME PATH"),
         (EnvPolicy::InheritCore, "HOME PATH"),
-        // A shell that is given no PATH takes one of its own.
+        // A shell without a PATH sets a default one.
         (EnvPolicy::InheritNone, "PATH"),
     ] {
         let environment = DockerEnvironment::attach(container.as_str())

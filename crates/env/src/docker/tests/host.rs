@@ -1,4 +1,4 @@
-//! A host that is killed leaves nothing.
+//! A killed application leaves nothing behind.
 
 use std::{
     fs,
@@ -18,20 +18,23 @@ use crate::{
     },
 };
 
-/// Tells the second process that it is the host, and of which container.
+/// Set in the second process, which plays the application: the container to use.
 const HOST_OF: &str = "PINTLE_TEST_HOST_OF";
 
-/// Within what time everything is gone: the supervisor notices at once, then come terminate, two seconds, kill.
+/// Time limit until everything is gone: the supervisor notices at once, then sends the terminate
+/// signal, waits two seconds, and kills.
 const GONE: Duration = Duration::from_secs(10);
 
-/// What the host runs: one that goes when it is asked to, and two that do not.
+/// Command of the application, with three processes: one that honors the terminate signal and two
+/// that ignore it.
 const COMMAND: &str = "trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep 4322 & wait; wait' &); sleep 4323 & echo begun; wait; wait";
 
 fn docker(words: &[&str]) -> std::process::Output {
     Command::new("docker").args(words).output().unwrap()
 }
 
-/// Runs this test again as the host in a process of its own, waits until its command runs, and kills it.
+/// Runs this test again as the application in its own process, waits until its command runs, and
+/// kills it.
 fn kill_a_host(test: &str, (name, value): (&str, &str)) -> String {
     let mut host = this_test(test).env(name, value).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
@@ -41,7 +44,7 @@ fn kill_a_host(test: &str, (name, value): (&str, &str)) -> String {
     begun.expect("the host says in which container its command runs")
 }
 
-/// The part of the host: it never comes back.
+/// Plays the application; never returns.
 async fn be_the_host(environment: DockerEnvironment) {
     environment.initialize().await.unwrap();
     let container = environment.container().unwrap();
@@ -88,7 +91,7 @@ async fn a_command_does_not_start_after_its_host() {
     docker(&["kill", &container]);
 }
 
-/// Many containers have a first process that waits for nobody.
+/// In many containers the first process does not reap orphans.
 #[tokio::test]
 async fn nothing_is_left_for_the_first_process_to_wait_for() {
     let Some(image) = image() else {
@@ -102,7 +105,7 @@ async fn nothing_is_left_for_the_first_process_to_wait_for() {
         environment.exec_command(ExecRequest::new(command)).await.unwrap();
     }
     environment.cleanup().await.unwrap();
-    // The engine lists no process that has ended; the kernel does, for as long as nobody waits for it.
+    // The engine does not list zombies; the kernel does.
     let first =
         String::from_utf8(docker(&["inspect", "--format", "{{.State.Pid}}", &container]).stdout).unwrap();
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.trim())).unwrap();
@@ -110,7 +113,7 @@ async fn nothing_is_left_for_the_first_process_to_wait_for() {
     assert_eq!(children, "");
 }
 
-/// A client that starts containers and whose other lines never come to anything.
+/// Creates a client that can start containers but runs nothing in them.
 fn client_that_only_starts(directory: &Path, name: &str) -> PathBuf {
     let client = directory.join(name);
     let script = "#!/bin/sh\n[ \"$1\" = exec ] || exec docker \"$@\"\nexec sleep 60\n";

@@ -1,4 +1,4 @@
-//! What happens when a container goes away, and what refuses to begin.
+//! Containers that disappear or cannot be started.
 
 use std::time::{Duration, Instant};
 
@@ -8,17 +8,18 @@ use crate::{
     remote::tests::matrix::{LONG, until},
 };
 
-/// What a lost container may take to be noticed: 20 seconds of silence, looked at every 3, on a slow machine.
+/// Time limit for detecting a lost container: 20 seconds of silence, checked every 3, plus a
+/// margin.
 const NOTICED: Duration = Duration::from_secs(30);
 
-/// Asks the engine itself.
+/// Runs the engine's client directly.
 fn docker(words: &[&str]) -> String {
     let output = std::process::Command::new("docker").args(words).output().unwrap();
     assert!(output.status.success(), "{words:?} {output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Runs a command that does not end by itself, harms the container meanwhile, and returns the error.
+/// Runs a long command, harms the container meanwhile, and returns the error.
 async fn lost_by(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
     let request = ExecRequest::new("echo begun; sleep 4321").with_timeout(LONG);
     let container = environment.container().unwrap();
@@ -46,7 +47,7 @@ async fn a_container_that_dies_is_lost() {
     .await;
 }
 
-/// Another container would be empty, and whoever works in it would not know.
+/// A replacement would be empty, without the user knowing.
 #[tokio::test]
 async fn no_other_container_takes_the_place_of_one_that_is_lost() {
     for harm in ["pause", "kill"] {
@@ -57,7 +58,7 @@ async fn no_other_container_takes_the_place_of_one_that_is_lost() {
             let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
             assert!(matches!(error, EnvError::Unreachable { .. }), "{harm}: {error:?}");
             assert_eq!(environment.container().as_ref(), Some(&container), "{harm}");
-            // Whoever cleans up has done with it: it goes, and there may be a new one.
+            // After a cleanup the container is removed, and a new one may be started.
             environment.cleanup().await.unwrap();
             let looked = std::process::Command::new("docker").args(["inspect", &container]).output().unwrap();
             assert!(!looked.status.success(), "{harm}: the container is left");
@@ -94,10 +95,10 @@ async fn a_container_that_is_paused_is_lost_and_can_come_back() {
     assert!(started.elapsed() < NOTICED);
     docker(&["unpause", &container]);
     assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
-    // What ran when it was paused is ended by the supervisor that has lost its host.
+    // The supervisor that lost its application terminates what ran when the container was paused.
     until("the command is ended", || !docker(&["top", &container]).contains("sleep 4321")).await;
     environment.cleanup().await.unwrap();
-    // One that was attached to goes on.
+    // A container that was attached to keeps running.
     assert_eq!(docker(&["inspect", "--format", "{{.State.Running}}", &container]), "true");
     docker(&["kill", &container]);
 }

@@ -1,4 +1,4 @@
-//! The same tree, searched from the host and from the container, which has nothing but busybox.
+//! Searches the same tree locally and in a container that has nothing but busybox.
 
 use super::image;
 use crate::{

@@ -87,7 +87,7 @@ impl Listing {
             let Some(of_parent) = entry.path.parent().and_then(|parent| rules.get(parent)) else {
                 return false;
             };
-            if scope.passes_over(Some(&**of_parent), &entry.path, is_dir) {
+            if scope.excludes(Some(&**of_parent), &entry.path, is_dir) {
                 return false;
             }
             if is_dir {

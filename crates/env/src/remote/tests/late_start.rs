@@ -1,8 +1,8 @@
-//! A command that is on its way when its host dies: it may arrive while the supervisor ends everything, or after the
-//! supervisor itself has gone.
+//! A command on its way when its application dies. It may arrive while the supervisor terminates
+//! everything, or after the supervisor itself exited.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the test plays the host and looks at the processes from outside"
+    reason = "the test plays the application and inspects processes from outside"
 )]
 
 use std::{
@@ -22,21 +22,21 @@ use nix::{
 use super::matrix::{LONG, marked, this_test, until};
 use crate::{ExecRequest, ExecutionEnvironment};
 
-/// Tells the second process that it is the host, and the directory of the test.
+/// Set in the second process, which plays the application: the directory of the test.
 const HOST_IN: &str = "PINTLE_TEST_LATE_START";
 
-/// The variable by which the test knows the processes of the late command.
+/// Variable that identifies the processes of the late command.
 const MARK: &str = "PINTLE_LATE_START";
 
-/// The delay in seconds between the death of the host and the arrival of the command: within the time that the
-/// supervisor lingers, and after it.
+/// Delays in seconds between the death of the application and the arrival of the command: within
+/// the supervisor's linger time, and after it.
 const DELAYS: [u32; 2] = [1, 6];
 
-/// How long a line takes to begin, at most, once its client has passed it on.
+/// Maximum time that a line takes to start after its client forwarded it.
 const SETTLING: Duration = Duration::from_secs(1);
 
-/// Plays both roles of the test that is called `test`: the host, which has the given variable and an environment from
-/// `build`, whose argument is a client program, and the observer.
+/// Plays both roles of the test `test`: the application, which has the given variable and creates
+/// its environment with `build` from the path of a client program; and the observer.
 pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
     test: &str,
     variable: Option<(&str, &str)>,
@@ -53,7 +53,7 @@ pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(directory.path().join("delay"), delay.to_string()).unwrap();
         let mut host = this_test(test);
-        // What the host cannot remove any more goes with our directory.
+        // Files that the killed application cannot remove are removed with our directory.
         host.envs(variable).env("TMPDIR", directory.path());
         host.env(HOST_IN, directory.path()).stdout(Stdio::null());
         let mut host = host.spawn().unwrap();
@@ -65,7 +65,8 @@ pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
         let client = Client(id().unwrap());
         let mark = mark(directory.path());
         until("the client ends", || !client.is_running()).await;
-        // The client may be gone before its line begins on the other end, and nothing tells that it never will.
+        // The client may exit before its line starts remotely, and nothing reports that it never
+        // will.
         tokio::time::sleep(SETTLING).await;
         until("the command has ended", || marked(&mark).is_empty()).await;
     }
@@ -85,7 +86,7 @@ fn mark(directory: &Path) -> String {
     format!("{MARK}={}", directory.file_name().unwrap().to_str().unwrap())
 }
 
-/// A client that is as slow as the file `slow` says, once that exists.
+/// Creates a client that is delayed by the seconds in the file `slow`, once that exists.
 fn client(directory: &Path, program: &str) -> PathBuf {
     let client = directory.join("client");
     let here = directory.display();
@@ -98,7 +99,7 @@ fn client(directory: &Path, program: &str) -> PathBuf {
     client
 }
 
-/// The client of the late command, killed when the test is over, which ends the command as well.
+/// The client of the late command, killed at the end of the test together with the command.
 struct Client(i32);
 
 impl Client {

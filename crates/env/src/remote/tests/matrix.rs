@@ -1,8 +1,8 @@
-//! The process matrix of a far side: after each case no process, no descriptor and no file of ours is left.
+//! Process matrix of a remote environment: no case leaves a process, descriptor or file behind.
 //!
-//! The far side is on this machine, so the tests look at its processes themselves and need not believe the
-//! environment.
-#![expect(clippy::disallowed_methods, reason = "the tests look at what is left, from outside")]
+//! The remote system is the local machine, so the tests inspect its processes directly instead of
+//! asking the environment.
+#![expect(clippy::disallowed_methods, reason = "the tests inspect leftovers from outside")]
 
 use std::{
     collections::BTreeSet,
@@ -22,21 +22,21 @@ use crate::{
     process::{ExitStatus, TERMINATE_GRACE},
 };
 
-/// Ten times what anything here should take.
+/// Ten times what any step here should take.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// The variable by which the tests know the processes of a case.
+/// Variable that identifies the processes of a case.
 const MARK: &str = "PINTLE_MATRIX";
 
-/// How long the environment may take to end what is left. Twice the grace, for a slow machine.
+/// Time limit for terminating leftovers: twice the grace period, plus a margin for slow machines.
 pub(crate) const END: Duration = Duration::from_secs(2 * TERMINATE_GRACE.as_secs() + 4);
 
-/// Runs every case in `root`, a directory that has the same path on this machine and on the far side. The
-/// environment has been initialized.
+/// Runs every case in `root`, a directory with the same path locally and remotely, in an
+/// initialized environment.
 pub(crate) async fn matrix(name: &str, env: Arc<dyn ExecutionEnvironment>, root: &Path) {
     let mark = root.file_name().unwrap().to_str().unwrap().to_owned();
     let field = Field { env, root: root.to_path_buf(), mark };
-    // Whatever is made once, for instance a thread, is made now; and what goes, goes.
+    // Create everything that is created only once, for instance threads, before the first snapshot.
     field.run("true").await;
     let before = Left::settled(&field).await;
     let mut rows = 0;
@@ -75,7 +75,7 @@ pub(crate) async fn matrix(name: &str, env: Arc<dyn ExecutionEnvironment>, root:
     assert_eq!(rows, 21);
 }
 
-/// Where the cases run.
+/// Environment and directory of the cases.
 struct Field {
     env: Arc<dyn ExecutionEnvironment>,
     root: PathBuf,
@@ -96,7 +96,7 @@ impl Field {
         self.exec(self.request(line)).await
     }
 
-    /// The processes of this field, looked up on this machine.
+    /// Finds the live processes of the cases on the local machine.
     fn processes(&self) -> BTreeSet<u32> {
         marked(&format!("{MARK}={}", self.mark))
     }
@@ -114,7 +114,7 @@ impl Field {
 
     async fn exit_7(&self) {
         self.code("exit 7", 7).await;
-        // What the client itself says when it fails.
+        // The exit code of a failed client.
         self.code("exit 255", 255).await;
     }
 
@@ -211,12 +211,12 @@ impl Field {
             assert!(polled.is_none());
         }
         self.code("true", 0).await;
-        // It may have got so far as to be started; then it is ended.
+        // The command may have started; then it is terminated.
         until("a cancelled command is gone", || self.processes().is_empty()).await;
         let _ = fs::remove_file(path);
     }
 
-    /// Starts a command and returns when it runs.
+    /// Runs `cancel` on a command that creates the file `begun`.
     async fn begun(&self, line: &str, cancel: impl AsyncFnOnce(ExecRequest)) {
         let file = self.root.join("begun");
         let request = self.request(format!("touch begun; {line}"));
@@ -270,7 +270,7 @@ impl Field {
         let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
         let result = self.exec(self.request("cat").with_stdin(bytes.clone())).await;
         assert!(result.stdout.read_at(0, bytes.len() + 1).unwrap() == bytes);
-        // One that does not read its input is not held up by it.
+        // A command that does not read its input is not blocked by it.
         let result = self.exec(self.request("exec true").with_stdin(bytes)).await;
         assert!(result.success());
     }
@@ -297,11 +297,11 @@ impl Field {
     }
 }
 
-/// What is there before a case and may be there after it.
+/// Snapshot of the resources in use before and after a case.
 #[derive(Debug, PartialEq, Eq)]
 struct Left {
     descriptors: usize,
-    /// What stands in the directory of the tests.
+    /// Entries of the test directory.
     files: BTreeSet<PathBuf>,
     children: usize,
 }
@@ -316,7 +316,7 @@ impl Left {
         }
     }
 
-    /// What is there when nothing has gone for a second.
+    /// Takes a snapshot once nothing has changed for a second.
     async fn settled(field: &Field) -> Self {
         let mut last = Self::of(field);
         let mut since = Instant::now();
@@ -346,7 +346,7 @@ impl Left {
     }
 }
 
-/// The local processes that were started here, ended or not, threads not counted.
+/// Counts the local child processes, zombies included, threads excluded.
 fn children_of(parent: u32) -> usize {
     let is_child = |id: &u32| {
         let line = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
@@ -370,7 +370,7 @@ async fn polled_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Outp
     .await
 }
 
-/// Waits until something holds.
+/// Waits until `holds` returns true.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -379,7 +379,7 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Runs a test in a process of its own, so that what the process has is what the test has made.
+/// Runs a test in its own process, so that all resources of the process belong to the test.
 pub(crate) fn alone<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
     const ALONE: &str = "PINTLE_TEST_ALONE";
     if std::env::var_os(ALONE).is_some() {
@@ -394,7 +394,7 @@ pub(crate) fn alone<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F
     assert!(said.contains("1 passed"), "{name} is not the name of a test");
 }
 
-/// This program, to run one test and nothing else.
+/// Returns a command that runs a single test of this executable.
 pub(crate) fn this_test(name: &str) -> std::process::Command {
     // The file itself may have been replaced by a newer build.
     let mut command = std::process::Command::new("/proc/self/exe");
@@ -402,7 +402,7 @@ pub(crate) fn this_test(name: &str) -> std::process::Command {
     command
 }
 
-/// The processes that have `variable`, as `NAME=value`, in their environment.
+/// Finds the processes with `variable`, as `NAME=value`, in their environment.
 pub(crate) fn marked(variable: &str) -> BTreeSet<u32> {
     let has = |id: &u32| {
         let variables = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
@@ -411,7 +411,7 @@ pub(crate) fn marked(variable: &str) -> BTreeSet<u32> {
     process_ids().filter(has).collect()
 }
 
-/// Every process of this machine.
+/// Lists all local processes.
 pub(crate) fn process_ids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").unwrap();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())

@@ -1,4 +1,4 @@
-//! The connection: how it is made, what it refuses, how it is lost and how it ends.
+//! Connections: establishing, refusals, loss and closing.
 
 use std::{
     error::Error,
@@ -52,7 +52,7 @@ async fn a_line_arrives_as_it_is() {
     let line = format!("cat <<'END'\n{words}\nEND\n");
     let output = run(&transport, &line).await;
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{words}\n"));
-    // The shell is the system's, and gets nothing of what this process has in its environment.
+    // The system's shell, without the environment of this process.
     let output = run(&transport, "echo \"$0|${CARGO_MANIFEST_DIR-unset}\"").await;
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "/bin/sh|unset\n");
     transport.close().await.unwrap();
@@ -72,7 +72,7 @@ async fn the_socket_is_private_and_goes_with_the_connection() {
     assert_eq!(made.len(), 1, "one connection is enough");
     assert_eq!(fs::metadata(&made[0]).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(!processes_naming(&made[0]).is_empty());
-    // The same as a host that is killed: the lifeline closes and nobody waits.
+    // Equivalent to a killed application: the lifeline closes, and no one waits.
     drop(transport);
     until("the client and its directory go", || {
         processes_naming(&made[0]).is_empty() && setup.sockets() == 0
@@ -130,7 +130,7 @@ async fn a_session_too_many_is_refused_and_the_connection_stands() {
     let setup = Setup::new(&services, "");
     let transport = SshTransport::new(setup.connection("limits"));
     transport.open().await.unwrap();
-    // The server's default, and what eight commands need with what runs beside them.
+    // The default of servers, and exactly what eight commands with their helpers need.
     let mut sessions = Vec::new();
     for _ in 0..10 {
         let mut command = tokio::process::Command::from(transport.command("echo up; cat"));
@@ -153,7 +153,7 @@ async fn a_session_too_many_is_refused_and_the_connection_stands() {
     transport.close().await.unwrap();
 }
 
-/// Connects and tells why that does not work, within the time for connecting and some more.
+/// Fails to connect within the time limit plus a margin, and returns the kind of error.
 async fn refusal(setup: &Setup, host: &str, limit: Duration) -> SshErrorKind {
     let mut connection = setup.connection(host);
     connection.connect_timeout = limit;
@@ -216,13 +216,14 @@ async fn keys_that_do_not_fit_are_typed_errors() {
             SshErrorKind::HostKeyChanged,
         ),
     ] {
-        // Of several keys each is tried, so the services' own configuration is not included here.
+        // ssh tries each of several keys, so the configuration of the services is not included
+        // here.
         let own = Setup::new(&setup.directory.path().join("nothing"), &bare_host(&services, &line));
         assert_eq!(refusal(&own, "tester", LONG).await, expected, "{line}");
     }
 }
 
-/// A host like `tester`, with `line` before what the services say.
+/// Configuration of a host like `tester`, with `line` before the settings of the services.
 fn bare_host(services: &std::path::Path, line: &str) -> String {
     let get = |name| option(services, "tester", name);
     format!(
@@ -251,7 +252,7 @@ async fn a_missing_client_is_not_started() {
 #[tokio::test]
 async fn jump_hosts_and_the_users_configuration_are_honoured() {
     let Some(services) = config_file() else { return };
-    // What would come between a line and its shell is set, too: none of it may reach the lines.
+    // Settings that would affect the lines; none of them may have an effect.
     let lines = "Host behind\n ProxyJump limits\n HostName 127.0.0.1\n User root\n RequestTTY force\n \
                  RemoteCommand echo no\n ControlMaster auto\n ControlPersist yes\n SetEnv PINTLE=1\n \
                  LocalForward 127.0.0.1:1 127.0.0.1:2\n";
@@ -277,7 +278,7 @@ async fn the_client_of_a_jump_host_asks_nobody_either() {
     let setup = Setup::new(&services, "");
     let empty = setup.directory.path().join("empty");
     fs::write(&empty, "").unwrap();
-    // Our options do not reach it: without them it would ask whether the key is right.
+    // The jump host's client does not receive our options: it would ask to confirm the key.
     let known = format!(" UserKnownHostsFile {}\n StrictHostKeyChecking ask\n", empty.display());
     let lines = format!("Host behind\n ProxyJump limits\n HostName 127.0.0.1\nHost limits\n{known}");
     let setup = Setup::new(&services, &lines);
@@ -305,7 +306,7 @@ async fn a_cut_connection_is_lost_at_once_and_made_again_by_a_later_call() {
     assert!(!output.status.success());
     let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert!(matches!(&error, EnvError::EnvironmentLost { .. }), "{error:?}");
-    // The way is closed now, and a new attempt says so.
+    // The proxy is closed now, so a new attempt fails.
     let error = transport.open().await.unwrap_err();
     assert!(matches!(&error, EnvError::Unreachable { .. }), "{error:?}");
     let again = Setup::new(&services, "");
@@ -328,7 +329,7 @@ async fn a_half_open_connection_is_found_within_three_intervals() {
     proxy.freeze();
     let started = Instant::now();
     let output = run(&transport, "echo unheard").await;
-    // Three seconds, and one for a slow machine.
+    // Three seconds, plus a margin.
     assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
     let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert_eq!(kind(&error), SshErrorKind::ConnectionLost);

@@ -1,4 +1,4 @@
-//! The environment as a whole: the contract, bad input, loss, and the death of the host.
+//! The environment as a whole: the contract, bad input, loss, and death of the application.
 
 use std::{
     error::Error,
@@ -31,8 +31,8 @@ use crate::{
     ssh::{SshEnvironment, SshError, SshErrorKind},
 };
 
-/// How long the far side may go on when its host is gone: what the far supervisor waits for a sign of life, and the
-/// end of the commands.
+/// Time limit for remote processes after the application died: the heartbeat time-out of the remote
+/// supervisor, plus the termination of the commands.
 const WATCHDOG: Duration = Duration::from_secs(40);
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn facts_come_from_the_host() {
     assert!(matches!(relative, Err(EnvError::InvalidPath { path, .. }) if path == Path::new("here")));
 }
 
-/// A bash that finds itself started by ssh would read it.
+/// bash would read `.bashrc` when it detects that ssh started it.
 #[tokio::test]
 async fn commands_read_no_start_up_file() {
     let Some(services) = config_file() else { return };
@@ -89,7 +89,8 @@ async fn commands_read_no_start_up_file() {
     env.cleanup().await.unwrap();
 }
 
-/// Login shells of every kind, whose start-up files print on both streams without a line end.
+/// All kinds of login shells, with start-up files that print on both streams without a final line
+/// feed.
 #[tokio::test]
 async fn any_login_shell_will_do_whatever_its_start_up_files_print() {
     let Some(services) = config_file() else { return };
@@ -115,7 +116,8 @@ async fn any_login_shell_will_do_whatever_its_start_up_files_print() {
     }
 }
 
-/// The servers are on this machine, so the far side has what it has: continuous integration installs `rg`.
+/// The servers run on this machine, so `rg` must be installed locally; it is in continuous
+/// integration.
 #[tokio::test]
 async fn a_search_with_the_far_ripgrep_finds_the_same() {
     let Some(services) = config_file() else { return };
@@ -164,7 +166,7 @@ async fn hostile_names_and_bytes_pass_both_ways() {
         let directory = far.path().join(OsStr::from_bytes(name));
         let path = directory.join(OsStr::from_bytes(name));
         env.write(&path, name).await.unwrap();
-        // The far side is this machine: what it has written is really there.
+        // The remote host is this machine: the file must exist locally.
         assert_eq!(fs::read(&path).unwrap(), name);
         assert_eq!(env.read(&path, None).await.unwrap(), name);
         let result =
@@ -181,7 +183,7 @@ async fn hostile_names_and_bytes_pass_both_ways() {
     env.cleanup().await.unwrap();
 }
 
-/// Names that a shell, a printf, an option parser or a listing would take for something else.
+/// Names that a shell, printf, an option parser or a listing might misinterpret.
 const HOSTILE: [&[u8]; 14] = [
     b"two words",
     b"it's",
@@ -247,7 +249,7 @@ async fn a_full_or_read_only_disk_keeps_the_old_content() {
     let Some(services) = config_file() else { return };
     let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
     let (root, env) = (setup.environment("root", far.path()), setup.environment("tester", far.path()));
-    // The servers have mounts of their own, so what is mounted there ends with them at the latest.
+    // The servers have their own mount namespace, so mounts disappear with them at the latest.
     let as_root = async |line: &str| {
         let result = root.exec_command(ExecRequest::new(line)).await.unwrap();
         assert!(result.success(), "{line}: {}", result.output.to_text_lossy().unwrap());
@@ -279,7 +281,7 @@ async fn a_lost_connection_ends_the_call_and_the_far_command() {
         connection.alive_interval = Duration::from_secs(1);
         let env = environment(connection, far.path());
         let mark = format!("PINTLE_LOST={}", far.name());
-        // One of them has wiped its variables: only its group tells that it belongs to the command.
+        // One process has cleared its variables: only its group identifies it.
         let wiped = format!("env -i sh -c 'sleep 1000; :' {}", far.path().display());
         let line = format!("{wiped} & touch begun; sleep 1000");
         let request = ExecRequest::new(line).with_timeout(10 * LONG).with_env("PINTLE_LOST", far.name());
@@ -303,7 +305,7 @@ async fn a_lost_connection_ends_the_call_and_the_far_command() {
         let kind =
             source.downcast_ref::<SshError>().unwrap_or_else(|| panic!("{source:?} is of another type")).kind;
         assert_eq!(kind, SshErrorKind::ConnectionLost);
-        // Nobody can reach the far side now, and it does not need to be reached.
+        // The remote host cannot be reached now, and does not need to be.
         let started = Instant::now();
         while !marked(&mark).is_empty() || !processes_naming(far.path()).is_empty() {
             assert!(started.elapsed() < WATCHDOG, "freeze {freeze}: the far command goes on");
@@ -330,7 +332,7 @@ async fn a_later_call_connects_again() {
     let env = setup.environment("tester", far.path());
     env.initialize().await.unwrap();
     proxy.hang_up();
-    // The call that meets the loss may fail; the one after it does not.
+    // The call that detects the loss may fail; the next one succeeds.
     let _ = env.exec_command(ExecRequest::new("true")).await;
     let result = env.exec_command(ExecRequest::new("echo again")).await.unwrap();
     assert_eq!(result.stdout.to_text_lossy().unwrap(), "again\n");
@@ -338,7 +340,7 @@ async fn a_later_call_connects_again() {
     assert_eq!(setup.sockets(), 0);
 }
 
-/// Both roles are played by this test: it starts itself as the host that is to die.
+/// The test plays both roles: it starts itself as the application that gets killed.
 #[tokio::test]
 async fn a_killed_host_leaves_nothing_on_either_side() {
     const DOOMED: &str = "PINTLE_TEST_DOOMED";
@@ -362,7 +364,7 @@ async fn a_killed_host_leaves_nothing_on_either_side() {
     let name = "ssh::tests::environment::a_killed_host_leaves_nothing_on_either_side";
     let mut host = this_test(name)
         .env(DOOMED, far.path())
-        // What it cannot remove any more goes with our directory.
+        // Files that it cannot remove are removed with our directory.
         .env("TMPDIR", far.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
@@ -381,7 +383,8 @@ async fn a_killed_host_leaves_nothing_on_either_side() {
     assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
 }
 
-/// As a rule the connection goes with the host, and a late client finds none; none may be opened for it either.
+/// The connection normally closes with the application, so that a late client finds none; it must
+/// not open a new one.
 #[tokio::test]
 async fn a_command_does_not_start_after_its_host() {
     let Some(services) = config_file() else { return };
@@ -389,7 +392,7 @@ async fn a_command_does_not_start_after_its_host() {
         let setup = Setup::new(&services, "");
         let mut connection = setup.connection("tester");
         connection.program = client.to_path_buf();
-        // The host is killed, and its directory goes with the test's.
+        // The application is killed, so the test's directory cleans up.
         let _ = setup.directory.keep();
         environment(connection, Path::new("/"))
     };

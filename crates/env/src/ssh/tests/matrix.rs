@@ -1,4 +1,4 @@
-//! The process matrix of a far side, over ssh.
+//! The process matrix over ssh.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The servers that `cargo xtask services up` starts, and what stands in front of them.
+//! The servers started by `cargo xtask services up`, and a proxy in front of them.
 
 use std::{
     fs,
@@ -24,7 +24,8 @@ use crate::{
     ssh::{Connection, SshEnvironment},
 };
 
-/// The configuration of the services, or `None` with the reason on standard error. In CI it must be there.
+/// Returns the configuration of the services, or `None` with a message on standard error. Required
+/// in CI.
 pub(super) fn config_file() -> Option<PathBuf> {
     if let Some(file) = std::env::var_os("PINTLE_TEST_SSH") {
         return Some(file.into());
@@ -37,7 +38,7 @@ pub(super) fn config_file() -> Option<PathBuf> {
     None
 }
 
-/// The services' configuration with lines of the test's own before it: what is said first counts.
+/// An ssh configuration that prepends lines to that of the services; the first setting counts.
 pub(super) struct Setup {
     pub(super) directory: TempDir,
 }
@@ -50,7 +51,7 @@ impl Setup {
         Self { directory }
     }
 
-    /// The way to `host` with sockets in a directory of the test's own.
+    /// Returns a connection to `host` with sockets in the test's directory.
     pub(super) fn connection(&self, host: &str) -> Connection {
         let mut connection = Connection::new(host.to_owned());
         connection.config_file = Some(self.directory.path().join("config"));
@@ -59,17 +60,17 @@ impl Setup {
         connection
     }
 
-    /// The environment at `host` that works in `directory`.
+    /// Returns an environment on `host` that works in `directory`.
     pub(super) fn environment(&self, host: &str, directory: &Path) -> SshEnvironment {
         environment(self.connection(host), directory)
     }
 
-    /// What is left of connections.
+    /// Counts the remaining socket directories.
     pub(super) fn sockets(&self) -> usize {
         fs::read_dir(self.directory.path().join("sockets")).unwrap().count()
     }
 
-    /// A pair of keys that no server knows.
+    /// Creates a key pair unknown to all servers.
     pub(super) fn key(&self, name: &str) -> PathBuf {
         let file = self.directory.path().join(name);
         let made = Command::new("ssh-keygen")
@@ -83,14 +84,14 @@ impl Setup {
     }
 }
 
-/// The environment that is reached by `connection` and works in `directory`.
+/// Creates an environment from a connection and a working directory.
 pub(super) fn environment(connection: Connection, directory: &Path) -> SshEnvironment {
     let mut builder = SshEnvironment::builder("").working_directory(directory);
     builder.connection = connection;
     builder.build().unwrap()
 }
 
-/// The value of an option that ssh would use for `host`.
+/// Returns the value of an ssh option for `host`.
 pub(super) fn option(config: &Path, host: &str, name: &str) -> String {
     let output = Command::new("ssh").arg("-F").arg(config).args(["-G", host]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -98,7 +99,7 @@ pub(super) fn option(config: &Path, host: &str, name: &str) -> String {
     found.unwrap_or_else(|| panic!("ssh -G does not say {name}: {text}")).to_owned()
 }
 
-/// Stands before a server and can stop to pass on what it gets, or hang up.
+/// A proxy in front of a server that can stop forwarding or disconnect.
 pub(super) struct Proxy {
     address: SocketAddr,
     frozen: Arc<AtomicBool>,
@@ -123,23 +124,24 @@ impl Proxy {
         Self { address, frozen, links, accepting: Mutex::new(accepting) }
     }
 
-    /// Both sides stay connected and hear nothing any more.
+    /// Stops forwarding; both sides stay connected.
     pub(super) fn freeze(&self) {
         self.frozen.store(true, Ordering::SeqCst);
     }
 
-    /// Both sides are hung up on, and nobody is let in again.
+    /// Disconnects both sides and accepts no new connections.
     pub(super) fn cut(&self) {
         self.accepting.lock().unwrap().abort_all();
         self.hang_up();
     }
 
-    /// Both sides are hung up on; who comes again is let in.
+    /// Disconnects both sides; new connections are accepted.
     pub(super) fn hang_up(&self) {
         self.links.lock().unwrap().abort_all();
     }
 
-    /// What makes `host` go this way, when its server listens on `port`.
+    /// Returns configuration lines that route `host` through the proxy, if its server listens on
+    /// `port`.
     pub(super) fn host_lines(&self, host: &str, port: u16) -> String {
         format!("Host {host}\n Port {}\n HostKeyAlias [127.0.0.1]:{port}\n", self.address.port())
     }
@@ -170,7 +172,7 @@ async fn pass(
     }
 }
 
-/// A server that takes connections and never says a word.
+/// Starts a server that accepts connections and never sends anything.
 pub(super) async fn silent_server() -> (SocketAddr, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -184,13 +186,13 @@ pub(super) async fn silent_server() -> (SocketAddr, JoinSet<()>) {
     (address, tasks)
 }
 
-/// A port that nobody listens on.
+/// Returns a port without a listener.
 pub(super) fn closed_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// The local processes whose command line names `word`.
+/// Finds the local processes with `word` in their command line.
 pub(super) fn processes_naming(word: &Path) -> Vec<u32> {
     let word = word.as_os_str().as_encoded_bytes();
     let names = |id: &u32| {
@@ -200,7 +202,7 @@ pub(super) fn processes_naming(word: &Path) -> Vec<u32> {
     process_ids().filter(names).collect()
 }
 
-/// A directory of the far side, which is this machine, that everybody may write to.
+/// A world-writable directory on the remote host, which is this machine.
 pub(super) struct FarDirectory(TempDir);
 
 pub(super) fn far_directory(host: &str) -> FarDirectory {
@@ -215,7 +217,7 @@ impl FarDirectory {
         self.0.path()
     }
 
-    /// A word that no other directory has.
+    /// Returns the unique name of the directory.
     pub(super) fn name(&self) -> String {
         self.path().file_name().unwrap().to_str().unwrap().to_owned()
     }

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use crate::{
-    environment::{ExecutionEnvironment, MAX_ENTRIES},
+    environment::ExecutionEnvironment,
     error::EnvError,
-    file::DirEntry,
+    file::{DirEntry, MAX_ENTRIES},
 };
 
 /// Lists the entries below `path`, each directory before its own entries.

@@ -10,7 +10,7 @@ const LINE: usize = 48;
 
 /// A file of fixed-length lines; unused ones are blank.
 #[derive(Debug)]
-pub(super) struct Board {
+pub(super) struct WatchTable {
     file: File,
     /// Blank lines below `len`.
     blank: Vec<Line>,
@@ -21,7 +21,7 @@ pub(super) struct Board {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Line(u64);
 
-impl Board {
+impl WatchTable {
     pub(super) fn new() -> io::Result<Self> {
         Ok(Self { file: create()?, blank: Vec::new(), len: 0 })
     }
@@ -42,7 +42,7 @@ impl Board {
     }
 
     /// Blanks a line.
-    pub(super) fn wipe(&mut self, line: Line) -> io::Result<()> {
+    pub(super) fn clear(&mut self, line: Line) -> io::Result<()> {
         self.put(line, "")?;
         self.blank.push(line);
         Ok(())
@@ -53,7 +53,7 @@ impl Board {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "the entry does not fit into a line"));
         }
         let mut bytes = [b' '; LINE];
-        bytes.iter_mut().zip(entry.bytes()).for_each(|(place, byte)| *place = byte);
+        bytes.iter_mut().zip(entry.bytes()).for_each(|(target, byte)| *target = byte);
         bytes[LINE - 1] = b'\n';
         self.file.write_all_at(&bytes, number * LINE as u64)
     }
@@ -79,9 +79,9 @@ mod tests {
 
     use super::*;
 
-    fn words(board: &Board) -> Vec<String> {
+    fn entries(table: &WatchTable) -> Vec<String> {
         let mut text = String::new();
-        let mut file = board.handle().unwrap();
+        let mut file = table.handle().unwrap();
         file.read_to_string(&mut text).unwrap();
         std::io::Seek::rewind(&mut file).unwrap();
         assert!(text.is_empty() || text.ends_with('\n'));
@@ -90,28 +90,28 @@ mod tests {
 
     #[test]
     fn who_is_wiped_makes_room_for_the_next() {
-        let mut board = Board::new().unwrap();
-        assert_eq!(words(&board), Vec::<String>::new());
-        let [one, two, _] = ["1:10", "2:20", "3:30"].map(|entry| board.write(entry).unwrap());
-        board.wipe(two).unwrap();
-        assert_eq!(words(&board), ["1:10", "3:30"]);
-        assert_eq!(board.write("4:40").unwrap(), two);
-        assert_eq!(words(&board), ["1:10", "4:40", "3:30"]);
-        board.wipe(one).unwrap();
+        let mut table = WatchTable::new().unwrap();
+        assert_eq!(entries(&table), Vec::<String>::new());
+        let [one, two, _] = ["1:10", "2:20", "3:30"].map(|entry| table.write(entry).unwrap());
+        table.clear(two).unwrap();
+        assert_eq!(entries(&table), ["1:10", "3:30"]);
+        assert_eq!(table.write("4:40").unwrap(), two);
+        assert_eq!(entries(&table), ["1:10", "4:40", "3:30"]);
+        table.clear(one).unwrap();
         let longest = format!("{}:{}", i32::MAX, u64::MAX);
-        assert_eq!(board.write(&longest).unwrap(), one);
-        assert_eq!(words(&board), [longest.as_str(), "4:40", "3:30"]);
-        let next = board.write("5:50").unwrap();
+        assert_eq!(table.write(&longest).unwrap(), one);
+        assert_eq!(entries(&table), [longest.as_str(), "4:40", "3:30"]);
+        let next = table.write("5:50").unwrap();
         assert_eq!(next, Line(3));
-        assert_eq!(board.file.metadata().unwrap().len(), 4 * LINE as u64);
+        assert_eq!(table.file.metadata().unwrap().len(), 4 * LINE as u64);
     }
 
     #[test]
     fn what_does_not_fit_is_an_error_and_takes_no_line() {
-        let mut board = Board::new().unwrap();
-        board.write(&"x".repeat(LINE)).unwrap_err();
-        board.write("1\n2").unwrap_err();
-        assert_eq!(board.write("1:10").unwrap(), Line(0));
-        assert_eq!(words(&board), ["1:10"]);
+        let mut table = WatchTable::new().unwrap();
+        table.write(&"x".repeat(LINE)).unwrap_err();
+        table.write("1\n2").unwrap_err();
+        assert_eq!(table.write("1:10").unwrap(), Line(0));
+        assert_eq!(entries(&table), ["1:10"]);
     }
 }

@@ -2,10 +2,7 @@
 
 use std::path::Path;
 
-use crate::{
-    environment::{ExecutionEnvironment, MAX_READ},
-    error::EnvError,
-};
+use crate::{environment::ExecutionEnvironment, error::EnvError, file::MAX_READ};
 
 /// Size of one read, so that lines of a large file are found without loading all of it.
 const BLOCK: u64 = 1 << 20;

@@ -5,14 +5,18 @@ use std::{
     sync::Arc,
 };
 
-use super::{
-    ignore_rules::{
-        EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
-        governing_directories,
+use crate::{
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    file::DirEntry,
+    search::{
+        SearchScope,
+        ignore_rules::{
+            EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
+            governing_directories,
+        },
     },
-    scope::SearchScope,
 };
-use crate::{environment::ExecutionEnvironment, error::EnvError, file::DirEntry};
 
 /// A file or link visited by a walk.
 #[derive(Debug)]
@@ -50,7 +54,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
         let mut rules = None;
         for directory in governing.iter().filter(|directory| *directory != root) {
             let entries = match env.list(directory).await {
-                Err(lost) if lost.is_of_environment() => return Err(lost),
+                Err(lost) if lost.is_environment_failure() => return Err(lost),
                 listed => listed.unwrap_or_default(),
             };
             rules = Some(rules_of(env, directory, rules.as_ref(), &entries).await?);
@@ -81,14 +85,14 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
     async fn enter(&mut self, directory: Directory) -> Result<(), EnvError> {
         let entries = match self.env.list(&directory.path).await {
             Ok(entries) => entries,
-            Err(lost) if lost.is_of_environment() => return Err(lost),
+            Err(lost) if lost.is_environment_failure() => return Err(lost),
             // A directory that disappears or cannot be read counts as empty.
             Err(_unreadable) => return Ok(()),
         };
         let rules = rules_of(self.env, &directory.path, directory.rules.as_ref(), &entries).await?;
         for entry in entries {
             let path = directory.path.join(&entry.name);
-            if self.scope.passes_over(Some(&*rules), &path, entry.is_dir) {
+            if self.scope.excludes(Some(&*rules), &path, entry.is_dir) {
                 continue;
             }
             if !entry.is_dir {
@@ -148,7 +152,7 @@ async fn rules_of<E: ExecutionEnvironment + ?Sized>(
 async fn read_rules<E: ExecutionEnvironment + ?Sized>(env: &E, path: &Path) -> Result<Vec<u8>, EnvError> {
     match env.read(path, None).await {
         Ok(content) => Ok(content),
-        Err(lost) if lost.is_of_environment() => Err(lost),
+        Err(lost) if lost.is_environment_failure() => Err(lost),
         Err(_unreadable) => Ok(Vec::new()),
     }
 }
