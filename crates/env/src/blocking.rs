@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dropped_work_that_has_not_begun_never_begins() {
+    fn queued_work_is_cancelled_on_drop() {
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
         let (begun, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         runtime.block_on(async {

@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_command_may_say_nothing_for_hours() {
+    async fn a_command_may_be_silent_for_hours() {
         let hours = Duration::from_secs(3 * 3_600);
         let request = ExecRequest::new("quiet").with_timeout(hours + Duration::from_secs(1));
         let process = Box::new(SilentProcess(Instant::now() + hours));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_cannot_be_ended_costs_no_output() {
+    async fn a_stuck_process_loses_no_output() {
         for (status, exit_code, timed_out) in [(None, 137, true), (Some(ExitStatus::Exited(0)), 0, false)] {
             let output = vec![OutputChunk::new(OutputStream::Stdout, "so far")];
             let request = ExecRequest::new("held").with_timeout(Duration::from_secs(1));

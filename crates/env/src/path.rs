@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dots_are_taken_out_lexically() {
+    fn dots_are_removed_lexically() {
         for (path, expected) in [
             ("/a/b", "/a/b"),
             ("/a/./b/", "/a/b"),

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_is_read_and_nothing_changed() {
+    async fn reads_are_allowed_and_writes_refused() {
         let memory = memory();
         let environment = ReadOnly::new(Arc::new(memory.clone())).allow_commands();
         let path = Path::new("a/b.txt");

@@ -218,14 +218,14 @@ mod tests {
     ];
 
     #[test]
-    fn secrets_show_in_names_and_in_values() {
+    fn secrets_are_recognized_by_name_and_value() {
         for (name, value, expected) in VARIABLES {
             assert_eq!((is_secret_name(name), is_secret_value(value)), expected, "{name}={value}");
         }
     }
 
     #[test]
-    fn the_expression_finds_what_the_rules_find() {
+    fn the_expression_matches_the_rules() {
         for (name, value, (_, expected)) in VARIABLES {
             let mut grep = process::Command::new("grep")
                 .args(["-qE", "-e", &value_expression()])

@@ -38,7 +38,7 @@ use pintle_env::{Command, EnvError, ExecRequest, ExecutionEnvironment, OutputStr
 use self::harness::{LONG, run_case};
 
 #[test]
-fn every_exit_is_told() {
+fn every_exit_is_reported() {
     run_case(async |harness| {
         for (line, code) in [
             ("exit 0", 0),
@@ -71,7 +71,7 @@ fn a_program_that_cannot_be_started_is_an_error() {
 }
 
 #[test]
-fn a_time_out_ends_whoever_is_there() {
+fn a_time_out_terminates_every_process() {
     run_case(async |harness| {
         for (name, line) in [
             ("a child that ignores TERM", "trap '' TERM; while :; do sleep 0.1; done"),
@@ -96,7 +96,7 @@ fn a_time_out_ends_whoever_is_there() {
 }
 
 #[test]
-fn jobs_left_behind_are_ended_and_do_not_hold_the_call() {
+fn leftover_jobs_are_terminated_without_blocking() {
     run_case(async |harness| {
         for (name, line, jobs) in [
             ("a job that holds stdout", "sleep 100 &", 1),
@@ -166,7 +166,7 @@ fn a_command_can_be_cancelled_at_any_time() {
 }
 
 #[test]
-fn a_dropped_command_may_say_goodbye() {
+fn a_dropped_command_may_write_final_output() {
     run_case(async |harness| {
         let line = "trap 'echo bye; echo bye >&2; echo bye >told; exit' TERM; echo $$ >id; while :; do sleep 0.01; done";
         tokio::select! {
@@ -234,7 +234,7 @@ fn ten_thousand_variables_arrive() {
 }
 
 #[test]
-fn a_working_directory_may_go_away() {
+fn a_working_directory_may_be_deleted() {
     run_case(async |harness| {
         std::fs::create_dir(harness.at("directory")).unwrap();
         let request = ExecRequest::new("rmdir ../directory; echo still here").with_working_dir("directory");
@@ -246,7 +246,7 @@ fn a_working_directory_may_go_away() {
 }
 
 #[test]
-fn a_gibibyte_is_counted_and_held_in_bounded_memory() {
+fn a_gibibyte_is_captured_in_bounded_memory() {
     run_case(async |harness| {
         let environment = harness.environment_with_total(128 << 20);
         let before = harness::memory("VmRSS");
@@ -264,7 +264,7 @@ fn a_gibibyte_is_counted_and_held_in_bounded_memory() {
 }
 
 #[test]
-fn all_of_a_large_output_is_in_the_spool() {
+fn a_large_output_is_spooled_unchanged() {
     run_case(async |harness| {
         let received = Arc::new(Mutex::new(Vec::new()));
         let sink = Arc::clone(&received);
@@ -290,7 +290,7 @@ fn all_of_a_large_output_is_in_the_spool() {
 }
 
 #[test]
-fn a_host_that_is_slow_to_listen_holds_the_command_up() {
+fn a_slow_sink_blocks_the_command() {
     run_case(async |harness| {
         let received = Arc::new(AtomicUsize::new(0));
         let (begun, beginning) = std::sync::mpsc::channel();
@@ -319,7 +319,7 @@ fn a_host_that_is_slow_to_listen_holds_the_command_up() {
 }
 
 #[test]
-fn a_hundred_thousand_lines_arrive_one_by_one() {
+fn all_lines_reach_the_sink() {
     run_case(async |harness| {
         let seen = Arc::new(AtomicUsize::new(0));
         let sink = Arc::clone(&seen);
@@ -336,7 +336,7 @@ fn a_hundred_thousand_lines_arrive_one_by_one() {
 }
 
 #[test]
-fn a_command_may_say_nothing_for_long() {
+fn silent_commands_and_slow_readers_work() {
     run_case(async |harness| {
         let started = Instant::now();
         let result = harness.run("sleep 2; echo end").await;
@@ -358,13 +358,13 @@ fn a_command_may_say_nothing_for_long() {
 }
 
 #[test]
-fn a_killed_host_leaves_nothing() {
-    host::check("a_killed_host_leaves_nothing", host::End::Killed);
+fn a_killed_application_leaves_nothing() {
+    host::check("a_killed_application_leaves_nothing", host::End::Killed);
 }
 
 #[test]
-fn a_host_that_just_exits_leaves_nothing() {
-    host::check("a_host_that_just_exits_leaves_nothing", host::End::Exits);
+fn an_exiting_application_leaves_nothing() {
+    host::check("an_exiting_application_leaves_nothing", host::End::Exits);
 }
 
 #[test]
@@ -378,7 +378,7 @@ fn a_read_only_file_system_is_an_error() {
 }
 
 #[test]
-fn a_lifeline_that_somebody_ends_is_tied_anew() {
+fn a_killed_supervisor_is_restarted() {
     run_case(async |harness| {
         harness.run("true").await;
         let [first] = harness::children()[..] else { panic!("{:?}", harness::children()) };

@@ -124,7 +124,7 @@ async fn no_path_leads_outside() {
 }
 
 #[tokio::test]
-async fn what_stays_within_works_as_ever() {
+async fn paths_within_the_roots_work() {
     for way in WAYS {
         let place = Place::new();
         symlink("inner", place.at("root/relative")).unwrap();
@@ -167,7 +167,7 @@ async fn what_stays_within_works_as_ever() {
 }
 
 #[tokio::test]
-async fn the_roots_themselves_stay() {
+async fn roots_cannot_be_removed_or_renamed() {
     for way in WAYS {
         let place = Place::new();
         let environment = place.confined(way, &["root/inner"]);
@@ -215,7 +215,7 @@ impl Drop for Exchange {
 }
 
 #[tokio::test]
-async fn nobody_can_put_a_link_in_between() {
+async fn swapped_links_cannot_escape() {
     let place = Place::new();
     let environment = place.confined(Way::ByDescriptor, &["root"]);
     fs::create_dir(place.at("root/door")).unwrap();
@@ -262,7 +262,7 @@ async fn keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn an_environment_that_cannot_follow_links_is_refused_whole() {
+async fn an_environment_without_canonicalize_is_unsupported() {
     let memory = MemoryEnvironment::new("/project").with_file("a", "x");
     let confined = Confined::new(Arc::new(Blind(memory)), ["/project"]);
     let error = confined.read(Path::new("a"), None).await.unwrap_err();
@@ -317,7 +317,7 @@ impl ExecutionEnvironment for Blind {
 }
 
 #[tokio::test]
-async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
+async fn a_failed_write_or_rename_removes_created_directories() {
     // No file system accepts this name, which fails only at the rename.
     let too_long = "n".repeat(300);
     for way in WAYS {

@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_in_the_engines_words() {
+    fn options_use_the_engines_syntax() {
         let image = ContainerImage::new("image:1")
             .with_mount(Mount::new("/a, b", "/c\"d").with_read_only(true))
             .with_user("1000:1000")

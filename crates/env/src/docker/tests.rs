@@ -77,8 +77,8 @@ async fn keeps_the_contract_of_commands() {
 
 /// Uses a `podman` that forwards to `docker`, in a `PATH` without `docker`.
 #[test]
-fn podman_is_driven_where_there_is_no_docker() {
-    const NAME: &str = "docker::tests::podman_is_driven_where_there_is_no_docker";
+fn podman_is_used_without_docker() {
+    const NAME: &str = "docker::tests::podman_is_used_without_docker";
     const PLACE: &str = "PINTLE_TEST_PODMAN";
     let Some(image) = image() else {
         return;
@@ -114,13 +114,13 @@ fn find_in_path(program: &str) -> String {
 }
 
 #[tokio::test]
-async fn floods_hold_up_nothing() {
-    in_a_container(None, async |environment| volume::floods_hold_up_nothing(environment).await).await;
+async fn floods_block_nothing() {
+    in_a_container(None, async |environment| volume::floods_block_nothing(environment).await).await;
 }
 
 #[test]
-fn a_flood_passes_in_little_memory() {
-    alone("docker::tests::a_flood_passes_in_little_memory", async || {
+fn a_flood_uses_bounded_memory() {
+    alone("docker::tests::a_flood_uses_bounded_memory", async || {
         let Some(image) = image() else {
             return;
         };
@@ -128,7 +128,7 @@ fn a_flood_passes_in_little_memory() {
         let environment = builder.output_limits(volume::limits()).build().unwrap();
         environment.initialize().await.unwrap();
         // An engine forwards some 50 MB per second: a gibibyte would take too long for a test.
-        volume::a_flood_passes(&environment, 256 << 20).await;
+        volume::check_flood(&environment, 256 << 20).await;
         environment.cleanup().await.unwrap();
     });
 }

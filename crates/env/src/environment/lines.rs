@@ -77,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_do_not_matter(
+        fn block_boundaries_do_not_matter(
             text in "[ab\n\r]{0,40}",
             size in 1_usize..8,
             skip in 0_usize..6,
@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_is_read_must_be_text() {
+    async fn only_the_lines_read_must_be_text() {
         let environment = crate::MemoryEnvironment::new("/").with_file("mixed", "one\ntwo\n\0\n");
         let path = Path::new("mixed");
         assert_eq!(environment.read_file(path, Some(2), Some(1)).await.unwrap(), "two\n");

@@ -100,7 +100,7 @@ mod tests {
     use crate::output::OutputStream;
 
     #[tokio::test]
-    async fn whatever_is_written_behind_our_back_comes_out_in_order() {
+    async fn chunks_written_in_the_background_stay_in_order() {
         let directory = tempfile::tempdir().unwrap();
         for (pieces, piece) in [(1, 10), (3, 400), (5_000, 100), (60, 70_000), (200_000, 1)] {
             let limits = OutputLimits::default().with_inline(1_000).with_spool_dir(directory.path());

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_follow_from_descriptors() {
+    fn command_limit_follows_from_descriptors() {
         let cases = [(0, 2), (32, 2), (64, 8), (256, 40), (1024, 168), (65_536, 4096), (u64::MAX, 4096)];
         for (descriptors, commands) in cases {
             assert_eq!(max_commands(descriptors), commands, "{descriptors}");
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_comes_when_another_ends_or_after_a_while() {
+    async fn a_slot_is_granted_on_release_or_after_a_wait() {
         let admission = admission(1);
         let first = admission.acquire().await;
         let started = tokio::time::Instant::now();
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_dropped_leaves_the_queue() {
+    async fn a_dropped_waiter_leaves_the_queue() {
         let admission = admission(1);
         let first = admission.acquire().await;
         assert!(timeout(SLOT_WAIT / 2, admission.acquire()).await.is_err());
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_shortage_is_told_at_once_if_nothing_runs_and_waited_for_else() {
+    async fn a_descriptor_shortage_is_retried_while_commands_run() {
         let mut attempts = 0;
         let error = retry_on_shortage(None, || {
             attempts += 1;

@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
+    fn a_failed_write_or_rename_removes_created_directories() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("old")).unwrap();
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replacement_is_private_until_it_has_the_bits_of_the_file() {
+    fn a_replacement_is_private_until_complete() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("secret");
         fs::write(&path, "old").unwrap();
@@ -445,7 +445,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_in_a_link_are_resolved_by_the_system() {
+    fn dots_in_links_are_resolved_by_the_system() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::create_dir_all(at("real/below")).unwrap();
@@ -459,7 +459,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_directory_goes_alone() {
+    fn removing_a_link_keeps_its_directory() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("empty")).unwrap();
@@ -472,7 +472,7 @@ mod tests {
 
     /// Nothing is denied to the superuser, so a thread changes its file system user.
     #[test]
-    fn what_belongs_to_others_is_denied_with_its_path() {
+    fn permission_denied_names_the_path() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
@@ -524,7 +524,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_has_a_limit() {
+    fn listings_are_limited() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["a", "b", "c"] {
             fs::write(directory.path().join(name), "").unwrap();

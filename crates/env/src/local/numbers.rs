@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reading_has_the_tasks_and_the_last_number() {
+    fn parses_load_average() {
         let reading = parse_reading(b"0.29 1.49 1.75 1/121 7841\n").unwrap();
         assert_eq!(reading, Reading { tasks: 121, last: 7841 });
         for line in [&b"0.29 1.49 1.75"[..], b"0.29 1.49 1.75 121 7841", b"0 0 0 1/121 x", b"\xff", b""] {
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_after_one_are_those_up_to_the_last() {
+    fn later_ids_end_at_the_last_one() {
         for (start, id, now, expected) in [
             (Some(at(3, 99)), 100, at(3, 103), Some(vec![101, 102, 103])),
             (Some(at(3, 90)), 100, at(3, 101), Some(vec![101])),
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_is_noticed_when_numbers_fall_and_when_nobody_looked_for_long() {
+    fn a_wraparound_is_assumed_after_lower_ids_or_long_gaps() {
         let start = Instant::now();
         let moment = |micros| start + Duration::from_micros(micros);
         let mut turns = Turns { turn: 0, seen: None };
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_numbers_are_taken_a_turn_takes_no_time() {
+    fn a_lap_takes_no_time_without_free_ids() {
         assert_eq!(least_turn(LIMIT, 100), Duration::from_micros(32_068));
         assert_eq!(least_turn(LIMIT, 8_117), Duration::ZERO);
         assert_eq!(least_turn(LIMIT, u64::MAX), Duration::ZERO);
@@ -230,7 +230,7 @@ mod tests {
     proptest! {
         /// A kernel that gives out numbers at up to its greatest speed, and somebody who looks now and then.
         #[test]
-        fn no_number_given_is_missed(
+        fn no_allocated_id_is_missed(
             first in 300..32_768_u64,
             steps in prop::collection::vec((1..40_000_u64, 0..=1_000_u64), 1..12),
             began in 0..12_usize,

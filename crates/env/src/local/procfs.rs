@@ -211,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn program_names_may_contain_anything() {
         let stat = "7 (a) R (b) S 5 6 6 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0";
         let row = parse_stat(7, stat).unwrap();
         assert_eq!((row.parent, row.group, row.started), (5, 6, 4711));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn old_processes_are_left_out_and_new_ones_are_not() {
+    fn old_processes_are_skipped_and_new_ones_are_not() {
         let own = std::process::id().cast_signed();
         let started = start_time(own).unwrap();
         for _ in 0..3 {
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_may_be_nobodys_or_a_threads() {
+    fn an_id_may_be_unused_or_a_threads() {
         let own = std::process::id().cast_signed();
         let (say, hear) = std::sync::mpsc::channel();
         let (release, wait) = std::sync::mpsc::channel::<()>();
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mark_is_a_whole_variable() {
+    fn the_tag_is_a_complete_variable() {
         assert_eq!(find_tag(b"A=1\0PINTLE_COMMAND_TAG=x.1\0").as_deref(), Some("x.1"));
         assert_eq!(find_tag(b"OLD_PINTLE_COMMAND_TAG=x.1\0"), None);
     }

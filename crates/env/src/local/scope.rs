@@ -264,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn members_are_found_by_group_mark_and_parent() {
+    fn members_are_found_by_group_tag_and_parent() {
         let table = [
             row(16, 15, 16, None),
             row(10, 1, 10, Some("t.1")),
@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_group_is_never_taken_for_ours_again() {
+    fn an_empty_group_is_never_ours_again() {
         let scope = scope();
         scope.mark_leader_reaped();
         assert!(scope.scan_table(Some(&[row(1, 0, 1, None)])).is_empty());
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn who_was_ours_once_stays_ours_without_a_mark() {
+    fn a_member_without_its_tag_remains_a_member() {
         let scope = scope();
         scope.mark_leader_reaped();
         assert_eq!(scope.scan_table(Some(&[row(12, 1, 12, Some("t.1"))])).jobs, 1);
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_that_is_in_use_again_is_not_ours() {
+    fn a_reused_id_is_not_ours() {
         let scope = scope();
         scope.mark_leader_reaped();
         let reused = [ProcessRow { started: 60, ..row(10, 1, 10, None) }, row(11, 10, 10, None)];
@@ -364,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_is_found_by_number_alone() {
+    fn leftovers_are_found_by_id_order() {
         for (name, job) in JOBS {
             let began = Instant::now();
             // On a very busy machine samples are too far apart, and the table has to be read.
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_left_is_found_whether_numbers_say_it_or_not() {
+    fn leftovers_are_found_with_and_without_id_order() {
         for (name, job) in JOBS {
             let leftover = spawn_leftover(job);
             let unknown = Scope { before: None, ..leftover.scope.clone() };
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn a_glance_shows_that_nobody_is_left() {
+    fn a_quick_check_finds_no_leftovers() {
         let began = Instant::now();
         // On a busy machine this takes some attempts until no other process starts meanwhile, or
         // all of these are gone.

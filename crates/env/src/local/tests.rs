@@ -70,7 +70,7 @@ async fn wait_for(path: &Path) -> String {
 }
 
 #[tokio::test]
-async fn exits_are_told_apart() {
+async fn exits_are_distinguished() {
     let (_directory, environment) = environment();
     for (command, code) in [
         ("exit 0", 0),
@@ -89,7 +89,7 @@ async fn exits_are_told_apart() {
 }
 
 #[tokio::test]
-async fn streams_are_kept_apart_and_together() {
+async fn streams_are_captured_separately_and_combined() {
     let (_directory, environment) = environment();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let sink = Arc::clone(&seen);
@@ -118,7 +118,7 @@ async fn input_is_empty_unless_given() {
 }
 
 #[tokio::test]
-async fn the_place_and_the_variables_reach_the_command() {
+async fn working_directory_and_variables_reach_the_command() {
     let (directory, environment) = environment();
     fs::create_dir(directory.path().join("sub")).unwrap();
     let request = ExecRequest::new("pwd; echo \"$PWD $X\"; env | grep -c PINTLE_COMMAND_TAG")
@@ -131,7 +131,7 @@ async fn the_place_and_the_variables_reach_the_command() {
 }
 
 #[tokio::test]
-async fn a_missing_place_or_program_is_a_typed_error() {
+async fn a_missing_directory_or_program_is_a_typed_error() {
     let (directory, environment) = environment();
     fs::write(directory.path().join("file"), "").unwrap();
     let spawn_in = |place: &str| Command::shell("true").with_working_dir(place);
@@ -145,7 +145,7 @@ async fn a_missing_place_or_program_is_a_typed_error() {
 }
 
 #[tokio::test]
-async fn policies_filter_what_the_host_gives() {
+async fn policies_filter_application_variables() {
     let directory = TempDir::new().unwrap();
     let host = ["PATH", "EDITOR", "A_TOKEN"].map(|name| (name.into(), "/usr/bin:/bin".into()));
     for (policy, expected) in [
@@ -196,7 +196,7 @@ async fn a_time_out_terminates_and_keeps_the_output() {
 const TERMINATE_LIMIT: Duration = Duration::from_secs(2);
 
 #[tokio::test]
-async fn who_ignores_the_terminate_signal_is_killed() {
+async fn a_process_that_ignores_terminate_is_killed() {
     let (directory, environment) = environment();
     let command = "trap '' TERM; echo so far; \
         (echo $BASHPID > child; while :; do sleep 0.1; done) & \
@@ -214,7 +214,7 @@ async fn who_ignores_the_terminate_signal_is_killed() {
 }
 
 #[tokio::test]
-async fn what_is_left_running_is_ended_and_counted() {
+async fn leftover_jobs_are_terminated_and_counted() {
     let (directory, environment) = environment();
     let wait_for = "while [ ! -s id ]; do sleep 0.01; done";
     for (name, job) in [
@@ -241,7 +241,7 @@ async fn what_is_left_running_is_ended_and_counted() {
 }
 
 #[tokio::test]
-async fn jobs_that_end_by_themselves_are_not_counted() {
+async fn finished_jobs_are_not_counted() {
     let (_directory, environment) = environment();
     let result = run(&environment, "(sleep 0.05; echo late) & echo early").await;
     assert_eq!(text(&result.stdout), "early\nlate\n");
@@ -249,7 +249,7 @@ async fn jobs_that_end_by_themselves_are_not_counted() {
 }
 
 #[tokio::test]
-async fn many_writers_in_the_background_do_not_hold_the_call() {
+async fn background_writers_do_not_block_the_call() {
     let (_directory, environment) = environment();
     let result = run(&environment, "for i in $(seq 20); do yes & done; echo done").await;
     assert_eq!(result.exit_code, 0);
@@ -259,7 +259,7 @@ async fn many_writers_in_the_background_do_not_hold_the_call() {
 }
 
 #[tokio::test]
-async fn an_environment_inside_a_command_carries_its_mark_on() {
+async fn nested_environments_extend_the_tag() {
     let (directory, outer) = environment();
     let outer_tag = outer.next_tag();
     let inner = LocalEnvironment::builder(directory.path())
@@ -270,7 +270,7 @@ async fn an_environment_inside_a_command_carries_its_mark_on() {
 }
 
 #[tokio::test]
-async fn dropping_the_future_ends_the_command() {
+async fn dropping_the_future_terminates_the_command() {
     let (directory, environment) = environment();
     let id = directory.path().join("id");
     let apart = directory.path().join("apart");
@@ -286,7 +286,7 @@ async fn dropping_the_future_ends_the_command() {
 }
 
 #[tokio::test]
-async fn a_host_may_want_no_lifeline() {
+async fn the_lifeline_is_optional() {
     let (directory, _) = environment();
     let build = || LocalEnvironment::builder(directory.path()).variable("PATH", "/usr/bin:/bin");
     for has_lifeline in [true, false] {
@@ -311,7 +311,7 @@ fn lifelines(environment: &LocalEnvironment) -> usize {
 }
 
 #[tokio::test]
-async fn many_dropped_commands_are_ended_at_once() {
+async fn dropped_commands_are_terminated_concurrently() {
     let (_directory, environment) = environment();
     let mut ids = Vec::new();
     for _ in 0..30 {
@@ -325,7 +325,7 @@ async fn many_dropped_commands_are_ended_at_once() {
 }
 
 #[tokio::test]
-async fn cleanup_ends_what_is_still_held() {
+async fn cleanup_terminates_running_processes() {
     let (_directory, environment) = environment();
     let mut process = environment.spawn(Command::shell("exec sleep 100")).await.unwrap();
     environment.cleanup().await.unwrap();
@@ -337,7 +337,7 @@ async fn cleanup_ends_what_is_still_held() {
 }
 
 #[tokio::test]
-async fn kill_all_spares_no_time_for_who_ignores_the_terminate_signal() {
+async fn kill_all_kills_without_grace() {
     let (directory, environment) = environment();
     let stubborn = "trap '' TERM; echo $$ > id; while :; do sleep 0.1; done";
     let held = environment.spawn(Command::shell(stubborn)).await.unwrap();
@@ -384,7 +384,7 @@ async fn ended_while_it_starts(
 
 /// A second signal may arrive between the start of a process and its registration.
 #[tokio::test]
-async fn kill_all_overtakes_no_start() {
+async fn kill_all_waits_for_starting_processes() {
     let (_directory, environment) = environment();
     let environment = Arc::new(environment);
     let (id, spawned, ender) = ended_while_it_starts(&environment, LocalEnvironment::kill_all).await;
@@ -397,7 +397,7 @@ async fn kill_all_overtakes_no_start() {
 
 /// A cleanup during a start leaves neither the process nor its supervisor behind.
 #[tokio::test]
-async fn cleanup_overtakes_no_start() {
+async fn cleanup_waits_for_starting_processes() {
     let (_directory, environment) = environment();
     let environment = Arc::new(environment);
     let (id, spawned, ender) = ended_while_it_starts(&environment, |one| one.reaper.finish()).await;
@@ -408,7 +408,7 @@ async fn cleanup_overtakes_no_start() {
 }
 
 #[tokio::test]
-async fn a_second_cleanup_waits_as_the_first_does() {
+async fn concurrent_cleanups_both_wait() {
     let (directory, environment) = environment();
     // Without a redirect, writing to the closed pipe would kill it.
     let stubborn =
@@ -440,7 +440,7 @@ fn a_process_may_outlive_its_runtime() {
 }
 
 #[tokio::test]
-async fn a_process_is_driven_by_hand() {
+async fn a_process_can_be_driven_manually() {
     let (_directory, environment) = environment();
     let command = Command::argv("cat", ["-"]).with_stdin(Stdin::Piped);
     let mut process = environment.spawn(command).await.unwrap();
@@ -462,7 +462,7 @@ async fn a_process_is_driven_by_hand() {
 }
 
 #[tokio::test]
-async fn a_large_output_is_spooled_whole() {
+async fn a_large_output_is_spooled_completely() {
     let (directory, environment) = environment();
     let spool = directory.path().join("spool");
     fs::create_dir(&spool).unwrap();
@@ -534,7 +534,7 @@ async fn writing_keeps_the_owner() {
 }
 
 #[tokio::test]
-async fn what_is_no_regular_file_is_refused() {
+async fn special_files_are_refused() {
     let (directory, environment) = environment();
     let pipe = directory.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
@@ -554,7 +554,7 @@ async fn what_is_no_regular_file_is_refused() {
 }
 
 #[tokio::test]
-async fn a_huge_file_is_read_in_parts_only() {
+async fn a_huge_file_can_only_be_read_in_ranges() {
     let (directory, environment) = environment();
     let file = fs::File::create(directory.path().join("huge")).unwrap();
     file.set_len(crate::MAX_READ + 1).unwrap();
@@ -566,7 +566,7 @@ async fn a_huge_file_is_read_in_parts_only() {
 }
 
 #[tokio::test]
-async fn names_need_not_be_text() {
+async fn names_need_not_be_utf8() {
     let (_directory, environment) = environment();
     let name = Path::new(OsStr::from_bytes(b"sub/\xff\xfe \n-'\".txt"));
     environment.write(name, b"needle\n").await.unwrap();
@@ -583,7 +583,7 @@ async fn names_need_not_be_text() {
 }
 
 #[tokio::test]
-async fn a_search_starts_at_a_link_and_follows_none() {
+async fn a_search_follows_only_its_root_link() {
     let (directory, environment) = environment();
     let at = |name: &str| directory.path().join(name);
     fs::create_dir(at("real")).unwrap();
@@ -604,7 +604,7 @@ async fn a_search_starts_at_a_link_and_follows_none() {
 }
 
 #[tokio::test]
-async fn both_ways_to_search_agree_on_a_tree_with_rules() {
+async fn local_and_portable_searches_agree() {
     let (directory, environment) = environment();
     let files = [
         (".git/info/exclude", "excluded.txt\n"),
@@ -648,7 +648,7 @@ async fn both_ways_to_search_agree_on_a_tree_with_rules() {
 }
 
 #[tokio::test]
-async fn facts_about_the_system_are_told() {
+async fn platform_and_version_are_reported() {
     let (directory, environment) = environment();
     environment.initialize().await.unwrap();
     assert_eq!(environment.platform(), "linux");

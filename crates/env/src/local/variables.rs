@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_policy_lets_its_variables_through() {
+    fn each_policy_passes_its_variables() {
         let host = [
             "PATH",
             "CARGO_HOME",

@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn thousands_of_outputs_cost_one_descriptor() {
+    fn thousands_of_outputs_share_one_descriptor() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().canonicalize().unwrap();
         let outputs: Vec<Spooled> =
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_that_grow_side_by_side_keep_their_bytes() {
+    fn interleaved_outputs_keep_their_bytes() {
         let directory = tempfile::tempdir().unwrap();
         let mut outputs = [spooled(directory.path(), b""), spooled(directory.path(), b"")];
         let piece = vec![b'a'; 700_000];
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_let_go_makes_room_for_others() {
+    fn released_blocks_are_reused() {
         let directory = tempfile::tempdir().unwrap();
         let block = vec![b'x'; usize::try_from(BLOCK).unwrap()];
         let first = spooled(directory.path(), &[block.clone(), block.clone()].concat());
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_nothing_behind_the_end() {
+    fn reading_past_the_end_fails() {
         let directory = tempfile::tempdir().unwrap();
         let output = spooled(directory.path(), b"abc");
         let error = output.read_exact_at(&mut [0; 4], 0).unwrap_err();
@@ -270,7 +270,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_block_is_two_owners(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..200)) {
+        fn no_block_has_two_owners(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..200)) {
             let mut blocks = Blocks::default();
             let mut owned: Vec<u64> = Vec::new();
             for (allocates, which) in steps {

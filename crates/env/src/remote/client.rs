@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boot_line_suits_any_login_shell() {
+    fn the_bootstrap_line_suits_any_login_shell() {
         assert!(!BOOTSTRAP.contains(['\'', '\n', '!']));
     }
 }

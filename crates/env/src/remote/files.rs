@@ -281,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn times_may_lie_before_the_epoch() {
+    fn times_may_precede_the_epoch() {
         assert_eq!(parse_time("-2"), Some(SystemTime::UNIX_EPOCH - Duration::from_secs(2)));
         assert_eq!(parse_time("-2.5"), Some(SystemTime::UNIX_EPOCH - Duration::from_millis(1500)));
         assert_eq!(parse_time("x"), None);
     }
 
     #[test]
-    fn paths_that_no_system_takes_are_refused() {
+    fn invalid_paths_are_refused() {
         for path in ["/a\0b".to_owned(), format!("/{}", "x".repeat(256))] {
             assert!(matches!(check_path(Path::new(&path)), Err(EnvError::InvalidPath { .. })), "{path:?}");
         }
@@ -297,7 +297,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_names_are_read(names in prop::collection::vec("[a \n./']{1,6}", 0..6)) {
+        fn parses_any_names(names in prop::collection::vec("[a \n./']{1,6}", 0..6)) {
             // Output of find has no empty names and no names of dots alone.
             let names: Vec<_> = names.iter()
                 .map(|name| name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/"))

@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_nonce_comes_twice() {
+    fn nonces_are_unique() {
         let one = nonce();
         assert_eq!(one.len(), 32);
         assert_ne!(one, nonce());

@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_words_stay_what_they_are() {
+    fn hostile_words_are_preserved() {
         let words = [
             "",
             " ",
@@ -89,7 +89,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_words_stay_what_they_are(words in prop::collection::vec(prop::collection::vec(1_u8.., 0..20), 1..20)) {
+        fn any_words_are_preserved(words in prop::collection::vec(prop::collection::vec(1_u8.., 0..20), 1..20)) {
             prop_assert_eq!(printed(&words), joined(&words));
         }
     }

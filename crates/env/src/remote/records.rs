@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_taken_out() {
+    fn records_are_extracted() {
         let stream: &[u8] =
             b"before\x1epintle:0123 start 7\nbetween\n\x1epintle:9999 no\n\x1epintle:0123 exit 0\n\x1epint";
         let (text, records) = scanned([stream].into_iter());
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_an_end_is_not_held_for_ever() {
+    fn an_endless_record_is_not_held_back() {
         let mut scanner = Scanner::new(&RecordMarker::new("0123"));
         let mut passed = 0;
         for block in [b"\x1epintle:0123 ".as_slice(), &[b'x'; MAX_RECORD], &[b'x'; 100]] {
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn text_without_the_opening_is_passed_on_at_once() {
+    fn text_without_a_marker_passes_at_once() {
         let mut scanner = Scanner::new(&RecordMarker::new("0123"));
         let mut pieces = Vec::new();
         scanner.feed(b"pintle:0123 ", |piece| pieces.push(piece));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_record_ends_a_preamble_however_it_is_cut() {
+    fn the_first_record_ends_a_preamble() {
         let stream = b"noise\x1epintle:012 \x1epintle:0123 start 7\n\x1epintle:0123\nout";
         for size in 1..=stream.len() {
             let mut preamble = PreambleScanner::new(&RecordMarker::new("0123"));
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_preamble_holds_no_more_than_a_record() {
+    fn a_preamble_buffers_at_most_one_record() {
         let mut preamble = PreambleScanner::new(&RecordMarker::new("0123"));
         for block in [b"\x1epintle:0123 ".as_slice(), &[b'x'; MAX_RECORD], &[b'x'; MAX_RECORD]] {
             assert_eq!(preamble.feed(block), None);
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_do_not_matter(
+        fn block_boundaries_do_not_matter(
             parts in prop::collection::vec(prop::sample::select(vec![
                 "a", "\n", "\u{1e}", "pintle", "\u{1e}pintle:0123", " exit 1\n", "\u{1e}pintle:0123 start\n", "\u{1e}pintle:01",
             ]), 0..12),

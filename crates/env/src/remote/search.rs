@@ -359,7 +359,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_are_read_whatever_they_hold() {
+    fn parses_any_contents() {
         let marker = RecordMarker::new("7");
         let answer = b"a\n\x1epintle:\n\x1epintle:7 file\n\x1epintle:7 missing\n\x1epintle:7 file\nx\x1epintle:7 unreadable\n";
         let contents = parse_contents(&marker, answer);
@@ -368,7 +368,7 @@ mod tests {
     }
 
     #[test]
-    fn a_batch_fits_the_arguments() {
+    fn batches_fit_the_arguments() {
         let paths: Vec<_> = (0..5000).map(|number| PathBuf::from(format!("/{number:0100}"))).collect();
         let batches = batches(paths.clone());
         assert!(batches.len() > 1);
@@ -378,7 +378,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_narrowed_is_known() {
+    fn prefilter_outcomes_are_parsed() {
         let mut prefilter = Prefilter::default();
         let batch = ["/m", "/u", "/z", "/w", "/n"].map(PathBuf::from);
         prefilter.take(&batch, b"/u\n\n/m\n\nz /z\nw /w\n");

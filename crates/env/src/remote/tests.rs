@@ -69,7 +69,7 @@ fn nearby(shell: impl Into<PathBuf>) -> (TempDir, Remote<Nearby>) {
 }
 
 #[tokio::test]
-async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
+async fn a_failed_write_or_rename_removes_created_directories() {
     for shell in ["/bin/sh", "/bin/bash"] {
         let (directory, environment) = nearby(shell);
         let at = |name: &str| directory.path().join(name);
@@ -91,7 +91,7 @@ async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
 }
 
 #[tokio::test]
-async fn keeps_the_contract_in_every_shell_that_is_here() {
+async fn keeps_the_contract_in_every_shell() {
     // Names of POSIX shells as the system shell. A shell with several names is tested once.
     let shells = ["/bin/sh", "/bin/dash", "/bin/bash", "/bin/mksh", "/bin/ksh93"];
     let mut tried = BTreeMap::new();
@@ -117,8 +117,8 @@ async fn keeps_the_contract_in_every_shell_that_is_here() {
 }
 
 #[tokio::test]
-async fn a_command_does_not_start_after_its_host() {
-    let test = "remote::tests::a_command_does_not_start_after_its_host";
+async fn no_command_starts_after_its_application_died() {
+    let test = "remote::tests::no_command_starts_after_its_application_died";
     let build = |client: &Path| {
         let (directory, environment) = nearby(client);
         // The application is killed, so the test's directory cleans up.
@@ -129,7 +129,7 @@ async fn a_command_does_not_start_after_its_host() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_one_through_the_primitives_finds() {
+async fn remote_and_portable_searches_agree() {
     let (directory, environment) = nearby("/bin/sh");
     for (name, content) in [
         (".gitignore", "*.log\n"),
@@ -160,7 +160,7 @@ async fn a_search_finds_what_one_through_the_primitives_finds() {
 }
 
 #[tokio::test]
-async fn a_cleanup_ends_what_runs_and_the_next_command_connects_anew() {
+async fn commands_reconnect_after_a_cleanup() {
     let (directory, environment) = nearby("/bin/sh");
     let request = ExecRequest::new("echo $$ >id; sleep 1000").with_timeout(LONG);
     let cleanup = async {
@@ -179,7 +179,7 @@ async fn a_cleanup_ends_what_runs_and_the_next_command_connects_anew() {
 }
 
 #[tokio::test]
-async fn a_client_that_ends_without_a_word_is_a_loss() {
+async fn a_silent_client_exit_is_a_loss() {
     let (_directory, environment) = nearby("/bin/false");
     let error = environment.initialize().await.unwrap_err();
     let EnvError::EnvironmentLost { environment, source: Some(source) } = error else { panic!("{error:?}") };
@@ -188,7 +188,7 @@ async fn a_client_that_ends_without_a_word_is_a_loss() {
 }
 
 #[tokio::test]
-async fn a_command_that_kills_its_wrapper_is_a_loss_and_leaves_nothing() {
+async fn killing_the_wrapper_is_a_loss_and_leaves_nothing() {
     let (directory, environment) = nearby("/bin/sh");
     let line = "echo $$ >id; kill -KILL $PPID; sleep 1000";
     let started = Instant::now();
@@ -202,7 +202,7 @@ async fn a_command_that_kills_its_wrapper_is_a_loss_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_command_says_at_once_is_not_taken_for_the_clients() {
+async fn early_output_belongs_to_the_command() {
     let (_directory, environment) = nearby("/bin/sh");
     for _ in 0..20 {
         let result = environment.exec_command(ExecRequest::new("echo error >&2")).await.unwrap();
@@ -212,7 +212,7 @@ async fn what_a_command_says_at_once_is_not_taken_for_the_clients() {
 }
 
 #[tokio::test]
-async fn an_exit_is_told_to_who_waits_while_another_reads() {
+async fn waiting_and_reading_do_not_block_each_other() {
     let (_directory, environment) = nearby("/bin/sh");
     // The job holds both streams open without writing.
     let mut process = environment.spawn(Command::shell("sleep 1000 & exit 3")).await.unwrap();
@@ -228,7 +228,7 @@ async fn an_exit_is_told_to_who_waits_while_another_reads() {
 }
 
 #[tokio::test]
-async fn processes_that_run_for_ever_leave_room_for_commands() {
+async fn endless_processes_leave_slots_for_commands() {
     let (_directory, environment) = nearby("/bin/sh");
     let spawn = || environment.spawn(Command::shell("sleep 1000"));
     let mut running = Vec::new();
@@ -244,7 +244,7 @@ async fn processes_that_run_for_ever_leave_room_for_commands() {
 }
 
 #[tokio::test]
-async fn a_far_side_that_begins_nothing_is_lost_in_time() {
+async fn a_hanging_start_is_a_loss() {
     let (_directory, environment) = nearby("/bin/sh");
     environment.initialize().await.unwrap();
     environment.transport().hangs.store(true, Ordering::Relaxed);
@@ -257,7 +257,7 @@ async fn a_far_side_that_begins_nothing_is_lost_in_time() {
 }
 
 #[tokio::test]
-async fn what_is_printed_before_a_line_is_nobodys_output() {
+async fn output_before_a_line_is_discarded() {
     let (_directory, environment) = nearby("/bin/sh");
     let noisy = Noisy(environment.transport);
     let environment = Remote::new(noisy, environment.settings).unwrap();

@@ -93,7 +93,7 @@ async fn commands_write_only_inside_the_roots() {
 
 /// Documented behavior. If a kernel starts to refuse it, update the documentation.
 #[tokio::test]
-async fn what_a_file_is_called_to_allow_is_not_held_and_its_content_is() {
+async fn modes_can_change_but_contents_cannot() {
     use std::os::unix::fs::PermissionsExt;
     let place = Place::new();
     let Some(environment) = place.sandboxed().await else { return };
@@ -107,7 +107,7 @@ async fn what_a_file_is_called_to_allow_is_not_held_and_its_content_is() {
 }
 
 #[tokio::test]
-async fn commands_reach_no_network_unless_it_is_allowed() {
+async fn the_network_is_refused_unless_allowed() {
     let place = Place::new();
     let Some(environment) = place.sandboxed().await else { return };
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -161,7 +161,7 @@ if os.uname().machine == "x86_64":
 "#;
 
 #[tokio::test]
-async fn every_way_to_a_socket_is_refused() {
+async fn all_kinds_of_sockets_are_refused() {
     let place = Place::new();
     let Some(environment) = place.sandboxed().await else { return };
     if !run(&environment, "command -v python3").await.success() {
@@ -180,7 +180,7 @@ async fn every_way_to_a_socket_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_accepted_is_enforced_all_the_same_where_it_can_be() {
+async fn accepted_restrictions_are_still_enforced() {
     let place = Place::new();
     let Some(mut environment) = place.sandboxed().await else { return };
     for protection in [Protection::Writes, Protection::Devices, Protection::Signals, Protection::Sockets] {
@@ -195,7 +195,7 @@ async fn what_is_accepted_is_enforced_all_the_same_where_it_can_be() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_cannot_be_made_starts_no_command() {
+async fn no_command_starts_without_a_sandbox() {
     let place = Place::new();
     let Some(environment) = place.sandboxed().await else { return };
     let environment = environment.with_writable("gone");

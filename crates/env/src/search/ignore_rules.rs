@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn gits_rules_end_at_the_repository_and_ignores_do_not() {
+    fn gitignores_end_at_the_repository() {
         let outer = rules(
             None,
             "/r",

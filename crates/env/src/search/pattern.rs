@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literal_names_say_where_to_look() {
+    fn literal_prefixes_select_the_base() {
         for (pattern, base, depth, hit) in [
             ("*.rs", "/r", Some(1), "/r/a.rs"),
             ("**/*.rs", "/r", None, "/r/a.rs"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_globs_are_refused() {
+    fn invalid_globs_are_refused() {
         for pattern in ["", "a[", "{a"] {
             let error = GlobPattern::parse(pattern, Path::new("/r")).unwrap_err();
             assert!(matches!(error, EnvError::InvalidPattern { .. }), "{pattern}");

@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_may_be_as_long_as_it_likes() {
+    fn a_context_may_be_unlimited() {
         let request = GrepRequest::new("x").with_max_results(1).with_context(0, usize::MAX);
         let mut results = Results::new(&request);
         let (path, outcome) = found("/a", 2);

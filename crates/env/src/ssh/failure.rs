@@ -132,7 +132,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ssh_says_is_sorted() {
+    fn ssh_messages_are_classified() {
         for (words, kind) in [
             ("ssh: Could not resolve hostname x: Name or service not known", SshErrorKind::UnknownHost),
             ("ssh: connect to host 127.0.0.1 port 1: Connection refused", SshErrorKind::Refused),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_one_line_that_obeys_nobody() {
+    fn messages_are_one_printable_line() {
         let error = SshError::of_connecting(b"\x1b[2Ja\r\nb\0 \xff");
         assert_eq!(error.to_string(), "the ssh client failed ([2Ja b \u{fffd})");
         assert_eq!(SshError::new(SshErrorKind::NotConnected).to_string(), "there is no ssh connection");

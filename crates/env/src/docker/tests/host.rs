@@ -54,7 +54,7 @@ async fn be_the_host(environment: DockerEnvironment) {
 }
 
 #[tokio::test]
-async fn commands_do_not_survive_their_host() {
+async fn commands_die_with_their_application() {
     let Some(image) = image() else {
         return;
     };
@@ -64,7 +64,7 @@ async fn commands_do_not_survive_their_host() {
     let first = "while :; do sleep 1000 & wait $!; done";
     let started = docker(&["run", "--detach", "--rm", "--network", "none", &image.name, "sh", "-c", first]);
     let container = String::from_utf8(started.stdout).unwrap().trim().to_owned();
-    kill_a_host("docker::tests::host::commands_do_not_survive_their_host", (HOST_OF, &container));
+    kill_a_host("docker::tests::host::commands_die_with_their_application", (HOST_OF, &container));
     let since = Instant::now();
     let running = || String::from_utf8(docker(&["top", &container]).stdout).unwrap();
     until("commands are ended", || !running().contains("sleep 432") && running().lines().count() <= 3).await;
@@ -73,7 +73,7 @@ async fn commands_do_not_survive_their_host() {
 }
 
 #[tokio::test]
-async fn a_command_does_not_start_after_its_host() {
+async fn no_command_starts_after_its_application_died() {
     let Some(image) = image() else {
         return;
     };
@@ -85,7 +85,7 @@ async fn a_command_does_not_start_after_its_host() {
             String::from_utf8(docker(&words).stdout).unwrap().trim().to_owned()
         }
     };
-    let test = "docker::tests::host::a_command_does_not_start_after_its_host";
+    let test = "docker::tests::host::no_command_starts_after_its_application_died";
     let build = |client: &Path| DockerEnvironment::attach(&container).program(client).build().unwrap();
     late_start::leaves_nothing(test, Some((HOST_OF, &container)), "docker", build).await;
     docker(&["kill", &container]);
@@ -93,7 +93,7 @@ async fn a_command_does_not_start_after_its_host() {
 
 /// In many containers the first process does not reap orphans.
 #[tokio::test]
-async fn nothing_is_left_for_the_first_process_to_wait_for() {
+async fn no_zombie_is_left_to_the_first_process() {
     let Some(image) = image() else {
         return;
     };
@@ -123,7 +123,7 @@ fn client_that_only_starts(directory: &Path, name: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_container_does_not_survive_a_host_that_dies_before_its_supervisor_comes() {
+async fn a_container_dies_with_its_application_before_the_supervisor_starts() {
     const CLIENT: &str = "PINTLE_TEST_CLIENT";
     let Some(image) = image() else {
         return;
@@ -140,14 +140,13 @@ async fn a_container_does_not_survive_a_host_that_dies_before_its_supervisor_com
     }
     let directory = tempfile::tempdir().unwrap();
     let client = client_that_only_starts(directory.path(), "client");
-    let test =
-        "docker::tests::host::a_container_does_not_survive_a_host_that_dies_before_its_supervisor_comes";
+    let test = "docker::tests::host::a_container_dies_with_its_application_before_the_supervisor_starts";
     let container = kill_a_host(test, (CLIENT, client.to_str().unwrap()));
     until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
 }
 
 #[tokio::test]
-async fn a_container_does_not_survive_an_environment_that_is_dropped() {
+async fn dropping_the_environment_removes_the_container() {
     let Some(image) = image() else {
         return;
     };
@@ -159,14 +158,14 @@ async fn a_container_does_not_survive_an_environment_that_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_container_does_not_survive_the_host_that_started_it() {
+async fn a_container_dies_with_its_application() {
     let Some(image) = image() else {
         return;
     };
     if std::env::var(HOST_OF).is_ok() {
         return be_the_host(DockerEnvironment::start(image).build().unwrap()).await;
     }
-    let test = "docker::tests::host::a_container_does_not_survive_the_host_that_started_it";
+    let test = "docker::tests::host::a_container_dies_with_its_application";
     let container = kill_a_host(test, (HOST_OF, ""));
     let since = Instant::now();
     until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;

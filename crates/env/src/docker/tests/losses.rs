@@ -39,7 +39,7 @@ async fn lost_by(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
 }
 
 #[tokio::test]
-async fn a_container_that_dies_is_lost() {
+async fn a_killed_container_is_lost() {
     in_a_container(None, async |environment| {
         let error = lost_by(environment, &["kill"]).await;
         assert!(matches!(&error, EnvError::EnvironmentLost { environment, .. } if environment.starts_with("docker:")), "{error:?}");
@@ -49,7 +49,7 @@ async fn a_container_that_dies_is_lost() {
 
 /// A replacement would be empty, without the user knowing.
 #[tokio::test]
-async fn no_other_container_takes_the_place_of_one_that_is_lost() {
+async fn a_lost_container_is_not_replaced() {
     for harm in ["pause", "kill"] {
         in_a_container(None, async |environment| {
             let container = environment.container().unwrap();
@@ -70,7 +70,7 @@ async fn no_other_container_takes_the_place_of_one_that_is_lost() {
 }
 
 #[tokio::test]
-async fn a_container_that_is_paused_is_lost_and_can_come_back() {
+async fn a_paused_container_is_lost_and_can_be_reused() {
     let Some(image) = image() else {
         return;
     };
@@ -104,7 +104,7 @@ async fn a_container_that_is_paused_is_lost_and_can_come_back() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_says_why() {
+async fn unreachable_containers_report_a_cause() {
     let Some(image) = image() else {
         return;
     };
@@ -128,7 +128,7 @@ async fn what_cannot_be_reached_says_why() {
 }
 
 #[tokio::test]
-async fn a_working_directory_that_is_missing_is_told() {
+async fn a_missing_working_directory_is_an_error() {
     let Some(image) = image() else {
         return;
     };

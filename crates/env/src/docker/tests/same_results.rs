@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_search_finds_the_same_from_both_sides() {
+async fn local_and_container_searches_agree() {
     let Some(image) = image() else {
         return;
     };

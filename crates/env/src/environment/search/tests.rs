@@ -76,7 +76,7 @@ impl ExecutionEnvironment for Leaving {
 /// Regardless of when the environment becomes unreachable, no file is reported as unreadable and no
 /// further operation is tried, since each attempt to reconnect may take long.
 #[tokio::test]
-async fn a_place_that_goes_away_ends_the_search_at_once() {
+async fn a_lost_environment_ends_the_search_at_once() {
     let inner = MemoryEnvironment::new("/w/project")
         .with_file("/w/.ignore", "*.log\n")
         .with_file(".gitignore", "*.tmp\n")

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_wiped_makes_room_for_the_next() {
+    fn cleared_lines_are_reused() {
         let mut table = WatchTable::new().unwrap();
         assert_eq!(entries(&table), Vec::<String>::new());
         let [one, two, _] = ["1:10", "2:20", "3:30"].map(|entry| table.write(entry).unwrap());
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_an_error_and_takes_no_line() {
+    fn an_invalid_entry_takes_no_line() {
         let mut table = WatchTable::new().unwrap();
         table.write(&"x".repeat(LINE)).unwrap_err();
         table.write("1\n2").unwrap_err();

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_certain_is_told() {
+    fn required_literals_are_found() {
         for (pattern, literal) in [
             ("needle", Some("needle")),
             ("^fn needle\\(", Some("fn needle(")),
@@ -85,7 +85,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_match_holds_it(
+        fn every_match_contains_the_literal(
             parts in prop::collection::vec(prop::sample::select(vec![
                 "a", "b", "ab", "c", ".", "\\.", "\\w", "[ab]", "(ab)", "(a)?", "^", "$", "\\b", "(?i)", "*", "?", "+", "{2}", "{0,1}",
             ]), 1..7),

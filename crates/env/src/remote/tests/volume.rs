@@ -24,7 +24,7 @@ pub(crate) fn limits() -> OutputLimits {
 /// Lets a remote command print this many bytes. All of them pass, few are kept, and the environment
 /// is not reported as lost meanwhile. Must run in a process of its own, since its memory is
 /// measured.
-pub(crate) async fn a_flood_passes(env: &dyn ExecutionEnvironment, bytes: u64) {
+pub(crate) async fn check_flood(env: &dyn ExecutionEnvironment, bytes: u64) {
     let passed = Arc::new(AtomicU64::new(0));
     let sink = Arc::clone(&passed);
     let request = ExecRequest::new(format!("head -c {bytes} /dev/zero"))
@@ -44,7 +44,7 @@ pub(crate) async fn a_flood_passes(env: &dyn ExecutionEnvironment, bytes: u64) {
 }
 
 /// Floods both streams from the start, several times; neither may block messages on the other one.
-pub(crate) async fn floods_hold_up_nothing(env: &dyn ExecutionEnvironment) {
+pub(crate) async fn floods_block_nothing(env: &dyn ExecutionEnvironment) {
     for line in ["yes & yes >&2 & wait", "exec yes", "exec yes >&2"] {
         for _ in 0..4 {
             let request = ExecRequest::new(line).with_timeout(Duration::from_millis(200));

@@ -43,7 +43,7 @@ async fn lines_run_with_their_streams_and_exits() {
 }
 
 #[tokio::test]
-async fn a_line_arrives_as_it_is() {
+async fn a_line_arrives_unchanged() {
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
     let transport = SshTransport::new(setup.connection("tester"));
@@ -59,7 +59,7 @@ async fn a_line_arrives_as_it_is() {
 }
 
 #[tokio::test]
-async fn the_socket_is_private_and_goes_with_the_connection() {
+async fn the_socket_is_private_and_removed_on_close() {
     use std::os::unix::fs::PermissionsExt;
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
@@ -81,7 +81,7 @@ async fn the_socket_is_private_and_goes_with_the_connection() {
 }
 
 #[tokio::test]
-async fn without_a_connection_there_is_none() {
+async fn lines_fail_without_a_connection() {
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
     let transport = SshTransport::new(setup.connection("tester"));
@@ -101,7 +101,7 @@ async fn without_a_connection_there_is_none() {
 }
 
 #[tokio::test]
-async fn bytes_pass_through_as_they_are() {
+async fn bytes_pass_through_unchanged() {
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
     let transport = SshTransport::new(setup.connection("tester"));
@@ -125,7 +125,7 @@ async fn bytes_pass_through_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_session_too_many_is_refused_and_the_connection_stands() {
+async fn a_refused_session_keeps_the_connection() {
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
     let transport = SshTransport::new(setup.connection("limits"));
@@ -168,7 +168,7 @@ async fn refusal(setup: &Setup, host: &str, limit: Duration) -> SshErrorKind {
 }
 
 #[tokio::test]
-async fn who_cannot_be_reached_is_a_typed_error() {
+async fn unreachable_hosts_are_typed_errors() {
     let Some(services) = config_file() else { return };
     let (silent, _tasks) = silent_server().await;
     let unknown = "a".repeat(64);
@@ -194,7 +194,7 @@ async fn who_cannot_be_reached_is_a_typed_error() {
 }
 
 #[tokio::test]
-async fn keys_that_do_not_fit_are_typed_errors() {
+async fn key_problems_are_typed_errors() {
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
     let (key, empty) = (setup.key("key"), setup.directory.path().join("empty"));
@@ -250,7 +250,7 @@ async fn a_missing_client_is_not_started() {
 }
 
 #[tokio::test]
-async fn jump_hosts_and_the_users_configuration_are_honoured() {
+async fn jump_hosts_and_user_configuration_are_used() {
     let Some(services) = config_file() else { return };
     // Settings that would affect the lines; none of them may have an effect.
     let lines = "Host behind\n ProxyJump limits\n HostName 127.0.0.1\n User root\n RequestTTY force\n \
@@ -273,7 +273,7 @@ async fn jump_hosts_and_the_users_configuration_are_honoured() {
 }
 
 #[tokio::test]
-async fn the_client_of_a_jump_host_asks_nobody_either() {
+async fn the_client_of_a_jump_host_does_not_prompt() {
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
     let empty = setup.directory.path().join("empty");
@@ -287,7 +287,7 @@ async fn the_client_of_a_jump_host_asks_nobody_either() {
 }
 
 #[tokio::test]
-async fn a_cut_connection_is_lost_at_once_and_made_again_by_a_later_call() {
+async fn a_cut_connection_is_lost_and_reopened_later() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
     let proxy = Proxy::before(port).await;
@@ -317,7 +317,7 @@ async fn a_cut_connection_is_lost_at_once_and_made_again_by_a_later_call() {
 }
 
 #[tokio::test]
-async fn a_half_open_connection_is_found_within_three_intervals() {
+async fn a_half_open_connection_is_detected() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
     let proxy = Proxy::before(port).await;

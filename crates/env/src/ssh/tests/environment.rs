@@ -36,7 +36,7 @@ use crate::{
 const WATCHDOG: Duration = Duration::from_secs(40);
 
 #[tokio::test]
-async fn the_contract_holds_for_every_user_and_within_default_limits() {
+async fn keeps_the_contract_for_every_user() {
     let Some(services) = config_file() else { return };
     let mut checks = JoinSet::new();
     for host in ["root", "tester", "limits"] {
@@ -54,7 +54,7 @@ async fn the_contract_holds_for_every_user_and_within_default_limits() {
 }
 
 #[tokio::test]
-async fn facts_come_from_the_host() {
+async fn system_information_is_remote() {
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
     let config = setup.directory.path().join("config");
@@ -78,7 +78,7 @@ async fn facts_come_from_the_host() {
 
 /// bash would read `.bashrc` when it detects that ssh started it.
 #[tokio::test]
-async fn commands_read_no_start_up_file() {
+async fn commands_read_no_startup_file() {
     let Some(services) = config_file() else { return };
     let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
     fs::write(far.path().join(".bashrc"), "echo noise; echo noise >&2").unwrap();
@@ -92,7 +92,7 @@ async fn commands_read_no_start_up_file() {
 /// All kinds of login shells, with start-up files that print on both streams without a final line
 /// feed.
 #[tokio::test]
-async fn any_login_shell_will_do_whatever_its_start_up_files_print() {
+async fn any_login_shell_works() {
     let Some(services) = config_file() else { return };
     for host in ["bash", "csh", "fish"] {
         let (far, setup) = (far_directory(host), Setup::new(&services, ""));
@@ -119,7 +119,7 @@ async fn any_login_shell_will_do_whatever_its_start_up_files_print() {
 /// The servers run on this machine, so `rg` must be installed locally; it is in continuous
 /// integration.
 #[tokio::test]
-async fn a_search_with_the_far_ripgrep_finds_the_same() {
+async fn local_and_remote_ripgrep_searches_agree() {
     let Some(services) = config_file() else { return };
     let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
     fill(far.path());
@@ -134,17 +134,17 @@ async fn a_search_with_the_far_ripgrep_finds_the_same() {
 }
 
 #[tokio::test]
-async fn floods_hold_up_nothing() {
+async fn floods_block_nothing() {
     let Some(services) = config_file() else { return };
     let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
     let env = setup.environment("tester", far.path());
-    volume::floods_hold_up_nothing(&env).await;
+    volume::floods_block_nothing(&env).await;
     env.cleanup().await.unwrap();
 }
 
 #[test]
-fn a_gibibyte_passes_in_little_memory() {
-    alone("ssh::tests::environment::a_gibibyte_passes_in_little_memory", async || {
+fn a_gibibyte_uses_bounded_memory() {
+    alone("ssh::tests::environment::a_gibibyte_uses_bounded_memory", async || {
         let Some(services) = config_file() else { return };
         let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
         let mut builder =
@@ -152,13 +152,13 @@ fn a_gibibyte_passes_in_little_memory() {
         builder.connection = setup.connection("tester");
         let env = builder.build().unwrap();
         env.initialize().await.unwrap();
-        volume::a_flood_passes(&env, 1 << 30).await;
+        volume::check_flood(&env, 1 << 30).await;
         env.cleanup().await.unwrap();
     });
 }
 
 #[tokio::test]
-async fn hostile_names_and_bytes_pass_both_ways() {
+async fn hostile_names_and_bytes_are_preserved() {
     let Some(services) = config_file() else { return };
     let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
     let env = setup.environment("tester", far.path());
@@ -271,7 +271,7 @@ async fn a_full_or_read_only_disk_keeps_the_old_content() {
 }
 
 #[tokio::test]
-async fn a_lost_connection_ends_the_call_and_the_far_command() {
+async fn a_lost_connection_ends_call_and_remote_command() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
     for freeze in [false, true] {
@@ -342,7 +342,7 @@ async fn a_later_call_connects_again() {
 
 /// The test plays both roles: it starts itself as the application that gets killed.
 #[tokio::test]
-async fn a_killed_host_leaves_nothing_on_either_side() {
+async fn a_killed_application_leaves_nothing_on_either_host() {
     const DOOMED: &str = "PINTLE_TEST_DOOMED";
     let Some(services) = config_file() else { return };
     let setup = Setup::new(&services, "");
@@ -361,7 +361,7 @@ async fn a_killed_host_leaves_nothing_on_either_side() {
     let sockets = far.path().join("sockets");
     fs::create_dir(&sockets).unwrap();
     let mark = format!("PINTLE_DOOMED={}", far.name());
-    let name = "ssh::tests::environment::a_killed_host_leaves_nothing_on_either_side";
+    let name = "ssh::tests::environment::a_killed_application_leaves_nothing_on_either_host";
     let mut host = this_test(name)
         .env(DOOMED, far.path())
         // Files that it cannot remove are removed with our directory.
@@ -386,7 +386,7 @@ async fn a_killed_host_leaves_nothing_on_either_side() {
 /// The connection normally closes with the application, so that a late client finds none; it must
 /// not open a new one.
 #[tokio::test]
-async fn a_command_does_not_start_after_its_host() {
+async fn no_command_starts_after_its_application_died() {
     let Some(services) = config_file() else { return };
     let build = |client: &Path| {
         let setup = Setup::new(&services, "");
@@ -396,6 +396,6 @@ async fn a_command_does_not_start_after_its_host() {
         let _ = setup.directory.keep();
         environment(connection, Path::new("/"))
     };
-    let test = "ssh::tests::environment::a_command_does_not_start_after_its_host";
+    let test = "ssh::tests::environment::no_command_starts_after_its_application_died";
     late_start::leaves_nothing(test, None, "ssh", build).await;
 }

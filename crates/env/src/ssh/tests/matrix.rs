@@ -19,8 +19,8 @@ fn the_process_matrix_as_another_user() {
 }
 
 #[test]
-fn the_process_matrix_within_a_servers_default_limits() {
-    alone("ssh::tests::matrix::the_process_matrix_within_a_servers_default_limits", || at("limits"));
+fn the_process_matrix_within_default_limits() {
+    alone("ssh::tests::matrix::the_process_matrix_within_default_limits", || at("limits"));
 }
 
 async fn at(host: &str) {
