@@ -157,7 +157,7 @@ impl ExecutionEnvironment for Launched {
         match &old {
             Some(old) if old.is_dir() => return Err(EnvError::IsADirectory { path }),
             Some(old) if !old.is_file() => return Err(EnvError::NotARegularFile { path }),
-            Some(_) | None => make_parent(&target).await?,
+            Some(_) | None => create_parent(&target).await?,
         }
         // Readers see the old or the new content at any time.
         let temporary = self.beside(&target);
@@ -237,12 +237,12 @@ impl ExecutionEnvironment for Launched {
         if fs::symlink_metadata(&to).await.is_ok_and(|found| found.is_dir()) {
             return Err(EnvError::IsADirectory { path: to });
         }
-        make_parent(&to).await?;
+        create_parent(&to).await?;
         fs::rename(&from, &to).await.map_err(failed)
     }
 }
 
-async fn make_parent(path: &Path) -> Result<(), EnvError> {
+async fn create_parent(path: &Path) -> Result<(), EnvError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     match fs::create_dir_all(parent).await {
         Ok(()) => Ok(()),
@@ -271,10 +271,10 @@ mod tests {
     #[tokio::test]
     async fn keeps_the_contract() {
         let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().canonicalize().unwrap();
-        let environment = Launched::new(["nice", "-n", "5"], &place, std::env::vars_os()).unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let environment = Launched::new(["nice", "-n", "5"], &root, std::env::vars_os()).unwrap();
         environment.initialize().await.unwrap();
-        pintle_env::contract::all(&environment, &place.join("contract")).await.unwrap();
+        pintle_env::contract::all(&environment, &root.join("contract")).await.unwrap();
         environment.cleanup().await.unwrap();
     }
 }

@@ -76,21 +76,21 @@ mod tests {
     #[test]
     fn queued_work_is_cancelled_on_drop() {
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
-        let (begun, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (started, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         runtime.block_on(async {
             let (release, released) = mpsc::channel::<()>();
             let first = tokio::task::spawn_blocking(move || released.recv());
-            let mark = Arc::clone(&runs);
-            let mut queued = Box::pin(blocking(move || mark.store(true, Ordering::Relaxed)));
+            let flag = Arc::clone(&runs);
+            let mut queued = Box::pin(blocking(move || flag.store(true, Ordering::Relaxed)));
             let waker = std::task::Waker::noop();
             assert!(queued.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
             drop(queued);
             drop(release);
             first.await.unwrap().unwrap_err();
-            let mark = Arc::clone(&begun);
-            blocking(move || mark.store(true, Ordering::Relaxed)).await.unwrap();
+            let flag = Arc::clone(&started);
+            blocking(move || flag.store(true, Ordering::Relaxed)).await.unwrap();
         });
-        assert!(begun.load(Ordering::Relaxed));
+        assert!(started.load(Ordering::Relaxed));
         assert!(!runs.load(Ordering::Relaxed));
     }
 }

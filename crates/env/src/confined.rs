@@ -68,7 +68,7 @@ pub struct Confined {
 
 /// Whether a link as the last component is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastLink {
     Followed,
     Kept,
 }
@@ -102,21 +102,21 @@ impl Confined {
     }
 
     /// Returns the canonical path, or an error if it is outside the roots.
-    async fn admit(&self, action: &str, path: &Path, last: Last) -> Result<PathBuf, EnvError> {
+    async fn resolve_within(&self, action: &str, path: &Path, last: LastLink) -> Result<PathBuf, EnvError> {
         let path = self.resolve(path);
         let canonical = match (last, path.parent(), path.file_name()) {
-            (Last::Kept, Some(parent), Some(name)) => self.inner.canonicalize(parent).await?.join(name),
-            (Last::Kept | Last::Followed, _, _) => self.inner.canonicalize(&path).await?,
+            (LastLink::Kept, Some(parent), Some(name)) => self.inner.canonicalize(parent).await?.join(name),
+            (LastLink::Kept | LastLink::Followed, _, _) => self.inner.canonicalize(&path).await?,
         };
         for root in &self.roots {
             let root = self.inner.canonicalize(root).await?;
-            if canonical.starts_with(&root) && (last == Last::Followed || canonical != root) {
+            if canonical.starts_with(&root) && (last == LastLink::Followed || canonical != root) {
                 return Ok(canonical);
             }
         }
         Err(EnvError::Refused {
             operation: format!("{action} {}", path.display()),
-            reason: "it is outside of the allowed roots".to_owned(),
+            reason: "the path is outside the allowed roots".to_owned(),
         })
     }
 }
@@ -155,13 +155,15 @@ impl ExecutionEnvironment for Confined {
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
         let directory = command.working_dir.as_deref().unwrap_or(Path::new(""));
-        command.working_dir = Some(self.admit("running a command in", directory, Last::Followed).await?);
+        command.working_dir =
+            Some(self.resolve_within("running a command in", directory, LastLink::Followed).await?);
         self.inner.spawn(command).await
     }
 
     async fn exec_command(&self, mut request: ExecRequest) -> Result<ExecResult, EnvError> {
         let directory = request.working_dir.as_deref().unwrap_or(Path::new(""));
-        request.working_dir = Some(self.admit("running a command in", directory, Last::Followed).await?);
+        request.working_dir =
+            Some(self.resolve_within("running a command in", directory, LastLink::Followed).await?);
         self.inner.exec_command(request).await
     }
 
@@ -173,7 +175,7 @@ impl ExecutionEnvironment for Confined {
                 return read;
             }
         }
-        let path = self.admit("reading", path, Last::Followed).await?;
+        let path = self.resolve_within("reading", path, LastLink::Followed).await?;
         self.inner.read(&path, range).await
     }
 
@@ -188,7 +190,7 @@ impl ExecutionEnvironment for Confined {
                 return written;
             }
         }
-        let path = self.admit("writing", path, Last::Followed).await?;
+        let path = self.resolve_within("writing", path, LastLink::Followed).await?;
         self.inner.write(&path, bytes).await
     }
 
@@ -200,7 +202,7 @@ impl ExecutionEnvironment for Confined {
                 return found;
             }
         }
-        let path = self.admit("looking at", path, Last::Followed).await?;
+        let path = self.resolve_within("looking at", path, LastLink::Followed).await?;
         self.inner.metadata(&path).await
     }
 
@@ -213,7 +215,7 @@ impl ExecutionEnvironment for Confined {
                 return listed;
             }
         }
-        let path = self.admit("listing", path, Last::Followed).await?;
+        let path = self.resolve_within("listing", path, LastLink::Followed).await?;
         self.inner.list(&path).await
     }
 
@@ -225,7 +227,7 @@ impl ExecutionEnvironment for Confined {
                 return removed;
             }
         }
-        let path = self.admit("removing", path, Last::Kept).await?;
+        let path = self.resolve_within("removing", path, LastLink::Kept).await?;
         self.inner.remove(&path).await
     }
 
@@ -237,13 +239,13 @@ impl ExecutionEnvironment for Confined {
                 return renamed;
             }
         }
-        let from = self.admit("renaming", from, Last::Kept).await?;
-        let to = self.admit("renaming to", to, Last::Kept).await?;
+        let from = self.resolve_within("renaming", from, LastLink::Kept).await?;
+        let to = self.resolve_within("renaming to", to, LastLink::Kept).await?;
         self.inner.rename(&from, &to).await
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        self.admit("looking at", path, Last::Followed).await
+        self.resolve_within("looking at", path, LastLink::Followed).await
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
@@ -253,8 +255,8 @@ impl ExecutionEnvironment for Confined {
             return crate::environment::search::find_files(self, request).await;
         }
         let parsed = GlobPattern::parse(&request.pattern, &self.resolve(request.directory()))?;
-        self.admit("searching", request.directory(), Last::Followed).await?;
-        self.admit("searching", &parsed.base, Last::Followed).await?;
+        self.resolve_within("searching", request.directory(), LastLink::Followed).await?;
+        self.resolve_within("searching", &parsed.base, LastLink::Followed).await?;
         self.inner.find_files(request).await
     }
 
@@ -264,7 +266,7 @@ impl ExecutionEnvironment for Confined {
             return crate::environment::search::grep(self, request).await;
         }
         let path = request.path.as_deref().unwrap_or(Path::new(""));
-        self.admit("searching", path, Last::Followed).await?;
+        self.resolve_within("searching", path, LastLink::Followed).await?;
         self.inner.grep(request).await
     }
 

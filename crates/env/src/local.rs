@@ -5,7 +5,7 @@ mod admission;
 pub(crate) mod beneath;
 mod files;
 mod lifeline;
-mod numbers;
+mod pid_sequence;
 mod pipes;
 mod process;
 mod procfs;

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Returns the script of a command.
-type Answer = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
+type ScriptFn = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
 
 /// An environment with files in memory and commands scripted by a function.
 ///
@@ -34,26 +34,27 @@ type Answer = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
 #[derive(Clone)]
 pub struct MemoryEnvironment {
     working_directory: PathBuf,
-    answer: Option<Answer>,
+    script_for: Option<ScriptFn>,
     state: Arc<Mutex<State>>,
 }
 
-/// Held by each process during its lifetime.
+/// RunningToken by each process during its lifetime.
 #[derive(Debug, Default)]
-struct Held;
+struct RunningToken;
 
 #[derive(Debug, Default)]
 struct State {
     tree: Tree,
     commands: Vec<Command>,
-    held: Arc<Held>,
+    running: Arc<RunningToken>,
 }
 
 impl MemoryEnvironment {
     /// Creates an environment in `directory`, which is absolute, exists and is empty.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        let environment = Self { working_directory: directory.into(), answer: None, state: Arc::default() };
+        let environment =
+            Self { working_directory: directory.into(), script_for: None, state: Arc::default() };
         let directory = environment.working_directory.clone();
         environment.with_directory(directory)
     }
@@ -74,13 +75,13 @@ impl MemoryEnvironment {
         self
     }
 
-    /// Runs every command by the script that `answer` returns.
+    /// Runs every command by the script that `script_for` returns.
     #[must_use]
     pub fn with_commands(
         mut self,
-        answer: impl Fn(&Command) -> CommandScript + Send + Sync + 'static,
+        script_for: impl Fn(&Command) -> CommandScript + Send + Sync + 'static,
     ) -> Self {
-        self.answer = Some(Arc::new(answer));
+        self.script_for = Some(Arc::new(script_for));
         self
     }
 
@@ -99,7 +100,7 @@ impl MemoryEnvironment {
     /// Returns the number of processes that were started and not yet dropped.
     #[must_use]
     pub fn running(&self) -> usize {
-        Arc::strong_count(&self.lock().held) - 1
+        Arc::strong_count(&self.lock().running) - 1
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -136,15 +137,15 @@ impl ExecutionEnvironment for MemoryEnvironment {
         if !self.lock().tree.metadata(&directory)?.is_dir() {
             return Err(EnvError::NotADirectory { path: directory });
         }
-        let Some(answer) = &self.answer else {
+        let Some(script_for) = &self.script_for else {
             return Err(EnvError::Unsupported {
                 operation: "running commands".to_owned(),
                 environment: "a memory environment without a function for commands".to_owned(),
             });
         };
-        let script = answer(&command);
+        let script = script_for(&command);
         let mut state = self.lock();
-        let process = MemoryProcess::start(script, command.stdin, Arc::clone(&state.held));
+        let process = MemoryProcess::start(script, command.stdin, Arc::clone(&state.running));
         state.commands.push(command);
         Ok(Box::new(process))
     }
@@ -197,7 +198,7 @@ impl fmt::Debug for MemoryEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryEnvironment")
             .field("working_directory", &self.working_directory)
-            .field("has_commands", &self.answer.is_some())
+            .field("has_commands", &self.script_for.is_some())
             .finish_non_exhaustive()
     }
 }

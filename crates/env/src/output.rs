@@ -1,8 +1,5 @@
 //! Captured output: small outputs in memory, large ones in an unnamed spool file.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a spool file belongs to the host, not to the environment that the output came from"
-)]
+#![expect(clippy::disallowed_methods, reason = "spool files are local, not files of the environment")]
 
 mod capture;
 mod collector;
@@ -200,7 +197,7 @@ impl Output {
             Content::Recorded(ends) => ends.read_at(offset, len).ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "only the two ends of this output are in the record",
+                    "the record holds only the two ends of this output",
                 )
             }),
         }

@@ -181,7 +181,7 @@ impl ExecutionEnvironment for Sandboxed {
             });
         }
         let rules = Arc::clone(&self.rules);
-        blocking(move || kernel::rehearse(&rules)).await?.map_err(sandbox_failed)
+        blocking(move || kernel::dry_run(&rules)).await?.map_err(sandbox_failed)
     }
 
     async fn cleanup(&self) -> Result<(), EnvError> {

@@ -24,7 +24,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
 /// Number of unanswered probes; the connection is lost one interval later.
-const ALIVE_QUESTIONS: u32 = 2;
+const ALIVE_PROBES: u32 = 2;
 
 /// Maximum number of concurrent commands. Servers allow ten sessions per connection by default; one
 /// is used by the supervisor and one by helper scripts.
@@ -93,9 +93,9 @@ impl Connection {
             "LogLevel=ERROR".to_owned(),
             format!("ConnectTimeout={}", whole_seconds(self.connect_timeout)),
             format!("ServerAliveInterval={}", whole_seconds(self.alive_interval)),
-            format!("ServerAliveCountMax={ALIVE_QUESTIONS}"),
+            format!("ServerAliveCountMax={ALIVE_PROBES}"),
             "PermitLocalCommand=yes".to_owned(),
-            format!("LocalCommand={}", master::SAY_CONNECTED),
+            format!("LocalCommand={}", master::PRINT_CONNECTED),
             "RemoteCommand=none".to_owned(),
             "ClearAllForwardings=yes".to_owned(),
             "Tunnel=no".to_owned(),

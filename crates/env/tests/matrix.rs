@@ -83,7 +83,7 @@ fn a_time_out_terminates_every_process() {
             ("a child in a session of its own", "setsid sh -c 'while :; do sleep 0.1; done' & wait"),
             ("a command that stopped itself", "kill -STOP $$; sleep 100"),
             ("a command that starts others all the time", "while :; do /bin/true & done"),
-            ("a writer that nobody stops", "yes"),
+            ("an endless writer", "yes"),
         ] {
             let request = ExecRequest::new(line).with_timeout(Duration::from_millis(300));
             let result = harness.environment.exec_command(request).await.unwrap();

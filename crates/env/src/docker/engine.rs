@@ -74,7 +74,7 @@ pub(super) struct Engine {
     user: Option<String>,
     started: Mutex<Option<Started>>,
     /// Held while the container is started or removed.
-    alone: tokio::sync::Mutex<()>,
+    exclusive: tokio::sync::Mutex<()>,
 }
 
 /// A container that was started here.
@@ -91,20 +91,27 @@ impl Engine {
         program: Option<PathBuf>,
         user: Option<String>,
     ) -> Result<Self, EnvError> {
-        let word = match &target {
+        let target_name = match &target {
             Target::Container(name) => name,
             Target::Image(image) => &image.name,
         };
-        let name = format!("docker:{word}");
-        if word.is_empty() || word.starts_with('-') || word.contains('\0') {
-            let found = format!("found {word:?}, expected the name of a container or an image");
+        let name = format!("docker:{target_name}");
+        if target_name.is_empty() || target_name.starts_with('-') || target_name.contains('\0') {
+            let found = format!("{target_name:?} is not the name of a container or an image");
             return Err(EnvError::Unreachable { environment: name, source: Some(found.into()) });
         }
-        let known = OnceLock::new();
+        let found_program = OnceLock::new();
         if let Some(program) = program {
-            known.get_or_init(|| program);
+            found_program.get_or_init(|| program);
         }
-        Ok(Self { target, name, program: known, user, started: Mutex::new(None), alone: Default::default() })
+        Ok(Self {
+            target,
+            name,
+            program: found_program,
+            user,
+            started: Mutex::new(None),
+            exclusive: Default::default(),
+        })
     }
 
     pub(super) fn container(&self) -> Option<String> {
@@ -143,25 +150,25 @@ impl Engine {
                 Err(error) => return Err(self.unreachable(error)),
             }
         }
-        Err(self.unreachable("neither docker nor podman was found"))
+        Err(self.unreachable("found neither docker nor podman"))
     }
 
     /// Returns the engine's standard output, or its error output as an error.
-    async fn ask(&self, words: Vec<OsString>, limit: Duration) -> Result<String, BoxError> {
+    async fn query(&self, arguments: Vec<OsString>, limit: Duration) -> Result<String, BoxError> {
         let mut command = Command::new(self.program());
-        command.args(words);
+        command.args(arguments);
         let answer = output(command, limit).await?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if answer.status.success() {
             return Ok(text(&answer.stdout));
         }
-        let complaint = text(&answer.stderr);
-        Err(if complaint.is_empty() { answer.status.to_string() } else { complaint }.into())
+        let message = text(&answer.stderr);
+        Err(if message.is_empty() { answer.status.to_string() } else { message }.into())
     }
 
     async fn state(&self, container: &str) -> Result<String, BoxError> {
-        let words = ["container", "inspect", "--format", "{{.State.Status}}", container];
-        self.ask(words.map(OsString::from).to_vec(), ANSWER_LIMIT).await
+        let arguments = ["container", "inspect", "--format", "{{.State.Status}}", container];
+        self.query(arguments.map(OsString::from).to_vec(), ANSWER_LIMIT).await
     }
 
     /// Checks that a container is running. Never restarts it: its state would be lost.
@@ -187,7 +194,7 @@ impl Engine {
         // Not killed when dropped: that could leave a container that is created but never started.
         // Without its input, the container exits at once.
         let mut client = command.spawn().map_err(|error| self.unreachable(error))?;
-        match timeout(START_LIMIT, becomes_ready(&mut client)).await {
+        match timeout(START_LIMIT, wait_until_ready(&mut client)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(self.unreachable(error)),
             Err(elapsed) => return Err(self.unreachable(elapsed)),
@@ -201,7 +208,7 @@ impl Engine {
 #[async_trait]
 impl Transport for Engine {
     async fn open(&self) -> Result<(), EnvError> {
-        let _alone = self.alone.lock().await;
+        let _alone = self.exclusive.lock().await;
         self.find_program().await?;
         match &self.target {
             Target::Image(image) => self.start(image).await,
@@ -211,17 +218,17 @@ impl Transport for Engine {
 
     /// Removes the container if it was started here, and waits until it is gone.
     async fn close(&self) -> Result<(), EnvError> {
-        let _alone = self.alone.lock().await;
+        let _alone = self.exclusive.lock().await;
         let Some(container) = self.container().filter(|_| matches!(self.target, Target::Image(_))) else {
             return Ok(());
         };
         let removal = ["rm", "--force", "--volumes", container.as_str()].map(OsString::from).to_vec();
-        let removed = self.ask(removal, REMOVAL_LIMIT).await;
+        let removed = self.query(removal, REMOVAL_LIMIT).await;
         let deadline = Instant::now() + REMOVAL_LIMIT;
         // It may be exiting already.
         while self.state(&container).await.is_ok() {
             if Instant::now() > deadline {
-                let source = removed.err().or_else(|| Some("the container does not go".into()));
+                let source = removed.err().or_else(|| Some("the container cannot be removed".into()));
                 return Err(EnvError::EnvironmentLost { environment: self.name.clone(), source });
             }
             sleep(POLL).await;
@@ -248,12 +255,12 @@ impl Transport for Engine {
     }
 
     fn exit_error(&self, status: ExitStatus, stderr_tail: &str) -> EnvError {
-        let said = if stderr_tail.is_empty() {
-            format!("the client ended with {status}")
+        let tail = if stderr_tail.is_empty() {
+            format!("the client exited with {status}")
         } else {
             stderr_tail.to_owned()
         };
-        EnvError::EnvironmentLost { environment: self.name.clone(), source: Some(said.into()) }
+        EnvError::EnvironmentLost { environment: self.name.clone(), source: Some(tail.into()) }
     }
 
     fn concurrency(&self) -> usize {
@@ -274,12 +281,12 @@ impl Transport for Engine {
 }
 
 /// Waits until the first process is running; the error is the client's error output.
-async fn becomes_ready(client: &mut Child) -> Result<(), BoxError> {
+async fn wait_until_ready(client: &mut Child) -> Result<(), BoxError> {
     let (Some(stdout), Some(stderr)) = (&mut client.stdout, &mut client.stderr) else {
         return Err("the client has no streams".into());
     };
     let mut lines = BufReader::new(stdout).lines();
-    let (mut said, mut block, mut is_open) = (Tail::default(), [0; 1024], true);
+    let (mut tail, mut block, mut is_open) = (Tail::default(), [0; 1024], true);
     loop {
         tokio::select! {
             line = lines.next_line() => match line? {
@@ -289,15 +296,15 @@ async fn becomes_ready(client: &mut Child) -> Result<(), BoxError> {
             },
             read = stderr.read(&mut block), if is_open => match block.get(..read?) {
                 Some([]) | None => is_open = false,
-                Some(bytes) => said.push(bytes),
+                Some(bytes) => tail.push(bytes),
             },
         }
     }
     let mut rest = Vec::new();
     stderr.take(REST).read_to_end(&mut rest).await?;
-    said.push(&rest);
-    let complaint = said.text();
-    Err(if complaint.is_empty() { client.wait().await?.to_string() } else { complaint }.into())
+    tail.push(&rest);
+    let message = tail.text();
+    Err(if message.is_empty() { client.wait().await?.to_string() } else { message }.into())
 }
 
 /// Runs a client to completion, killing it after `limit`.

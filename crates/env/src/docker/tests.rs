@@ -15,7 +15,7 @@ use crate::{
     contract,
     environment::ExecutionEnvironment,
     remote::tests::{
-        matrix::{alone, matrix, this_test},
+        matrix::{in_own_process, matrix, this_test},
         volume,
     },
 };
@@ -79,11 +79,11 @@ async fn keeps_the_contract_of_commands() {
 #[test]
 fn podman_is_used_without_docker() {
     const NAME: &str = "docker::tests::podman_is_used_without_docker";
-    const PLACE: &str = "PINTLE_TEST_PODMAN";
+    const DIRECTORY: &str = "PINTLE_TEST_PODMAN";
     let Some(image) = image() else {
         return;
     };
-    if let Some(place) = std::env::var_os(PLACE) {
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let environment = DockerEnvironment::start(image).working_directory("/tmp").build().unwrap();
@@ -92,24 +92,26 @@ fn podman_is_used_without_docker() {
             assert_eq!((result.exit_code, result.stdout.to_text_lossy().unwrap().as_str()), (3, "out\n"));
             environment.cleanup().await.unwrap();
         });
-        let words = std::fs::read_to_string(Path::new(&place).join("words")).unwrap();
-        assert!(words.starts_with("--version\nrun\nexec\n") && words.ends_with("container\n"), "{words}");
+        let log = std::fs::read_to_string(Path::new(&directory).join("log")).unwrap();
+        assert!(log.starts_with("--version\nrun\nexec\n") && log.ends_with("container\n"), "{log}");
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let docker = find_in_path("docker");
     let script =
-        format!("#!/bin/sh\necho \"$1\" >>'{0}/words'\nexec '{docker}' \"$@\"\n", place.path().display());
-    let podman = place.path().join("podman");
+        format!("#!/bin/sh\necho \"$1\" >>'{0}/log'\nexec '{docker}' \"$@\"\n", directory.path().display());
+    let podman = directory.path().join("podman");
     std::fs::write(&podman, script).unwrap();
     std::fs::set_permissions(&podman, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let status = this_test(NAME).env(PLACE, place.path()).env("PATH", place.path()).status().unwrap();
+    let status =
+        this_test(NAME).env(DIRECTORY, directory.path()).env("PATH", directory.path()).status().unwrap();
     assert!(status.success(), "{status}");
 }
 
 fn find_in_path(program: &str) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
+    let found =
+        std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file());
     found.unwrap().into_os_string().into_string().unwrap()
 }
 
@@ -120,7 +122,7 @@ async fn floods_block_nothing() {
 
 #[test]
 fn a_flood_uses_bounded_memory() {
-    alone("docker::tests::a_flood_uses_bounded_memory", async || {
+    in_own_process("docker::tests::a_flood_uses_bounded_memory", async || {
         let Some(image) = image() else {
             return;
         };
@@ -135,12 +137,14 @@ fn a_flood_uses_bounded_memory() {
 
 #[test]
 fn the_process_matrix() {
-    alone("docker::tests::the_process_matrix", || process_matrix("root", "0:0"));
+    in_own_process("docker::tests::the_process_matrix", || process_matrix("root", "0:0"));
 }
 
 #[test]
 fn the_process_matrix_as_another_user() {
-    alone("docker::tests::the_process_matrix_as_another_user", || process_matrix("other", "1000:1000"));
+    in_own_process("docker::tests::the_process_matrix_as_another_user", || {
+        process_matrix("other", "1000:1000")
+    });
 }
 
 /// The directory of the matrix is mounted at its local path, so that both sides see the same files.

@@ -28,15 +28,15 @@ use crate::{
 };
 
 /// Opens a file as a location only, neither for reading nor for writing.
-const PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
-const DIRECTORY: OFlag = PLACE.union(OFlag::O_DIRECTORY);
+const LOCATION: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
+const DIRECTORY: OFlag = LOCATION.union(OFlag::O_DIRECTORY);
 
 /// Permission bits of a new directory, before the umask.
 const NEW_DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o777);
 
 /// Whether a link as the last component is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastLink {
     Followed,
     Kept,
 }
@@ -55,16 +55,16 @@ pub(crate) struct Beneath {
 }
 
 /// A name in an open directory; without a name, the directory itself.
-struct Place {
+struct Location {
     directory: OwnedFd,
     name: Option<OsString>,
-    made: Made,
+    created: CreatedDirectories,
 }
 
 /// Directories created during resolution, outermost first, each as a name in its open parent. They
 /// are removed on drop unless they are kept or no longer empty.
 #[derive(Default)]
-struct Made(Vec<(OwnedFd, OsString)>);
+struct CreatedDirectories(Vec<(OwnedFd, OsString)>);
 
 impl Beneath {
     pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
@@ -73,64 +73,65 @@ impl Beneath {
 
     pub(crate) fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
         let file = self.open("reading", path)?;
-        files::read(&name_of(&file), range).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        files::read(&proc_path(&file), range).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
         let file = self.open("looking at", path)?;
-        files::metadata(&name_of(&file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        files::metadata(&proc_path(&file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
         let directory = self.open("listing", path)?;
-        files::list(&name_of(&directory), limit).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        files::list(&proc_path(&directory), limit).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
-        let place = self.place("writing", path, Last::Followed, Missing::Created)?;
-        let target = place.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
+        let location = self.resolve("writing", path, LastLink::Followed, Missing::Created)?;
+        let target = location.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
         files::replace(&target, bytes, cancelled).map_err(|error| error.map_path(|_| path.to_path_buf()))?;
-        place.made.keep();
+        location.created.keep();
         Ok(())
     }
 
     pub(crate) fn remove(&self, path: &Path) -> Result<(), EnvError> {
-        let place = self.place("removing", path, Last::Kept, Missing::Refused)?;
-        let target = place.path().ok_or_else(|| refused("removing the root", path))?;
+        let location = self.resolve("removing", path, LastLink::Kept, Missing::Refused)?;
+        let target = location.path().ok_or_else(|| refused("removing the root", path))?;
         files::remove(&target).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
-        let old = self.place("renaming", from, Last::Kept, Missing::Refused)?;
+        let old = self.resolve("renaming", from, LastLink::Kept, Missing::Refused)?;
         let source = old.path().ok_or_else(|| refused("renaming the root", from))?;
         // A missing source must not leave new directories behind.
         openat(
             &old.directory,
             old.name.as_deref().unwrap_or_default(),
-            PLACE | OFlag::O_NOFOLLOW,
+            LOCATION | OFlag::O_NOFOLLOW,
             Mode::empty(),
         )
         .map_err(|errno| EnvError::from_io("rename", from, errno.into()))?;
-        let new = self.place("renaming to", to, Last::Kept, Missing::Created)?;
+        let new = self.resolve("renaming to", to, LastLink::Kept, Missing::Created)?;
         let target = new.path().ok_or_else(|| EnvError::IsADirectory { path: to.to_path_buf() })?;
-        let as_asked = |found: &Path| if found == source { from } else { to }.to_path_buf();
-        files::rename(&source, &target).map_err(|error| error.map_path(as_asked))?;
-        new.made.keep();
+        let as_requested = |found: &Path| if found == source { from } else { to }.to_path_buf();
+        files::rename(&source, &target).map_err(|error| error.map_path(as_requested))?;
+        new.created.keep();
         Ok(())
     }
 
     /// Resolves a path and opens it with `O_PATH`.
     fn open(&self, action: &str, path: &Path) -> Result<OwnedFd, EnvError> {
-        if let Some(file) = self.open_at_once(path) {
+        if let Some(file) = self.open_with_openat2(path) {
             return Ok(file);
         }
         let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
-        let Place { directory, name, .. } = self.place(action, path, Last::Followed, Missing::Refused)?;
+        let Location { directory, name, .. } =
+            self.resolve(action, path, LastLink::Followed, Missing::Refused)?;
         let Some(name) = name else {
             return Ok(directory);
         };
-        let file =
-            openat(&directory, name.as_os_str(), PLACE | OFlag::O_NOFOLLOW, Mode::empty()).map_err(failed)?;
+        let file = openat(&directory, name.as_os_str(), LOCATION | OFlag::O_NOFOLLOW, Mode::empty())
+            .map_err(failed)?;
         let kind = SFlag::from_bits_truncate(fstat(&file).map_err(failed)?.st_mode);
         if kind & SFlag::S_IFMT == SFlag::S_IFLNK {
             // It was replaced by a link after it was checked.
@@ -140,42 +141,49 @@ impl Beneath {
     }
 
     /// Resolves a path with `openat2` alone. Any failure is reported by the slow path instead.
-    fn open_at_once(&self, path: &Path) -> Option<OwnedFd> {
+    fn open_with_openat2(&self, path: &Path) -> Option<OwnedFd> {
         let (root, relative) = self.locate(path)?;
         let root = open(&root, DIRECTORY, Mode::empty()).ok()?;
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { &relative };
         let how = OpenHow::new()
-            .flags(PLACE)
+            .flags(LOCATION)
             .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
         openat2(&root, relative, how).ok()
     }
 
     /// Resolves a path component by component.
-    fn place(&self, action: &str, path: &Path, last: Last, missing: Missing) -> Result<Place, EnvError> {
+    fn resolve(
+        &self,
+        action: &str,
+        path: &Path,
+        last: LastLink,
+        missing: Missing,
+    ) -> Result<Location, EnvError> {
         let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
-        let steps = Steps::default();
-        let mut walk = Walk { beneath: self, action, path, steps, links: 0, made: Made::default() };
+        let position = Position::default();
+        let mut walk =
+            Walk { beneath: self, action, path, position, links: 0, created: CreatedDirectories::default() };
         walk.start(path)?;
-        while let Some(name) = walk.steps.pending.pop() {
+        while let Some(name) = walk.position.pending.pop() {
             if name == ".." {
                 walk.up()?;
                 continue;
             }
-            let is_last = walk.steps.pending.is_empty();
-            match readlinkat(walk.here()?, name.as_os_str()) {
-                Ok(_) if is_last && last == Last::Kept => return walk.arrive(Some(name)),
+            let is_last = walk.position.pending.is_empty();
+            match readlinkat(walk.current()?, name.as_os_str()) {
+                Ok(_) if is_last && last == LastLink::Kept => return walk.finish(Some(name)),
                 Ok(target) => walk.follow(target.as_ref())?,
                 // Not a link, or missing.
-                Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.arrive(Some(name)),
+                Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.finish(Some(name)),
                 Err(Errno::EINVAL) => walk.enter(&name)?,
                 Err(Errno::ENOENT) if missing == Missing::Created => {
-                    walk.make(&name).map_err(|source| EnvError::from_io("create", path, source))?;
+                    walk.create(&name).map_err(|source| EnvError::from_io("create", path, source))?;
                     walk.enter(&name)?;
                 }
                 Err(errno) => return Err(failed(errno)),
             }
         }
-        walk.arrive(None)
+        walk.finish(None)
     }
 
     /// Returns the root that contains a path with the longest remainder, as given or canonical, and
@@ -191,25 +199,25 @@ impl Beneath {
     }
 }
 
-impl Place {
+impl Location {
     /// Returns a path that stays valid if parents are renamed; `None` for the directory itself.
     fn path(&self) -> Option<PathBuf> {
-        Some(name_of(&self.directory).join(self.name.as_ref()?))
+        Some(proc_path(&self.directory).join(self.name.as_ref()?))
     }
 }
 
-impl Made {
+impl CreatedDirectories {
     /// Keeps the directories.
     fn keep(mut self) {
         self.0.clear();
     }
 }
 
-impl Drop for Made {
+impl Drop for CreatedDirectories {
     fn drop(&mut self) {
         for (parent, name) in self.0.iter().rev() {
             if let Err(error) = unlinkat(parent, name.as_os_str(), UnlinkatFlags::RemoveDir) {
-                tracing::debug!(name = %name.display(), %error, "a directory of a failed write stays");
+                tracing::debug!(name = %name.display(), %error, "cannot remove a created directory");
             }
         }
     }
@@ -220,13 +228,13 @@ struct Walk<'a> {
     beneath: &'a Beneath,
     action: &'a str,
     path: &'a Path,
-    steps: Steps,
+    position: Position,
     links: usize,
-    made: Made,
+    created: CreatedDirectories,
 }
 
 #[derive(Default)]
-struct Steps {
+struct Position {
     root: PathBuf,
     /// The open directories from the root to the current one.
     directories: Vec<OwnedFd>,
@@ -240,21 +248,21 @@ impl Walk<'_> {
         let (root, relative) = self.beneath.locate(path).ok_or_else(|| self.refused())?;
         let directory = open(&root, DIRECTORY, Mode::empty())
             .map_err(|errno| EnvError::from_io("look at", &root, errno.into()))?;
-        self.steps.pending.extend(files::reversed_components(&relative));
-        self.steps.directories = vec![directory];
-        self.steps.root = root;
+        self.position.pending.extend(files::reversed_components(&relative));
+        self.position.directories = vec![directory];
+        self.position.root = root;
         Ok(())
     }
 
-    fn here(&self) -> Result<&OwnedFd, EnvError> {
-        self.steps.directories.last().ok_or_else(|| self.refused())
+    fn current(&self) -> Result<&OwnedFd, EnvError> {
+        self.position.directories.last().ok_or_else(|| self.refused())
     }
 
     /// Creates a directory here, unless it was just created concurrently.
-    fn make(&mut self, name: &OsString) -> io::Result<()> {
-        let Some(here) = self.steps.directories.last() else { return Ok(()) };
-        match mkdirat(here, name.as_os_str(), NEW_DIRECTORY_MODE) {
-            Ok(()) => self.made.0.push((here.try_clone()?, name.clone())),
+    fn create(&mut self, name: &OsString) -> io::Result<()> {
+        let Some(current) = self.position.directories.last() else { return Ok(()) };
+        match mkdirat(current, name.as_os_str(), NEW_DIRECTORY_MODE) {
+            Ok(()) => self.created.0.push((current.try_clone()?, name.clone())),
             Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -262,22 +270,22 @@ impl Walk<'_> {
     }
 
     fn enter(&mut self, name: &OsString) -> Result<(), EnvError> {
-        let entered = openat(self.here()?, name.as_os_str(), DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty());
+        let entered = openat(self.current()?, name.as_os_str(), DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty());
         let entered = entered.map_err(|errno| EnvError::from_io("look at", self.path, errno.into()))?;
-        self.steps.directories.push(entered);
+        self.position.directories.push(entered);
         Ok(())
     }
 
     fn up(&mut self) -> Result<(), EnvError> {
-        self.steps.directories.pop();
-        if !self.steps.directories.is_empty() {
+        self.position.directories.pop();
+        if !self.position.directories.is_empty() {
             return Ok(());
         }
         // Another root may contain the parent of this one.
-        let root = files::canonicalize(&self.steps.root)?;
+        let root = files::canonicalize(&self.position.root)?;
         let above = root.parent().ok_or_else(|| self.refused())?;
         let rest: PathBuf =
-            above.components().map(|name| name.as_os_str().to_owned()).chain(self.rest()).collect();
+            above.components().map(|name| name.as_os_str().to_owned()).chain(self.take_pending()).collect();
         self.start(&rest)
     }
 
@@ -293,18 +301,18 @@ impl Walk<'_> {
         if target.is_absolute() {
             return self.start(target);
         }
-        self.steps.pending.extend(files::reversed_components(target));
+        self.position.pending.extend(files::reversed_components(target));
         Ok(())
     }
 
     /// Takes the remaining components, in order.
-    fn rest(&mut self) -> impl Iterator<Item = OsString> + use<> {
-        std::mem::take(&mut self.steps.pending).into_iter().rev()
+    fn take_pending(&mut self) -> impl Iterator<Item = OsString> + use<> {
+        std::mem::take(&mut self.position.pending).into_iter().rev()
     }
 
-    fn arrive(mut self, name: Option<OsString>) -> Result<Place, EnvError> {
-        let directory = self.steps.directories.pop().ok_or_else(|| self.refused())?;
-        Ok(Place { directory, name, made: self.made })
+    fn finish(mut self, name: Option<OsString>) -> Result<Location, EnvError> {
+        let directory = self.position.directories.pop().ok_or_else(|| self.refused())?;
+        Ok(Location { directory, name, created: self.created })
     }
 
     fn refused(&self) -> EnvError {
@@ -313,7 +321,7 @@ impl Walk<'_> {
 }
 
 /// Returns the path of an open file under `/proc`.
-fn name_of(file: &OwnedFd) -> PathBuf {
+fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
@@ -321,7 +329,7 @@ fn name_of(file: &OwnedFd) -> PathBuf {
 fn refused(action: &str, path: &Path) -> EnvError {
     EnvError::Refused {
         operation: format!("{action} {}", path.display()),
-        reason: "it is outside of the allowed roots".to_owned(),
+        reason: "the path is outside the allowed roots".to_owned(),
     }
 }
 

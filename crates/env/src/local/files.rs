@@ -76,8 +76,8 @@ pub(super) fn open(path: &Path) -> Result<File, EnvError> {
 /// Writes a complete file. Cancelled before the rename, it leaves the old file in place.
 pub(super) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let target = follow_links(path)?;
-    let as_asked = |found: &Path| if found == target { path } else { found }.to_path_buf();
-    replace(&target, bytes, cancelled).map_err(|error| error.map_path(as_asked))
+    let as_requested = |found: &Path| if found == target { path } else { found }.to_path_buf();
+    replace(&target, bytes, cancelled).map_err(|error| error.map_path(as_requested))
 }
 
 /// Writes a complete file without following a link at `target`.
@@ -91,7 +91,7 @@ pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Res
     if let Some(metadata) = &existing {
         expect_regular(target, metadata)?;
     }
-    let (directory, mut file) = beside(target, existing.is_some())?;
+    let (directory, mut file) = create_temporary(target, existing.is_some())?;
     file.write_all(bytes).map_err(failed)?;
     if let Some(metadata) = &existing {
         keep_owner_and_mode(file.as_file(), metadata).map_err(failed)?;
@@ -245,7 +245,7 @@ pub(super) fn too_many_links() -> io::Error {
 
 /// Creates the temporary file that will become or replace a file. A replacement is readable by its
 /// owner alone while it is written: the file may be a secret.
-fn temporary(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile> {
+fn temporary_file(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile> {
     let mode = if is_replacement { REPLACEMENT_MODE } else { NEW_FILE_MODE };
     tempfile::Builder::new()
         .prefix(".pintle-")
@@ -254,10 +254,13 @@ fn temporary(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile
 }
 
 /// Creates the directories above `target`, and a temporary file beside it.
-fn beside(target: &Path, is_replacement: bool) -> Result<(Directory, NamedTempFile), EnvError> {
+fn create_temporary(
+    target: &Path,
+    is_replacement: bool,
+) -> Result<(ParentDirectory, NamedTempFile), EnvError> {
     let attempt = || {
         let directory = create_parent(target)?;
-        let file = temporary(&directory.path, is_replacement);
+        let file = temporary_file(&directory.path, is_replacement);
         Ok::<_, EnvError>((directory, file))
     };
     let mut attempted = attempt()?;
@@ -274,31 +277,31 @@ fn beside(target: &Path, is_replacement: bool) -> Result<(Directory, NamedTempFi
 /// An existing directory, possibly just created. Created directories are removed on drop unless
 /// they are kept or no longer empty.
 #[derive(Debug)]
-struct Directory {
+struct ParentDirectory {
     path: PathBuf,
     /// The created directories, outermost first.
-    made: Vec<PathBuf>,
+    created: Vec<PathBuf>,
 }
 
-impl Directory {
+impl ParentDirectory {
     /// Keeps the created directories.
     fn keep(mut self) -> PathBuf {
-        self.made.clear();
+        self.created.clear();
         std::mem::take(&mut self.path)
     }
 
     /// Creates the directory with its missing parents.
     fn create(path: &Path) -> io::Result<Self> {
-        let mut directory = Self { path: path.to_path_buf(), made: Vec::new() };
+        let mut directory = Self { path: path.to_path_buf(), created: Vec::new() };
         let mut missing = Vec::new();
         for above in path.ancestors() {
-            if directory.make(above)? {
+            if directory.create_one(above)? {
                 break;
             }
             missing.push(above);
         }
         for below in missing.into_iter().rev() {
-            if !directory.make(below)? {
+            if !directory.create_one(below)? {
                 return Err(io::ErrorKind::NotFound.into());
             }
         }
@@ -306,10 +309,10 @@ impl Directory {
     }
 
     /// Creates one directory unless it exists; returns false if its parent is missing.
-    fn make(&mut self, path: &Path) -> io::Result<bool> {
+    fn create_one(&mut self, path: &Path) -> io::Result<bool> {
         match fs::create_dir(path) {
             Ok(()) => {
-                self.made.push(path.to_path_buf());
+                self.created.push(path.to_path_buf());
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -319,20 +322,20 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
+impl Drop for ParentDirectory {
     fn drop(&mut self) {
-        for path in self.made.iter().rev() {
+        for path in self.created.iter().rev() {
             if let Err(error) = fs::remove_dir(path) {
-                tracing::debug!(path = %path.display(), %error, "a directory of a failed write stays");
+                tracing::debug!(path = %path.display(), %error, "cannot remove a created directory");
             }
         }
     }
 }
 
 /// Creates the directories above `path`.
-fn create_parent(path: &Path) -> Result<Directory, EnvError> {
+fn create_parent(path: &Path) -> Result<ParentDirectory, EnvError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    match Directory::create(parent) {
+    match ParentDirectory::create(parent) {
         Ok(directory) => Ok(directory),
         // A file in place of a directory is reported as existing.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
@@ -350,7 +353,7 @@ fn keep_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<()> {
         // Only the superuser can change the owner; changing only the group may still be possible.
         if let Err(error) = fchown(file, Some(uid), Some(gid)) {
             let group = fchown(file, None, Some(gid));
-            tracing::debug!(%error, ?group, "the owner of a written file changes");
+            tracing::debug!(%error, ?group, "cannot keep the owner of a file");
             // A setuid program must not start to run as another user.
             mode &= 0o1777;
         }
@@ -409,9 +412,9 @@ mod tests {
         assert_eq!(names(at("")), [Path::new("file"), Path::new("old")]);
         assert!(names(at("old")).is_empty());
         // Files added by others meanwhile are kept, as are directories of a successful write.
-        let made = Directory::create(&at("new/a/b")).unwrap();
+        let created = ParentDirectory::create(&at("new/a/b")).unwrap();
         fs::write(at("new/a/theirs"), "").unwrap();
-        drop(made);
+        drop(created);
         assert_eq!(names(at("new/a")), [Path::new("theirs")]);
         write(&at("new/a/c/file"), b"x", &Cancelled::default()).unwrap();
         assert!(at("new/a/c/file").exists());
@@ -423,11 +426,11 @@ mod tests {
         let path = directory.path().join("secret");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        assert_eq!(mode(&temporary(directory.path(), true).unwrap()), 0o600);
+        assert_eq!(mode(&temporary_file(directory.path(), true).unwrap()), 0o600);
         // A new file has the usual permission bits, minus the umask.
         File::create(directory.path().join("usual")).unwrap();
         let usual = fs::metadata(directory.path().join("usual")).unwrap().mode() & 0o777;
-        assert_eq!(mode(&temporary(directory.path(), false).unwrap()), usual);
+        assert_eq!(mode(&temporary_file(directory.path(), false).unwrap()), usual);
         write(&path, b"new", &Cancelled::default()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
     }

@@ -23,7 +23,7 @@ use tokio::{
 use super::{
     TAG_VARIABLE,
     admission::Slot,
-    numbers::Position,
+    pid_sequence::Position,
     pipes::Pipes,
     reaper::{Reaper, Registration},
     scope::{Members, Scope},

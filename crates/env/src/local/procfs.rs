@@ -72,9 +72,9 @@ pub(super) fn table_len() -> usize {
 
 /// Reads the processes with these ids, in order, that started at `since` or later, without their
 /// tags. Returns `None` if one of them cannot be read.
-pub(super) fn read_pids(numbers: impl Iterator<Item = i32>, since: u64) -> Option<Vec<ProcessRow>> {
+pub(super) fn read_pids(ids: impl Iterator<Item = i32>, since: u64) -> Option<Vec<ProcessRow>> {
     let mut rows = Vec::new();
-    for id in numbers {
+    for id in ids {
         // Threads have ids too, which the table does not list.
         match look_up(id) {
             Ok(Some(row)) if row.started >= since && !row.is_thread => rows.push(row),
@@ -243,13 +243,13 @@ mod tests {
     #[test]
     fn an_id_may_be_unused_or_a_threads() {
         let own = std::process::id().cast_signed();
-        let (say, hear) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let thread = thread::spawn(move || {
-            say.send(nix::unistd::gettid().as_raw()).unwrap();
+            sender.send(nix::unistd::gettid().as_raw()).unwrap();
             wait.recv().unwrap_err();
         });
-        let other = hear.recv().unwrap();
+        let other = receiver.recv().unwrap();
         assert!(look_up(other).unwrap().unwrap().is_thread);
         assert!(!look_up(own).unwrap().unwrap().is_thread);
         // No id is that large.

@@ -15,7 +15,7 @@ use nix::{
 };
 
 use super::{
-    numbers::Position,
+    pid_sequence::Position,
     procfs::{self, ProcessRow},
 };
 
@@ -114,8 +114,8 @@ impl Scope {
         let since = self.since?;
         let (mut rows, mut next) = (Vec::new(), first);
         loop {
-            let numbers = Position::now()?.given_after(self.leader, self.before)?;
-            let last = *numbers.end();
+            let ids = Position::now()?.allocated_after(self.leader, self.before)?;
+            let last = *ids.end();
             if usize::try_from(last - self.leader).ok()? > most {
                 return None;
             }
@@ -231,7 +231,7 @@ fn log_failure(id: i32, sent: nix::Result<()>) {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "the tests start processes that nobody has to own")]
+    #![expect(clippy::disallowed_methods, reason = "the tests start processes directly")]
 
     use std::{
         io::{BufRead, BufReader},
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn leftovers_are_found_by_id_order() {
         for (name, job) in JOBS {
-            let began = Instant::now();
+            let started = Instant::now();
             // On a very busy machine samples are too far apart, and the table has to be read.
             loop {
                 let leftover = spawn_leftover(job);
@@ -377,7 +377,7 @@ mod tests {
                     assert!(rows.iter().is_sorted_by_key(|row| row.id));
                     break;
                 }
-                assert!(began.elapsed() < Duration::from_secs(60), "{name}: numbers are never enough");
+                assert!(started.elapsed() < Duration::from_secs(60), "{name}: ids never suffice");
             }
         }
     }
@@ -401,7 +401,7 @@ mod tests {
 
     #[test]
     fn a_quick_check_finds_no_leftovers() {
-        let began = Instant::now();
+        let started = Instant::now();
         // On a busy machine this takes some attempts until no other process starts meanwhile, or
         // all of these are gone.
         loop {
@@ -411,7 +411,7 @@ mod tests {
                 assert!(leftover.scope.group_is_gone());
                 break;
             }
-            assert!(began.elapsed() < Duration::from_secs(60), "nobody is ever alone");
+            assert!(started.elapsed() < Duration::from_secs(60), "the quick check never succeeds");
         }
     }
 }

@@ -52,12 +52,12 @@ fn is_running(id: i32) -> bool {
 }
 
 /// Waits for the process id that a command writes to a file.
-async fn written_id(path: &Path) -> i32 {
-    wait_for(path).await.parse().unwrap()
+async fn wait_for_id(path: &Path) -> i32 {
+    wait_for_line(path).await.parse().unwrap()
 }
 
 /// Waits for the line that a command writes to a file.
-async fn wait_for(path: &Path) -> String {
+async fn wait_for_line(path: &Path) -> String {
     let started = Instant::now();
     loop {
         let content = fs::read_to_string(path).unwrap_or_default();
@@ -125,16 +125,16 @@ async fn working_directory_and_variables_reach_the_command() {
         .with_working_dir("sub")
         .with_env("X", "a b");
     let result = environment.exec_command(request).await.unwrap();
-    let place = environment.resolve(Path::new("sub"));
-    let place = place.display();
-    assert_eq!(text(&result.stdout), format!("{place}\n{place} a b\n1\n"));
+    let expected = environment.resolve(Path::new("sub"));
+    let expected = expected.display();
+    assert_eq!(text(&result.stdout), format!("{expected}\n{expected} a b\n1\n"));
 }
 
 #[tokio::test]
 async fn a_missing_directory_or_program_is_a_typed_error() {
     let (directory, environment) = environment();
     fs::write(directory.path().join("file"), "").unwrap();
-    let spawn_in = |place: &str| Command::shell("true").with_working_dir(place);
+    let spawn_in = |directory: &str| Command::shell("true").with_working_dir(directory);
     let error = environment.spawn(spawn_in("gone")).await.unwrap_err();
     assert!(matches!(error, EnvError::NotFound { path, .. } if path.ends_with("gone")));
     let error = environment.spawn(spawn_in("file")).await.unwrap_err();
@@ -189,7 +189,7 @@ async fn a_time_out_terminates_and_keeps_the_output() {
     assert_eq!(result.exit_code, 3);
     assert_eq!(text(&result.stdout), "so far\nbye\n");
     assert!(result.duration < TERMINATE_LIMIT, "{:?}", result.duration);
-    assert!(!is_running(written_id(&directory.path().join("id")).await));
+    assert!(!is_running(wait_for_id(&directory.path().join("id")).await));
 }
 
 /// Upper bound for a command that honors the terminate signal.
@@ -209,7 +209,7 @@ async fn a_process_that_ignores_terminate_is_killed() {
     assert_eq!(text(&result.stdout), "so far\n");
     assert!(result.duration >= Duration::from_millis(2500), "{:?}", result.duration);
     for name in ["child", "apart"] {
-        assert!(!is_running(written_id(&directory.path().join(name)).await), "{name}");
+        assert!(!is_running(wait_for_id(&directory.path().join(name)).await), "{name}");
     }
 }
 
@@ -227,7 +227,7 @@ async fn leftover_jobs_are_terminated_and_counted() {
             "PINTLE_COMMAND_TAG=$PINTLE_COMMAND_TAG/inner.1 setsid sh -c 'echo $$ > id; exec sleep 100' &",
         ),
         ("wiped its variables", "(echo $BASHPID > id; exec env -i /bin/sleep 100) &"),
-        ("hangs up on nobody", "nohup sh -c 'echo $$ > id; exec sleep 100' >/dev/null 2>&1 &"),
+        ("runs behind nohup", "nohup sh -c 'echo $$ > id; exec sleep 100' >/dev/null 2>&1 &"),
     ] {
         let id = directory.path().join("id");
         let _ = fs::remove_file(&id);
@@ -236,7 +236,7 @@ async fn leftover_jobs_are_terminated_and_counted() {
         assert_eq!(text(&result.stdout), "done\n", "{name}");
         assert!(result.ended_jobs >= 1, "{name}");
         assert!(result.duration < Duration::from_secs(5), "{name}: {:?}", result.duration);
-        assert!(!is_running(written_id(&id).await), "{name}");
+        assert!(!is_running(wait_for_id(&id).await), "{name}");
     }
 }
 
@@ -278,7 +278,7 @@ async fn dropping_the_future_terminates_the_command() {
     let request = ExecRequest::new(command).with_timeout(LONG);
     let (id, apart) = tokio::select! {
         result = environment.exec_command(request) => panic!("{result:?}"),
-        ids = async { (written_id(&id).await, written_id(&apart).await) } => ids,
+        ids = async { (wait_for_id(&id).await, wait_for_id(&apart).await) } => ids,
     };
     environment.cleanup().await.unwrap();
     assert!(!is_running(id));
@@ -291,21 +291,21 @@ async fn the_lifeline_is_optional() {
     let build = || LocalEnvironment::builder(directory.path()).variable("PATH", "/usr/bin:/bin");
     for has_lifeline in [true, false] {
         let environment = build().lifeline(has_lifeline).build().unwrap();
-        assert_eq!(lifelines(&environment), 0);
+        assert_eq!(count_supervisors(&environment), 0);
         run(&environment, "true").await;
-        assert_eq!(lifelines(&environment), usize::from(has_lifeline));
+        assert_eq!(count_supervisors(&environment), usize::from(has_lifeline));
         environment.cleanup().await.unwrap();
-        assert_eq!(lifelines(&environment), 0);
+        assert_eq!(count_supervisors(&environment), 0);
     }
 }
 
 /// Counts the supervisors of an environment.
-fn lifelines(environment: &LocalEnvironment) -> usize {
-    let mark = format!("{TAG_VARIABLE}={}.", environment.tag);
+fn count_supervisors(environment: &LocalEnvironment) -> usize {
+    let tag = format!("{TAG_VARIABLE}={}.", environment.tag);
     let ids = procfs::read_table(0).unwrap().into_iter().filter(|row| !row.is_zombie).map(|row| row.id);
     let watches = |id: &i32| {
         let words = fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-        words.split(|byte| *byte == 0).any(|word| word == mark.as_bytes())
+        words.split(|byte| *byte == 0).any(|word| word == tag.as_bytes())
     };
     ids.filter(watches).count()
 }
@@ -341,9 +341,9 @@ async fn kill_all_kills_without_grace() {
     let (directory, environment) = environment();
     let stubborn = "trap '' TERM; echo $$ > id; while :; do sleep 0.1; done";
     let held = environment.spawn(Command::shell(stubborn)).await.unwrap();
-    let first = written_id(&directory.path().join("id")).await;
+    let first = wait_for_id(&directory.path().join("id")).await;
     let dropped = environment.spawn(Command::shell(stubborn.replace("id", "other"))).await.unwrap();
-    let second = written_id(&directory.path().join("other")).await;
+    let second = wait_for_id(&directory.path().join("other")).await;
     drop(dropped);
     // A concurrent graceful shutdown must not delay it.
     let environment = Arc::new(environment);
@@ -359,12 +359,12 @@ async fn kill_all_kills_without_grace() {
 
 /// Runs `shutdown` on another thread while a started process is not registered yet. Returns the
 /// process id and the result of the spawn.
-async fn ended_while_it_starts(
+async fn shut_down_during_start(
     environment: &Arc<LocalEnvironment>,
     end: fn(&LocalEnvironment),
 ) -> (i32, Result<Box<dyn Process>, EnvError>, std::thread::JoinHandle<()>) {
-    let (ending, enders) = (Arc::clone(environment), Arc::new(Mutex::new(Vec::new())));
-    let (started, threads) = (Arc::new(AtomicU64::new(0)), Arc::clone(&enders));
+    let (ending, threads_done) = (Arc::clone(environment), Arc::new(Mutex::new(Vec::new())));
+    let (started, threads) = (Arc::new(AtomicU64::new(0)), Arc::clone(&threads_done));
     let id = Arc::clone(&started);
     let launch = move |mut command: tokio::process::Command| {
         let child = command.spawn()?;
@@ -378,7 +378,7 @@ async fn ended_while_it_starts(
     };
     let command = Command::shell("exec sleep 600");
     let spawned = environment.spawn_by(command, Launcher::With(Arc::new(launch))).await;
-    let ender = enders.lock().unwrap().pop().unwrap();
+    let ender = threads_done.lock().unwrap().pop().unwrap();
     (i32::try_from(started.load(Ordering::Relaxed)).unwrap(), spawned, ender)
 }
 
@@ -387,7 +387,7 @@ async fn ended_while_it_starts(
 async fn kill_all_waits_for_starting_processes() {
     let (_directory, environment) = environment();
     let environment = Arc::new(environment);
-    let (id, spawned, ender) = ended_while_it_starts(&environment, LocalEnvironment::kill_all).await;
+    let (id, spawned, ender) = shut_down_during_start(&environment, LocalEnvironment::kill_all).await;
     ender.join().unwrap();
     assert!(!is_running(id));
     drop(spawned);
@@ -400,7 +400,7 @@ async fn kill_all_waits_for_starting_processes() {
 async fn cleanup_waits_for_starting_processes() {
     let (_directory, environment) = environment();
     let environment = Arc::new(environment);
-    let (id, spawned, ender) = ended_while_it_starts(&environment, |one| one.reaper.finish()).await;
+    let (id, spawned, ender) = shut_down_during_start(&environment, |one| one.reaper.finish()).await;
     ender.join().unwrap();
     assert!(!is_running(id));
     drop(spawned);
@@ -414,12 +414,12 @@ async fn concurrent_cleanups_both_wait() {
     let stubborn =
         "exec 2>/dev/null; trap 'echo yes > told' TERM; echo $$ > id; while :; do sleep 0.01; done";
     let process = environment.spawn(Command::shell(stubborn)).await.unwrap();
-    let id = written_id(&directory.path().join("id")).await;
+    let id = wait_for_id(&directory.path().join("id")).await;
     drop(process);
     let environment = Arc::new(environment);
     let first = Arc::clone(&environment);
     let first = std::thread::spawn(move || first.reaper.finish());
-    wait_for(&directory.path().join("told")).await;
+    wait_for_line(&directory.path().join("told")).await;
     environment.cleanup().await.unwrap();
     assert!(!is_running(id));
     first.join().unwrap();

@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    Held,
+    RunningToken,
     script::{CommandScript, Step},
 };
 use crate::{
@@ -43,7 +43,7 @@ pub(super) struct MemoryProcess {
     stdin: Option<DuplexStream>,
     output: Option<MemoryOutput>,
     ignores_terminate: bool,
-    _held: Arc<Held>,
+    _running: Arc<RunningToken>,
 }
 
 #[derive(Debug)]
@@ -51,13 +51,13 @@ struct MemoryOutput(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    player: Mutex<Player>,
+    player: Mutex<ScriptPlayer>,
     status: watch::Sender<Option<ExitStatus>>,
     jobs: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Player {
+struct ScriptPlayer {
     steps: VecDeque<Step>,
     last_status: ExitStatus,
     /// End of the pause that is the current step.
@@ -67,7 +67,7 @@ struct Player {
 }
 
 impl MemoryProcess {
-    pub(super) fn start(script: CommandScript, stdin: Stdin, held: Arc<Held>) -> Self {
+    pub(super) fn start(script: CommandScript, stdin: Stdin, running: Arc<RunningToken>) -> Self {
         let (stdin, input) = match stdin {
             Stdin::Null => (None, None),
             Stdin::Piped => {
@@ -76,7 +76,7 @@ impl MemoryProcess {
             }
         };
         let shared = Arc::new(Shared {
-            player: Mutex::new(Player {
+            player: Mutex::new(ScriptPlayer {
                 steps: script.steps,
                 last_status: script.status,
                 pause_ends: None,
@@ -91,7 +91,7 @@ impl MemoryProcess {
             output: Some(MemoryOutput(Arc::clone(&shared))),
             shared,
             ignores_terminate: script.ignores_terminate,
-            _held: held,
+            _running: running,
         }
     }
 }
@@ -196,7 +196,7 @@ impl Shared {
     }
 }
 
-impl Player {
+impl ScriptPlayer {
     /// Plays the first step; returns true if there was none.
     async fn play(&mut self) -> bool {
         match self.steps.front() {

@@ -25,7 +25,7 @@ use crate::{GrepMode, contract};
 
 /// Runs lines in a local shell.
 #[derive(Debug)]
-struct Nearby {
+struct LocalShell {
     shell: PathBuf,
     opened: AtomicUsize,
     /// When set, lines are accepted but have no effect.
@@ -33,7 +33,7 @@ struct Nearby {
 }
 
 #[async_trait]
-impl Transport for Nearby {
+impl Transport for LocalShell {
     async fn open(&self) -> Result<(), EnvError> {
         self.opened.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -46,8 +46,8 @@ impl Transport for Nearby {
         command
     }
 
-    fn lost(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
-        lost_error("nearby", format!("{stderr_tail} {status}"))
+    fn exit_error(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
+        lost_error("local-shell", format!("{stderr_tail} {status}"))
     }
 
     fn concurrency(&self) -> usize {
@@ -55,23 +55,23 @@ impl Transport for Nearby {
     }
 
     fn name(&self) -> &str {
-        "nearby"
+        "local-shell"
     }
 }
 
-fn nearby(shell: impl Into<PathBuf>) -> (TempDir, Remote<Nearby>) {
+fn local_shell(shell: impl Into<PathBuf>) -> (TempDir, Remote<LocalShell>) {
     let directory = TempDir::new().unwrap();
     let settings =
         Settings { working_directory: Some(directory.path().canonicalize().unwrap()), ..Settings::default() };
     let transport =
-        Nearby { shell: shell.into(), opened: AtomicUsize::new(0), hangs: AtomicBool::new(false) };
+        LocalShell { shell: shell.into(), opened: AtomicUsize::new(0), hangs: AtomicBool::new(false) };
     (directory, Remote::new(transport, settings).unwrap())
 }
 
 #[tokio::test]
 async fn a_failed_write_or_rename_removes_created_directories() {
     for shell in ["/bin/sh", "/bin/bash"] {
-        let (directory, environment) = nearby(shell);
+        let (directory, environment) = local_shell(shell);
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("old")).unwrap();
         fs::write(at("file"), "").unwrap();
@@ -103,7 +103,7 @@ async fn keeps_the_contract_in_every_shell() {
     let mut checks = tokio::task::JoinSet::new();
     for shell in tried.into_values() {
         checks.spawn(async move {
-            let (_directory, environment) = nearby(shell);
+            let (_directory, environment) = local_shell(shell);
             environment.initialize().await.unwrap();
             assert_eq!(environment.platform(), "linux");
             assert!(environment.os_version().starts_with("Linux "));
@@ -120,7 +120,7 @@ async fn keeps_the_contract_in_every_shell() {
 async fn no_command_starts_after_its_application_died() {
     let test = "remote::tests::no_command_starts_after_its_application_died";
     let build = |client: &Path| {
-        let (directory, environment) = nearby(client);
+        let (directory, environment) = local_shell(client);
         // The application is killed, so the test's directory cleans up.
         let _ = directory.keep();
         environment
@@ -130,7 +130,7 @@ async fn no_command_starts_after_its_application_died() {
 
 #[tokio::test]
 async fn remote_and_portable_searches_agree() {
-    let (directory, environment) = nearby("/bin/sh");
+    let (directory, environment) = local_shell("/bin/sh");
     for (name, content) in [
         (".gitignore", "*.log\n"),
         ("a.log", "needle\n"),
@@ -144,7 +144,7 @@ async fn remote_and_portable_searches_agree() {
         fs::write(directory.path().join(name), content).unwrap();
     }
     fs::write(directory.path().join("b/wide"), b"\xff\xfen\0e\0e\0d\0l\0e\0").unwrap();
-    let has_ripgrep = environment.facts().await.unwrap().has_ripgrep;
+    let has_ripgrep = environment.system_info().await.unwrap().has_ripgrep;
     println!("with ripgrep: {has_ripgrep}");
     for pattern in ["needle", "n[e]+dle", "nothing", "absent"] {
         for mode in [GrepMode::Content, GrepMode::FilesWithMatches, GrepMode::Count] {
@@ -161,7 +161,7 @@ async fn remote_and_portable_searches_agree() {
 
 #[tokio::test]
 async fn commands_reconnect_after_a_cleanup() {
-    let (directory, environment) = nearby("/bin/sh");
+    let (directory, environment) = local_shell("/bin/sh");
     let request = ExecRequest::new("echo $$ >id; sleep 1000").with_timeout(LONG);
     let cleanup = async {
         matrix::until("the command begins", || directory.path().join("id").exists()).await;
@@ -180,16 +180,16 @@ async fn commands_reconnect_after_a_cleanup() {
 
 #[tokio::test]
 async fn a_silent_client_exit_is_a_loss() {
-    let (_directory, environment) = nearby("/bin/false");
+    let (_directory, environment) = local_shell("/bin/false");
     let error = environment.initialize().await.unwrap_err();
     let EnvError::EnvironmentLost { environment, source: Some(source) } = error else { panic!("{error:?}") };
-    assert_eq!(environment, "nearby");
+    assert_eq!(environment, "local-shell");
     assert!(source.to_string().contains(&process::ExitStatus::from_raw(1 << 8).to_string()), "{source}");
 }
 
 #[tokio::test]
 async fn killing_the_wrapper_is_a_loss_and_leaves_nothing() {
-    let (directory, environment) = nearby("/bin/sh");
+    let (directory, environment) = local_shell("/bin/sh");
     let line = "echo $$ >id; kill -KILL $PPID; sleep 1000";
     let started = Instant::now();
     let error = environment.exec_command(ExecRequest::new(line).with_timeout(LONG)).await.unwrap_err();
@@ -203,7 +203,7 @@ async fn killing_the_wrapper_is_a_loss_and_leaves_nothing() {
 
 #[tokio::test]
 async fn early_output_belongs_to_the_command() {
-    let (_directory, environment) = nearby("/bin/sh");
+    let (_directory, environment) = local_shell("/bin/sh");
     for _ in 0..20 {
         let result = environment.exec_command(ExecRequest::new("echo error >&2")).await.unwrap();
         assert_eq!(result.stderr.to_text_lossy().unwrap(), "error\n");
@@ -213,7 +213,7 @@ async fn early_output_belongs_to_the_command() {
 
 #[tokio::test]
 async fn waiting_and_reading_do_not_block_each_other() {
-    let (_directory, environment) = nearby("/bin/sh");
+    let (_directory, environment) = local_shell("/bin/sh");
     // The job holds both streams open without writing.
     let mut process = environment.spawn(Command::shell("sleep 1000 & exit 3")).await.unwrap();
     let mut output = process.take_output().unwrap();
@@ -229,7 +229,7 @@ async fn waiting_and_reading_do_not_block_each_other() {
 
 #[tokio::test]
 async fn endless_processes_leave_slots_for_commands() {
-    let (_directory, environment) = nearby("/bin/sh");
+    let (_directory, environment) = local_shell("/bin/sh");
     let spawn = || environment.spawn(Command::shell("sleep 1000"));
     let mut running = Vec::new();
     for _ in 0..3 {
@@ -245,7 +245,7 @@ async fn endless_processes_leave_slots_for_commands() {
 
 #[tokio::test]
 async fn a_hanging_start_is_a_loss() {
-    let (_directory, environment) = nearby("/bin/sh");
+    let (_directory, environment) = local_shell("/bin/sh");
     environment.initialize().await.unwrap();
     environment.transport().hangs.store(true, Ordering::Relaxed);
     // Nothing will happen any more, so let the paused clock skip the time-out.
@@ -258,9 +258,9 @@ async fn a_hanging_start_is_a_loss() {
 
 #[tokio::test]
 async fn output_before_a_line_is_discarded() {
-    let (_directory, environment) = nearby("/bin/sh");
-    let noisy = Noisy(environment.transport);
-    let environment = Remote::new(noisy, environment.settings).unwrap();
+    let (_directory, environment) = local_shell("/bin/sh");
+    let transport = NoisyTransport(environment.transport);
+    let environment = Remote::new(transport, environment.settings).unwrap();
     let result = environment.exec_command(ExecRequest::new("echo out; echo err >&2")).await.unwrap();
     assert_eq!(result.stdout.to_text_lossy().unwrap(), "out\n");
     assert_eq!(result.stderr.to_text_lossy().unwrap(), "err\n");
@@ -269,17 +269,17 @@ async fn output_before_a_line_is_discarded() {
 
 /// Prints on both streams before it runs a line, without a final line feed.
 #[derive(Debug)]
-struct Noisy(Arc<Nearby>);
+struct NoisyTransport(Arc<LocalShell>);
 
 #[async_trait]
-impl Transport for Noisy {
+impl Transport for NoisyTransport {
     fn command(&self, line: &str) -> process::Command {
         let noise = "head -c 30000 /dev/zero; head -c 600000 /dev/zero >&2;";
         self.0.command(&format!("{noise} {line}"))
     }
 
-    fn lost(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
-        self.0.lost(status, stderr_tail)
+    fn exit_error(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
+        self.0.exit_error(status, stderr_tail)
     }
 
     fn concurrency(&self) -> usize {

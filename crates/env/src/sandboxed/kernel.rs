@@ -51,7 +51,7 @@ pub(super) struct Rules {
 /// Starts a command under the rules.
 pub(super) fn spawn(rules: &Rules, mut command: Command) -> io::Result<Child> {
     let runtime = Handle::try_current().map_err(io::Error::other)?;
-    apart(|| {
+    on_own_thread(|| {
         let _guard = runtime.enter();
         restrict(rules)?;
         command.spawn()
@@ -59,8 +59,8 @@ pub(super) fn spawn(rules: &Rules, mut command: Command) -> io::Result<Child> {
 }
 
 /// Applies the rules on a thread that then exits, to check that they can be applied.
-pub(super) fn rehearse(rules: &Rules) -> io::Result<()> {
-    apart(|| restrict(rules))
+pub(super) fn dry_run(rules: &Rules) -> io::Result<()> {
+    on_own_thread(|| restrict(rules))
 }
 
 /// Returns the restrictions that the kernel does not enforce.
@@ -76,7 +76,7 @@ pub(super) fn unenforced(rules: &Rules) -> io::Result<BTreeSet<Protection>> {
     };
     let filters = || {
         let is_refused = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-        apart(|| {
+        on_own_thread(|| {
             let is_filtered = filter_sockets(rules).is_ok();
             let network = UdpSocket::bind("127.0.0.1:0").is_err_and(is_refused);
             let local = rules.unix_sockets || UnixDatagram::unbound().is_err_and(is_refused);
@@ -97,10 +97,10 @@ pub(super) fn unenforced(rules: &Rules) -> io::Result<BTreeSet<Protection>> {
 }
 
 /// Runs `work` on its own thread, so that all restrictions end with it.
-fn apart<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("pintle-sandbox".to_owned()).spawn_scoped(scope, work)?;
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread of the sandbox has panicked")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the sandbox thread panicked")))
     })
 }
 
@@ -110,14 +110,14 @@ fn restrict(rules: &Rules) -> io::Result<()> {
     let landlock = [Protection::Writes, Protection::Devices, Protection::Signals];
     let is_whole = status.ruleset == RulesetStatus::FullyEnforced && status.no_new_privs;
     if !is_whole && !landlock.iter().any(|protection| rules.accepted.contains(protection)) {
-        return Err(io::Error::other(format!("the kernel enforces the sandbox in part only: {status:?}")));
+        return Err(io::Error::other(format!("the kernel enforces the sandbox only partially: {status:?}")));
     }
     if rules.network {
         return Ok(());
     }
     match filter_sockets(rules) {
         Err(error) if rules.accepted.contains(&Protection::Sockets) => {
-            tracing::debug!(%error, "sockets are not refused");
+            tracing::debug!(%error, "cannot refuse sockets");
             Ok(())
         }
         filtered => filtered,

@@ -12,11 +12,11 @@ use super::*;
 use crate::{Confined, ExecRequest, ExecResult, contract};
 
 /// A writable directory next to one that is not writable.
-struct Place {
+struct Harness {
     directory: TempDir,
 }
 
-impl Place {
+impl Harness {
     fn new() -> Self {
         let directory = TempDir::new().unwrap();
         for name in ["root", "outside"] {
@@ -51,8 +51,8 @@ async fn run(environment: &Sandboxed, line: &str) -> ExecResult {
 
 #[tokio::test]
 async fn commands_write_only_inside_the_roots() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
     environment.initialize().await.unwrap();
     for line in [
         "echo x >file && mkdir -p a/b && mv file a/b/file && ln a/b/file hard && ln -s a soft && rm -r a",
@@ -83,11 +83,11 @@ async fn commands_write_only_inside_the_roots() {
         let result = run(&environment, line).await;
         assert!(!result.success(), "{line}: {:?}", result.output.to_text_lossy());
     }
-    assert_eq!(fs::read_to_string(place.at("outside/secret")).unwrap(), "secret");
-    assert_eq!(fs::read_dir(place.at("outside")).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(harness.at("outside/secret")).unwrap(), "secret");
+    assert_eq!(fs::read_dir(harness.at("outside")).unwrap().count(), 1);
     environment.cleanup().await.unwrap();
     // The embedding process remains unrestricted.
-    fs::write(place.at("outside/of-the-host"), "x").unwrap();
+    fs::write(harness.at("outside/of-the-host"), "x").unwrap();
     UdpSocket::bind("127.0.0.1:0").unwrap();
 }
 
@@ -95,9 +95,9 @@ async fn commands_write_only_inside_the_roots() {
 #[tokio::test]
 async fn modes_can_change_but_contents_cannot() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
-    let secret = place.at("outside/secret");
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
+    let secret = harness.at("outside/secret");
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o444)).unwrap();
     let result = run(&environment, "chmod 666 ../outside/secret && echo x >../outside/secret").await;
     assert!(!result.success());
@@ -108,11 +108,11 @@ async fn modes_can_change_but_contents_cannot() {
 
 #[tokio::test]
 async fn the_network_is_refused_unless_allowed() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let _unix = UnixListener::bind(place.at("root/socket")).unwrap();
+    let _unix = UnixListener::bind(harness.at("root/socket")).unwrap();
     let (tcp, udp) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
     let bash = |line: String| format!("exec bash -c '{line}'");
     let to_tcp = bash(format!("exec 3<>/dev/tcp/127.0.0.1/{tcp}"));
@@ -162,14 +162,14 @@ if os.uname().machine == "x86_64":
 
 #[tokio::test]
 async fn all_kinds_of_sockets_are_refused() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
     if !run(&environment, "command -v python3").await.success() {
         println!("SKIPPED: python3 is not here to try the system calls");
         return;
     }
-    fs::write(place.at("root/sockets.py"), SOCKETS).unwrap();
-    let _listener = UnixListener::bind(place.at("root/socket")).unwrap();
+    fs::write(harness.at("root/sockets.py"), SOCKETS).unwrap();
+    let _listener = UnixListener::bind(harness.at("root/socket")).unwrap();
     let result = run(&environment, "python3 sockets.py").await;
     assert!(result.success(), "{:?}", result.stderr.to_text_lossy());
     let environment = environment.with_unix_sockets(true);
@@ -181,8 +181,8 @@ async fn all_kinds_of_sockets_are_refused() {
 
 #[tokio::test]
 async fn accepted_restrictions_are_still_enforced() {
-    let place = Place::new();
-    let Some(mut environment) = place.sandboxed().await else { return };
+    let harness = Harness::new();
+    let Some(mut environment) = harness.sandboxed().await else { return };
     for protection in [Protection::Writes, Protection::Devices, Protection::Signals, Protection::Sockets] {
         environment = environment.accepting(protection);
     }
@@ -196,8 +196,8 @@ async fn accepted_restrictions_are_still_enforced() {
 
 #[tokio::test]
 async fn no_command_starts_without_a_sandbox() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
     let environment = environment.with_writable("gone");
     let error = environment.initialize().await.unwrap_err();
     assert!(matches!(error, EnvError::NotFound { .. }), "{error:?}");
@@ -207,13 +207,13 @@ async fn no_command_starts_without_a_sandbox() {
 
 #[tokio::test]
 async fn keeps_the_contract() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
-    let roots = [place.at("root")];
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
+    let roots = [harness.at("root")];
     let environment = Confined::new(Arc::new(environment), roots);
     environment.initialize().await.unwrap();
-    contract::files(&environment, &place.at("root/files")).await.unwrap();
-    contract::search(&environment, &place.at("root/search")).await.unwrap();
-    contract::commands(&environment, &place.at("root/commands")).await.unwrap();
+    contract::files(&environment, &harness.at("root/files")).await.unwrap();
+    contract::search(&environment, &harness.at("root/search")).await.unwrap();
+    contract::commands(&environment, &harness.at("root/commands")).await.unwrap();
     environment.cleanup().await.unwrap();
 }

@@ -56,14 +56,14 @@ exit "$status"
 "#;
 
 /// Command that ssh runs locally once the connection is established and the socket is listening.
-pub(super) const SAY_CONNECTED: &str = "echo pintle-connected";
+pub(super) const PRINT_CONNECTED: &str = "echo pintle-connected";
 
 /// Lines printed by that command and by the script.
 const CONNECTED: &[u8] = b"pintle-connected\n";
 const ENDED: &[u8] = b"pintle-ended\n";
 
 /// Bytes of the client's messages kept, from the end.
-const WORDS: usize = 8 << 10;
+const MAX_MESSAGES: usize = 8 << 10;
 
 /// Time-out for the client's exit.
 const END_LIMIT: Duration = Duration::from_secs(5);
@@ -86,7 +86,7 @@ pub(super) struct Master {
 enum State {
     Connecting,
     Connected,
-    Ended { status: Option<i32>, words: Vec<u8> },
+    Exited { status: Option<i32>, messages: Vec<u8> },
 }
 
 impl Master {
@@ -99,11 +99,11 @@ impl Master {
             timeout(limit, known).await.is_ok_and(|state| state.is_ok())
         };
         if !reached {
-            master.end().await?;
+            master.close().await?;
             return Err(connection.unreachable(SshError::new(SshErrorKind::TimedOut)));
         }
         if let Some(error) = master.failure(connection) {
-            master.end().await?;
+            master.close().await?;
             return Err(error);
         }
         tracing::debug!(host = connection.host, id = master.id, "connected");
@@ -116,24 +116,24 @@ impl Master {
     }
 
     /// Returns the client's last messages if the connection ended, else `None`.
-    pub(super) fn exit_command(&self) -> Option<Vec<u8>> {
+    pub(super) fn last_messages(&self) -> Option<Vec<u8>> {
         match &*self.state.borrow() {
             State::Connecting | State::Connected => None,
-            State::Ended { words, .. } => Some(words.clone()),
+            State::Exited { messages, .. } => Some(messages.clone()),
         }
     }
 
     /// Closes the connection and waits until the client has exited.
-    pub(super) async fn end(&mut self) -> Result<(), EnvError> {
+    pub(super) async fn close(&mut self) -> Result<(), EnvError> {
         self.lifeline = None;
-        let ended = self.state.wait_for(|state| matches!(state, State::Ended { .. }));
+        let ended = self.state.wait_for(|state| matches!(state, State::Exited { .. }));
         if timeout(END_LIMIT, ended).await.is_err() {
             return Err(EnvError::Stuck { id: self.id });
         }
         if let Some(thread) = self.thread.take()
             && blocking(move || thread.join()).await?.is_err()
         {
-            tracing::error!("the thread that reads what ssh says has panicked");
+            tracing::error!("the thread that reads messages of ssh panicked");
         }
         Ok(())
     }
@@ -143,11 +143,11 @@ impl Master {
         let state = self.state.borrow();
         match &*state {
             State::Connecting | State::Connected => None,
-            State::Ended { status: Some(NOT_FOUND), .. } => {
+            State::Exited { status: Some(NOT_FOUND), .. } => {
                 let program = connection.program.display().to_string();
                 Some(EnvError::Spawn { program, source: io::ErrorKind::NotFound.into() })
             }
-            State::Ended { words, .. } => Some(connection.unreachable(SshError::of_connecting(words))),
+            State::Exited { messages, .. } => Some(connection.unreachable(SshError::of_connecting(messages))),
         }
     }
 
@@ -159,7 +159,7 @@ impl Master {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&connection.socket_directory)
             .map_err(|source| {
-                EnvError::from_io("make a directory in", &connection.socket_directory, source)
+                EnvError::from_io("create a directory in", &connection.socket_directory, source)
             })?;
         let socket = directory.path().join("master");
         let mut shell = Command::new("/bin/sh");
@@ -178,7 +178,7 @@ impl Master {
         let (id, lifeline) = (child.id(), child.stdin.take());
         let (sender, state) = watch::channel(State::Connecting);
         let reader = thread::Builder::new().name("pintle-ssh".to_owned());
-        let thread = reader.spawn(move || follow(&mut child, directory, &sender)).map_err(failed)?;
+        let thread = reader.spawn(move || read_until_exit(&mut child, directory, &sender)).map_err(failed)?;
         Ok(Self { state, lifeline, thread: Some(thread), socket, id })
     }
 }
@@ -190,8 +190,8 @@ impl fmt::Debug for Master {
 }
 
 /// Reads the client's output until it exits, reports the connection, and waits for the client.
-fn follow(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
-    let mut words = Vec::new();
+fn read_until_exit(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
+    let mut messages = Vec::new();
     let mut block = [0; 1 << 10];
     let mut is_connected = false;
     while let Some(stdout) = &mut child.stdout {
@@ -200,27 +200,27 @@ fn follow(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
             Ok(0) | Err(_) => break,
             Ok(read) => read,
         };
-        words.extend_from_slice(block.get(..read).unwrap_or_default());
-        if !is_connected && cut(&mut words, CONNECTED) {
+        messages.extend_from_slice(block.get(..read).unwrap_or_default());
+        if !is_connected && take_line(&mut messages, CONNECTED) {
             is_connected = true;
             state.send_replace(State::Connected);
         }
         // A child of the client may hold the pipe open for longer.
-        if cut(&mut words, ENDED) {
+        if take_line(&mut messages, ENDED) {
             break;
         }
-        words.drain(..words.len().saturating_sub(WORDS));
+        messages.drain(..messages.len().saturating_sub(MAX_MESSAGES));
     }
     let status = child.wait().ok().and_then(|status| status.code());
     drop(directory);
-    state.send_replace(State::Ended { status, words });
+    state.send_replace(State::Exited { status, messages });
 }
 
 /// Removes a line from the messages; returns true if it was there.
-fn cut(words: &mut Vec<u8>, line: &[u8]) -> bool {
-    let found = words.windows(line.len()).position(|part| part == line);
+fn take_line(messages: &mut Vec<u8>, line: &[u8]) -> bool {
+    let found = messages.windows(line.len()).position(|part| part == line);
     if let Some(start) = found {
-        words.drain(start..start + line.len());
+        messages.drain(start..start + line.len());
     }
     found.is_some()
 }

@@ -35,22 +35,22 @@ pub(super) struct SshTransport {
     /// its last messages.
     master: Mutex<Option<Master>>,
     /// A line was lost since the connection was last checked.
-    is_doubted: AtomicBool,
+    needs_check: AtomicBool,
     /// Held while the connection is opened or closed.
-    alone: tokio::sync::Mutex<()>,
+    exclusive: tokio::sync::Mutex<()>,
 }
 
 impl SshTransport {
     pub(super) fn new(connection: Connection) -> Self {
-        let (name, alone) = (connection.name(), tokio::sync::Mutex::default());
-        Self { connection, name, alone, is_doubted: AtomicBool::new(false), master: Mutex::new(None) }
+        let (name, exclusive) = (connection.name(), tokio::sync::Mutex::default());
+        Self { connection, name, exclusive, needs_check: AtomicBool::new(false), master: Mutex::new(None) }
     }
 
     /// Returns true if the connection is established. After a lost line it is checked, since the
     /// client may be exiting.
-    async fn stands(&self) -> bool {
-        let running = self.lock().as_ref().filter(|master| master.exit_command().is_none()).is_some();
-        if !running || !self.is_doubted.swap(false, Ordering::Relaxed) {
+    async fn is_connected(&self) -> bool {
+        let running = self.lock().as_ref().filter(|master| master.last_messages().is_none()).is_some();
+        if !running || !self.needs_check.swap(false, Ordering::Relaxed) {
             return running;
         }
         let mut check = tokio::process::Command::from(self.client(&["-O", "check"]));
@@ -84,8 +84,8 @@ impl SshTransport {
 impl Transport for SshTransport {
     /// Connects unless a connection is established. A lost one is replaced.
     async fn open(&self) -> Result<(), EnvError> {
-        let _alone = self.alone.lock().await;
-        if !self.stands().await {
+        let _alone = self.exclusive.lock().await;
+        if !self.is_connected().await {
             let master = Master::connect(&self.connection).await?;
             *self.lock() = Some(master);
         }
@@ -94,10 +94,10 @@ impl Transport for SshTransport {
 
     /// Closes the connection and waits until the local client has exited.
     async fn close(&self) -> Result<(), EnvError> {
-        let _alone = self.alone.lock().await;
+        let _alone = self.exclusive.lock().await;
         let master = self.lock().take();
         match master {
-            Some(mut master) => master.end().await,
+            Some(mut master) => master.close().await,
             None => Ok(()),
         }
     }
@@ -108,12 +108,12 @@ impl Transport for SshTransport {
         command
     }
 
-    fn lost(&self, _status: ExitStatus, stderr_tail: &str) -> EnvError {
-        self.is_doubted.store(true, Ordering::Relaxed);
+    fn exit_error(&self, _status: ExitStatus, stderr_tail: &str) -> EnvError {
+        self.needs_check.store(true, Ordering::Relaxed);
         let error = match &*self.lock() {
             None => SshError::new(SshErrorKind::NotConnected),
-            Some(master) => match master.exit_command() {
-                Some(words) if !words.is_empty() => SshError::of_connection(&words),
+            Some(master) => match master.last_messages() {
+                Some(messages) if !messages.is_empty() => SshError::of_connection(&messages),
                 Some(_) | None => SshError::of_connection(stderr_tail.as_bytes()),
             },
         };

@@ -19,7 +19,7 @@ use crate::{
 };
 
 /// Set in the second process, which plays the application: the container to use.
-const HOST_OF: &str = "PINTLE_TEST_HOST_OF";
+const APPLICATION_OF: &str = "PINTLE_TEST_APPLICATION_OF";
 
 /// Time limit until everything is gone: the supervisor notices at once, then sends the terminate
 /// signal, waits two seconds, and kills.
@@ -35,17 +35,17 @@ fn docker(words: &[&str]) -> std::process::Output {
 
 /// Runs this test again as the application in its own process, waits until its command runs, and
 /// kills it.
-fn kill_a_host(test: &str, (name, value): (&str, &str)) -> String {
-    let mut host = this_test(test).env(name, value).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
+fn kill_application(test: &str, (name, value): (&str, &str)) -> String {
+    let mut application = this_test(test).env(name, value).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(application.stdout.take().unwrap()).lines();
     let begun = lines.find_map(|line| line.unwrap().strip_prefix("begun in ").map(str::to_owned));
-    host.kill().unwrap();
-    host.wait().unwrap();
-    begun.expect("the host says in which container its command runs")
+    application.kill().unwrap();
+    application.wait().unwrap();
+    begun.expect("the application prints its container")
 }
 
 /// Plays the application; never returns.
-async fn be_the_host(environment: DockerEnvironment) {
+async fn run_application(environment: DockerEnvironment) {
     environment.initialize().await.unwrap();
     let container = environment.container().unwrap();
     let request = ExecRequest::new(COMMAND).with_timeout(Duration::from_secs(100));
@@ -58,13 +58,16 @@ async fn commands_die_with_their_application() {
     let Some(image) = image() else {
         return;
     };
-    if let Ok(container) = std::env::var(HOST_OF) {
-        return be_the_host(DockerEnvironment::attach(container).build().unwrap()).await;
+    if let Ok(container) = std::env::var(APPLICATION_OF) {
+        return run_application(DockerEnvironment::attach(container).build().unwrap()).await;
     }
     let first = "while :; do sleep 1000 & wait $!; done";
     let started = docker(&["run", "--detach", "--rm", "--network", "none", &image.name, "sh", "-c", first]);
     let container = String::from_utf8(started.stdout).unwrap().trim().to_owned();
-    kill_a_host("docker::tests::host::commands_die_with_their_application", (HOST_OF, &container));
+    kill_application(
+        "docker::tests::host::commands_die_with_their_application",
+        (APPLICATION_OF, &container),
+    );
     let since = Instant::now();
     let running = || String::from_utf8(docker(&["top", &container]).stdout).unwrap();
     until("commands are ended", || !running().contains("sleep 432") && running().lines().count() <= 3).await;
@@ -77,7 +80,7 @@ async fn no_command_starts_after_its_application_died() {
     let Some(image) = image() else {
         return;
     };
-    let container = match std::env::var(HOST_OF) {
+    let container = match std::env::var(APPLICATION_OF) {
         Ok(container) => container,
         Err(_unset) => {
             let first = "while :; do sleep 1000 & wait $!; done";
@@ -87,7 +90,7 @@ async fn no_command_starts_after_its_application_died() {
     };
     let test = "docker::tests::host::no_command_starts_after_its_application_died";
     let build = |client: &Path| DockerEnvironment::attach(&container).program(client).build().unwrap();
-    late_start::leaves_nothing(test, Some((HOST_OF, &container)), "docker", build).await;
+    late_start::leaves_nothing(test, Some((APPLICATION_OF, &container)), "docker", build).await;
     docker(&["kill", &container]);
 }
 
@@ -114,7 +117,7 @@ async fn no_zombie_is_left_to_the_first_process() {
 }
 
 /// Creates a client that can start containers but runs nothing in them.
-fn client_that_only_starts(directory: &Path, name: &str) -> PathBuf {
+fn start_only_client(directory: &Path, name: &str) -> PathBuf {
     let client = directory.join(name);
     let script = "#!/bin/sh\n[ \"$1\" = exec ] || exec docker \"$@\"\nexec sleep 60\n";
     fs::write(&client, script).unwrap();
@@ -139,9 +142,9 @@ async fn a_container_dies_with_its_application_before_the_supervisor_starts() {
         std::future::pending::<()>().await;
     }
     let directory = tempfile::tempdir().unwrap();
-    let client = client_that_only_starts(directory.path(), "client");
+    let client = start_only_client(directory.path(), "client");
     let test = "docker::tests::host::a_container_dies_with_its_application_before_the_supervisor_starts";
-    let container = kill_a_host(test, (CLIENT, client.to_str().unwrap()));
+    let container = kill_application(test, (CLIENT, client.to_str().unwrap()));
     until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
 }
 
@@ -162,11 +165,11 @@ async fn a_container_dies_with_its_application() {
     let Some(image) = image() else {
         return;
     };
-    if std::env::var(HOST_OF).is_ok() {
-        return be_the_host(DockerEnvironment::start(image).build().unwrap()).await;
+    if std::env::var(APPLICATION_OF).is_ok() {
+        return run_application(DockerEnvironment::start(image).build().unwrap()).await;
     }
     let test = "docker::tests::host::a_container_dies_with_its_application";
-    let container = kill_a_host(test, (HOST_OF, ""));
+    let container = kill_application(test, (APPLICATION_OF, ""));
     let since = Instant::now();
     until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
     assert!(since.elapsed() < GONE, "it went after {:?}", since.elapsed());

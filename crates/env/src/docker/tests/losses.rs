@@ -10,7 +10,7 @@ use crate::{
 
 /// Time limit for detecting a lost container: 20 seconds of silence, checked every 3, plus a
 /// margin.
-const NOTICED: Duration = Duration::from_secs(30);
+const DETECTION_LIMIT: Duration = Duration::from_secs(30);
 
 /// Runs the engine's client directly.
 fn docker(words: &[&str]) -> String {
@@ -20,7 +20,7 @@ fn docker(words: &[&str]) -> String {
 }
 
 /// Runs a long command, harms the container meanwhile, and returns the error.
-async fn lost_by(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
+async fn error_after(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
     let request = ExecRequest::new("echo begun; sleep 4321").with_timeout(LONG);
     let container = environment.container().unwrap();
     let (harmed, harm) =
@@ -33,15 +33,15 @@ async fn lost_by(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
         *at.lock().unwrap() = Some(Instant::now());
     }));
     let error = environment.exec_command(request).await.unwrap_err();
-    let harmed = harmed.lock().unwrap().expect("the command has begun");
-    assert!(harmed.elapsed() < NOTICED, "noticed after {:?}", harmed.elapsed());
+    let harmed = harmed.lock().unwrap().expect("the command has started");
+    assert!(harmed.elapsed() < DETECTION_LIMIT, "detected after {:?}", harmed.elapsed());
     error
 }
 
 #[tokio::test]
 async fn a_killed_container_is_lost() {
     in_a_container(None, async |environment| {
-        let error = lost_by(environment, &["kill"]).await;
+        let error = error_after(environment, &["kill"]).await;
         assert!(matches!(&error, EnvError::EnvironmentLost { environment, .. } if environment.starts_with("docker:")), "{error:?}");
     })
     .await;
@@ -53,7 +53,7 @@ async fn a_lost_container_is_not_replaced() {
     for harm in ["pause", "kill"] {
         in_a_container(None, async |environment| {
             let container = environment.container().unwrap();
-            let error = lost_by(environment, &[harm]).await;
+            let error = error_after(environment, &[harm]).await;
             assert!(matches!(error, EnvError::EnvironmentLost { .. }), "{harm}: {error:?}");
             let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
             assert!(matches!(error, EnvError::Unreachable { .. }), "{harm}: {error:?}");
@@ -61,7 +61,7 @@ async fn a_lost_container_is_not_replaced() {
             // After a cleanup the container is removed, and a new one may be started.
             environment.cleanup().await.unwrap();
             let looked = std::process::Command::new("docker").args(["inspect", &container]).output().unwrap();
-            assert!(!looked.status.success(), "{harm}: the container is left");
+            assert!(!looked.status.success(), "{harm}: the container still exists");
             assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
             assert_ne!(environment.container().unwrap(), container);
         })
@@ -87,12 +87,12 @@ async fn a_paused_container_is_lost_and_can_be_reused() {
     ]);
     let environment = DockerEnvironment::attach(container.as_str()).build().unwrap();
     environment.initialize().await.unwrap();
-    let error = lost_by(&environment, &["pause"]).await;
+    let error = error_after(&environment, &["pause"]).await;
     assert!(matches!(error, EnvError::EnvironmentLost { .. }), "{error:?}");
     let started = Instant::now();
     let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
     assert!(matches!(error, EnvError::Unreachable { .. }), "{error:?}");
-    assert!(started.elapsed() < NOTICED);
+    assert!(started.elapsed() < DETECTION_LIMIT);
     docker(&["unpause", &container]);
     assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
     // The supervisor that lost its application terminates what ran when the container was paused.

@@ -26,7 +26,7 @@ use crate::{
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
 /// Variable that identifies the processes of a case.
-const MARK: &str = "PINTLE_MATRIX";
+const VARIABLE: &str = "PINTLE_MATRIX";
 
 /// Time limit for terminating leftovers: twice the grace period, plus a margin for slow machines.
 pub(crate) const END: Duration = Duration::from_secs(2 * TERMINATE_GRACE.as_secs() + 4);
@@ -34,22 +34,22 @@ pub(crate) const END: Duration = Duration::from_secs(2 * TERMINATE_GRACE.as_secs
 /// Runs every case in `root`, a directory with the same path locally and remotely, in an
 /// initialized environment.
 pub(crate) async fn matrix(name: &str, env: Arc<dyn ExecutionEnvironment>, root: &Path) {
-    let mark = root.file_name().unwrap().to_str().unwrap().to_owned();
-    let field = Field { env, root: root.to_path_buf(), mark };
+    let value = root.file_name().unwrap().to_str().unwrap().to_owned();
+    let harness = Harness { env, root: root.to_path_buf(), value };
     // Create everything that is created only once, for instance threads, before the first snapshot.
-    field.run("true").await;
-    let before = Left::settled(&field).await;
-    let mut rows = 0;
-    macro_rules! rows {
-        ($($row:ident),* $(,)?) => {$(
+    harness.run("true").await;
+    let before = Resources::when_stable(&harness).await;
+    let mut cases = 0;
+    macro_rules! cases {
+        ($($case:ident),* $(,)?) => {$(
             let started = Instant::now();
-            field.$row().await;
-            before.is_all_that_is_left(&field, stringify!($row)).await;
-            rows += 1;
-            println!("{name:<8} {:<40} pass {:>6.2} s", stringify!($row), started.elapsed().as_secs_f64());
+            harness.$case().await;
+            before.check_leftovers(&harness, stringify!($case)).await;
+            cases += 1;
+            println!("{name:<8} {:<40} pass {:>6.2} s", stringify!($case), started.elapsed().as_secs_f64());
         )*};
     }
-    rows!(
+    cases!(
         exit_0,
         exit_7,
         killed_by_a_signal,
@@ -72,19 +72,19 @@ pub(crate) async fn matrix(name: &str, env: Arc<dyn ExecutionEnvironment>, root:
         ten_thousand_variables,
         deleted_working_directory,
     );
-    assert_eq!(rows, 21);
+    assert_eq!(cases, 21);
 }
 
 /// Environment and directory of the cases.
-struct Field {
+struct Harness {
     env: Arc<dyn ExecutionEnvironment>,
     root: PathBuf,
-    mark: String,
+    value: String,
 }
 
-impl Field {
+impl Harness {
     fn request(&self, line: impl Into<String>) -> ExecRequest {
-        ExecRequest::new(line).with_env(MARK, self.mark.as_str()).with_timeout(LONG)
+        ExecRequest::new(line).with_env(VARIABLE, self.value.as_str()).with_timeout(LONG)
     }
 
     async fn exec(&self, request: ExecRequest) -> ExecResult {
@@ -98,7 +98,7 @@ impl Field {
 
     /// Finds the live processes of the cases on the local machine.
     fn processes(&self) -> BTreeSet<u32> {
-        marked(&format!("{MARK}={}", self.mark))
+        processes_with(&format!("{VARIABLE}={}", self.value))
     }
 
     async fn code(&self, line: &str, expected: i32) {
@@ -217,7 +217,7 @@ impl Field {
     }
 
     /// Runs `cancel` on a command that creates the file `begun`.
-    async fn begun(&self, line: &str, cancel: impl AsyncFnOnce(ExecRequest)) {
+    async fn run_and_clean(&self, line: &str, cancel: impl AsyncFnOnce(ExecRequest)) {
         let file = self.root.join("begun");
         let request = self.request(format!("touch begun; {line}"));
         cancel(request).await;
@@ -228,7 +228,7 @@ impl Field {
         for line in
             ["sleep 1000", "sleep 1000 & setsid sleep 1000 & wait", "trap '' TERM; sleep 1000; sleep 1000"]
         {
-            self.begun(line, async |request| {
+            self.run_and_clean(line, async |request| {
                 tokio::select! {
                     ended = self.env.exec_command(request) => panic!("{line} ended: {ended:?}"),
                     () = until("a command begins", || self.root.join("begun").exists()) => {}
@@ -242,7 +242,7 @@ impl Field {
     }
 
     async fn drop_of_the_future(&self) {
-        let command = Command::shell("touch begun; sleep 1000").with_env(MARK, self.mark.as_str());
+        let command = Command::shell("touch begun; sleep 1000").with_env(VARIABLE, self.value.as_str());
         let process = self.env.spawn(command).await.unwrap();
         until("a process begins", || self.root.join("begun").exists()).await;
         drop(process);
@@ -299,16 +299,16 @@ impl Field {
 
 /// Snapshot of the resources in use before and after a case.
 #[derive(Debug, PartialEq, Eq)]
-struct Left {
+struct Resources {
     descriptors: usize,
     /// Entries of the test directory.
     files: BTreeSet<PathBuf>,
     children: usize,
 }
 
-impl Left {
-    fn of(field: &Field) -> Self {
-        let names = fs::read_dir(&field.root).unwrap();
+impl Resources {
+    fn of(harness: &Harness) -> Self {
+        let names = fs::read_dir(&harness.root).unwrap();
         Self {
             descriptors: fs::read_dir("/proc/self/fd").unwrap().count(),
             files: names.map(|entry| entry.unwrap().path()).collect(),
@@ -317,12 +317,12 @@ impl Left {
     }
 
     /// Takes a snapshot once nothing has changed for a second.
-    async fn settled(field: &Field) -> Self {
-        let mut last = Self::of(field);
+    async fn when_stable(harness: &Harness) -> Self {
+        let mut last = Self::of(harness);
         let mut since = Instant::now();
         while since.elapsed() < Duration::from_secs(1) {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let now = Self::of(field);
+            let now = Self::of(harness);
             if now != last {
                 (last, since) = (now, Instant::now());
             }
@@ -330,16 +330,16 @@ impl Left {
         last
     }
 
-    async fn is_all_that_is_left(&self, field: &Field, row: &str) {
+    async fn check_leftovers(&self, harness: &Harness, case: &str) {
         let started = Instant::now();
         loop {
-            let (now, processes) = (Self::of(field), field.processes());
+            let (now, processes) = (Self::of(harness), harness.processes());
             if now == *self && processes.is_empty() {
                 return;
             }
             assert!(
                 started.elapsed() < END,
-                "{row} leaves {now:?} and {processes:?}, before it were {self:?}"
+                "{case} leaves {now:?} and {processes:?}, before it were {self:?}"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
@@ -380,18 +380,18 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
 }
 
 /// Runs a test in its own process, so that all resources of the process belong to the test.
-pub(crate) fn alone<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
-    const ALONE: &str = "PINTLE_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
+pub(crate) fn in_own_process<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
+    const IN_OWN_PROCESS: &str = "PINTLE_TEST_ALONE";
+    if std::env::var_os(IN_OWN_PROCESS).is_some() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         return runtime.block_on(test());
     }
-    let output = this_test(name).env(ALONE, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    print!("{said}{}", String::from_utf8_lossy(&output.stderr));
+    let output = this_test(name).env(IN_OWN_PROCESS, "1").output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    print!("{stdout}{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{}", output.status);
-    assert!(said.contains("1 passed"), "{name} is not the name of a test");
+    assert!(stdout.contains("1 passed"), "{name} is not the name of a test");
 }
 
 /// Returns a command that runs a single test of this executable.
@@ -403,7 +403,7 @@ pub(crate) fn this_test(name: &str) -> std::process::Command {
 }
 
 /// Finds the processes with `variable`, as `NAME=value`, in their environment.
-pub(crate) fn marked(variable: &str) -> BTreeSet<u32> {
+pub(crate) fn processes_with(variable: &str) -> BTreeSet<u32> {
     let has = |id: &u32| {
         let variables = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         variables.split(|byte| *byte == 0).any(|found| found == variable.as_bytes())

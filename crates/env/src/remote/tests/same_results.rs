@@ -57,38 +57,40 @@ pub(crate) fn fill(root: &Path) {
 pub(crate) async fn searches_find_the_same(remote: &dyn ExecutionEnvironment, root: &Path) {
     let local = LocalEnvironment::builder(root).build().unwrap();
     for request in requests() {
-        let (here, there) = (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
-        assert_eq!(here, there, "{request:?}");
+        let (local_result, remote_result) =
+            (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
+        assert_eq!(local_result, remote_result, "{request:?}");
     }
     for (pattern, path) in
         [("**", ""), ("*.txt", ""), ("**/*", "names"), ("src/*/*.txt", ""), ("**", "src/nested")]
     {
-        let (mut here, mut there) = (
+        let (mut local_result, mut remote_result) = (
             local.glob(pattern, Path::new(path)).await.unwrap(),
             remote.glob(pattern, Path::new(path)).await.unwrap(),
         );
         // busybox reports whole seconds, so files of the same second are sorted by path.
-        here.sort();
-        there.sort();
-        assert_eq!(here, there, "{pattern} {path}");
+        local_result.sort();
+        remote_result.sort();
+        assert_eq!(local_result, remote_result, "{pattern} {path}");
     }
     for (hidden, ignored) in [(false, false), (true, true), (false, true)] {
         let scope = SearchScope::default().with_hidden(hidden).with_ignored(ignored);
         let request = GlobRequest::new("**").with_scope(scope);
-        let (mut here, mut there) =
+        let (mut local_result, mut remote_result) =
             (local.find_files(&request).await.unwrap(), remote.find_files(&request).await.unwrap());
-        here.sort();
-        there.sort();
-        assert_eq!(here, there, "{request:?}");
+        local_result.sort();
+        remote_result.sort();
+        assert_eq!(local_result, remote_result, "{request:?}");
         let request = GrepRequest::new("needle").with_scope(scope).with_max_results(1000);
-        let (here, there) = (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
-        assert_eq!(here, there, "{request:?}");
+        let (local_result, remote_result) =
+            (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
+        assert_eq!(local_result, remote_result, "{request:?}");
     }
-    let (here, there) = (
+    let (local_result, remote_result) = (
         local.list_directory(Path::new(""), 9).await.unwrap(),
         remote.list_directory(Path::new(""), 9).await.unwrap(),
     );
-    assert_eq!(here, there);
+    assert_eq!(local_result, remote_result);
 }
 
 /// Every pattern in the whole tree, and one pattern in every path, in all modes.

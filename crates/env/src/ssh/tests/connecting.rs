@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::service::{Proxy, Setup, closed_port, config_file, option, processes_naming, silent_server};
+use super::service::{Harness, Proxy, closed_port, config_file, option, processes_naming, silent_server};
 use crate::{
     error::EnvError,
     remote::tests::matrix::{LONG, until},
@@ -29,9 +29,9 @@ fn kind(error: &EnvError) -> SshErrorKind {
 #[tokio::test]
 async fn lines_run_with_their_streams_and_exits() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
+    let harness = Harness::new(&services, "");
     for (host, user) in [("root", "root"), ("tester", "tester"), ("limits", "tester")] {
-        let transport = SshTransport::new(setup.connection(host));
+        let transport = SshTransport::new(harness.connection(host));
         transport.open().await.unwrap();
         let output = run(&transport, "id -un; echo err >&2; exit 7").await;
         assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), user);
@@ -39,14 +39,14 @@ async fn lines_run_with_their_streams_and_exits() {
         assert_eq!(output.status.code(), Some(7));
         transport.close().await.unwrap();
     }
-    assert_eq!(setup.sockets(), 0);
+    assert_eq!(harness.sockets(), 0);
 }
 
 #[tokio::test]
 async fn a_line_arrives_unchanged() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let transport = SshTransport::new(setup.connection("tester"));
+    let harness = Harness::new(&services, "");
+    let transport = SshTransport::new(harness.connection("tester"));
     transport.open().await.unwrap();
     let words = "it's|\"|\\|\\\\|$(id)|`id`|*|~|!x|%h %%|a  b|ä\u{1f980}|two\nlines|;&<>|-n|#|\t|\\n";
     let line = format!("cat <<'END'\n{words}\nEND\n");
@@ -62,8 +62,8 @@ async fn a_line_arrives_unchanged() {
 async fn the_socket_is_private_and_removed_on_close() {
     use std::os::unix::fs::PermissionsExt;
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let connection = setup.connection("tester");
+    let harness = Harness::new(&services, "");
+    let connection = harness.connection("tester");
     let sockets = connection.socket_directory.clone();
     let transport = SshTransport::new(connection);
     transport.open().await.unwrap();
@@ -75,7 +75,7 @@ async fn the_socket_is_private_and_removed_on_close() {
     // Equivalent to a killed application: the lifeline closes, and no one waits.
     drop(transport);
     until("the client and its directory go", || {
-        processes_naming(&made[0]).is_empty() && setup.sockets() == 0
+        processes_naming(&made[0]).is_empty() && harness.sockets() == 0
     })
     .await;
 }
@@ -83,8 +83,8 @@ async fn the_socket_is_private_and_removed_on_close() {
 #[tokio::test]
 async fn lines_fail_without_a_connection() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let transport = SshTransport::new(setup.connection("tester"));
+    let harness = Harness::new(&services, "");
+    let transport = SshTransport::new(harness.connection("tester"));
     for _ in 0..2 {
         let output = run(&transport, "echo ran").await;
         assert!(!output.status.success());
@@ -103,8 +103,8 @@ async fn lines_fail_without_a_connection() {
 #[tokio::test]
 async fn bytes_pass_through_unchanged() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let transport = SshTransport::new(setup.connection("tester"));
+    let harness = Harness::new(&services, "");
+    let transport = SshTransport::new(harness.connection("tester"));
     transport.open().await.unwrap();
     let bytes: Vec<u8> =
         (0..3_000_000_u32).map(|number| (number * 31 % 251) as u8 ^ (number % 256) as u8).collect();
@@ -127,8 +127,8 @@ async fn bytes_pass_through_unchanged() {
 #[tokio::test]
 async fn a_refused_session_keeps_the_connection() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let transport = SshTransport::new(setup.connection("limits"));
+    let harness = Harness::new(&services, "");
+    let transport = SshTransport::new(harness.connection("limits"));
     transport.open().await.unwrap();
     // The default of servers, and exactly what eight commands with their helpers need.
     let mut sessions = Vec::new();
@@ -154,8 +154,8 @@ async fn a_refused_session_keeps_the_connection() {
 }
 
 /// Fails to connect within the time limit plus a margin, and returns the kind of error.
-async fn refusal(setup: &Setup, host: &str, limit: Duration) -> SshErrorKind {
-    let mut connection = setup.connection(host);
+async fn refusal(harness: &Harness, host: &str, limit: Duration) -> SshErrorKind {
+    let mut connection = harness.connection(host);
     connection.connect_timeout = limit;
     let started = Instant::now();
     let error = SshTransport::new(connection).open().await.unwrap_err();
@@ -163,7 +163,7 @@ async fn refusal(setup: &Setup, host: &str, limit: Duration) -> SshErrorKind {
     assert!(
         matches!(&error, EnvError::Unreachable { environment, .. } if *environment == format!("ssh:{host}"))
     );
-    assert_eq!(setup.sockets(), 0, "{error:?} leaves a socket");
+    assert_eq!(harness.sockets(), 0, "{error:?} leaves a socket");
     kind(&error)
 }
 
@@ -178,16 +178,16 @@ async fn unreachable_hosts_are_typed_errors() {
         closed_port(),
         silent.port(),
     );
-    let setup = Setup::new(&services, &lines);
+    let harness = Harness::new(&services, &lines);
     let limit = Duration::from_secs(3);
-    assert_eq!(refusal(&setup, "refuses", LONG).await, SshErrorKind::Refused);
-    assert_eq!(refusal(&setup, "nowhere", LONG).await, SshErrorKind::UnknownHost);
-    assert_eq!(refusal(&setup, "silent", limit).await, SshErrorKind::TimedOut);
+    assert_eq!(refusal(&harness, "refuses", LONG).await, SshErrorKind::Refused);
+    assert_eq!(refusal(&harness, "nowhere", LONG).await, SshErrorKind::UnknownHost);
+    assert_eq!(refusal(&harness, "silent", limit).await, SshErrorKind::TimedOut);
     assert_eq!(
-        refusal(&Setup::new(&services, "Jabber yes"), "tester", LONG).await,
+        refusal(&Harness::new(&services, "Jabber yes"), "tester", LONG).await,
         SshErrorKind::Configuration
     );
-    let missing = Setup::new(&services, "");
+    let missing = Harness::new(&services, "");
     fs::remove_file(missing.directory.path().join("config")).unwrap();
     assert_eq!(refusal(&missing, "tester", LONG).await, SshErrorKind::Configuration);
     assert_eq!(refusal(&missing, "-oProxyCommand=true", LONG).await, SshErrorKind::Configuration);
@@ -196,12 +196,12 @@ async fn unreachable_hosts_are_typed_errors() {
 #[tokio::test]
 async fn key_problems_are_typed_errors() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let (key, empty) = (setup.key("key"), setup.directory.path().join("empty"));
+    let harness = Harness::new(&services, "");
+    let (key, empty) = (harness.key("key"), harness.directory.path().join("empty"));
     fs::write(&empty, "").unwrap();
     let port = option(&services, "tester", "port");
     let public = fs::read_to_string(key.with_extension("pub")).unwrap();
-    let changed = setup.directory.path().join("changed");
+    let changed = harness.directory.path().join("changed");
     fs::write(&changed, format!("[127.0.0.1]:{port} {public}")).unwrap();
     for (line, expected) in [
         (format!("IdentityFile {}", key.display()), SshErrorKind::AuthenticationFailed),
@@ -218,7 +218,7 @@ async fn key_problems_are_typed_errors() {
     ] {
         // ssh tries each of several keys, so the configuration of the services is not included
         // here.
-        let own = Setup::new(&setup.directory.path().join("nothing"), &bare_host(&services, &line));
+        let own = Harness::new(&harness.directory.path().join("nothing"), &bare_host(&services, &line));
         assert_eq!(refusal(&own, "tester", LONG).await, expected, "{line}");
     }
 }
@@ -242,8 +242,8 @@ fn bare_host(services: &std::path::Path, line: &str) -> String {
 #[tokio::test]
 async fn a_missing_client_is_not_started() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let mut connection = setup.connection("tester");
+    let harness = Harness::new(&services, "");
+    let mut connection = harness.connection("tester");
     connection.program = "no-such-client".into();
     let error = SshTransport::new(connection).open().await.unwrap_err();
     assert!(matches!(&error, EnvError::Spawn { program, .. } if program == "no-such-client"), "{error:?}");
@@ -263,26 +263,26 @@ async fn jump_hosts_and_user_configuration_are_used() {
         get("identityfile"),
         get("userknownhostsfile")
     );
-    let setup = Setup::new(&services, &format!("{lines}{keys}"));
-    let transport = SshTransport::new(setup.connection("behind"));
+    let harness = Harness::new(&services, &format!("{lines}{keys}"));
+    let transport = SshTransport::new(harness.connection("behind"));
     transport.open().await.unwrap();
     let output = run(&transport, "id -un; [ -t 0 ] || echo no terminal").await;
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "root\nno terminal\n");
     transport.close().await.unwrap();
-    assert_eq!(setup.sockets(), 0);
+    assert_eq!(harness.sockets(), 0);
 }
 
 #[tokio::test]
 async fn the_client_of_a_jump_host_does_not_prompt() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let empty = setup.directory.path().join("empty");
+    let harness = Harness::new(&services, "");
+    let empty = harness.directory.path().join("empty");
     fs::write(&empty, "").unwrap();
     // The jump host's client does not receive our options: it would ask to confirm the key.
     let known = format!(" UserKnownHostsFile {}\n StrictHostKeyChecking ask\n", empty.display());
     let lines = format!("Host behind\n ProxyJump limits\n HostName 127.0.0.1\nHost limits\n{known}");
-    let setup = Setup::new(&services, &lines);
-    let kind = refusal(&setup, "behind", LONG).await;
+    let harness = Harness::new(&services, &lines);
+    let kind = refusal(&harness, "behind", LONG).await;
     assert_eq!(kind, SshErrorKind::HostKeyUnknown);
 }
 
@@ -290,9 +290,9 @@ async fn the_client_of_a_jump_host_does_not_prompt() {
 async fn a_cut_connection_is_lost_and_reopened_later() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
-    let proxy = Proxy::before(port).await;
-    let setup = Setup::new(&services, &proxy.host_lines("tester", port));
-    let transport = SshTransport::new(setup.connection("tester"));
+    let proxy = Proxy::in_front_of(port).await;
+    let harness = Harness::new(&services, &proxy.host_lines("tester", port));
+    let transport = SshTransport::new(harness.connection("tester"));
     transport.open().await.unwrap();
     let line = run(&transport, "echo begun; sleep 100");
     let cut = async {
@@ -309,8 +309,8 @@ async fn a_cut_connection_is_lost_and_reopened_later() {
     // The proxy is closed now, so a new attempt fails.
     let error = transport.open().await.unwrap_err();
     assert!(matches!(&error, EnvError::Unreachable { .. }), "{error:?}");
-    let again = Setup::new(&services, "");
-    fs::copy(again.directory.path().join("config"), setup.directory.path().join("config")).unwrap();
+    let again = Harness::new(&services, "");
+    fs::copy(again.directory.path().join("config"), harness.directory.path().join("config")).unwrap();
     transport.open().await.unwrap();
     assert!(run(&transport, "true").await.status.success());
     transport.close().await.unwrap();
@@ -320,9 +320,9 @@ async fn a_cut_connection_is_lost_and_reopened_later() {
 async fn a_half_open_connection_is_detected() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
-    let proxy = Proxy::before(port).await;
-    let setup = Setup::new(&services, &proxy.host_lines("tester", port));
-    let mut connection = setup.connection("tester");
+    let proxy = Proxy::in_front_of(port).await;
+    let harness = Harness::new(&services, &proxy.host_lines("tester", port));
+    let mut connection = harness.connection("tester");
     connection.alive_interval = Duration::from_secs(1);
     let transport = SshTransport::new(connection);
     transport.open().await.unwrap();

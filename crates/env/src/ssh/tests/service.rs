@@ -30,20 +30,17 @@ pub(super) fn config_file() -> Option<PathBuf> {
     if let Some(file) = std::env::var_os("PINTLE_TEST_SSH") {
         return Some(file.into());
     }
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "PINTLE_TEST_SSH is not set: `cargo xtask services up` says it"
-    );
-    eprintln!("SKIPPED: no ssh server; `cargo xtask services up` starts one and says where");
+    assert!(std::env::var_os("CI").is_none(), "PINTLE_TEST_SSH is not set: see `cargo xtask services up`");
+    eprintln!("SKIPPED: no ssh server; `cargo xtask services up` starts one");
     None
 }
 
 /// An ssh configuration that prepends lines to that of the services; the first setting counts.
-pub(super) struct Setup {
+pub(super) struct Harness {
     pub(super) directory: TempDir,
 }
 
-impl Setup {
+impl Harness {
     pub(super) fn new(services: &Path, lines: &str) -> Self {
         let directory = TempDir::new().unwrap();
         let config = format!("{lines}\nHost *\nInclude \"{}\"\n", services.display());
@@ -108,7 +105,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    pub(super) async fn before(port: u16) -> Self {
+    pub(super) async fn in_front_of(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (frozen, links) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(JoinSet::new())));
@@ -116,9 +113,9 @@ impl Proxy {
         let (freeze, all) = (Arc::clone(&frozen), Arc::clone(&links));
         accepting.spawn(async move {
             loop {
-                let (near, _) = listener.accept().await.unwrap();
-                let far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-                all.lock().unwrap().spawn(link(near, far, Arc::clone(&freeze)));
+                let (local, _) = listener.accept().await.unwrap();
+                let remote = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                all.lock().unwrap().spawn(link(local, remote, Arc::clone(&freeze)));
             }
         });
         Self { address, frozen, links, accepting: Mutex::new(accepting) }
@@ -147,16 +144,16 @@ impl Proxy {
     }
 }
 
-async fn link(near: TcpStream, far: TcpStream, frozen: Arc<AtomicBool>) {
-    let (mut near_read, mut near_write) = near.into_split();
-    let (mut far_read, mut far_write) = far.into_split();
+async fn link(local: TcpStream, remote: TcpStream, frozen: Arc<AtomicBool>) {
+    let (mut local_read, mut local_write) = local.into_split();
+    let (mut remote_read, mut remote_write) = remote.into_split();
     tokio::select! {
-        () = pass(&mut near_read, &mut far_write, &frozen) => {}
-        () = pass(&mut far_read, &mut near_write, &frozen) => {}
+        () = forward(&mut local_read, &mut remote_write, &frozen) => {}
+        () = forward(&mut remote_read, &mut local_write, &frozen) => {}
     }
 }
 
-async fn pass(
+async fn forward(
     from: &mut (impl AsyncReadExt + Unpin),
     to: &mut (impl AsyncWriteExt + Unpin),
     frozen: &AtomicBool,
@@ -178,9 +175,9 @@ pub(super) async fn silent_server() -> (SocketAddr, JoinSet<()>) {
     let address = listener.local_addr().unwrap();
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        let mut guests = Vec::new();
+        let mut connections = Vec::new();
         loop {
-            guests.push(listener.accept().await.unwrap());
+            connections.push(listener.accept().await.unwrap());
         }
     });
     (address, tasks)
@@ -203,16 +200,16 @@ pub(super) fn processes_naming(word: &Path) -> Vec<u32> {
 }
 
 /// A world-writable directory on the remote host, which is this machine.
-pub(super) struct FarDirectory(TempDir);
+pub(super) struct RemoteDirectory(TempDir);
 
-pub(super) fn far_directory(host: &str) -> FarDirectory {
+pub(super) fn remote_directory(host: &str) -> RemoteDirectory {
     let directory =
-        tempfile::Builder::new().prefix(&format!("pintle-far-{host}-")).tempdir_in("/tmp").unwrap();
+        tempfile::Builder::new().prefix(&format!("pintle-remote-{host}-")).tempdir_in("/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    FarDirectory(directory)
+    RemoteDirectory(directory)
 }
 
-impl FarDirectory {
+impl RemoteDirectory {
     pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
