@@ -27,6 +27,7 @@ use crate::{
 
 /// A restriction that the kernel enforces on sandboxed commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Protection {
     /// Creating, changing, truncating, removing and renaming files outside the writable roots.
     /// Modes, owners, times and extended attributes are not covered: see [`Sandboxed`]. Landlock of

@@ -150,7 +150,7 @@ impl Engine {
                 Err(error) => return Err(self.unreachable(error)),
             }
         }
-        Err(self.unreachable("found neither docker nor podman"))
+        Err(self.unreachable("neither docker nor podman was found"))
     }
 
     /// Returns the engine's standard output, or its error output as an error.

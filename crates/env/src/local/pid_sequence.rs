@@ -1,59 +1,61 @@
-//! The numbers that the kernel gives to processes: in lap, so that whoever was started after a process has one of
-//! those that were allocated after its own. Linux only: elsewhere nobody says which number was allocated last.
+//! Process ids in order of allocation, to tell which processes were started after a given one.
+//! Linux only: other systems do not report the last id allocated.
 //!
-//! That holds within one lap through all numbers. When they begin again with small ones, later is no longer larger,
-//! and after a whole lap a number says nothing at all. A lap is noticed by sample the last number allocated so often
-//! that no whole lap fits in between.
+//! The kernel allocates ids in ascending order, so a process started later has a larger id. That
+//! holds within one lap through the id space: after a wraparound a later id may be smaller, and
+//! after a complete lap the order is meaningless. A wraparound is detected by sampling the last id
+//! so often that no complete lap fits in between.
 #![cfg_attr(
     target_os = "linux",
-    expect(clippy::disallowed_methods, reason = "the kernel's numbers are not in a file of the environment")
+    expect(clippy::disallowed_methods, reason = "files of the kernel are not files of the environment")
 )]
 
 use std::ops::RangeInclusive;
 #[cfg(any(target_os = "linux", test))]
 use std::time::{Duration, Instant};
 
-/// Below it no number is allocated again after the first lap.
+/// Ids below this are not allocated again after the first lap.
 #[cfg(any(target_os = "linux", test))]
 const RESERVED: u64 = 300;
 
-/// How many numbers one task can hold: its own, its process's, its group's and its session's, which all stay taken
-/// when those that they were allocated to are gone. The kernel passes over them without giving them.
+/// Maximum number of ids that one task can occupy: its own, its process's, its group's and its
+/// session's. The latter three stay reserved after their owners exited. The kernel skips reserved
+/// ids.
 #[cfg(any(target_os = "linux", test))]
 const MAX_IDS_PER_TASK: u64 = 4;
 
-/// The least time in which the kernel gives out a number: a new process or thread takes it some ten times as long,
-/// and a lock keeps several processors from doing it at once.
+/// Minimum time for the kernel to allocate an id. Creating a process or thread takes some ten times
+/// as long, and a lock keeps several processors from doing it at once.
 #[cfg(any(target_os = "linux", test))]
 const MIN_ALLOCATION_TIME: Duration = Duration::from_micros(1);
 
-/// How far the kernel has come with its numbers.
+/// A position in the sequence of allocated ids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Position {
-    /// Two positions are in the same lap through all numbers if this is the same; if not, they may be.
+    /// Two positions with the same value are in the same lap; with different values they may be.
     lap: u64,
-    /// The number that was allocated last.
+    /// The last id allocated.
     last: i32,
 }
 
 impl Position {
-    /// Where the kernel is now; `None` if it does not say.
+    /// Returns the current position; `None` if the kernel does not report it.
     #[cfg(target_os = "linux")]
     pub(super) fn now() -> Option<Self> {
         linux::position()
     }
 
-    /// Nobody says it here.
+    /// Not available on this system.
     #[cfg(not(target_os = "linux"))]
     pub(super) fn now() -> Option<Self> {
         None
     }
 
-    /// The numbers that were allocated after that of the process `id`, which was allocated after `start`; empty if there
-    /// are none, `None` if that cannot be known.
+    /// Returns the ids allocated after `id`, which was itself allocated after `start`. The range
+    /// may be empty; `None` if it cannot be determined.
     ///
-    /// To be asked for a process that is still there or has just gone: while it is there its number is not allocated
-    /// again, so that if the last one is its own there is none after it, whatever happened in between.
+    /// Call it for a process that is alive or has just exited: its id cannot be reused before, so
+    /// if the last id is its own there are no later ones, whatever happened in between.
     pub(super) fn allocated_after(self, id: i32, start: Option<Self>) -> Option<RangeInclusive<i32>> {
         let is_same_lap =
             start.is_some_and(|start| start.lap == self.lap && start.last < id && id <= self.last);
@@ -61,17 +63,18 @@ impl Position {
     }
 }
 
-/// What the kernel says of its numbers.
+/// A sample of the kernel's state.
 #[cfg(any(target_os = "linux", test))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Sample {
-    /// The number allocated last.
+    /// The last id allocated.
     last: i32,
-    /// How many tasks there are.
+    /// Number of tasks.
     tasks: u64,
 }
 
-/// The end of `/proc/loadavg`: `1/121 7841`, of 121 tasks one runs, and 7841 is the number that was allocated last.
+/// Parses the end of `/proc/loadavg`: in `1/121 7841`, one of 121 tasks is running, and 7841 is the
+/// last id allocated.
 #[cfg(any(target_os = "linux", test))]
 fn parse_sample(line: &[u8]) -> Option<Sample> {
     let mut fields = std::str::from_utf8(line).ok()?.split_ascii_whitespace().skip(3);
@@ -79,17 +82,17 @@ fn parse_sample(line: &[u8]) -> Option<Sample> {
     Some(Sample { tasks: tasks.parse().ok()?, last: fields.next()?.parse().ok()? })
 }
 
-/// Counts the laps.
+/// Counts laps through the id space.
 #[cfg(any(target_os = "linux", test))]
 struct LapCounter {
     lap: u64,
-    /// The last sample, and a moment before it was made.
+    /// The last sample, and a moment before it was taken.
     last_sample: Option<(Instant, Sample)>,
 }
 
 #[cfg(any(target_os = "linux", test))]
 impl LapCounter {
-    /// Takes note of a sample that was made between two moments, with numbers below `limit`.
+    /// Records a sample taken between two moments, with ids below `limit`.
     fn record(&mut self, sample: Sample, limit: u64, (before, after): (Instant, Instant)) -> Position {
         let is_same_lap = self.last_sample.is_some_and(|(at, seen)| {
             seen.last <= sample.last && after.saturating_duration_since(at) < min_lap_time(limit, seen.tasks)
@@ -102,8 +105,8 @@ impl LapCounter {
     }
 }
 
-/// The time in which no lap can be made from when there are so many tasks: what is passed over on the way are
-/// their numbers, since those of later tasks are allocated on the way.
+/// Returns the minimum time for a complete lap, starting with this many tasks. Only their ids are
+/// skipped on the way, since ids of later tasks are allocated on the way.
 #[cfg(any(target_os = "linux", test))]
 fn min_lap_time(limit: u64, tasks: u64) -> Duration {
     let free = limit.saturating_sub(RESERVED).saturating_sub(tasks.saturating_mul(MAX_IDS_PER_TASK));
@@ -128,12 +131,12 @@ mod linux {
 
     static LAPS: Mutex<LapCounter> = Mutex::new(LapCounter { lap: 0, last_sample: None });
 
-    /// Below which number all are; `None` if what `/proc` says cannot be used.
+    /// Upper bound of all ids; `None` if `/proc` cannot be used.
     static LIMIT: OnceLock<Option<u64>> = OnceLock::new();
 
     pub(super) fn position() -> Option<Position> {
         let limit = (*LIMIT.get_or_init(limit))?;
-        // Held while it is read, so that readings are noted in the order in which they were made.
+        // Held while sampling, so that samples are recorded in the order they were taken.
         let mut laps = LAPS.lock().unwrap_or_else(PoisonError::into_inner);
         let before = Instant::now();
         let sample = read()?;
@@ -147,11 +150,11 @@ mod linux {
     }
 
     fn limit() -> Option<u64> {
-        // Containers may have another file there that somebody makes up now and then.
+        // In containers, another file system may provide this file, with made-up content.
         let file = fs::File::open(FILE).ok()?;
         let is_procfs =
             fstatfs(file.as_fd()).is_ok_and(|system| system.filesystem_type() == PROC_SUPER_MAGIC);
-        // The table may be that of another namespace, where numbers mean others.
+        // The table may belong to another namespace, with different ids.
         let is_own_namespace =
             fs::read_link("/proc/self").is_ok_and(|own| own == *std::process::id().to_string());
         let limit = fs::read_to_string("/proc/sys/kernel/pid_max").ok()?.trim().parse().ok();
@@ -185,15 +188,15 @@ mod tests {
         for (start, id, now, expected) in [
             (Some(at(3, 99)), 100, at(3, 103), Some(vec![101, 102, 103])),
             (Some(at(3, 90)), 100, at(3, 101), Some(vec![101])),
-            // Nobody came after it, whatever is known of the lap.
+            // There is no later process, whatever is known of the lap.
             (Some(at(3, 99)), 100, at(3, 100), Some(vec![])),
             (Some(at(3, 99)), 100, at(4, 100), Some(vec![])),
             (None, 100, at(4, 100), Some(vec![])),
-            // The numbers have begun again, or may have.
+            // The ids have wrapped around, or may have.
             (Some(at(3, 99)), 100, at(4, 103), None),
             (Some(at(3, 99)), 100, at(4, 50), None),
             (None, 100, at(3, 103), None),
-            // What cannot be is no ground to build on.
+            // Contradictory positions.
             (Some(at(3, 99)), 100, at(3, 50), None),
             (Some(at(3, 101)), 100, at(3, 103), None),
         ] {
@@ -215,7 +218,7 @@ mod tests {
         assert_eq!(lap_at(9_000, 10_000, 10_010), first);
         let second = lap_at(8_999, 10_020, 10_030);
         assert_ne!(second, first);
-        // It counts from before one sample to after the other.
+        // Counts from before one sample to after the next.
         assert_eq!(lap_at(9_000, 20_000, 41_000), second);
         assert_ne!(lap_at(9_001, 52_000, 52_100), second);
     }
@@ -229,7 +232,8 @@ mod tests {
     }
 
     proptest! {
-        /// A kernel that gives out numbers at up to its greatest speed, and somebody who looks now and then.
+        /// Simulates a kernel that allocates ids at up to its maximum speed, and an occasional
+        /// sampler.
         #[test]
         fn no_allocated_id_is_missed(
             first in 300..32_768_u64,
@@ -237,19 +241,19 @@ mod tests {
             start_step in 0..12_usize,
         ) {
             let start = Instant::now();
-            let number = |allocated: u64| i32::try_from(300 + (allocated - 300) % (LIMIT - 300)).unwrap();
+            let id_of = |allocated: u64| i32::try_from(300 + (allocated - 300) % (LIMIT - 300)).unwrap();
             let mut laps = LapCounter { lap: 0, last_sample: None };
             let (mut clock, mut allocated) = (0, first);
-            // A process gets its number right after one of the readings.
+            // The process gets its id right after one of the samples.
             let mut process = None;
             for (index, (wait, speed)) in steps.iter().enumerate() {
                 let moment = start + Duration::from_micros(clock);
-                let sample = Sample { last: number(allocated), tasks: 50 };
+                let sample = Sample { last: id_of(allocated), tasks: 50 };
                 let now = laps.record(sample, LIMIT, (moment, moment));
                 if let Some((before, own)) = process
-                    && let Some(after) = now.allocated_after(number(own), Some(before))
+                    && let Some(after) = now.allocated_after(id_of(own), Some(before))
                 {
-                    let expected: Vec<i32> = (own + 1..=allocated).map(number).collect();
+                    let expected: Vec<i32> = (own + 1..=allocated).map(id_of).collect();
                     prop_assert_eq!(after.collect::<Vec<_>>(), expected);
                 }
                 if index == start_step.min(steps.len() - 1) {
@@ -258,8 +262,8 @@ mod tests {
                 }
                 clock += wait;
                 allocated += wait * speed / 1_000;
-                // The number of a process that is there is not allocated to another.
-                if process.is_some_and(|(_, own)| own < allocated && number(own) == number(allocated)) {
+                // The id of a live process is not allocated again.
+                if process.is_some_and(|(_, own)| own < allocated && id_of(own) == id_of(allocated)) {
                     allocated += 1;
                 }
             }
