@@ -123,7 +123,7 @@ async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Leftov
 /// Terminates all processes while reading output, so that a full pipe blocks none of them.
 async fn terminate(process: &mut dyn Process, reader: &mut Reader) -> Result<Leftovers, EnvError> {
     let ended = {
-        let mut ending = pin!(process.end(TERMINATE_GRACE));
+        let mut ending = pin!(process.terminate(TERMINATE_GRACE));
         loop {
             tokio::select! {
                 ended = &mut ending => break ended,
@@ -240,7 +240,7 @@ mod tests {
             Ok(1)
         }
 
-        async fn end(&mut self, _: Duration) -> Result<usize, EnvError> {
+        async fn terminate(&mut self, _: Duration) -> Result<usize, EnvError> {
             Err(EnvError::Stuck { id: 7 })
         }
     }
@@ -286,7 +286,7 @@ mod tests {
             Ok(0)
         }
 
-        async fn end(&mut self, _: Duration) -> Result<usize, EnvError> {
+        async fn terminate(&mut self, _: Duration) -> Result<usize, EnvError> {
             panic!("no process is left to terminate")
         }
     }

@@ -68,7 +68,7 @@ pub trait Process: Send + Sync + fmt::Debug {
     ///
     /// [`EnvError::Stuck`] if a process does not exit after the kill, [`EnvError::EnvironmentLost`]
     /// if the environment cannot be reached.
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError>;
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError>;
 }
 
 /// The two output streams of a process, merged in the order of arrival.

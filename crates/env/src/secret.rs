@@ -159,7 +159,7 @@ pub(crate) fn value_expression() -> String {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "the expression is for the tools of a shell")]
+    #![expect(clippy::disallowed_methods, reason = "the expression is tested with grep")]
 
     use std::{io::Write, process};
 

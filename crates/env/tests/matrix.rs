@@ -309,7 +309,7 @@ fn a_slow_sink_blocks_the_command() {
         // Not on the runtime, which may itself be blocked by the sink.
         beginning.recv_timeout(LONG).unwrap();
         std::thread::sleep(Duration::from_millis(200));
-        assert!(received.load(Ordering::Relaxed) <= 64 << 10, "one piece, which is what a pipe holds");
+        assert!(received.load(Ordering::Relaxed) <= 64 << 10, "one chunk, the capacity of a pipe");
         assert!(!harness.at("finished").exists());
         drop(release);
         let result = running.join_next().await.unwrap().unwrap().unwrap();

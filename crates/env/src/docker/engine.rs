@@ -208,7 +208,7 @@ impl Engine {
 #[async_trait]
 impl Transport for Engine {
     async fn open(&self) -> Result<(), EnvError> {
-        let _alone = self.exclusive.lock().await;
+        let _guard = self.exclusive.lock().await;
         self.find_program().await?;
         match &self.target {
             Target::Image(image) => self.start(image).await,
@@ -218,7 +218,7 @@ impl Transport for Engine {
 
     /// Removes the container if it was started here, and waits until it is gone.
     async fn close(&self) -> Result<(), EnvError> {
-        let _alone = self.exclusive.lock().await;
+        let _guard = self.exclusive.lock().await;
         let Some(container) = self.container().filter(|_| matches!(self.target, Target::Image(_))) else {
             return Ok(());
         };

@@ -134,7 +134,7 @@ where
         if ADMISSION.running.load(Ordering::Relaxed) <= own || waited >= MAX_SHORTAGE {
             return Err(with_hint(error));
         }
-        tracing::debug!(?waited, "no file descriptor is left: waiting for a command to end");
+        tracing::debug!(?waited, "no file descriptor left, waiting for a command to exit");
         waited = if timeout(RETRY, ended).await.is_ok() { Duration::ZERO } else { waited + RETRY };
     }
 }

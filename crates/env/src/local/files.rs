@@ -1,5 +1,5 @@
 //! Local file operations; every function blocks.
-#![expect(clippy::disallowed_methods, reason = "this module is where files belong to")]
+#![expect(clippy::disallowed_methods, reason = "this module owns local file operations")]
 
 use std::{
     ffi::OsString,

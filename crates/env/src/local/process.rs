@@ -1,5 +1,5 @@
 //! Local processes.
-#![expect(clippy::disallowed_methods, reason = "this module is where processes are started and ended")]
+#![expect(clippy::disallowed_methods, reason = "this module starts and kills processes")]
 
 use std::{
     collections::BTreeMap,
@@ -272,7 +272,7 @@ impl Process for LocalProcess {
         Ok(self.scan().await?.jobs)
     }
 
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
         let members = self.send(SystemSignal::SIGTERM).await?;
         if !self.is_settled {
             // A stopped process handles no signal until it continues.

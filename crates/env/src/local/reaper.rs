@@ -163,7 +163,7 @@ impl Reaper {
     /// Terminates all processes, running or being started, and waits until they are gone along with
     /// those already being terminated; blocks.
     pub(super) fn finish(&self) {
-        let _alone = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let worker = {
             let mut state = self.wait_until_started();
             for scope in std::mem::take(&mut state.running).into_values() {

@@ -453,7 +453,7 @@ async fn a_process_can_be_driven_manually() {
     drop(output);
     assert!(process.take_output().is_none());
     assert_eq!(process.jobs().await.unwrap(), 0);
-    assert_eq!(process.end(Duration::ZERO).await.unwrap(), 0);
+    assert_eq!(process.terminate(Duration::ZERO).await.unwrap(), 0);
 }
 
 #[tokio::test]

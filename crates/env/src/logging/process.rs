@@ -62,8 +62,8 @@ impl Process for LoggedProcess {
         self.inner.jobs().await
     }
 
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
-        let ended = self.inner.end(grace).await;
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
+        let ended = self.inner.terminate(grace).await;
         self.tell(ended, |jobs| format!("ended with {jobs} jobs"))
     }
 }

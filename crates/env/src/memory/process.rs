@@ -137,7 +137,7 @@ impl Process for MemoryProcess {
         Ok(self.shared.jobs.load(Ordering::Relaxed))
     }
 
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
         let jobs = self.jobs().await?;
         self.signal(Signal::Terminate).await?;
         if tokio::time::timeout(grace, self.wait()).await.is_err() {

@@ -251,10 +251,10 @@ mod tests {
         let full = size().blocks();
         drop(first);
         if cfg!(target_os = "linux") {
-            assert!(size().blocks() < full, "the disk gets the blocks back");
+            assert!(size().blocks() < full, "the blocks are returned to the file system");
         }
         let second = spooled(directory.path(), &block);
-        assert_eq!(size().len(), 3 * BLOCK, "the new output lies where the first one was");
+        assert_eq!(size().len(), 3 * BLOCK, "the new output reuses the blocks");
         assert_eq!((read(&second), read(&last)), (block.clone(), block));
         drop((second, last));
         assert_eq!(size().len(), 0);
@@ -282,7 +282,7 @@ mod tests {
                     let given = owned.remove(which % owned.len());
                     blocks.release(&[given]);
                 }
-                prop_assert!(owned.iter().all(|block| *block < blocks.end), "the file is cut before {:?}", owned);
+                prop_assert!(owned.iter().all(|block| *block < blocks.end), "the file is truncated before {:?}", owned);
             }
             blocks.release(&owned);
             prop_assert_eq!(blocks, Blocks::default());

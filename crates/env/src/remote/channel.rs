@@ -125,7 +125,7 @@ struct Released {
     /// Request that terminates the command, if it may still be running.
     request: Option<String>,
     /// The command has started, and may write output while it is terminated.
-    has_begun: bool,
+    has_started: bool,
 }
 
 /// A local client with its streams kept open, so that a closed pipe does not kill its command.
@@ -225,8 +225,8 @@ impl Channel {
         });
         // Without a receiver the client is killed by its own drop, and its command is terminated
         // already.
-        let has_begun = unsettled.is_some_and(|scope| scope.leader.is_some());
-        let _ = self.messages.send(Message::Release(Released { client, slot, request, has_begun }));
+        let has_started = unsettled.is_some_and(|scope| scope.leader.is_some());
+        let _ = self.messages.send(Message::Release(Released { client, slot, request, has_started }));
     }
 
     /// Terminates everything and waits until it is gone; blocks.
@@ -235,7 +235,7 @@ impl Channel {
         let _ = self.messages.send(Message::Finish { linger });
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread of a remote environment has panicked");
+            tracing::error!("the thread of a remote environment panicked");
         }
     }
 

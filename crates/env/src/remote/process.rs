@@ -252,7 +252,7 @@ impl<T: Transport> Process for RemoteProcess<T> {
         Ok(self.look().await?.jobs)
     }
 
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
         let members = self.send("TERM").await?;
         // A stopped process handles no signal until it continues.
         self.send("CONT").await?;

@@ -18,7 +18,7 @@ pub(super) fn quote(line: &mut Vec<u8>, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "a real shell is the judge")]
+    #![expect(clippy::disallowed_methods, reason = "a real shell checks the result")]
 
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt, process::Command};
 

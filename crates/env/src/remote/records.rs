@@ -50,7 +50,7 @@ impl Scanner {
     }
 
     /// Processes the next bytes and passes on complete pieces.
-    pub(super) fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Piece)) {
+    pub(super) fn feed(&mut self, bytes: &[u8], mut emit: impl FnMut(Piece)) {
         self.held.extend_from_slice(bytes);
         let mut rest = std::mem::take(&mut self.held);
         while let Some(at) = self.marker.find(&rest) {
@@ -58,21 +58,21 @@ impl Scanner {
             let record =
                 rest.get(at + self.marker.needle().len()..end.unwrap_or(rest.len())).unwrap_or_default();
             let record = String::from_utf8_lossy(record).trim().to_owned();
-            let behind = end.map(|end| rest.split_off(end + 1));
-            if let Some(behind) = behind {
+            let after = end.map(|end| rest.split_off(end + 1));
+            if let Some(after) = after {
                 rest.truncate(at);
-                text(rest, &mut take);
-                take(Piece::Record(record));
-                rest = behind;
+                emit_text(rest, &mut emit);
+                emit(Piece::Record(record));
+                rest = after;
             } else if rest.len() - at > MAX_RECORD {
-                return text(rest, &mut take);
+                return emit_text(rest, &mut emit);
             } else {
                 self.held = rest.split_off(at);
-                return text(rest, &mut take);
+                return emit_text(rest, &mut emit);
             }
         }
-        self.held = rest.split_off(rest.len() - self.beginning(&rest));
-        text(rest, &mut take);
+        self.held = rest.split_off(rest.len() - self.marker_prefix_len(&rest));
+        emit_text(rest, &mut emit);
     }
 
     /// Returns the bytes held back at the end of the stream.
@@ -81,18 +81,18 @@ impl Scanner {
     }
 
     /// Returns the number of bytes at the end of `bytes` that may start a marker.
-    fn beginning(&self, bytes: &[u8]) -> usize {
+    fn marker_prefix_len(&self, bytes: &[u8]) -> usize {
         let needle = self.marker.needle();
         let from = bytes.len().saturating_sub(needle.len() - 1);
         let tail = bytes.get(from..).unwrap_or_default();
-        let begins = |at: &usize| tail.get(*at..).is_some_and(|end| needle.starts_with(end));
-        (0..tail.len()).find(begins).map_or(0, |at| tail.len() - at)
+        let is_prefix = |at: &usize| tail.get(*at..).is_some_and(|end| needle.starts_with(end));
+        (0..tail.len()).find(is_prefix).map_or(0, |at| tail.len() - at)
     }
 }
 
-fn text(bytes: Vec<u8>, take: &mut impl FnMut(Piece)) {
+fn emit_text(bytes: Vec<u8>, emit: &mut impl FnMut(Piece)) {
     if !bytes.is_empty() {
-        take(Piece::Text(bytes));
+        emit(Piece::Text(bytes));
     }
 }
 
@@ -109,7 +109,7 @@ pub(super) struct PreambleScanner {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FirstRecord {
     pub(super) record: String,
-    pub(super) behind: Vec<u8>,
+    pub(super) after: Vec<u8>,
 }
 
 impl PreambleScanner {
@@ -136,10 +136,10 @@ impl PreambleScanner {
         if end.is_none() && self.held.len() > MAX_RECORD {
             self.held.drain(..length);
         }
-        let behind = self.held.split_off(end? + 1);
+        let after = self.held.split_off(end? + 1);
         let record = String::from_utf8_lossy(self.held.get(length..)?).trim().to_owned();
         (self.marker, self.held) = (None, Vec::new());
-        Some(FirstRecord { record, behind })
+        Some(FirstRecord { record, after })
     }
 }
 
@@ -196,10 +196,10 @@ mod tests {
         for size in 1..=stream.len() {
             let mut preamble = PreambleScanner::new(&RecordMarker::new("0123"));
             let mut blocks = stream.chunks(size);
-            let FirstRecord { record, mut behind } = blocks.find_map(|block| preamble.feed(block)).unwrap();
+            let FirstRecord { record, mut after } = blocks.find_map(|block| preamble.feed(block)).unwrap();
             assert!(preamble.is_over() && preamble.held.is_empty());
-            blocks.for_each(|block| behind.extend_from_slice(block));
-            assert_eq!((record.as_str(), behind.as_slice()), ("start 7", b"\x1epintle:0123\nout".as_slice()));
+            blocks.for_each(|block| after.extend_from_slice(block));
+            assert_eq!((record.as_str(), after.as_slice()), ("start 7", b"\x1epintle:0123\nout".as_slice()));
         }
     }
 

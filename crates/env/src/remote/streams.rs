@@ -132,7 +132,7 @@ impl ErrorStream {
             Some(pipe) => read(pipe, buffer).await,
             None => None,
         };
-        let mut take = |piece| match piece {
+        let mut emit = |piece| match piece {
             Piece::Text(text) => {
                 self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&text);
                 if *saw_record {
@@ -146,11 +146,11 @@ impl ErrorStream {
             }
         };
         if let Some(bytes) = bytes {
-            scanner.feed(bytes, take);
+            scanner.feed(bytes, emit);
         } else {
             let rest = scanner.finish();
             if !rest.is_empty() {
-                take(Piece::Text(rest));
+                emit(Piece::Text(rest));
             }
             *pipe = None;
         }
@@ -195,8 +195,8 @@ impl RemoteOutput {
         while !self.preamble.is_over()
             && let Some(bytes) = read_open(self.stdout.as_deref(), &mut self.buffer).await
         {
-            if let Some(FirstRecord { record, behind }) = self.preamble.feed(bytes) {
-                self.ahead = behind;
+            if let Some(FirstRecord { record, after }) = self.preamble.feed(bytes) {
+                self.ahead = after;
                 return record;
             }
         }
@@ -222,7 +222,7 @@ impl ProcessOutput for RemoteOutput {
                         return Ok(Some(OutputChunk::new(OutputStream::Stdout, bytes)));
                     }
                     Some(bytes) => {
-                        self.ahead = self.preamble.feed(bytes).map(|announced| announced.behind).unwrap_or_default();
+                        self.ahead = self.preamble.feed(bytes).map(|announced| announced.after).unwrap_or_default();
                     }
                     None => self.stdout = None,
                 },

@@ -223,7 +223,7 @@ async fn waiting_and_reading_do_not_block_each_other() {
         status = process.wait() => status.unwrap(),
     };
     assert_eq!(status.code(), 3);
-    assert_eq!(process.end(std::time::Duration::from_secs(2)).await.unwrap(), 1);
+    assert_eq!(process.terminate(std::time::Duration::from_secs(2)).await.unwrap(), 1);
     environment.cleanup().await.unwrap();
 }
 

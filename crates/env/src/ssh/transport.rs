@@ -84,7 +84,7 @@ impl SshTransport {
 impl Transport for SshTransport {
     /// Connects unless a connection is established. A lost one is replaced.
     async fn open(&self) -> Result<(), EnvError> {
-        let _alone = self.exclusive.lock().await;
+        let _guard = self.exclusive.lock().await;
         if !self.is_connected().await {
             let master = Master::connect(&self.connection).await?;
             *self.lock() = Some(master);
@@ -94,7 +94,7 @@ impl Transport for SshTransport {
 
     /// Closes the connection and waits until the local client has exited.
     async fn close(&self) -> Result<(), EnvError> {
-        let _alone = self.exclusive.lock().await;
+        let _guard = self.exclusive.lock().await;
         let master = self.lock().take();
         match master {
             Some(mut master) => master.close().await,

@@ -133,9 +133,9 @@ async fn a_container_dies_with_its_application_before_the_supervisor_starts() {
     };
     if let Some(client) = std::env::var_os(CLIENT) {
         let environment = DockerEnvironment::start(image).program(client).build().unwrap();
-        let coming = environment.initialize();
+        let starting = environment.initialize();
         tokio::select! {
-            came = coming => panic!("the supervisor came: {came:?}"),
+            result = starting => panic!("the supervisor started: {result:?}"),
             () = until("the container runs", || environment.container().is_some()) => {}
         }
         println!("begun in {}", environment.container().unwrap());

@@ -305,10 +305,10 @@ impl Connection {
         match message {
             Message::Ask { request, reply } => self.request(&request, Pending::Reply(reply)).await,
             Message::Tell(request) => self.write(0, &request).await,
-            Message::Release(Released { client, slot, request: Some(request), has_begun: true }) => {
+            Message::Release(Released { client, slot, request: Some(request), has_started: true }) => {
                 self.request(&request, Pending::Terminated { slot, client }).await
             }
-            Message::Release(Released { client, slot, request: Some(request), has_begun: false }) => {
+            Message::Release(Released { client, slot, request: Some(request), has_started: false }) => {
                 // Without its client the command may not start at all.
                 self.kill(client, None);
                 self.request(&request, Pending::Terminated { slot, client: None }).await

@@ -75,7 +75,7 @@ pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
 async fn run_application(environment: Arc<dyn ExecutionEnvironment>, directory: &Path) {
     environment.initialize().await.unwrap();
     let first = environment.exec_command(ExecRequest::new("true")).await.unwrap();
-    assert!(first.success(), "the supervisor is there before the command");
+    assert!(first.success(), "the supervisor starts before the command");
     fs::rename(directory.join("delay"), directory.join("slow")).unwrap();
     let (name, value) =
         assignment(directory).split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())).unwrap();

@@ -88,7 +88,7 @@ async fn lines_fail_without_a_connection() {
     for _ in 0..2 {
         let output = run(&transport, "echo ran").await;
         assert!(!output.status.success());
-        assert!(output.stdout.is_empty(), "a line went some other way");
+        assert!(output.stdout.is_empty(), "a line ran without the connection");
         let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
         assert!(
             matches!(&error, EnvError::EnvironmentLost { environment, .. } if environment == "ssh:tester")
@@ -141,7 +141,7 @@ async fn a_refused_session_keeps_the_connection() {
         sessions.push(session);
     }
     let output = run(&transport, "echo ran").await;
-    assert!(output.stdout.is_empty(), "a line went some other way");
+    assert!(output.stdout.is_empty(), "a line ran without the connection");
     let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert_eq!(kind(&error), SshErrorKind::SessionRefused);
     for session in &mut sessions {

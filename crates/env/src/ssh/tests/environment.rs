@@ -265,7 +265,7 @@ async fn a_full_or_read_only_disk_keeps_the_old_content() {
     assert!(matches!(&error, EnvError::Io { .. } | EnvError::PermissionDenied { .. }), "{error:?}");
     assert_eq!(env.read(&file, None).await.unwrap(), b"old");
     let listed = env.list(&remote.path().join("disk")).await.unwrap();
-    assert_eq!(listed.len(), 1, "something half written is left: {listed:?}");
+    assert_eq!(listed.len(), 1, "a partial file is left: {listed:?}");
     as_root("umount disk").await;
     env.cleanup().await.unwrap();
     root.cleanup().await.unwrap();
