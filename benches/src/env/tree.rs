@@ -57,7 +57,7 @@ impl Tree {
         let directory = TempDir::new().expect("there is room for a tree");
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let files = (0..FILES).map(|number| {
-            let path = directory.path().join(place(number));
+            let path = directory.path().join(relative_path(number));
             fs::create_dir_all(path.parent().expect("it has one")).expect("a directory is made");
             fs::write(&path, text(&mut random)).expect("a file is written");
             path
@@ -83,7 +83,7 @@ impl Tree {
 }
 
 /// Directories on two levels, as in a source tree.
-fn place(number: usize) -> String {
+fn relative_path(number: usize) -> String {
     let directory = number / FILES_PER_DIRECTORY;
     format!("part_{}/module_{directory}/file_{number}.rs", directory % 10)
 }
