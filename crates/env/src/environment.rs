@@ -88,7 +88,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`EnvError::TooLarge`] above [`MAX_READ`] bytes.
+    /// [`EnvError::TooLarge`] above [`MAX_READ`](crate::MAX_READ) bytes.
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError>;
 
     /// Replaces a file atomically: others see the old content or the new one.
@@ -114,7 +114,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`EnvError::NotADirectory`] if it is a file, [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
+    /// [`EnvError::NotADirectory`] if it is a file, [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError>;
 
     /// Removes a file, a symbolic link itself, or an empty directory.
@@ -185,7 +185,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// [`EnvError::NotText`] if there is a zero byte in or before the requested lines,
-    /// [`EnvError::TooLarge`] if these lines exceed [`MAX_READ`] bytes.
+    /// [`EnvError::TooLarge`] if these lines exceed [`MAX_READ`](crate::MAX_READ) bytes.
     async fn read_file(
         &self,
         path: &Path,
@@ -225,7 +225,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     ///
     /// # Errors
     ///
-    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
+    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
     async fn list_directory(&self, path: &Path, depth: usize) -> Result<Vec<DirEntry>, EnvError> {
         listing::list_directory(self, path, depth).await
     }
@@ -241,7 +241,7 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// # Errors
     ///
     /// [`EnvError::InvalidPattern`]; [`EnvError::NotFound`] if `path` is missing;
-    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
+    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
     async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
         self.find_files(&GlobRequest::new(pattern).with_path(path)).await
     }
