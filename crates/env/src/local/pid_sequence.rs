@@ -5,6 +5,9 @@
 //! holds within one lap through the id space: after a wraparound a later id may be smaller, and
 //! after a complete lap the order is meaningless. A wraparound is detected by sampling the last id
 //! so often that no complete lap fits in between.
+//!
+//! Reading the process table after every command instead costs a short command about a fifth of its
+//! time with some hundred processes on the machine, and more with more.
 #![cfg_attr(
     target_os = "linux",
     expect(clippy::disallowed_methods, reason = "files of the kernel are not files of the environment")
