@@ -353,28 +353,29 @@ async fn kill_all_kills_without_grace() {
 }
 
 /// Runs `shutdown` on another thread while a started process is not registered yet. Returns the
-/// process id and the result of the spawn.
+/// process id, the result of the spawn and the
+/// thread.
 async fn shut_down_during_start(
     environment: &Arc<LocalEnvironment>,
-    end: fn(&LocalEnvironment),
+    shutdown: fn(&LocalEnvironment),
 ) -> (i32, Result<Box<dyn Process>, EnvError>, std::thread::JoinHandle<()>) {
-    let (ending, threads_done) = (Arc::clone(environment), Arc::new(Mutex::new(Vec::new())));
+    let (target, threads_done) = (Arc::clone(environment), Arc::new(Mutex::new(Vec::new())));
     let (started, threads) = (Arc::new(AtomicU64::new(0)), Arc::clone(&threads_done));
     let id = Arc::clone(&started);
     let launch = move |mut command: tokio::process::Command| {
         let child = command.spawn()?;
         id.store(child.id().unwrap().into(), Ordering::Relaxed);
-        let ending = Arc::clone(&ending);
-        let ender = std::thread::spawn(move || end(&ending));
+        let target = Arc::clone(&target);
+        let thread = std::thread::spawn(move || shutdown(&target));
         // Long enough for all steps that do not wait for this thread.
         std::thread::sleep(Duration::from_millis(300));
-        threads.lock().unwrap().push(ender);
+        threads.lock().unwrap().push(thread);
         Ok(child)
     };
     let command = Command::shell("exec sleep 600");
     let spawned = environment.spawn_by(command, Launcher::With(Arc::new(launch))).await;
-    let ender = threads_done.lock().unwrap().pop().unwrap();
-    (i32::try_from(started.load(Ordering::Relaxed)).unwrap(), spawned, ender)
+    let thread = threads_done.lock().unwrap().pop().unwrap();
+    (i32::try_from(started.load(Ordering::Relaxed)).unwrap(), spawned, thread)
 }
 
 /// A second signal may arrive between the start of a process and its registration.
@@ -382,8 +383,8 @@ async fn shut_down_during_start(
 async fn kill_all_waits_for_starting_processes() {
     let (_directory, environment) = environment();
     let environment = Arc::new(environment);
-    let (id, spawned, ender) = shut_down_during_start(&environment, LocalEnvironment::kill_all).await;
-    ender.join().unwrap();
+    let (id, spawned, thread) = shut_down_during_start(&environment, LocalEnvironment::kill_all).await;
+    thread.join().unwrap();
     assert!(!is_running(id));
     drop(spawned);
     let refused = environment.spawn(Command::shell("true")).await.unwrap_err();
@@ -395,8 +396,8 @@ async fn kill_all_waits_for_starting_processes() {
 async fn cleanup_waits_for_starting_processes() {
     let (_directory, environment) = environment();
     let environment = Arc::new(environment);
-    let (id, spawned, ender) = shut_down_during_start(&environment, |one| one.reaper.finish()).await;
-    ender.join().unwrap();
+    let (id, spawned, thread) = shut_down_during_start(&environment, |one| one.reaper.finish()).await;
+    thread.join().unwrap();
     assert!(!is_running(id));
     drop(spawned);
     assert!(run(&environment, "true").await.success());
