@@ -1,5 +1,5 @@
-//! The shortest command against a bare spawn of the same shell.
-#![expect(clippy::disallowed_methods, reason = "the bare spawn has to be one")]
+//! The shortest command compared with a bare spawn of the same shell.
+#![expect(clippy::disallowed_methods, reason = "the baseline is a bare spawn")]
 
 use std::{process::Stdio, sync::Arc};
 
@@ -12,10 +12,10 @@ use crate::measure::{Contest, Row};
 
 const AIM: f64 = 1.5;
 
-/// The shell of both sides; our own default would be bash, which takes longer to start.
+/// The shell of both sides; our default is bash, which starts more slowly.
 const SHELL: &str = "/bin/sh";
 
-/// Commands in each time that is taken, one after the other.
+/// Sequential commands per measurement.
 const COMMANDS: usize = 20;
 
 pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {

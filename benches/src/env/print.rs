@@ -1,5 +1,5 @@
-//! A command that prints a gibibyte against `cat` at the other end of a pipe.
-#![expect(clippy::disallowed_methods, reason = "the programs to compare with have to be started")]
+//! A command that prints a gibibyte compared with `cat` at the other end of a pipe.
+#![expect(clippy::disallowed_methods, reason = "the programs to compare with must be started")]
 
 use std::{
     path::Path,
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 const BYTES: u64 = 1 << 30;
 const PRINT: &str = "head -c 1073741824 /dev/zero";
 
-/// A row: what `cat` writes to, and whether somebody listens to the output of ours.
+/// Rows: name, baseline, and the target of the baseline's output.
 const PRINTS: [(&str, &str, Target); 2] = [
     ("print 1 GiB, all of it spooled", "cat, through a pipe to /dev/null", Target::Nothing),
     ("print 1 GiB, against a file", "cat, through a pipe to a file", Target::File),
@@ -63,11 +63,11 @@ fn measure(runtime: &Runtime, what: &'static str, floor: &'static str, target: T
     }
 }
 
-/// What the shell itself can do.
+/// The baseline: a pipe in the shell.
 fn cat(directory: &Path, target: Target) {
     let line = match target {
         Target::Nothing => format!("{PRINT} | cat >/dev/null"),
-        // The old one is gone before the time is taken, as our spool file is.
+        // Removed within the measurement, as our spool file is.
         Target::File => format!("{PRINT} | cat >file; exec rm file"),
     };
     let status = Command::new("/bin/sh")

@@ -1,7 +1,8 @@
-//! Commands on a host and in a container against the plain clients.
+//! Commands over ssh and in a container compared with the plain clients.
 //!
-//! Where they are is said by the variables that `cargo xtask services up` prints; without them the rows are skipped.
-#![expect(clippy::disallowed_methods, reason = "the plain clients have to be started")]
+//! Configured by the variables that `cargo xtask services up` prints; without them the rows are
+//! skipped.
+#![expect(clippy::disallowed_methods, reason = "the plain clients must be started")]
 
 use std::{
     env,
@@ -18,7 +19,7 @@ use crate::measure::{Contest, Row};
 
 const AIM: f64 = 1.5;
 
-/// The host of the services' configuration that takes the most sessions.
+/// The host with the highest session limit in the services' configuration.
 const HOST: &str = "root";
 
 const SSH: &str = "exec of true over ssh";
@@ -43,7 +44,7 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
     rows
 }
 
-/// Both sides have one control master, which was started before.
+/// Both sides use a control master that was started before.
 fn ssh(runtime: &Runtime, config: &Path) -> Row {
     let sockets = TempDir::new().expect("there is room for a socket");
     let client = || {
@@ -92,7 +93,8 @@ fn measure(
     row
 }
 
-/// The output is read until all who hold it are gone, but not the errors: a master in the background keeps those.
+/// Waits until all holders of standard output have closed it. Standard error is not captured: a
+/// background master keeps it open.
 fn run(command: &mut Command) -> Output {
     let output =
         command.stdin(Stdio::null()).stderr(Stdio::null()).output().expect("the client is installed");

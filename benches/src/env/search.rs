@@ -1,5 +1,5 @@
-//! Searching a tree against `rg`, which looks at the same files for the same.
-#![expect(clippy::disallowed_methods, reason = "the program to compare with has to be started")]
+//! Search of a tree compared with `rg` on the same files and patterns.
+#![expect(clippy::disallowed_methods, reason = "the program to compare with must be started")]
 
 use std::{
     process::{Command, Output, Stdio},
@@ -14,7 +14,7 @@ use crate::measure::{Contest, Row};
 
 const AIM: f64 = 1.1;
 
-/// What `rg` has to be told to look at the files that we look at.
+/// Options that make `rg` search the same files.
 const SAME_FILES: [&str; 7] = [
     "--no-config",
     "--hidden",
@@ -29,7 +29,7 @@ struct Search {
     what: &'static str,
     pattern: &'static str,
     mode: GrepMode,
-    /// Whether the content of the files is taken out of the cache before each search.
+    /// Evict file contents from the page cache before each search.
     is_cold: bool,
 }
 
@@ -94,7 +94,7 @@ fn results(output: &GrepOutput, mode: GrepMode) -> usize {
     }
 }
 
-/// All results, through a pipe: to `/dev/null` it would stop at the first.
+/// All results, through a pipe: with `/dev/null`, rg stops at the first match.
 fn ripgrep(tree: &Tree, search: &Search) -> Output {
     let mode = match search.mode {
         GrepMode::Content => "--line-number",

@@ -1,9 +1,10 @@
-//! An environment of one's own, whole: commands run through a launcher, files are the host's.
+//! A complete custom environment: commands run through a launcher, files are local.
 //!
-//! A launcher is a program that runs another one somewhere: `nice -n 10`, `setpriv --reuid=tester`,
-//! `nsenter --target 4711 --mount`, `kubectl exec pod --`. The example keeps to those that stay on this
-//! machine and see its files; the guide `docs/environments.md` says what changes when they do not.
-#![expect(clippy::disallowed_methods, reason = "an environment is where files belong to")]
+//! A launcher is a program that runs another one in a different context: `nice -n 10`, `setpriv
+//! --reuid=tester`, `nsenter --target 4711 --mount`, `kubectl exec pod --`. This example is limited
+//! to launchers that stay on this machine and see its files; the guide `docs/environments.md`
+//! explains what changes otherwise.
+#![expect(clippy::disallowed_methods, reason = "an environment owns file operations")]
 
 use std::{
     ffi::OsString,
@@ -27,13 +28,13 @@ use tokio::{
 #[derive(Debug)]
 pub struct Launched {
     launcher: Vec<OsString>,
-    /// Starts the launcher, and ends it with all that it started.
+    /// Starts the launcher, and terminates it with all its descendants.
     processes: LocalEnvironment,
     temporary_files: AtomicU64,
 }
 
 impl Launched {
-    /// Works in `directory` with the variables of the host.
+    /// Creates an environment in `directory` with the given variables.
     ///
     /// # Errors
     ///
@@ -50,7 +51,7 @@ impl Launched {
         })
     }
 
-    /// The command with the launcher in front.
+    /// Returns the command with the launcher in front.
     fn launched(&self, mut command: Command) -> Command {
         let words: Vec<OsString> = match command.program {
             Program::Shell(line) => {
@@ -64,7 +65,7 @@ impl Launched {
         command
     }
 
-    /// A launcher starts well even if the program behind it is missing, so it is looked for first.
+    /// Checks that a program exists: a launcher starts successfully even if its program is missing.
     async fn find(&self, program: &OsString, command: &Command) -> Result<(), EnvError> {
         let looking = ["-c", "command -v -- \"$1\" >/dev/null", "sh"].map(OsString::from);
         let mut look = Command::argv("/bin/sh", looking.into_iter().chain([program.clone()]));
@@ -80,7 +81,7 @@ impl Launched {
         })
     }
 
-    /// A name beside `path` that nobody else uses.
+    /// Returns an unused name beside `path`.
     fn beside(&self, path: &Path) -> PathBuf {
         let number = self.temporary_files.fetch_add(1, Ordering::Relaxed);
         path.with_file_name(format!(".launched-{}-{number}", std::process::id()))
@@ -103,7 +104,7 @@ impl ExecutionEnvironment for Launched {
 
     async fn initialize(&self) -> Result<(), EnvError> {
         self.processes.initialize().await?;
-        // Whatever is wrong with the launcher is said now and not with the first command.
+        // Report a broken launcher now instead of with the first command.
         let result = self.exec_command(ExecRequest::new("exit 0")).await?;
         if result.success() {
             return Ok(());
@@ -125,7 +126,7 @@ impl ExecutionEnvironment for Launched {
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
         let path = self.resolve(path);
         let failed = |source| EnvError::from_io("read", &path, source);
-        // Opening a pipe would wait for somebody to write to it.
+        // Opening a pipe would wait for a writer.
         match self.metadata(&path).await?.kind {
             FileKind::File => {}
             FileKind::Directory => return Err(EnvError::IsADirectory { path }),
@@ -134,7 +135,7 @@ impl ExecutionEnvironment for Launched {
         let Range { start, end } = range.unwrap_or(0..u64::MAX);
         let mut file = fs::File::open(&path).await.map_err(failed)?;
         match file.seek(SeekFrom::Start(start)).await {
-            // The system knows no such position, so no file goes so far.
+            // Offset beyond what the file system supports.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Vec::new()),
             sought => sought.map_err(failed)?,
         };
@@ -150,15 +151,15 @@ impl ExecutionEnvironment for Launched {
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
         let path = self.resolve(path);
         let failed = |source| EnvError::from_io("write", &path, source);
-        // A link is followed to its target, and what stands there keeps its mode.
+        // A link is followed to its target, and an existing file keeps its mode.
         let target = fs::canonicalize(&path).await.unwrap_or_else(|_| path.clone());
         let old = fs::metadata(&target).await.ok();
         match &old {
             Some(old) if old.is_dir() => return Err(EnvError::IsADirectory { path }),
             Some(old) if !old.is_file() => return Err(EnvError::NotARegularFile { path }),
-            Some(_) | None => make_parent(&target).await?,
+            Some(_) | None => create_parent(&target).await?,
         }
-        // The old content or the new one, whenever somebody looks and whatever happens in between.
+        // Readers see the old or the new content at any time.
         let temporary = self.beside(&target);
         let written = async {
             fs::write(&temporary, bytes).await?;
@@ -231,17 +232,17 @@ impl ExecutionEnvironment for Launched {
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
         let (from, to) = (self.resolve(from), self.resolve(to));
         let failed = |source| EnvError::from_io("rename", &from, source);
-        // A file that is missing leaves no new directory behind.
+        // A missing source must not leave new directories behind.
         fs::symlink_metadata(&from).await.map_err(failed)?;
         if fs::symlink_metadata(&to).await.is_ok_and(|found| found.is_dir()) {
             return Err(EnvError::IsADirectory { path: to });
         }
-        make_parent(&to).await?;
+        create_parent(&to).await?;
         fs::rename(&from, &to).await.map_err(failed)
     }
 }
 
-async fn make_parent(path: &Path) -> Result<(), EnvError> {
+async fn create_parent(path: &Path) -> Result<(), EnvError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
     match fs::create_dir_all(parent).await {
         Ok(()) => Ok(()),
@@ -270,10 +271,10 @@ mod tests {
     #[tokio::test]
     async fn keeps_the_contract() {
         let directory = tempfile::tempdir().unwrap();
-        let place = directory.path().canonicalize().unwrap();
-        let environment = Launched::new(["nice", "-n", "5"], &place, std::env::vars_os()).unwrap();
+        let root = directory.path().canonicalize().unwrap();
+        let environment = Launched::new(["nice", "-n", "5"], &root, std::env::vars_os()).unwrap();
         environment.initialize().await.unwrap();
-        pintle_env::contract::all(&environment, &place.join("contract")).await.unwrap();
+        pintle_env::contract::all(&environment, &root.join("contract")).await.unwrap();
         environment.cleanup().await.unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Work that blocks, off the runtime's threads.
+//! Runs blocking work off the runtime's threads.
 
 use std::{
     panic,
@@ -14,7 +14,8 @@ use crate::error::EnvError;
 
 /// Runs `work` on a blocking thread.
 ///
-/// If the future is dropped, work that has not begun never begins, and work that has begun runs to its end.
+/// If the future is dropped, work that has not started never starts, and work that has started runs
+/// to completion.
 pub(crate) async fn blocking<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, EnvError> {
@@ -31,7 +32,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Takes work out of the queue when nobody waits for it any more; work that has begun is not touched.
+/// Aborts queued work when its future is dropped; work that has started is not affected.
 struct AbortOnDrop<T>(JoinHandle<T>);
 
 impl<T> Drop for AbortOnDrop<T> {
@@ -40,23 +41,23 @@ impl<T> Drop for AbortOnDrop<T> {
     }
 }
 
-/// Tells work on another thread that nobody waits for it any more.
+/// Cancellation flag for work on another thread.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cancelled(Arc<AtomicBool>);
 
 impl Cancelled {
-    /// Whether the work should stop.
+    /// Returns true once the work should stop.
     pub(crate) fn get(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Stops the work when the guard is dropped.
+    /// Returns a guard that cancels the work when dropped.
     pub(crate) fn on_drop(&self) -> CancelOnDrop {
         CancelOnDrop(self.clone())
     }
 }
 
-/// Held by the future that waits for the work.
+/// Cancels the work when its future is dropped.
 #[derive(Debug)]
 pub(crate) struct CancelOnDrop(Cancelled);
 
@@ -73,23 +74,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dropped_work_that_has_not_begun_never_begins() {
+    fn queued_work_is_cancelled_on_drop() {
         let runtime = tokio::runtime::Builder::new_current_thread().max_blocking_threads(1).build().unwrap();
-        let (begun, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let (started, runs) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         runtime.block_on(async {
             let (release, released) = mpsc::channel::<()>();
             let first = tokio::task::spawn_blocking(move || released.recv());
-            let mark = Arc::clone(&runs);
-            let mut queued = Box::pin(blocking(move || mark.store(true, Ordering::Relaxed)));
+            let flag = Arc::clone(&runs);
+            let mut queued = Box::pin(blocking(move || flag.store(true, Ordering::Relaxed)));
             let waker = std::task::Waker::noop();
             assert!(queued.as_mut().poll(&mut Context::from_waker(waker)).is_pending());
             drop(queued);
             drop(release);
             first.await.unwrap().unwrap_err();
-            let mark = Arc::clone(&begun);
-            blocking(move || mark.store(true, Ordering::Relaxed)).await.unwrap();
+            let flag = Arc::clone(&started);
+            blocking(move || flag.store(true, Ordering::Relaxed)).await.unwrap();
         });
-        assert!(begun.load(Ordering::Relaxed));
+        assert!(started.load(Ordering::Relaxed));
         assert!(!runs.load(Ordering::Relaxed));
     }
 }

@@ -1,28 +1,28 @@
-//! What to run and what came of it.
+//! Commands to run, and their results.
 
 use std::{collections::BTreeMap, ffi::OsString, fmt, path::PathBuf, sync::Arc, time::Duration};
 
 use crate::output::{Output, OutputChunk};
 
-/// The time-out of a command that names none (loop specification, section 5.4).
+/// Time-out of a command that does not set one (loop specification, section 5.4).
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What a command's standard input is.
+/// Standard input of a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Stdin {
-    /// `/dev/null`: a command that reads gets the end at once. The default.
+    /// `/dev/null`: a command that reads its input sees end of file at once. The default.
     #[default]
     Null,
     /// A pipe, written through [`Process::take_stdin`](crate::Process::take_stdin).
     Piped,
 }
 
-/// What a [`Command`] runs.
+/// The program of a [`Command`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Program {
     /// A line for the environment's shell: `/bin/bash -c`, else `/bin/sh -c`.
     Shell(String),
-    /// A program and its arguments, as they are, without a shell.
+    /// A program and its arguments, run without a shell.
     Argv {
         /// The program: a path, or a name that is looked up in the environment's `PATH`.
         program: OsString,
@@ -39,23 +39,23 @@ pub enum Program {
 pub struct Command {
     /// What to run.
     pub program: Program,
-    /// Where to run it; relative paths start at the environment's working directory, which is also
-    /// the default.
+    /// The directory to run in. Relative paths start at the environment's working directory, the
+    /// default.
     pub working_dir: Option<PathBuf>,
-    /// Variables on top of those that the environment gives every command. They are not filtered.
+    /// Variables in addition to those the environment gives every command. They are not filtered.
     pub env: BTreeMap<OsString, OsString>,
     /// The standard input; default [`Stdin::Null`].
     pub stdin: Stdin,
 }
 
 impl Command {
-    /// A line for the environment's shell.
+    /// Creates a command that runs `line` in the environment's shell.
     #[must_use]
     pub fn shell(line: impl Into<String>) -> Self {
         Self::new(Program::Shell(line.into()))
     }
 
-    /// A program with its arguments, without a shell.
+    /// Creates a command that runs a program with its arguments, without a shell.
     #[must_use]
     pub fn argv<A>(program: impl Into<OsString>, arguments: impl IntoIterator<Item = A>) -> Self
     where
@@ -67,13 +67,13 @@ impl Command {
         })
     }
 
-    /// A command with the default place, variables and input.
+    /// Creates a command with the default working directory, variables and input.
     #[must_use]
     pub fn new(program: Program) -> Self {
         Self { program, working_dir: None, env: BTreeMap::new(), stdin: Stdin::Null }
     }
 
-    /// Runs in `directory` instead of the environment's working directory.
+    /// Sets the directory to run in.
     #[must_use]
     pub fn with_working_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.working_dir = Some(directory.into());
@@ -87,7 +87,7 @@ impl Command {
         self
     }
 
-    /// Chooses the standard input.
+    /// Sets the standard input.
     #[must_use]
     pub fn with_stdin(mut self, stdin: Stdin) -> Self {
         self.stdin = stdin;
@@ -106,10 +106,10 @@ impl fmt::Debug for Command {
     }
 }
 
-/// Gets every piece of output as it arrives.
+/// Receives each chunk of output as it arrives.
 ///
-/// It is called on the task that drives the command and holds the command up while it runs: hand
-/// the piece on and return.
+/// Called on the task that drives the command, which is blocked meanwhile: forward the chunk and
+/// return.
 pub type OutputSink = Arc<dyn Fn(OutputChunk) + Send + Sync>;
 
 /// A shell line to run to its end: the argument of
@@ -121,20 +121,21 @@ pub type OutputSink = Arc<dyn Fn(OutputChunk) + Send + Sync>;
 pub struct ExecRequest {
     /// The line for the shell.
     pub command: String,
-    /// How long it may run before it is ended; default [`DEFAULT_TIMEOUT`].
+    /// Time after which the command is terminated; default [`DEFAULT_TIMEOUT`].
     pub timeout: Duration,
-    /// Where to run it; default the environment's working directory.
+    /// The directory to run in; default the environment's working directory.
     pub working_dir: Option<PathBuf>,
-    /// Variables on top of those that the environment gives every command. They are not filtered.
+    /// Variables in addition to those the environment gives every command. They are not filtered.
     pub env: BTreeMap<String, String>,
-    /// The whole standard input; default none, which is `/dev/null`.
+    /// The complete standard input; default none, which is `/dev/null`.
     pub stdin: Option<Vec<u8>>,
-    /// Gets the output while the command runs; the result holds the whole all the same.
+    /// Receives the output while the command runs. The result still holds all of it.
     pub on_output: Option<OutputSink>,
 }
 
 impl ExecRequest {
-    /// Runs `command` in the working directory with the default time-out and no input.
+    /// Creates a request to run `command` in the working directory with the default time-out and no
+    /// input.
     #[must_use]
     pub fn new(command: impl Into<String>) -> Self {
         Self {
@@ -154,7 +155,7 @@ impl ExecRequest {
         self
     }
 
-    /// Runs in `directory` instead of the environment's working directory.
+    /// Sets the directory to run in.
     #[must_use]
     pub fn with_working_dir(mut self, directory: impl Into<PathBuf>) -> Self {
         self.working_dir = Some(directory.into());
@@ -168,14 +169,14 @@ impl ExecRequest {
         self
     }
 
-    /// Gives the command `bytes` as its whole standard input.
+    /// Sets the complete standard input.
     #[must_use]
     pub fn with_stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = Some(bytes.into());
         self
     }
 
-    /// Passes every piece of output to `sink` as it arrives.
+    /// Forwards each chunk of output to `sink` as it arrives.
     #[must_use]
     pub fn with_on_output(mut self, sink: OutputSink) -> Self {
         self.on_output = Some(sink);
@@ -184,7 +185,8 @@ impl ExecRequest {
 }
 
 impl From<&ExecRequest> for Command {
-    /// The process that a request starts. The time-out, the input itself and the sink are no part of it.
+    /// Converts the request without its time-out, its input bytes and its sink, which are not part
+    /// of the process.
     fn from(request: &ExecRequest) -> Self {
         let mut command = Self::shell(&request.command);
         command.working_dir = request.working_dir.clone();
@@ -207,33 +209,34 @@ impl fmt::Debug for ExecRequest {
     }
 }
 
-/// What came of a command that ran (loop specification, section 4.1).
+/// Result of a command that ran (loop specification, section 4.1).
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ExecResult {
-    /// What the command wrote to its standard output.
+    /// Standard output of the command.
     pub stdout: Output,
-    /// What the command wrote to its standard error.
+    /// Standard error of the command.
     pub stderr: Output,
-    /// Both, in the order in which they arrived.
+    /// Both streams in the order of arrival.
     pub output: Output,
     /// The exit code, or 128 plus the number of the signal that killed the command.
     pub exit_code: i32,
-    /// Whether the time-out ended the command. The outputs then hold what came before.
+    /// True if the command was terminated at the time-out. The outputs hold what was written
+    /// before.
     pub timed_out: bool,
-    /// From before the start until everything of the command was gone.
+    /// Time from before the start until all processes of the command were gone.
     pub duration: Duration,
-    /// How many processes of the command still ran after it had returned and were ended.
+    /// Number of processes that still ran after the command had exited and were terminated.
     ///
-    /// Zero after a time-out, where everything is ended anyway.
+    /// Zero after a time-out, where all processes are terminated anyway.
     pub ended_jobs: usize,
-    /// The id of a process that was killed and did not go, as [`EnvError::Stuck`](crate::EnvError::Stuck)
-    /// would tell it. The outputs hold what came until it was given up.
+    /// The id of a process that did not exit after it was killed, as in
+    /// [`EnvError::Stuck`](crate::EnvError::Stuck). The outputs hold what was read until then.
     pub stuck: Option<u32>,
 }
 
 impl ExecResult {
-    /// The result of a command that wrote nothing.
+    /// Creates the result of a command without output.
     #[must_use]
     pub fn new(exit_code: i32) -> Self {
         Self {
@@ -248,7 +251,7 @@ impl ExecResult {
         }
     }
 
-    /// Sets the three outputs; `output` is both streams in the order of arrival.
+    /// Sets the three outputs; `output` holds both streams in the order of arrival.
     #[must_use]
     pub fn with_outputs(mut self, stdout: Output, stderr: Output, output: Output) -> Self {
         self.stdout = stdout;
@@ -257,35 +260,35 @@ impl ExecResult {
         self
     }
 
-    /// Says whether the time-out ended the command.
+    /// Sets whether the command was terminated at the time-out.
     #[must_use]
     pub fn with_timed_out(mut self, timed_out: bool) -> Self {
         self.timed_out = timed_out;
         self
     }
 
-    /// Sets how long the command took.
+    /// Sets the duration of the command.
     #[must_use]
     pub fn with_duration(mut self, duration: Duration) -> Self {
         self.duration = duration;
         self
     }
 
-    /// Sets how many jobs were ended after the command had returned.
+    /// Sets the number of jobs terminated after the command had exited.
     #[must_use]
     pub fn with_ended_jobs(mut self, ended_jobs: usize) -> Self {
         self.ended_jobs = ended_jobs;
         self
     }
 
-    /// Says which process could not be ended.
+    /// Sets the id of a process that could not be killed.
     #[must_use]
     pub fn with_stuck(mut self, stuck: Option<u32>) -> Self {
         self.stuck = stuck;
         self
     }
 
-    /// Whether the command exited with 0 in time, and nothing of it is still there.
+    /// Returns true if the command exited with 0 in time and left no stuck process.
     #[must_use]
     pub fn success(&self) -> bool {
         self.exit_code == 0 && !self.timed_out && self.stuck.is_none()

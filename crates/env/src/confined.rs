@@ -1,4 +1,4 @@
-//! A wrapper whose files stay within some roots.
+//! The confining wrapper.
 
 use std::{
     ops::Range,
@@ -11,7 +11,7 @@ use async_trait::async_trait;
 #[cfg(target_os = "linux")]
 use crate::{
     blocking::{Cancelled, blocking},
-    environment::MAX_ENTRIES,
+    file::MAX_ENTRIES,
     local::beneath::{self, Beneath},
 };
 use crate::{
@@ -25,21 +25,22 @@ use crate::{
     search::{GlobRequest, GrepOutput, GrepRequest, pattern::GlobPattern},
 };
 
-/// Refuses every path outside of its roots, with [`EnvError::Refused`], wherever links lead.
+/// Refuses every path outside its roots with [`EnvError::Refused`], also through links.
 ///
-/// A path is compared name by name, and links are resolved at the last moment. Over an environment of
-/// the host's own files (see [`shares_host_files`](ExecutionEnvironment::shares_host_files)) on Linux,
-/// what was resolved is held open while it is used: the kernel resolves it with `openat2` where it can,
-/// and nobody can put a link in between. Anywhere else the path is made canonical by
-/// [`canonicalize`](ExecutionEnvironment::canonicalize) and the operation goes to the canonical path; a
-/// process that changes directories into links in that very moment can lead it astray.
+/// Paths are compared component by component, and links are resolved at the last moment. Over an
+/// environment with local files (see
+/// [`shares_host_files`](ExecutionEnvironment::shares_host_files)) on Linux, the resolved file is
+/// held open during the operation: the kernel resolves it with `openat2` where it can, so no link
+/// can be swapped in. Elsewhere the path is resolved by
+/// [`canonicalize`](ExecutionEnvironment::canonicalize) and the operation uses the canonical path;
+/// a process that replaces directories by links in between can redirect it.
 ///
-/// A link may lead from one root into another. The roots themselves cannot be removed or renamed, and
-/// a root that is a link stands for its target. Files above the roots have no say: a `.gitignore` there
-/// does not count.
+/// A link may lead from one root into another. The roots themselves cannot be removed or renamed,
+/// and a root that is a link stands for its target. Files above the roots are ignored, for instance
+/// a `.gitignore`.
 ///
-/// Commands start within the roots and are not confined: what they may do is up to the environment
-/// inside, or to `Sandboxed`.
+/// Commands start within the roots but are not confined: what they may do depends on the inner
+/// environment, or on `Sandboxed`.
 ///
 /// ```
 /// use pintle_env::{Confined, EnvError, ExecutionEnvironment, LocalEnvironment};
@@ -60,21 +61,21 @@ use crate::{
 pub struct Confined {
     inner: Arc<dyn ExecutionEnvironment>,
     roots: Vec<PathBuf>,
-    /// Where files are the host's own.
+    /// Present if files are local.
     #[cfg(target_os = "linux")]
     beneath: Option<Arc<Beneath>>,
 }
 
-/// Whether a link at the last name is followed.
+/// Whether a link as the last component is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastLink {
     Followed,
     Kept,
 }
 
 impl Confined {
-    /// Keeps `inner` within `roots`: directories, relative ones in its working directory. Without a root
-    /// everything is refused.
+    /// Confines `inner` to `roots`: directories, relative ones to its working directory. Without
+    /// roots everything is refused.
     #[must_use]
     pub fn new(
         inner: Arc<dyn ExecutionEnvironment>,
@@ -90,7 +91,7 @@ impl Confined {
         }
     }
 
-    /// Does it by descriptor, if the files are the host's own.
+    /// Runs `work` on file descriptors if files are local, else returns `None`.
     #[cfg(target_os = "linux")]
     async fn by_descriptor<T: Send + 'static>(
         &self,
@@ -100,22 +101,22 @@ impl Confined {
         Some(blocking(move || work(&beneath)).await.flatten())
     }
 
-    /// The canonical path, refused if it is outside of the roots.
-    async fn admit(&self, action: &str, path: &Path, last: Last) -> Result<PathBuf, EnvError> {
+    /// Returns the canonical path, or an error if it is outside the roots.
+    async fn resolve_within(&self, action: &str, path: &Path, last: LastLink) -> Result<PathBuf, EnvError> {
         let path = self.resolve(path);
         let canonical = match (last, path.parent(), path.file_name()) {
-            (Last::Kept, Some(parent), Some(name)) => self.inner.canonicalize(parent).await?.join(name),
-            (Last::Kept | Last::Followed, _, _) => self.inner.canonicalize(&path).await?,
+            (LastLink::Kept, Some(parent), Some(name)) => self.inner.canonicalize(parent).await?.join(name),
+            (LastLink::Kept | LastLink::Followed, _, _) => self.inner.canonicalize(&path).await?,
         };
         for root in &self.roots {
             let root = self.inner.canonicalize(root).await?;
-            if canonical.starts_with(&root) && (last == Last::Followed || canonical != root) {
+            if canonical.starts_with(&root) && (last == LastLink::Followed || canonical != root) {
                 return Ok(canonical);
             }
         }
         Err(EnvError::Refused {
             operation: format!("{action} {}", path.display()),
-            reason: "it is outside of the allowed roots".to_owned(),
+            reason: "the path is outside the allowed roots".to_owned(),
         })
     }
 }
@@ -154,13 +155,15 @@ impl ExecutionEnvironment for Confined {
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
         let directory = command.working_dir.as_deref().unwrap_or(Path::new(""));
-        command.working_dir = Some(self.admit("running a command in", directory, Last::Followed).await?);
+        command.working_dir =
+            Some(self.resolve_within("running a command in", directory, LastLink::Followed).await?);
         self.inner.spawn(command).await
     }
 
     async fn exec_command(&self, mut request: ExecRequest) -> Result<ExecResult, EnvError> {
         let directory = request.working_dir.as_deref().unwrap_or(Path::new(""));
-        request.working_dir = Some(self.admit("running a command in", directory, Last::Followed).await?);
+        request.working_dir =
+            Some(self.resolve_within("running a command in", directory, LastLink::Followed).await?);
         self.inner.exec_command(request).await
     }
 
@@ -172,7 +175,7 @@ impl ExecutionEnvironment for Confined {
                 return read;
             }
         }
-        let path = self.admit("reading", path, Last::Followed).await?;
+        let path = self.resolve_within("reading", path, LastLink::Followed).await?;
         self.inner.read(&path, range).await
     }
 
@@ -187,7 +190,7 @@ impl ExecutionEnvironment for Confined {
                 return written;
             }
         }
-        let path = self.admit("writing", path, Last::Followed).await?;
+        let path = self.resolve_within("writing", path, LastLink::Followed).await?;
         self.inner.write(&path, bytes).await
     }
 
@@ -199,7 +202,7 @@ impl ExecutionEnvironment for Confined {
                 return found;
             }
         }
-        let path = self.admit("looking at", path, Last::Followed).await?;
+        let path = self.resolve_within("looking at", path, LastLink::Followed).await?;
         self.inner.metadata(&path).await
     }
 
@@ -212,7 +215,7 @@ impl ExecutionEnvironment for Confined {
                 return listed;
             }
         }
-        let path = self.admit("listing", path, Last::Followed).await?;
+        let path = self.resolve_within("listing", path, LastLink::Followed).await?;
         self.inner.list(&path).await
     }
 
@@ -224,7 +227,7 @@ impl ExecutionEnvironment for Confined {
                 return removed;
             }
         }
-        let path = self.admit("removing", path, Last::Kept).await?;
+        let path = self.resolve_within("removing", path, LastLink::Kept).await?;
         self.inner.remove(&path).await
     }
 
@@ -236,34 +239,34 @@ impl ExecutionEnvironment for Confined {
                 return renamed;
             }
         }
-        let from = self.admit("renaming", from, Last::Kept).await?;
-        let to = self.admit("renaming to", to, Last::Kept).await?;
+        let from = self.resolve_within("renaming", from, LastLink::Kept).await?;
+        let to = self.resolve_within("renaming to", to, LastLink::Kept).await?;
         self.inner.rename(&from, &to).await
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        self.admit("looking at", path, Last::Followed).await
+        self.resolve_within("looking at", path, LastLink::Followed).await
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
         #[cfg(target_os = "linux")]
         if self.beneath.is_some() {
-            // Through the primitives above: a walker of its own would go by names.
-            return crate::search::find_files(self, request).await;
+            // Uses the primitives above: a separate walker would resolve names.
+            return crate::environment::search::find_files(self, request).await;
         }
-        let parsed = GlobPattern::parse(&request.pattern, &self.resolve(request.place()))?;
-        self.admit("searching", request.place(), Last::Followed).await?;
-        self.admit("searching", &parsed.base, Last::Followed).await?;
+        let parsed = GlobPattern::parse(&request.pattern, &self.resolve(request.directory()))?;
+        self.resolve_within("searching", request.directory(), LastLink::Followed).await?;
+        self.resolve_within("searching", &parsed.base, LastLink::Followed).await?;
         self.inner.find_files(request).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
         #[cfg(target_os = "linux")]
         if self.beneath.is_some() {
-            return crate::search::grep(self, request).await;
+            return crate::environment::search::grep(self, request).await;
         }
         let path = request.path.as_deref().unwrap_or(Path::new(""));
-        self.admit("searching", path, Last::Followed).await?;
+        self.resolve_within("searching", path, LastLink::Followed).await?;
         self.inner.grep(request).await
     }
 

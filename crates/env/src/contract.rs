@@ -1,11 +1,11 @@
-//! What every environment must do, as functions that anybody can run on theirs.
+//! Contract tests that every environment must pass, as functions for use by any implementation.
 //!
 //! Each function takes an environment and a directory in it that does not exist yet, works below
-//! that directory, and returns the first rule that is broken. [`all`] is the whole suite; an
-//! environment that has no commands, or none that a shell runs, keeps [`files`] and [`search`].
+//! that directory, and returns the first violated rule. [`all`] is the complete suite; an
+//! environment without commands, or without a shell, runs [`files`] and [`search`].
 //!
-//! The suite needs a tokio runtime with time enabled and takes some ten seconds, most of them in
-//! commands that are left to time out. It leaves the directory behind, and nothing else.
+//! The suite requires a tokio runtime with time enabled. It takes some ten seconds, mostly for
+//! commands that run into their time-out. It leaves only the directory behind.
 //!
 //! ```
 //! use pintle_env::{MemoryEnvironment, contract};
@@ -31,33 +31,33 @@ use std::{
 pub use self::{commands::commands, files::files, search::search};
 use crate::{environment::ExecutionEnvironment, error::EnvError};
 
-/// The whole contract: files, search and commands.
+/// Checks the complete contract: files, search and commands.
 ///
 /// # Errors
 ///
-/// The first rule that is broken.
+/// The first violated rule.
 pub async fn all(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), ContractViolation> {
     files(env, &root.join("files")).await?;
     search(env, &root.join("search")).await?;
     commands(env, &root.join("commands")).await
 }
 
-/// A rule of the contract that an environment breaks.
+/// A rule of the contract that an environment violates.
 #[derive(Debug, thiserror::Error)]
 #[error("{rule}: {found}")]
 #[non_exhaustive]
 pub struct ContractViolation {
     /// The rule, as a sentence.
     pub rule: String,
-    /// What was found instead.
+    /// The value or error found instead.
     pub found: String,
-    /// The error of the environment, if there was one where none should be.
+    /// The environment's error, if it failed unexpectedly.
     pub source: Option<EnvError>,
 }
 
 type Checked<T = ()> = Result<T, ContractViolation>;
 
-/// The environment under test with the directory that a check may use.
+/// The environment under test and the directory for a check.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     env: &'a dyn ExecutionEnvironment,
@@ -97,7 +97,7 @@ fn succeeds<T>(rule: &str, result: Result<T, EnvError>) -> Checked<T> {
     })
 }
 
-/// Expects a failure that `is_expected` accepts.
+/// Checks that `result` is an error accepted by `is_expected`.
 fn fails<T: fmt::Debug>(
     rule: &str,
     result: Result<T, EnvError>,
@@ -121,7 +121,7 @@ fn is_not_a_directory(error: &EnvError) -> bool {
     matches!(error, EnvError::NotADirectory { .. })
 }
 
-// The example of the guide is held to the contract by its own test, as a reader's environment would be.
+// The example of the guide is checked here, as a reader's environment would be.
 #[cfg(test)]
 #[path = "../examples/own_environment.rs"]
 #[expect(dead_code, unreachable_pub, reason = "an example is a program")]

@@ -1,4 +1,4 @@
-//! A container that is reached by the `docker` command, or by one that takes the same words.
+//! Containers, controlled through the `docker` command or a compatible one.
 
 mod engine;
 mod image;
@@ -16,35 +16,37 @@ use crate::{
     error::EnvError,
     local::EnvPolicy,
     output::OutputLimits,
-    remote::{Remote, Settings, pass_on_to_remote},
+    remote::{Remote, Settings, delegate_to_remote},
 };
 
 /// Runs tools in a container.
 ///
-/// It is driven by the `docker` command, else by `podman`, so that the user's contexts and settings hold. The
-/// container needs a POSIX shell at `/bin/sh` and the usual small programs (those of busybox are enough); `rg` is
-/// used for searches if it is there. Commands run in `/bin/bash` if there is one, else in `/bin/sh`.
+/// Driven by the `docker` command, else `podman`, so the user's contexts and settings apply. The
+/// container needs a POSIX shell at `/bin/sh` and common utilities (those of busybox suffice); `rg`
+/// is used for searches if present. Commands run in `/bin/bash` if present, else in `/bin/sh`.
 ///
-/// The rules are those of every environment, and these:
+/// In addition to the rules of all environments:
 ///
-/// * Everything is a `docker exec`. At most 16 commands run at the same time; others wait for their turn, and their
-///   time-out begins when it comes.
-/// * A supervisor in the container ends what commands leave, by group and by a mark in their variables. It is asked
-///   for a sign of life every 3 seconds; after 20 without one, or when the container stops, everything under way
-///   fails with [`EnvError::EnvironmentLost`]. A later operation connects anew if the container runs.
-/// * A container that was started for the environment goes with its supervisor, within 35 seconds if that was killed.
-///   None is ever started in its place, where nothing would be known of what was done in the first: operations fail
-///   with [`EnvError::Unreachable`] until [`cleanup`](crate::ExecutionEnvironment::cleanup), after which there may be a
-///   new one.
-/// * When the host dies, the supervisor notices at once, or after 30 seconds at the latest if the connection stays
-///   open without a sign of life, and ends all commands: terminate, 2 seconds, kill. A container that was started
-///   for the environment goes at once: its first process reads a line that only the host holds.
-/// * [`cleanup`](crate::ExecutionEnvironment::cleanup) ends all commands and removes a container that was started
-///   for the environment; one that it was attached to goes on.
-/// * A process that leaves its group *and* wipes its variables *and* outlives its parent is not found, and only the
-///   superuser of the container can end the processes of another user.
-/// * A shell tells the signal that killed a program as 128 plus its number; so does [`ExitStatus`], which therefore
-///   takes an exit with 129 to 159 for a signal.
+/// * Everything is a `docker exec`. At most 16 commands run at a time; others wait for a slot, and
+///   their time limit starts once they have it.
+/// * A supervisor in the container terminates leftovers of commands, found by group and by a tag in
+///   their variables. It exchanges a heartbeat every 3 seconds. After 20 seconds without one, or
+///   when the container stops, all operations in progress fail with [`EnvError::EnvironmentLost`].
+///   A later operation reconnects if the container runs.
+/// * A container started for the environment stops with its supervisor, within 35 seconds if that
+///   was killed. It is never replaced, since a new one would lack the state of the first:
+///   operations fail with [`EnvError::Unreachable`] until
+///   [`cleanup`](crate::ExecutionEnvironment::cleanup), after which a new one may be started.
+/// * When the embedding application dies, the supervisor notices at once, or after 30 seconds at
+///   the latest if the connection stays open without a heartbeat. It then terminates all commands:
+///   terminate signal, 2 seconds, kill signal. A container started for the environment stops at
+///   once: its first process reads a pipe that only the application holds.
+/// * [`cleanup`](crate::ExecutionEnvironment::cleanup) terminates all commands and removes a
+///   container that was started for the environment; a container it was attached to keeps running.
+/// * A process that leaves its group *and* clears its variables *and* outlives its parent is not
+///   found, and only the superuser of the container can terminate processes of another user.
+/// * A shell reports a killing signal as 128 plus its number, so [`ExitStatus`] treats an exit with
+///   129 to 159 as a signal.
 ///
 /// [`ExitStatus`]: crate::ExitStatus
 ///
@@ -79,19 +81,19 @@ pub struct DockerEnvironmentBuilder {
 }
 
 impl DockerEnvironment {
-    /// Starts to build an environment in a container that runs already, given by its name or its id.
+    /// Creates a builder for an environment in a running container, given by its name or id.
     pub fn attach(container: impl Into<String>) -> DockerEnvironmentBuilder {
         DockerEnvironmentBuilder::new(Target::Container(container.into()))
     }
 
-    /// Starts to build an environment in a container of its own, which is started by
+    /// Creates a builder for an environment in a new container. It is started by
     /// [`initialize`](crate::ExecutionEnvironment::initialize) and removed by
     /// [`cleanup`](crate::ExecutionEnvironment::cleanup), or when the environment is dropped.
     pub fn start(image: ContainerImage) -> DockerEnvironmentBuilder {
         DockerEnvironmentBuilder::new(Target::Image(Box::new(image)))
     }
 
-    /// The id or the name of the container, if there is one yet.
+    /// Returns the id or name of the container, once there is one.
     #[must_use]
     pub fn container(&self) -> Option<String> {
         self.remote.transport().container()
@@ -103,54 +105,58 @@ impl DockerEnvironmentBuilder {
         Self { target, program: None, user: None, settings: Settings::default() }
     }
 
-    /// The program to drive, by its path or by its name in the host's `PATH`; default `docker`, else `podman`.
+    /// Sets the client program, as a path or a name in `PATH`; default `docker`, else `podman`.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.program = Some(program.into());
         self
     }
 
-    /// Who commands run as, by name or number, with `:` and a group if need be; default the container's own user.
+    /// Sets the user that commands run as: name or number, optionally followed by `:` and a group;
+    /// default the container's user.
     pub fn user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
         self
     }
 
-    /// Where commands start and relative paths begin, absolute; default the container's own working directory.
+    /// Sets the directory in which commands start and relative paths begin, absolute; default the
+    /// container's working directory.
     pub fn working_directory(mut self, directory: impl AsRef<Path>) -> Self {
         self.settings.working_directory = Some(directory.as_ref().to_path_buf());
         self
     }
 
-    /// Which of the container's variables commands get; default [`EnvPolicy::InheritFiltered`]. The host's variables
-    /// do not come in.
+    /// Sets which of the container's variables commands inherit; default
+    /// [`EnvPolicy::InheritFiltered`]. Variables of the embedding application are not passed on.
     pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
         self.settings.policy = policy;
         self
     }
 
-    /// A variable for every command, whatever the policy.
+    /// Adds a variable for every command, regardless of the policy.
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.settings.variables.insert(name.into(), value.into());
         self
     }
 
-    /// How much output is kept, and where on the host; default [`OutputLimits::default`].
+    /// Sets the limits on captured output, which is stored locally; default
+    /// [`OutputLimits::default`].
     pub fn output_limits(mut self, limits: OutputLimits) -> Self {
         self.settings.output_limits = limits;
         self
     }
 
-    /// Makes the environment. It touches nothing yet: the first operation does, best
+    /// Builds the environment without connecting. The first operation connects, preferably
     /// [`initialize`](crate::ExecutionEnvironment::initialize).
     ///
     /// # Errors
     ///
-    /// [`EnvError::InvalidPath`] if the working directory is not absolute, [`EnvError::Unreachable`] if the name of
-    /// the container or of the image would be an option.
+    /// [`EnvError::InvalidPath`] if the working directory is not absolute,
+    /// [`EnvError::Unreachable`] if the name of the container or image would be parsed as an
+    /// option.
     pub fn build(self) -> Result<DockerEnvironment, EnvError> {
         let engine = Engine::new(self.target, self.program, self.user)?;
         Ok(DockerEnvironment { remote: Remote::new(engine, self.settings)? })
     }
 }
 
-pass_on_to_remote!(DockerEnvironment);
+delegate_to_remote!(DockerEnvironment);

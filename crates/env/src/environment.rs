@@ -1,4 +1,8 @@
-//! The trait that every place where tools run implements.
+//! The [`ExecutionEnvironment`] trait: files, processes and search.
+
+mod lines;
+mod listing;
+pub(crate) mod search;
 
 use std::{
     fmt,
@@ -14,63 +18,64 @@ use crate::{
     error::EnvError,
     exec,
     file::{DirEntry, Metadata},
-    listing,
     output::OutputLimits,
     path,
     process::Process,
-    search::{self, GlobRequest, GrepOutput, GrepRequest},
-    text,
+    search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
-/// A place where tools run: its files, its processes, its search.
+/// An execution environment: its files, its processes and its search.
 ///
-/// Implement the primitives and the rest follows; override a provided method where the place can do
-/// it faster, with the same results. The contract suite behind the feature `testing` tells whether
-/// they are the same.
+/// Only the primitives are required. Override a provided method where the environment can do it
+/// faster, with the same results; the contract suite behind the feature `testing` checks that they
+/// are the same.
 ///
 /// Relative paths start at [`working_directory`](Self::working_directory). Every method is cancel
-/// safe: dropping its future stops the work, ends the processes that it started, and leaves each
-/// file either as it was or as it was to become.
+/// safe: dropping its future stops the work and terminates the processes it started. Each file then
+/// has either its old or its new content.
 ///
-/// Environments are shared as `Arc<dyn ExecutionEnvironment>`; wrappers hold another one and pass on
-/// what they allow.
+/// Environments are shared as `Arc<dyn ExecutionEnvironment>`. A wrapper holds another environment
+/// and forwards what it allows.
 #[async_trait]
 pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
-    /// Where commands start and relative paths begin: absolute.
+    /// The directory in which commands start and relative paths begin; always absolute.
     fn working_directory(&self) -> &Path;
 
-    /// The platform in the words of the loop specification: `linux`, `darwin`, `wasm`.
+    /// The platform as the loop specification names it: `linux`, `darwin`, `wasm`.
     fn platform(&self) -> &str;
 
-    /// The system's name and version, for instance `Linux 6.18.0`.
+    /// The name and version of the operating system, for instance `Linux 6.18.0`.
     fn os_version(&self) -> &str;
 
-    /// Prepares the environment; called before anything else, and again only if it failed or was dropped before its end.
+    /// Prepares the environment.
+    ///
+    /// Called before any other method, and again only if it failed or was dropped before it
+    /// completed.
     ///
     /// # Errors
     ///
-    /// Whatever makes the environment useless, for instance a working directory that is missing.
+    /// Anything that makes the environment unusable, for instance a missing working directory.
     async fn initialize(&self) -> Result<(), EnvError> {
         Ok(())
     }
 
-    /// Ends every process that still runs here and waits until the last one is gone.
+    /// Terminates every process that still runs here and waits for the last one to exit.
     ///
     /// # Errors
     ///
-    /// [`EnvError::EnvironmentLost`] if the other side cannot be reached.
+    /// [`EnvError::EnvironmentLost`] if the environment cannot be reached.
     async fn cleanup(&self) -> Result<(), EnvError> {
         Ok(())
     }
 
-    /// How much output is kept and where; used by [`exec_command`](Self::exec_command).
+    /// Limits on the output that [`exec_command`](Self::exec_command) keeps.
     fn output_limits(&self) -> OutputLimits {
         OutputLimits::default()
     }
 
     /// Starts a process.
     ///
-    /// Dropping the process ends it with all its descendants.
+    /// Dropping the process terminates it and all its descendants.
     ///
     /// # Errors
     ///
@@ -78,65 +83,67 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
     /// [`EnvError::NotADirectory`] for the working directory.
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError>;
 
-    /// Reads a file, or a range of it in bytes. A range that goes beyond the end gives what there
-    /// is.
+    /// Reads a file, or a range of it in bytes. A range that extends past the end returns the bytes
+    /// up to the end.
     ///
     /// # Errors
     ///
-    /// [`EnvError::TooLarge`] above [`MAX_READ`] bytes.
+    /// [`EnvError::TooLarge`] above [`MAX_READ`](crate::MAX_READ) bytes.
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError>;
 
-    /// Writes a whole file, atomically: others see the old content or the new one.
+    /// Replaces a file atomically: others see the old content or the new one.
     ///
-    /// Missing parents are created, and those that were created for a write that fails are removed
-    /// again if they are empty. Mode and owner of an existing file stay where possible, a
-    /// symbolic link is followed to its target, which may be missing.
+    /// Creates missing parents, and removes them again if the write fails and they are empty. Mode
+    /// and owner of an existing file are kept where possible. A symbolic link is followed to its
+    /// target, which need not exist.
     ///
     /// # Errors
     ///
-    /// [`EnvError::IsADirectory`] and [`EnvError::NotARegularFile`] if something else stands there.
+    /// [`EnvError::IsADirectory`] and [`EnvError::NotARegularFile`] if the path exists and is not a
+    /// file.
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError>;
 
-    /// Facts about a path, with symbolic links followed.
+    /// Returns metadata of a path, following symbolic links.
     ///
     /// # Errors
     ///
-    /// [`EnvError::NotFound`] also for a link to nowhere.
+    /// [`EnvError::NotFound`] also for a dangling link.
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError>;
 
-    /// The entries of one directory, in the order of their names' bytes.
+    /// Lists one directory, sorted by the bytes of the names.
     ///
     /// # Errors
     ///
-    /// [`EnvError::NotADirectory`] if it is a file, [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
+    /// [`EnvError::NotADirectory`] if it is a file, [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError>;
 
-    /// Removes a file, a symbolic link itself, or an empty directory: what `rm` does, and `rmdir` for
-    /// a directory that is no link. The directory above stays, even if it is empty then.
+    /// Removes a file, a symbolic link itself, or an empty directory.
+    ///
+    /// Equivalent to `rm`, or `rmdir` for a directory that is not a link. The parent stays even if
+    /// it is empty afterwards.
     ///
     /// # Errors
     ///
     /// [`EnvError::IsADirectory`] for a directory that is not empty.
     async fn remove(&self, path: &Path) -> Result<(), EnvError>;
 
-    /// Gives a file another name, atomically; missing parents are created and an existing file is
-    /// replaced.
+    /// Renames a file atomically. Creates missing parents and replaces an existing file.
     ///
     /// # Errors
     ///
-    /// [`EnvError::IsADirectory`] if a directory stands at `to`; [`EnvError::Io`] between two file
-    /// systems.
+    /// [`EnvError::IsADirectory`] if `to` is a directory; [`EnvError::Io`] across file systems.
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError>;
 
-    /// The path that an operation on `path` comes to: absolute, with every symbolic link followed, also
-    /// the last one and those to nowhere. What does not exist yet is appended as it is.
+    /// Resolves the path that an operation on `path` would act on.
     ///
-    /// [`Confined`](crate::Confined) asks for it before each operation.
+    /// The result is absolute with every symbolic link followed, the last component and dangling
+    /// links included. Components that do not exist yet are appended unchanged.
+    /// [`Confined`](crate::Confined) calls this before each operation.
     ///
     /// # Errors
     ///
-    /// [`EnvError::Unsupported`] unless the environment implements it; [`EnvError::NotADirectory`] if the
-    /// path goes on below a file.
+    /// [`EnvError::Unsupported`] unless the environment implements it; [`EnvError::NotADirectory`]
+    /// if the path continues below a file.
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
         Err(EnvError::Unsupported {
             operation: format!("following the links in {}", path.display()),
@@ -144,50 +151,51 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         })
     }
 
-    /// Whether file operations here are nothing but those of the host's own file system, so that a
-    /// wrapper may do them itself, by descriptor. Wrappers with rules for files say no; so does whoever
-    /// says nothing.
+    /// Returns true if file operations here are plain operations on the local file system.
+    ///
+    /// A wrapper may then perform them itself, by descriptor. Wrappers that restrict files return
+    /// false, which is also the default.
     fn shares_host_files(&self) -> bool {
         false
     }
 
-    /// Runs a shell line to its end and collects the output (loop specification, section 4.2).
+    /// Runs a shell line to completion and collects its output (loop specification, section 4.2).
     ///
-    /// At the time-out the command and its descendants get the terminate signal, two seconds later
-    /// the kill signal, and the output so far is returned. A command that returns while jobs of its
-    /// own still run has them ended after a quarter of a second, and
-    /// [`ExecResult::ended_jobs`] says how many. Dropping the future ends the command in the same way.
+    /// At the time-out the command and its descendants receive the terminate signal, two seconds
+    /// later the kill signal, and the output so far is returned. If the command exits while its
+    /// background jobs still run, they are terminated after a quarter of a second and counted in
+    /// [`ExecResult::ended_jobs`]. Dropping the future terminates the command in the same way.
     ///
     /// # Errors
     ///
-    /// Those of [`spawn`](Self::spawn), and [`EnvError::EnvironmentLost`]. A failing command is not an error,
-    /// nor is one that cannot be ended: [`ExecResult::stuck`] tells of it.
+    /// Those of [`spawn`](Self::spawn), and [`EnvError::EnvironmentLost`]. A failing command is not
+    /// an error, and neither is one that cannot be killed: see [`ExecResult::stuck`].
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
         let process = self.spawn(Command::from(&request)).await?;
-        // A command may wait for its turn to start, which is none of its time.
+        // Started here: waiting for a free command slot does not count towards the time limit.
         exec::run(process, request, self.output_limits(), Instant::now()).await
     }
 
-    /// Reads lines of a text file as they are, line ends included.
+    /// Reads lines of a text file unchanged, line endings included.
     ///
-    /// `offset` is the 1-based first line (0 counts as 1), `limit` the number of lines; without
-    /// them it is the whole file. Bytes that are not UTF-8 become U+FFFD. An offset beyond the end
-    /// gives an empty text.
+    /// `offset` is the 1-based first line (0 counts as 1) and `limit` the number of lines; without
+    /// them the whole file is read. Bytes that are not UTF-8 become U+FFFD. An offset past the end
+    /// returns an empty string.
     ///
     /// # Errors
     ///
-    /// [`EnvError::NotText`] if a zero byte stands in the lines read or before them,
-    /// [`EnvError::TooLarge`] if the lines asked for take more than [`MAX_READ`] bytes.
+    /// [`EnvError::NotText`] if there is a zero byte in or before the requested lines,
+    /// [`EnvError::TooLarge`] if these lines exceed [`MAX_READ`](crate::MAX_READ) bytes.
     async fn read_file(
         &self,
         path: &Path,
         offset: Option<usize>,
         limit: Option<usize>,
     ) -> Result<String, EnvError> {
-        text::read_lines(self, path, offset, limit).await
+        lines::read_lines(self, path, offset, limit).await
     }
 
-    /// Writes a text file as [`write`](Self::write) does.
+    /// Writes a text file; see [`write`](Self::write).
     ///
     /// # Errors
     ///
@@ -196,12 +204,12 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         self.write(path, content.as_bytes()).await
     }
 
-    /// Whether anything stands at the path; a link to nowhere is nothing.
+    /// Returns true if the path exists; a dangling link does not.
     ///
     /// # Errors
     ///
-    /// Those of [`metadata`](Self::metadata), but for [`EnvError::NotFound`] and a parent that is a
-    /// file, which are answers.
+    /// Those of [`metadata`](Self::metadata), except [`EnvError::NotFound`] and a parent that is a
+    /// file, both of which return false.
     async fn file_exists(&self, path: &Path) -> Result<bool, EnvError> {
         match self.metadata(path).await {
             Ok(_) => Ok(true),
@@ -210,35 +218,36 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         }
     }
 
-    /// The entries of a directory and of those below, down to `depth` levels (0 counts as 1).
+    /// Lists a directory recursively, down to `depth` levels (0 counts as 1).
     ///
-    /// Each directory stands before its entries, which are in the order of their names' bytes;
-    /// names are relative to `path`. Links are not followed. Nothing is hidden or ignored.
+    /// Each directory precedes its entries, which are sorted by the bytes of their names. Names are
+    /// relative to `path`. Links are not followed; nothing is hidden or ignored.
     ///
     /// # Errors
     ///
-    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
+    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
     async fn list_directory(&self, path: &Path, depth: usize) -> Result<Vec<DirEntry>, EnvError> {
         listing::list_directory(self, path, depth).await
     }
 
-    /// Finds files by a glob relative to `path`: newest first, then in the order of their paths.
+    /// Finds files by a glob relative to `path`, newest first, then sorted by path.
     ///
-    /// `*` and `?` stay within one name, `**` spans directories, `{a,b}` and `[a-z]` work. Names
-    /// before the first wildcard, even an absolute path, say where to look. What `.gitignore`,
-    /// `.ignore` and `.git/info/exclude` name is left out, whether or not there is a repository; so
-    /// is `.git`, while other hidden files are found. Links are listed and not followed.
+    /// `*` and `?` match within one name, `**` spans directories, and `{a,b}` and `[a-z]` are
+    /// supported. Names before the first wildcard, even an absolute path, select the directory to
+    /// search. Files matched by `.gitignore`, `.ignore` or `.git/info/exclude` are skipped, whether
+    /// or not there is a repository, as is `.git`; other hidden files are found. Links are listed
+    /// and not followed.
     ///
     /// # Errors
     ///
     /// [`EnvError::InvalidPattern`]; [`EnvError::NotFound`] if `path` is missing;
-    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`].
+    /// [`EnvError::TooManyEntries`] above [`MAX_ENTRIES`](crate::MAX_ENTRIES).
     async fn glob(&self, pattern: &str, path: &Path) -> Result<Vec<PathBuf>, EnvError> {
         self.find_files(&GlobRequest::new(pattern).with_path(path)).await
     }
 
-    /// Finds files as [`glob`](Self::glob) does, and looks at hidden and ignored ones as the request says. Who can
-    /// do it faster overrides this one.
+    /// Finds files as [`glob`](Self::glob) does, within the scope of the request. Override this
+    /// method, not `glob`, for a faster search.
     ///
     /// # Errors
     ///
@@ -247,10 +256,10 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         search::find_files(self, request).await
     }
 
-    /// Searches the content of files; results are in the order of their paths.
+    /// Searches the content of files; results are sorted by path.
     ///
-    /// Looks at the same files as [`find_files`](Self::find_files) but for links. Binary files are skipped and
-    /// counted.
+    /// Visits the same files as [`find_files`](Self::find_files) except links. Binary files are
+    /// skipped and counted.
     ///
     /// # Errors
     ///
@@ -259,18 +268,12 @@ pub trait ExecutionEnvironment: Send + Sync + fmt::Debug {
         search::grep(self, request).await
     }
 
-    /// Makes a path absolute: joined to the working directory, with `.` and `..` taken out
-    /// lexically. It does not look at the file system.
+    /// Makes a path absolute: joins it to the working directory and removes `.` and `..` lexically,
+    /// without touching the file system.
     fn resolve(&self, path: &Path) -> PathBuf {
         path::normalize(&self.working_directory().join(path))
     }
 }
-
-/// The most bytes that one read returns: 256 MiB.
-pub const MAX_READ: u64 = 256 << 20;
-
-/// The most entries that one listing or glob returns.
-pub const MAX_ENTRIES: usize = 100_000;
 
 // Environments are used as trait objects only.
 const _: fn(&dyn ExecutionEnvironment) = |_| {};

@@ -1,4 +1,4 @@
-//! The error of this crate.
+//! The error type of this crate.
 
 use std::{
     error::Error,
@@ -6,45 +6,45 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// A cause that a back-end reports in its own type.
+/// An underlying error of a backend, in the backend's own type.
 pub type BoxError = Box<dyn Error + Send + Sync + 'static>;
 
-/// What can go wrong in an execution environment.
+/// An error of an execution environment.
 ///
 /// A command that exits with a failure is not an error: see [`ExecResult`](crate::ExecResult).
-/// The text names this level only; the cause is in [`source`](Error::source).
+/// `Display` covers this level only; the cause is in [`source`](Error::source).
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EnvError {
-    /// Nothing exists at the path.
+    /// The path does not exist.
     #[error("{} does not exist", path.display())]
     NotFound {
-        /// The path that was asked for, absolute.
+        /// The requested path, absolute.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The system refuses access to the path.
+    /// The operating system denies access to the path.
     #[error("permission denied for {}", path.display())]
     PermissionDenied {
-        /// The path that was asked for, absolute.
+        /// The requested path, absolute.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A file was expected and a directory found.
+    /// Expected a file, found a directory.
     #[error("{} is a directory, expected a file", path.display())]
     IsADirectory {
         /// The directory.
         path: PathBuf,
     },
-    /// A directory was expected and something else found.
+    /// Expected a directory, found something else.
     #[error("{} is not a directory", path.display())]
     NotADirectory {
-        /// The path that was asked for, absolute.
+        /// The requested path, absolute.
         path: PathBuf,
     },
-    /// A file was expected and a device, pipe or socket found.
+    /// Expected a file, found a device, pipe or socket.
     #[error("{} is not a regular file", path.display())]
     NotARegularFile {
         /// The device, pipe or socket.
@@ -53,20 +53,20 @@ pub enum EnvError {
     /// The path cannot name a file here, for instance because it contains a zero byte.
     #[error("{path:?} is not a valid path")]
     InvalidPath {
-        /// The path as it was given.
+        /// The path as given.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A glob or a regular expression that does not parse.
     #[error("invalid pattern {pattern:?}")]
     InvalidPattern {
-        /// The pattern as it was given.
+        /// The pattern as given.
         pattern: String,
-        /// Where and why it fails.
+        /// The error of the parser, with its position.
         source: BoxError,
     },
-    /// Text was asked for and the file is binary.
+    /// Expected text, found a binary file.
     #[error("{} is a binary file (zero byte at offset {offset}), expected text", path.display())]
     NotText {
         /// The file.
@@ -74,7 +74,7 @@ pub enum EnvError {
         /// The offset of the first zero byte, in bytes.
         offset: u64,
     },
-    /// The answer would not fit the limit for one read.
+    /// The result exceeds the limit for one read.
     #[error("{} holds more than {limit} bytes, the limit for one read: ask for a part", path.display())]
     TooLarge {
         /// The file.
@@ -82,7 +82,7 @@ pub enum EnvError {
         /// The limit, in bytes.
         limit: u64,
     },
-    /// A listing would not fit the limit for one answer.
+    /// A listing exceeds the limit on entries.
     #[error("more than {limit} entries below {}: narrow the pattern, the path or the depth", path.display())]
     TooManyEntries {
         /// The directory that was listed.
@@ -95,66 +95,66 @@ pub enum EnvError {
     Spawn {
         /// The program, without its arguments.
         program: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A process did not go away although it was killed.
+    /// A process did not exit after it was killed.
     ///
-    /// The kernel holds it, as a rule in an operation on a dead file system.
+    /// The kernel is holding on to it, usually in an operation on a dead file system.
     #[error("process {id} was killed and is still there")]
     Stuck {
         /// The id of the process.
         id: u32,
     },
-    /// There is no way to the environment: nothing was run there.
+    /// The environment cannot be reached; nothing was run there.
     #[error("cannot reach {environment}")]
     Unreachable {
-        /// Which environment, for instance a container or a host.
+        /// The environment, for instance a container or a remote host.
         environment: String,
-        /// Why not; for a host a [`SshError`](crate::SshError).
+        /// The cause; an [`SshError`](crate::SshError) for a remote host.
         source: Option<BoxError>,
     },
-    /// The connection to the environment is gone, and with it the call that ran. Whether a later call connects again
-    /// is told by the environment.
+    /// The connection to the environment is lost, and with it the call in progress. Whether a later
+    /// call reconnects depends on the environment.
     ///
-    /// An environment never falls back to another one instead.
+    /// An environment never falls back to another one.
     #[error("the connection to {environment} is lost")]
     EnvironmentLost {
-        /// Which environment, for instance a container or a host.
+        /// The environment, for instance a container or a remote host.
         environment: String,
-        /// What was noticed.
+        /// The cause, if known.
         source: Option<BoxError>,
     },
-    /// The environment has no such operation.
+    /// The environment does not support the operation.
     #[error("{environment} does not support {operation}")]
     Unsupported {
         /// The operation.
         operation: String,
-        /// Which environment.
+        /// The environment.
         environment: String,
     },
-    /// A wrapper forbids the operation.
+    /// A wrapper refused the operation.
     #[error("{operation} is refused: {reason}")]
     Refused {
         /// The operation.
         operation: String,
-        /// The rule that forbids it.
+        /// The rule that refuses it.
         reason: String,
     },
-    /// Any other failure of the system.
+    /// Any other error of the operating system.
     #[error("cannot {action} {}", path.display())]
     Io {
-        /// What was tried, as a verb: `read`, `write`, `list`.
+        /// The attempted action, as a verb: `read`, `write`, `list`.
         action: &'static str,
-        /// The path that it was tried on.
+        /// The path of the attempted action.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
 impl EnvError {
-    /// Sorts a failure of the system into the variant for its kind.
+    /// Maps an I/O error to the variant for its kind.
     ///
     /// `action` is a verb that completes "cannot … PATH".
     #[must_use]
@@ -173,12 +173,13 @@ impl EnvError {
         }
     }
 
-    /// Whether the environment itself is out of reach, so that whatever is tried next will fail as well.
-    pub(crate) fn is_of_environment(&self) -> bool {
+    /// Returns true if the environment itself is out of reach, so that further operations will fail
+    /// too.
+    pub(crate) fn is_environment_failure(&self) -> bool {
         matches!(self, Self::EnvironmentLost { .. } | Self::Unreachable { .. })
     }
 
-    /// The same failure with another path in it.
+    /// Returns the same error with its path replaced.
     pub(crate) fn map_path(mut self, map: impl FnOnce(&Path) -> PathBuf) -> Self {
         match &mut self {
             Self::NotFound { path, .. }
@@ -202,13 +203,14 @@ impl EnvError {
         self
     }
 
-    /// Nothing exists at `path`, for environments that have no error of a system to pass on.
+    /// Creates [`NotFound`](Self::NotFound) for environments without an operating-system error to
+    /// pass on.
     #[must_use]
     pub fn not_found(path: &Path) -> Self {
         Self::NotFound { path: path.to_path_buf(), source: io::ErrorKind::NotFound.into() }
     }
 
-    /// A pattern that does not parse, with the parser's own error as its cause.
+    /// Creates [`InvalidPattern`](Self::InvalidPattern) with the parser's error as its source.
     #[must_use]
     pub fn invalid_pattern(pattern: &str, source: impl Into<BoxError>) -> Self {
         Self::InvalidPattern { pattern: pattern.to_owned(), source: source.into() }

@@ -1,4 +1,4 @@
-//! Running a command to its end on top of [`Process`]: the rules that all environments share.
+//! Runs a command to completion on top of [`Process`], by the rules that all environments share.
 
 mod recorder;
 
@@ -21,21 +21,21 @@ use crate::{
     process::{ExitStatus, Process, ProcessOutput, TERMINATE_GRACE},
 };
 
-/// How long jobs may run on, and hold the output open, after the command itself has returned.
+/// Time for which jobs may keep running, and hold the output open, after the command has exited.
 const JOB_GRACE: Duration = Duration::from_millis(250);
 
-/// How often the jobs are counted meanwhile.
+/// Interval at which remaining jobs are counted during that time.
 const JOB_POLL: Duration = Duration::from_millis(25);
 
-/// How long the output is waited for when every process that we know of is gone.
+/// How long the output may be idle once every known process has exited.
 const DRAIN_IDLE: Duration = Duration::from_millis(100);
 
-/// The most time for what is left in the pipes, in case a stranger holds them and keeps writing.
+/// Limit on draining the pipes, in case an unrelated process holds them and keeps writing.
 const DRAIN_LIMIT: Duration = Duration::from_secs(2);
 
-/// Drives `process` to its end: input, output, time-out, and what it leaves running.
+/// Drives `process` to completion: input, output, time-out, and the jobs it leaves running.
 ///
-/// Dropping the future drops the process, which ends it.
+/// Dropping the future drops the process, which terminates it.
 pub(crate) async fn run(
     mut process: Box<dyn Process>,
     request: ExecRequest,
@@ -44,19 +44,20 @@ pub(crate) async fn run(
 ) -> Result<ExecResult, EnvError> {
     let mut reader =
         Reader { output: process.take_output(), recorder: Recorder::new(limits), sink: request.on_output };
-    // Dropped before the reader: what a command says on its way out is still taken from it.
+    // Declared after the reader, so dropped before it: output of a terminating command is still
+    // read.
     let mut process = process;
     let input = request.stdin.zip(process.take_stdin());
     let deadline = request.timeout.saturating_sub(started.elapsed());
     let in_time = until_exit(process.as_mut(), &mut reader, input, deadline).await?;
     let ended = match in_time {
         Some(_) => settle(process.as_mut(), &mut reader).await?,
-        None => Ended { jobs: 0, ..end(process.as_mut(), &mut reader).await? },
+        None => Leftovers { jobs: 0, ..terminate(process.as_mut(), &mut reader).await? },
     };
     let status = match (in_time, ended.stuck) {
         (Some(status), _) => status,
         (None, None) => process.wait().await?,
-        // It may never be known: the kernel holds a process that was killed.
+        // The status may never be known: the kernel is holding on to a killed process.
         (None, Some(_)) => timeout(Duration::ZERO, process.wait()).await.unwrap_or(Ok(KILLED))?,
     };
     let captured = reader.recorder.finish().await?;
@@ -68,18 +69,19 @@ pub(crate) async fn run(
         .with_stuck(ended.stuck))
 }
 
-/// The end of a process that was killed and did not go: what it will be when the kernel lets it go.
+/// Status reported for a killed process that has not exited; the one it will have when the kernel
+/// releases it.
 const KILLED: ExitStatus = ExitStatus::Signaled(9);
 
-/// What had to be ended.
+/// Processes that had to be terminated.
 #[derive(Default)]
-struct Ended {
+struct Leftovers {
     jobs: usize,
-    /// A process that could not be.
+    /// A process that survived the kill signal.
     stuck: Option<u32>,
 }
 
-/// Reads until the process itself has exited; `None` at the time-out.
+/// Reads output until the process itself has exited; returns `None` at the time-out.
 async fn until_exit(
     process: &mut dyn Process,
     reader: &mut Reader,
@@ -99,8 +101,8 @@ async fn until_exit(
     }
 }
 
-/// Reads the rest after the exit and ends the jobs that do not go by themselves.
-async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, EnvError> {
+/// Reads the remaining output after the exit and terminates jobs that do not exit in time.
+async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Leftovers, EnvError> {
     let deadline = Instant::now() + JOB_GRACE;
     while reader.is_open() {
         tokio::select! {
@@ -110,18 +112,18 @@ async fn settle(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended,
     }
     while process.jobs().await? > 0 {
         if Instant::now() >= deadline {
-            return end(process, reader).await;
+            return terminate(process, reader).await;
         }
         sleep(JOB_POLL).await;
     }
     reader.drain().await?;
-    Ok(Ended::default())
+    Ok(Leftovers::default())
 }
 
-/// Ends everything while the output is read on, so that nobody is held up saying goodbye.
-async fn end(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, EnvError> {
+/// Terminates all processes while reading output, so that a full pipe blocks none of them.
+async fn terminate(process: &mut dyn Process, reader: &mut Reader) -> Result<Leftovers, EnvError> {
     let ended = {
-        let mut ending = pin!(process.end(TERMINATE_GRACE));
+        let mut ending = pin!(process.terminate(TERMINATE_GRACE));
         loop {
             tokio::select! {
                 ended = &mut ending => break ended,
@@ -131,14 +133,14 @@ async fn end(process: &mut dyn Process, reader: &mut Reader) -> Result<Ended, En
     };
     reader.drain().await?;
     match ended {
-        Ok(jobs) => Ok(Ended { jobs, stuck: None }),
-        // The output collected so far is worth more than the failure alone.
-        Err(EnvError::Stuck { id }) => Ok(Ended { jobs: 0, stuck: Some(id) }),
+        Ok(jobs) => Ok(Leftovers { jobs, stuck: None }),
+        // The output collected so far is worth more than the error alone.
+        Err(EnvError::Stuck { id }) => Ok(Leftovers { jobs: 0, stuck: Some(id) }),
         Err(error) => Err(error),
     }
 }
 
-/// Writes the input. A command need not read it all, so a closed pipe is no failure.
+/// Writes the input. A command need not read all of it, so a closed pipe is not an error.
 async fn feed(input: Option<(Vec<u8>, Box<dyn AsyncWrite + Send + Unpin>)>) {
     if let Some((bytes, mut pipe)) = input
         && let Err(error) = pipe.write_all(&bytes).await
@@ -147,9 +149,9 @@ async fn feed(input: Option<(Vec<u8>, Box<dyn AsyncWrite + Send + Unpin>)>) {
     }
 }
 
-/// The reading side: output, what is kept of it, and who else wants it.
+/// Output stream of a process, with the recorder and the sink that receive it.
 struct Reader {
-    /// `None` when both streams have ended.
+    /// `None` once both streams have ended.
     output: Option<Box<dyn ProcessOutput>>,
     recorder: Recorder,
     sink: Option<OutputSink>,
@@ -160,7 +162,7 @@ impl Reader {
         self.output.is_some()
     }
 
-    /// The next piece. Cancel safe, as the trait's method is.
+    /// Reads the next chunk. Cancel safe, as [`ProcessOutput::next_chunk`] is.
     fn next(&mut self) -> Pin<Box<dyn Future<Output = Result<Option<OutputChunk>, EnvError>> + Send + '_>> {
         match &mut self.output {
             Some(output) => output.next_chunk(),
@@ -168,7 +170,7 @@ impl Reader {
         }
     }
 
-    /// Passes a piece on and keeps it; `None` is the end of the output.
+    /// Forwards a chunk to the sink and records it; `None` marks the end of the output.
     async fn keep(&mut self, chunk: Option<OutputChunk>) -> Result<(), EnvError> {
         let Some(chunk) = chunk else {
             self.output = None;
@@ -177,10 +179,10 @@ impl Reader {
         if let Some(sink) = &self.sink {
             sink(chunk.clone());
         }
-        self.recorder.keep(chunk).await
+        self.recorder.record(chunk).await
     }
 
-    /// Reads what is left in the pipes, for as long as something comes.
+    /// Reads what is left in the pipes until they are idle.
     async fn drain(&mut self) -> Result<(), EnvError> {
         let limit = Instant::now() + DRAIN_LIMIT;
         while self.is_open() && Instant::now() < limit {
@@ -200,17 +202,17 @@ mod tests {
     use super::*;
     use crate::{output::OutputStream, process::Signal};
 
-    /// A process that the kernel does not let go, or one that has left such a job.
+    /// A process that the kernel does not release, or one that has left such a job.
     #[derive(Debug)]
-    struct Held {
+    struct StuckProcess {
         status: Option<ExitStatus>,
-        said: Vec<OutputChunk>,
+        output: Vec<OutputChunk>,
     }
 
-    struct Said(Vec<OutputChunk>);
+    struct ScriptedOutput(Vec<OutputChunk>);
 
     #[async_trait]
-    impl Process for Held {
+    impl Process for StuckProcess {
         fn id(&self) -> Option<u32> {
             Some(7)
         }
@@ -220,7 +222,7 @@ mod tests {
         }
 
         fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
-            Some(Box::new(Said(std::mem::take(&mut self.said))))
+            Some(Box::new(ScriptedOutput(std::mem::take(&mut self.output))))
         }
 
         async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
@@ -238,13 +240,13 @@ mod tests {
             Ok(1)
         }
 
-        async fn end(&mut self, _: Duration) -> Result<usize, EnvError> {
+        async fn terminate(&mut self, _: Duration) -> Result<usize, EnvError> {
             Err(EnvError::Stuck { id: 7 })
         }
     }
 
     #[async_trait]
-    impl ProcessOutput for Said {
+    impl ProcessOutput for ScriptedOutput {
         async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError> {
             match self.0.pop() {
                 Some(chunk) => Ok(Some(chunk)),
@@ -253,12 +255,12 @@ mod tests {
         }
     }
 
-    /// A process that says nothing and then goes.
+    /// A process without output that exits at the given time.
     #[derive(Debug)]
-    struct Quiet(Instant);
+    struct SilentProcess(Instant);
 
     #[async_trait]
-    impl Process for Quiet {
+    impl Process for SilentProcess {
         fn id(&self) -> Option<u32> {
             Some(7)
         }
@@ -268,7 +270,7 @@ mod tests {
         }
 
         fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
-            Some(Box::new(Said(Vec::new())))
+            Some(Box::new(ScriptedOutput(Vec::new())))
         }
 
         async fn wait(&mut self) -> Result<ExitStatus, EnvError> {
@@ -284,28 +286,32 @@ mod tests {
             Ok(0)
         }
 
-        async fn end(&mut self, _: Duration) -> Result<usize, EnvError> {
-            panic!("nobody has to be ended")
+        async fn terminate(&mut self, _: Duration) -> Result<usize, EnvError> {
+            panic!("no process is left to terminate")
         }
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_command_may_say_nothing_for_hours() {
+    async fn a_command_may_be_silent_for_hours() {
         let hours = Duration::from_secs(3 * 3_600);
         let request = ExecRequest::new("quiet").with_timeout(hours + Duration::from_secs(1));
-        let process = Box::new(Quiet(Instant::now() + hours));
+        let process = Box::new(SilentProcess(Instant::now() + hours));
         let result = run(process, request, OutputLimits::default(), Instant::now()).await.unwrap();
         assert!(result.success());
         assert!(result.duration >= hours);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn what_cannot_be_ended_costs_no_output() {
+    async fn a_stuck_process_loses_no_output() {
         for (status, exit_code, timed_out) in [(None, 137, true), (Some(ExitStatus::Exited(0)), 0, false)] {
-            let said = vec![OutputChunk::new(OutputStream::Stdout, "so far")];
+            let output = vec![OutputChunk::new(OutputStream::Stdout, "so far")];
             let request = ExecRequest::new("held").with_timeout(Duration::from_secs(1));
-            let running =
-                run(Box::new(Held { status, said }), request, OutputLimits::default(), Instant::now());
+            let running = run(
+                Box::new(StuckProcess { status, output }),
+                request,
+                OutputLimits::default(),
+                Instant::now(),
+            );
             let result = running.await.unwrap();
             assert_eq!(result.stdout.to_text_lossy().unwrap(), "so far");
             assert_eq!((result.exit_code, result.timed_out), (exit_code, timed_out));

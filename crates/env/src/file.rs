@@ -1,8 +1,14 @@
-//! What an environment tells about files.
+//! Metadata and directory entries of an environment's files.
 
 use std::{path::PathBuf, time::SystemTime};
 
-/// What stands at a path.
+/// Maximum number of bytes that one read returns: 256 MiB.
+pub const MAX_READ: u64 = 256 << 20;
+
+/// Maximum number of entries that one listing or glob returns.
+pub const MAX_ENTRIES: usize = 100_000;
+
+/// Type of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FileKind {
     /// A regular file.
@@ -13,28 +19,28 @@ pub enum FileKind {
     Other,
 }
 
-/// Facts about a path, with symbolic links followed.
+/// Metadata of a path, with symbolic links followed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Metadata {
-    /// What stands there.
+    /// The type of the file.
     pub kind: FileKind,
-    /// The size in bytes; for anything but a file whatever the system says.
+    /// The size in bytes; system-dependent for anything but a regular file.
     pub len: u64,
-    /// When the content changed last, where that is known.
+    /// The time of the last modification of the content, if known.
     pub modified: Option<SystemTime>,
-    /// The permission bits (`0o7777`), where there are some.
+    /// The permission bits (`0o7777`), if there are any.
     pub mode: Option<u32>,
 }
 
 impl Metadata {
-    /// Facts without a time and without permission bits.
+    /// Creates metadata without modification time and permission bits.
     #[must_use]
     pub fn new(kind: FileKind, len: u64) -> Self {
         Self { kind, len, modified: None, mode: None }
     }
 
-    /// Sets when the content changed last.
+    /// Sets the time of the last modification.
     #[must_use]
     pub fn with_modified(mut self, modified: Option<SystemTime>) -> Self {
         self.modified = modified;
@@ -48,13 +54,13 @@ impl Metadata {
         self
     }
 
-    /// Whether a regular file stands there.
+    /// Returns true for a regular file.
     #[must_use]
     pub fn is_file(&self) -> bool {
         self.kind == FileKind::File
     }
 
-    /// Whether a directory stands there.
+    /// Returns true for a directory.
     #[must_use]
     pub fn is_dir(&self) -> bool {
         self.kind == FileKind::Directory
@@ -65,36 +71,36 @@ impl Metadata {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct DirEntry {
-    /// The path relative to the directory that was listed. It need not be UTF-8.
+    /// The path relative to the listed directory. It need not be UTF-8.
     pub name: PathBuf,
-    /// Whether it is a directory; a link to a directory is not.
+    /// True for a directory, false for a link to one.
     pub is_dir: bool,
-    /// Whether it is a symbolic link.
+    /// True for a symbolic link.
     pub is_symlink: bool,
-    /// The size in bytes, for regular files only.
+    /// The size in bytes; regular files only.
     pub size: Option<u64>,
 }
 
 impl DirEntry {
-    /// A regular file of `size` bytes.
+    /// Creates the entry of a regular file.
     #[must_use]
     pub fn file(name: impl Into<PathBuf>, size: u64) -> Self {
         Self { name: name.into(), is_dir: false, is_symlink: false, size: Some(size) }
     }
 
-    /// A directory.
+    /// Creates the entry of a directory.
     #[must_use]
     pub fn directory(name: impl Into<PathBuf>) -> Self {
         Self { name: name.into(), is_dir: true, is_symlink: false, size: None }
     }
 
-    /// A symbolic link, whatever it points to.
+    /// Creates the entry of a symbolic link, whatever its target.
     #[must_use]
     pub fn symlink(name: impl Into<PathBuf>) -> Self {
         Self { name: name.into(), is_dir: false, is_symlink: true, size: None }
     }
 
-    /// A device, pipe or socket.
+    /// Creates the entry of a device, pipe or socket.
     #[must_use]
     pub fn other(name: impl Into<PathBuf>) -> Self {
         Self { name: name.into(), is_dir: false, is_symlink: false, size: None }

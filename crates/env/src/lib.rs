@@ -1,7 +1,7 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-// The example of the guide is tested from within the crate, where it calls the crate by its name.
+// The example of the guide is tested within the crate, which it refers to by name.
 #[cfg(test)]
 extern crate self as pintle_env;
 
@@ -15,7 +15,6 @@ mod environment;
 mod error;
 mod exec;
 mod file;
-mod listing;
 mod local;
 mod logging;
 #[cfg(any(test, feature = "testing"))]
@@ -30,14 +29,13 @@ mod sandboxed;
 mod search;
 mod secret;
 mod ssh;
-mod text;
 
 pub use command::{Command, DEFAULT_TIMEOUT, ExecRequest, ExecResult, OutputSink, Program, Stdin};
 pub use confined::Confined;
 pub use docker::{ContainerImage, DockerEnvironment, DockerEnvironmentBuilder, Mount};
-pub use environment::{ExecutionEnvironment, MAX_ENTRIES, MAX_READ};
+pub use environment::ExecutionEnvironment;
 pub use error::{BoxError, EnvError};
-pub use file::{DirEntry, FileKind, Metadata};
+pub use file::{DirEntry, FileKind, MAX_ENTRIES, MAX_READ, Metadata};
 pub use local::{EnvPolicy, LocalEnvironment, LocalEnvironmentBuilder};
 pub use logging::Logging;
 #[cfg(any(test, feature = "testing"))]

@@ -1,11 +1,11 @@
-//! The machine that the host itself runs on.
+//! The local machine.
 
 mod admission;
 #[cfg(target_os = "linux")]
 pub(crate) mod beneath;
 mod files;
 mod lifeline;
-mod numbers;
+mod pid_sequence;
 mod pipes;
 mod process;
 mod procfs;
@@ -31,44 +31,46 @@ use async_trait::async_trait;
 
 pub(crate) use self::process::Launcher;
 pub use self::variables::EnvPolicy;
-use self::{lifeline::Lifeline, reaper::Reaper};
+use self::{lifeline::Lifeline, process::SpawnContext, reaper::Reaper};
 use crate::{
     blocking::{Cancelled, blocking},
     command::Command,
-    environment::{ExecutionEnvironment, MAX_ENTRIES},
+    environment::ExecutionEnvironment,
     error::EnvError,
-    file::{DirEntry, Metadata},
+    file::{DirEntry, MAX_ENTRIES, Metadata},
     output::OutputLimits,
     path::normalize,
     process::Process,
     search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
-/// The variable that marks every process of a command, so that it is found when it has left its
-/// process group. The marks of nested environments are joined by a slash.
+/// Variable that tags every process of a command, so that it is found after it left its process
+/// group. Tags of nested environments are joined by a slash.
 pub(crate) const TAG_VARIABLE: &str = "PINTLE_COMMAND_TAG";
 
-/// The shells of the design, the first that exists is taken.
+/// Candidate shells; the first one that exists is used.
 const SHELLS: [&str; 2] = ["/bin/bash", "/bin/sh"];
 
-/// Runs tools on this machine (loop specification, section 4.2).
+/// Runs tools on the local machine (loop specification, section 4.2).
 ///
-/// Unix only. It needs a tokio runtime with I/O and time enabled, and reads nothing of the process
-/// environment but what the host gives it.
+/// Unix only. Requires a tokio runtime with I/O and time enabled. Reads none of the process
+/// environment except what the embedding application passes.
 ///
-/// What a command starts and leaves running is found by its process group and, on Linux, by a mark
-/// in its environment. A process that leaves the group *and* wipes its environment *and* outlives
-/// its parent is not found. Elsewhere than on Linux only the group is.
+/// Jobs that a command leaves running are found by their process group and, on Linux, by a tag in
+/// their environment. A process that leaves the group *and* clears its environment *and* outlives
+/// its parent is not found. On systems other than Linux only the group is known.
 ///
-/// When the host itself is gone, even by a kill signal, a small shell beside the commands ends what
-/// runs: it is started with the first command and ends with [`cleanup`](ExecutionEnvironment::cleanup)
-/// or the environment. Commands get the terminate signal within half a second of the host's end, the kill
-/// signal two seconds later, and are gone within five; those that left their group are found by their mark.
+/// A small shell, the supervisor, terminates what still runs when the embedding process dies, even
+/// from a kill signal. It starts with the first command and exits with
+/// [`cleanup`](ExecutionEnvironment::cleanup) or with the environment. Commands receive the
+/// terminate signal within half a second of the death, the kill signal two seconds later, and are
+/// gone within five; those that left their group are found by their tag.
 ///
-/// Commands take file descriptors, of which the process has so many (`ulimit -n`). About a sixth of that number of
-/// commands runs at a time, over all environments of the process, at least 2 and at most 4,096; others wait for their
-/// turn, which is no part of their time limit. If none ends for five seconds, one more starts. A command or a read that
-/// finds no descriptor left is tried again when a command has ended, for a minute at most; it fails at once if none runs.
+/// Commands need file descriptors, which are limited per process (`ulimit -n`). About a sixth of
+/// that number of commands run at a time across all environments of the process, at least 2 and at
+/// most 4,096. Others wait for a slot, which does not count towards their time limit; if no command
+/// ends for five seconds, one more starts. A command or a read that finds no free descriptor is
+/// retried when a command ends, for at most a minute; it fails at once if no command is running.
 pub struct LocalEnvironment {
     working_directory: PathBuf,
     os_version: String,
@@ -76,7 +78,7 @@ pub struct LocalEnvironment {
     variables: Arc<BTreeMap<OsString, OsString>>,
     output_limits: OutputLimits,
     reaper: Arc<Reaper>,
-    /// Marks the environment; a command adds its number.
+    /// Tag of the environment; the tag of a command appends a number.
     tag: String,
     commands: AtomicU64,
 }
@@ -94,7 +96,7 @@ pub struct LocalEnvironmentBuilder {
 }
 
 impl LocalEnvironment {
-    /// Starts to build an environment that works in `directory`, which must be absolute.
+    /// Creates a builder for an environment that works in `directory`, which must be absolute.
     pub fn builder(directory: impl Into<PathBuf>) -> LocalEnvironmentBuilder {
         LocalEnvironmentBuilder {
             working_directory: directory.into(),
@@ -107,9 +109,11 @@ impl LocalEnvironment {
         }
     }
 
-    /// An environment in `directory` with the variables of the host and every default.
+    /// Creates an environment in `directory` with the variables of the embedding application and
+    /// all defaults.
     ///
-    /// The host passes its own: `LocalEnvironment::with_host_env(directory, std::env::vars_os())`.
+    /// Pass the variables of the process: `LocalEnvironment::with_host_env(directory,
+    /// std::env::vars_os())`.
     ///
     /// # Errors
     ///
@@ -121,18 +125,20 @@ impl LocalEnvironment {
         Self::builder(directory).host_env(variables).build()
     }
 
-    /// Kills every process of this environment, at once and for good, and waits until the last one is gone: for an
-    /// embedding application that must exit now. [`cleanup`](ExecutionEnvironment::cleanup) is the gentle way.
+    /// Kills every process of this environment permanently and waits until all are gone, for an
+    /// embedding application that must exit now. [`cleanup`](ExecutionEnvironment::cleanup) is the
+    /// graceful alternative.
     ///
-    /// A process that another thread is just starting is waited for, up to five seconds, and killed as well. From here
-    /// on every further start is refused with [`EnvError::Refused`].
+    /// A process that another thread is starting is waited for, up to five seconds, and killed as
+    /// well. Later attempts to start a process fail with [`EnvError::Refused`].
     ///
-    /// Blocks the thread for some tens of milliseconds, longer only if the kernel holds a process.
+    /// Blocks the thread for some tens of milliseconds, longer only if the kernel does not release
+    /// a process.
     pub fn kill_all(&self) {
         self.reaper.kill();
     }
 
-    /// Starts a process in the way that `launcher` says.
+    /// Starts a process through `launcher`.
     pub(crate) async fn spawn_by(
         &self,
         command: Command,
@@ -142,9 +148,9 @@ impl LocalEnvironment {
             Some(directory) => self.resolve(directory),
             None => self.working_directory.clone(),
         };
-        let turn = admission::enter().await;
-        let spawned = admission::with_descriptors(Some(&turn), || {
-            let setting = process::Setting {
+        let slot = admission::acquire_slot().await;
+        let spawned = admission::retry_on_shortage(Some(&slot), || {
+            let context = SpawnContext {
                 directory: directory.clone(),
                 shell: self.shell.clone(),
                 variables: Arc::clone(&self.variables),
@@ -154,20 +160,20 @@ impl LocalEnvironment {
             };
             // The guard is held until the process is registered.
             let started =
-                self.reaper.prepare().and_then(|_starting| process::spawn(command.clone(), setting));
+                self.reaper.prepare().and_then(|_starting| process::spawn(command.clone(), context));
             std::future::ready(started)
         });
         match spawned.await {
-            Ok(process) => Ok(Box::new(process.with_turn(turn))),
+            Ok(process) => Ok(Box::new(process.with_slot(slot))),
             Err(error) => {
-                // The system does not say what it did not find: the program, or the directory.
+                // The error does not say which was not found: the program or the directory.
                 blocking(move || files::check_directory(&directory)).await??;
                 Err(error)
             }
         }
     }
 
-    /// A mark that no other command has.
+    /// Returns a tag that no other command has.
     fn next_tag(&self) -> String {
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
         format!("{}.{number}", self.tag)
@@ -175,47 +181,47 @@ impl LocalEnvironment {
 }
 
 impl LocalEnvironmentBuilder {
-    /// The variables of the host, as `std::env::vars_os()` gives them. The policy decides which of
-    /// them commands get.
+    /// Sets the variables of the embedding application, as returned by `std::env::vars_os()`. The
+    /// policy decides which of them commands inherit.
     pub fn host_env(mut self, variables: impl IntoIterator<Item = (OsString, OsString)>) -> Self {
         self.host_env = variables.into_iter().collect();
         self
     }
 
-    /// Which of the host's variables commands get; default [`EnvPolicy::InheritFiltered`].
+    /// Sets which of these variables commands inherit; default [`EnvPolicy::InheritFiltered`].
     pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// A variable for every command, whatever the policy.
+    /// Adds a variable for every command, regardless of the policy.
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.variables.insert(name.into(), value.into());
         self
     }
 
-    /// The shell, which must know `-c`; default `/bin/bash`, else `/bin/sh`.
+    /// Sets the shell, which must support `-c`; default `/bin/bash`, else `/bin/sh`.
     pub fn shell(mut self, shell: impl Into<PathBuf>) -> Self {
         self.shell = Some(shell.into());
         self
     }
 
-    /// How much output is kept and where; default [`OutputLimits::default`] with spool files in the
-    /// host's `TMPDIR`.
+    /// Sets the limits on captured output; default [`OutputLimits::default`] with spool files in
+    /// the embedding application's `TMPDIR`.
     pub fn output_limits(mut self, limits: OutputLimits) -> Self {
         self.output_limits = Some(limits);
         self
     }
 
-    /// Whether commands are ended when the host itself is gone, by a `/bin/sh` that runs beside them;
-    /// default true. Without that shell no command starts.
+    /// Sets whether commands are terminated when the embedding process dies, by a `/bin/sh` that
+    /// runs beside them; default true. Commands fail to start if that shell does.
     pub fn lifeline(mut self, has_lifeline: bool) -> Self {
         self.has_lifeline = has_lifeline;
         self
     }
 
-    /// Makes the environment. It touches nothing yet:
-    /// [`initialize`](ExecutionEnvironment::initialize) looks at the directory.
+    /// Builds the environment without touching the file system;
+    /// [`initialize`](ExecutionEnvironment::initialize) checks the directory.
     ///
     /// # Errors
     ///
@@ -293,7 +299,7 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
         let path = self.resolve(path);
-        admission::with_descriptors(None, || {
+        admission::retry_on_shortage(None, || {
             let (path, range) = (path.clone(), range.clone());
             async { blocking(move || files::read(&path, range)).await? }
         })
@@ -314,7 +320,7 @@ impl ExecutionEnvironment for LocalEnvironment {
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
         let path = self.resolve(path);
-        admission::with_descriptors(None, || {
+        admission::retry_on_shortage(None, || {
             let path = path.clone();
             async { blocking(move || files::list(&path, MAX_ENTRIES)).await? }
         })
@@ -341,7 +347,7 @@ impl ExecutionEnvironment for LocalEnvironment {
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
-        let root = self.resolve(request.place());
+        let root = self.resolve(request.directory());
         search::find_files(request, root, self.working_directory.clone()).await
     }
 
@@ -371,8 +377,8 @@ impl fmt::Debug for LocalEnvironmentBuilder {
     }
 }
 
-/// Unique among all processes that can be alive at one time, and below the mark that the host itself
-/// carries if it is a command of another environment.
+/// Creates a tag that is unique among all live processes. It extends the tag of the embedding
+/// process if that is itself a command of another environment.
 fn environment_tag(outer: Option<&str>) -> String {
     // The standard library seeds its hashers from the system's randomness.
     let random = RandomState::new().hash_one(());

@@ -1,4 +1,4 @@
-//! A wrapper that tells the operator what happens.
+//! The logging wrapper.
 
 mod process;
 
@@ -24,15 +24,15 @@ use crate::{
     search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
-/// Logs every operation through `tracing`: its name, its path, how long it took and what came of it. Of a process that
-/// was spawned there is the start, and its end when somebody has waited for it.
+/// Logs every operation through `tracing`: its name, its path, its duration and its outcome. For a
+/// spawned process it logs the start, and the exit once it is awaited.
 ///
-/// Contents are left out, and with them command lines, patterns and outputs, which may hold secrets:
-/// of each only the size is told. [`with_contents`](Self::with_contents) adds them for a host that
-/// looks for a mistake. Values of variables and the input of commands are never logged.
+/// Contents are omitted, as are command lines, patterns and outputs, which may contain secrets:
+/// only their sizes are logged. [`with_contents`](Self::with_contents) adds them for debugging.
+/// Values of variables and the input of commands are never logged.
 ///
-/// Everything is at the level `debug`, with the target `pintle_env::logging`; what failed, and what
-/// was dropped before it was done, says so in its `outcome`.
+/// All events have the level `debug` and the target `pintle_env::logging`. Failed operations, and
+/// those dropped before completion, say so in `outcome`.
 #[derive(Clone, Debug)]
 pub struct Logging {
     inner: Arc<dyn ExecutionEnvironment>,
@@ -40,25 +40,25 @@ pub struct Logging {
 }
 
 impl Logging {
-    /// Logs what is done in `inner`.
+    /// Creates a wrapper that logs the operations of `inner`.
     #[must_use]
     pub fn new(inner: Arc<dyn ExecutionEnvironment>) -> Self {
         Self { inner, contents: 0 }
     }
 
-    /// Logs contents too, up to `max_bytes` of each; default 0, which is none.
+    /// Logs up to `max_bytes` of each content too; default 0.
     #[must_use]
     pub fn with_contents(mut self, max_bytes: usize) -> Self {
         self.contents = max_bytes;
         self
     }
 
-    /// The beginning of a content, if contents are logged.
+    /// Returns the start of a content if contents are logged, else an empty string.
     fn content<'a>(&self, bytes: &'a [u8]) -> Cow<'a, str> {
         String::from_utf8_lossy(bytes.get(..self.contents.min(bytes.len())).unwrap_or_default())
     }
 
-    /// A path and, if contents are logged, the text that is looked for there.
+    /// Describes a search: its path and, if contents are logged, its pattern.
     fn search_subject(&self, pattern: &str, path: &Path) -> String {
         match self.contents {
             0 => path.display().to_string(),
@@ -66,7 +66,7 @@ impl Logging {
         }
     }
 
-    /// What a command is, with its line only if contents are logged.
+    /// Describes a command, with its command line only if contents are logged.
     fn command_subject(&self, program: &Program) -> String {
         match program {
             Program::Shell(line) if self.contents > 0 => self.content(line.as_bytes()).into_owned(),
@@ -200,7 +200,7 @@ impl ExecutionEnvironment for Logging {
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
-        let entry = Entry::start("glob", self.search_subject(&request.pattern, request.place()));
+        let entry = Entry::start("glob", self.search_subject(&request.pattern, request.directory()));
         entry.finish(self.inner.find_files(request).await, |found| format!("{} files", found.len()))
     }
 
@@ -215,7 +215,7 @@ impl ExecutionEnvironment for Logging {
     }
 }
 
-/// One operation; says so when it is dropped before its end.
+/// Log entry of one operation; reports when it is dropped before completion.
 struct Entry {
     operation: &'static str,
     subject: String,
@@ -240,7 +240,7 @@ impl Entry {
         self.is_done = true;
         match &result {
             Ok(value) => self.log(format_args!("{}", describe(value).trim_end())),
-            // Its text is the pattern.
+            // The error's text contains the pattern.
             Err(EnvError::InvalidPattern { .. }) => self.log(format_args!("failed: invalid pattern")),
             Err(error) => self.log(format_args!("failed: {error}")),
         }

@@ -1,4 +1,4 @@
-//! An environment for tests: files in memory, commands answered by a function.
+//! In-memory environment for tests: files in memory, commands scripted by a function.
 
 mod process;
 mod script;
@@ -24,41 +24,42 @@ use crate::{
     process::Process,
 };
 
-/// Answers a command with what it is to do.
-type Answer = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
+/// Returns the script of a command.
+type ScriptFn = Arc<dyn Fn(&Command) -> CommandScript + Send + Sync>;
 
-/// An environment whose files live in memory and whose commands are answered by a function.
+/// An environment with files in memory and commands scripted by a function.
 ///
-/// Clones share everything. There are no symbolic links. Each write is a second later than the one
-/// before. Without a function for commands, starting one is [`EnvError::Unsupported`].
+/// Clones share all state. There are no symbolic links. Each write is one second later than the one
+/// before. Without a function for commands, starting one fails with [`EnvError::Unsupported`].
 #[derive(Clone)]
 pub struct MemoryEnvironment {
     working_directory: PathBuf,
-    answer: Option<Answer>,
+    script_for: Option<ScriptFn>,
     state: Arc<Mutex<State>>,
 }
 
-/// Held by each process as long as it exists.
+/// RunningToken by each process during its lifetime.
 #[derive(Debug, Default)]
-struct Held;
+struct RunningToken;
 
 #[derive(Debug, Default)]
 struct State {
     tree: Tree,
     commands: Vec<Command>,
-    held: Arc<Held>,
+    running: Arc<RunningToken>,
 }
 
 impl MemoryEnvironment {
-    /// An environment that works in `directory`, absolute, which exists and is empty.
+    /// Creates an environment in `directory`, which is absolute, exists and is empty.
     #[must_use]
     pub fn new(directory: impl Into<PathBuf>) -> Self {
-        let environment = Self { working_directory: directory.into(), answer: None, state: Arc::default() };
+        let environment =
+            Self { working_directory: directory.into(), script_for: None, state: Arc::default() };
         let directory = environment.working_directory.clone();
         environment.with_directory(directory)
     }
 
-    /// Puts a file there, with the directories above it, in place of whatever is in the way.
+    /// Adds a file with its parent directories, replacing whatever is in the way.
     #[must_use]
     pub fn with_file(self, path: impl AsRef<Path>, content: impl Into<Vec<u8>>) -> Self {
         let path = self.resolve(path.as_ref());
@@ -66,7 +67,7 @@ impl MemoryEnvironment {
         self
     }
 
-    /// Puts an empty directory there, with those above it, in place of whatever is in the way.
+    /// Adds an empty directory with its parents, replacing whatever is in the way.
     #[must_use]
     pub fn with_directory(self, path: impl AsRef<Path>) -> Self {
         let path = self.resolve(path.as_ref());
@@ -74,39 +75,39 @@ impl MemoryEnvironment {
         self
     }
 
-    /// Answers every command with what `answer` makes of it.
+    /// Runs every command by the script that `script_for` returns.
     #[must_use]
     pub fn with_commands(
         mut self,
-        answer: impl Fn(&Command) -> CommandScript + Send + Sync + 'static,
+        script_for: impl Fn(&Command) -> CommandScript + Send + Sync + 'static,
     ) -> Self {
-        self.answer = Some(Arc::new(answer));
+        self.script_for = Some(Arc::new(script_for));
         self
     }
 
-    /// All files with their content.
+    /// Returns all files with their content.
     #[must_use]
     pub fn files(&self) -> BTreeMap<PathBuf, Vec<u8>> {
         self.lock().tree.files()
     }
 
-    /// The commands that were started, in order.
+    /// Returns the commands started so far, in order.
     #[must_use]
     pub fn commands(&self) -> Vec<Command> {
         self.lock().commands.clone()
     }
 
-    /// How many processes were started and are not yet dropped.
+    /// Returns the number of processes that were started and not yet dropped.
     #[must_use]
     pub fn running(&self) -> usize {
-        Arc::strong_count(&self.lock().held) - 1
+        Arc::strong_count(&self.lock().running) - 1
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The absolute path, refused if no system would take it.
+    /// Returns the absolute path, or an error for a path that no system accepts.
     fn checked(&self, path: &Path) -> Result<PathBuf, EnvError> {
         let path = self.resolve(path);
         if path.as_os_str().as_encoded_bytes().contains(&0) {
@@ -136,15 +137,15 @@ impl ExecutionEnvironment for MemoryEnvironment {
         if !self.lock().tree.metadata(&directory)?.is_dir() {
             return Err(EnvError::NotADirectory { path: directory });
         }
-        let Some(answer) = &self.answer else {
+        let Some(script_for) = &self.script_for else {
             return Err(EnvError::Unsupported {
                 operation: "running commands".to_owned(),
                 environment: "a memory environment without a function for commands".to_owned(),
             });
         };
-        let script = answer(&command);
+        let script = script_for(&command);
         let mut state = self.lock();
-        let process = MemoryProcess::start(script, command.stdin, Arc::clone(&state.held));
+        let process = MemoryProcess::start(script, command.stdin, Arc::clone(&state.running));
         state.commands.push(command);
         Ok(Box::new(process))
     }
@@ -197,7 +198,7 @@ impl fmt::Debug for MemoryEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("MemoryEnvironment")
             .field("working_directory", &self.working_directory)
-            .field("has_commands", &self.answer.is_some())
+            .field("has_commands", &self.script_for.is_some())
             .finish_non_exhaustive()
     }
 }

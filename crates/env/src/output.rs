@@ -1,8 +1,5 @@
-//! Captured output: small ones in memory, large ones in a spool file without a name.
-#![expect(
-    clippy::disallowed_methods,
-    reason = "a spool file belongs to the host, not to the environment that the output came from"
-)]
+//! Captured output: small outputs in memory, large ones in an unnamed spool file.
+#![expect(clippy::disallowed_methods, reason = "spool files are local, not files of the environment")]
 
 mod capture;
 mod collector;
@@ -27,7 +24,7 @@ pub use self::{
     collector::OutputCollector,
 };
 
-/// Which of its two streams a process wrote to.
+/// An output stream of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStream {
     /// The standard output.
@@ -36,20 +33,20 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// A piece of output as it arrived; pieces may end in the middle of a character.
+/// A chunk of output as it arrived. It may end in the middle of a character.
 ///
 /// `Debug` shows the length only.
 #[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputChunk {
-    /// Where it was written.
+    /// The stream it was written to.
     pub stream: OutputStream,
-    /// What was written; never empty.
+    /// The bytes written; never empty.
     pub bytes: Vec<u8>,
 }
 
 impl OutputChunk {
-    /// A piece of `stream`.
+    /// Creates a chunk of `stream`.
     #[must_use]
     pub fn new(stream: OutputStream, bytes: impl Into<Vec<u8>>) -> Self {
         Self { stream, bytes: bytes.into() }
@@ -62,15 +59,15 @@ impl fmt::Debug for OutputChunk {
     }
 }
 
-/// How much output is kept, and where.
+/// Limits on captured output, and its spool directory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutputLimits {
-    /// Up to this many bytes stay in memory; default 1 MiB.
+    /// Number of bytes kept in memory; default 1 MiB.
     pub inline: usize,
-    /// What goes beyond this many bytes is counted and not kept; default 4 GiB.
+    /// Number of bytes kept in total; further bytes are counted and dropped. Default 4 GiB.
     pub total: u64,
-    /// The directory for spool files, on the host; default `/tmp`.
+    /// The directory for spool files, on the local machine; default `/tmp`.
     pub spool_dir: PathBuf,
 }
 
@@ -81,14 +78,14 @@ impl Default for OutputLimits {
 }
 
 impl OutputLimits {
-    /// Sets how many bytes stay in memory.
+    /// Sets the number of bytes kept in memory.
     #[must_use]
     pub fn with_inline(mut self, bytes: usize) -> Self {
         self.inline = bytes;
         self
     }
 
-    /// Sets how many bytes are kept at most.
+    /// Sets the number of bytes kept in total.
     #[must_use]
     pub fn with_total(mut self, bytes: u64) -> Self {
         self.total = bytes;
@@ -103,14 +100,14 @@ impl OutputLimits {
     }
 }
 
-/// The whole output of a command, cheap to clone.
+/// Complete output of a command, cheap to clone.
 ///
-/// Up to 1 MiB is held in memory. More is held in a spool file that has no name from the moment it
-/// is created, so that nothing is left behind whatever happens to the process. All outputs share one
-/// such file per directory: however many are kept, they cost one descriptor, and each takes its
-/// place on the disk until its last clone is dropped. Reading a spooled output blocks on the disk.
+/// Up to 1 MiB is held in memory, anything larger in a spool file. The spool file is unnamed from
+/// its creation, so nothing is left behind if the process dies. All outputs share one such file per
+/// directory and thus one descriptor; each occupies disk space until its last clone is dropped.
+/// Reading a spooled output blocks on the disk.
 ///
-/// `Serialize` gives the text, or for a spooled output its size and its two ends:
+/// `Serialize` writes the text, or for a spooled output its size and both ends:
 /// `{"spooled":true,"bytes":n,"dropped":n,"head":"…","tail":"…"}`. `Debug` shows no content.
 #[derive(Clone)]
 pub struct Output {
@@ -118,10 +115,10 @@ pub struct Output {
     dropped: u64,
 }
 
-/// The bytes that a spooled output gives for each of its two ends when it is serialised.
+/// Bytes serialised for each end of a spooled output.
 const SERIALIZED_END: usize = 16 << 10;
 
-/// The size of one read of a copy.
+/// Block size for copying an output.
 const COPY_BLOCK: usize = 1 << 20;
 
 #[derive(Clone)]
@@ -131,7 +128,7 @@ enum Content {
         file: Arc<Spooled>,
         len: u64,
     },
-    /// Read back from a record of a spooled output: its two ends.
+    /// A spooled output deserialised from a record: its head and tail.
     Recorded(Arc<Ends>),
 }
 
@@ -146,7 +143,7 @@ struct Ends {
 }
 
 impl Output {
-    /// How many bytes are kept.
+    /// Returns the number of bytes kept.
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.content {
@@ -156,13 +153,13 @@ impl Output {
         }
     }
 
-    /// Whether no byte is kept.
+    /// Returns true if no byte is kept.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether the bytes are in a spool file, or were when they were recorded, rather than in memory.
+    /// Returns true if the bytes are in a spool file, or were when the output was recorded.
     #[must_use]
     pub fn is_spooled(&self) -> bool {
         match self.content {
@@ -171,14 +168,14 @@ impl Output {
         }
     }
 
-    /// How many further bytes were written and not kept: beyond the total limit, or because the
-    /// disk for spool files was full.
+    /// Returns the number of bytes that were dropped: beyond the total limit, or because the spool
+    /// disk was full.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped
     }
 
-    /// Up to `len` bytes from `offset` on; fewer only at the end.
+    /// Reads up to `len` bytes from `offset`; fewer only at the end.
     ///
     /// # Errors
     ///
@@ -200,13 +197,13 @@ impl Output {
             Content::Recorded(ends) => ends.read_at(offset, len).ok_or_else(|| {
                 io::Error::new(
                     io::ErrorKind::Unsupported,
-                    "only the two ends of this output are in the record",
+                    "the record holds only the two ends of this output",
                 )
             }),
         }
     }
 
-    /// The whole output as text, with U+FFFD for what is not UTF-8. As large as the output.
+    /// Returns the complete output as text, with U+FFFD for invalid UTF-8. As large as the output.
     ///
     /// # Errors
     ///
@@ -218,7 +215,7 @@ impl Output {
         })
     }
 
-    /// The first `max_bytes` as text, without a character that the cut would split.
+    /// Returns the first `max_bytes` as text, dropping a character split by the cut.
     ///
     /// # Errors
     ///
@@ -231,7 +228,7 @@ impl Output {
         Ok(lossy(bytes))
     }
 
-    /// The last `max_bytes` as text, without a character that the cut would split.
+    /// Returns the last `max_bytes` as text, dropping a character split by the cut.
     ///
     /// # Errors
     ///
@@ -240,7 +237,7 @@ impl Output {
         let offset = self.len().saturating_sub(max_bytes as u64);
         let mut bytes = self.read_at(offset, max_bytes)?;
         if offset > 0 {
-            // A character has at most three bytes after its first.
+            // A character has at most three continuation bytes.
             let split = bytes.iter().take(3).take_while(|byte| is_continuation(**byte));
             let split = split.count();
             bytes.drain(..split);
@@ -248,7 +245,8 @@ impl Output {
         Ok(lossy(bytes))
     }
 
-    /// Copies the output to a new file at `path`, replacing what is there. Returns the bytes copied.
+    /// Copies the output to a file at `path`, replacing an existing one. Returns the number of
+    /// bytes copied.
     ///
     /// # Errors
     ///
@@ -290,7 +288,7 @@ impl From<String> for Output {
 }
 
 impl Ends {
-    /// The bytes of one end, if they lie in it.
+    /// Returns the bytes if the range lies within one end.
     fn read_at(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
         let start = usize::try_from(offset).ok()?;
         if let Some(found) = self.head.as_bytes().get(start..start.checked_add(len)?) {
@@ -302,7 +300,7 @@ impl Ends {
     }
 }
 
-/// Two outputs in memory are equal if their bytes are; a spooled one equals its clones only.
+/// Outputs in memory are equal if their bytes are; a spooled output equals only its clones.
 impl PartialEq for Output {
     fn eq(&self, other: &Self) -> bool {
         let same = match (&self.content, &other.content) {
@@ -315,7 +313,7 @@ impl PartialEq for Output {
     }
 }
 
-/// Reads what `Serialize` wrote. Of a spooled output only the two ends come back.
+/// Reads what `Serialize` wrote. Of a spooled output only head and tail are restored.
 impl<'de> Deserialize<'de> for Output {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
@@ -379,7 +377,7 @@ fn is_continuation(byte: u8) -> bool {
     byte & 0b1100_0000 == 0b1000_0000
 }
 
-/// How many bytes at the end of `bytes` begin a character that goes on behind it.
+/// Returns how many bytes at the end of `bytes` are the start of an incomplete character.
 fn split_character(bytes: &[u8]) -> usize {
     let end = bytes.len().saturating_sub(3);
     let Some(tail) = bytes.get(end..) else {

@@ -1,8 +1,8 @@
-//! Paths without a look at the file system.
+//! Path manipulation without file system access.
 
 use std::path::{Component, Path, PathBuf};
 
-/// Takes `.` and `..` out of a path; `..` at the root stays at the root.
+/// Removes `.` and `..` from a path lexically; `..` at the root is dropped.
 pub(crate) fn normalize(path: &Path) -> PathBuf {
     let mut normal = PathBuf::new();
     for component in path.components() {
@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn dots_are_taken_out_lexically() {
+    fn dots_are_removed_lexically() {
         for (path, expected) in [
             ("/a/b", "/a/b"),
             ("/a/./b/", "/a/b"),

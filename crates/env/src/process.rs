@@ -1,4 +1,4 @@
-//! A process that runs in an environment.
+//! Processes that run in an environment.
 
 use std::{fmt, time::Duration};
 
@@ -7,92 +7,92 @@ use tokio::io::AsyncWrite;
 
 use crate::{error::EnvError, output::OutputChunk};
 
-/// How long a process may take to end after the terminate signal before it is killed (loop
-/// specification, section 4.2).
+/// Grace period between the terminate and the kill signal (loop specification, section 4.2).
 pub const TERMINATE_GRACE: Duration = Duration::from_secs(2);
 
-/// A started process, with everything that it starts in turn.
+/// A started process with all its descendants.
 ///
-/// Dropping a process ends it: terminate, [`TERMINATE_GRACE`], kill, for every descendant. A drop
-/// cannot wait, so the environment finishes the job in its own time and
+/// Dropping a process terminates it and every descendant: terminate signal, [`TERMINATE_GRACE`],
+/// kill signal. A drop cannot wait, so the environment completes this in the background, and
 /// [`cleanup`](crate::ExecutionEnvironment::cleanup) waits for it.
 ///
 /// Implementers guarantee that [`wait`](Self::wait) is cancel safe, and that descendants that left
-/// the process group are found wherever the system lets them be found.
+/// the process group are found wherever the system makes that possible.
 #[async_trait]
 pub trait Process: Send + Sync + fmt::Debug {
-    /// The id of the process in its environment, if it has one.
+    /// Returns the process id within the environment, if there is one.
     fn id(&self) -> Option<u32>;
 
-    /// The writing end of the standard input, once, if the command asked for a pipe.
+    /// Takes the writing end of standard input, if the command asked for a pipe. Returns it once.
     ///
-    /// Dropping it is the end of the input.
+    /// Dropping it closes the input.
     fn take_stdin(&mut self) -> Option<Box<dyn AsyncWrite + Send + Unpin>>;
 
-    /// The output, once.
+    /// Takes the output. Returns it once.
     ///
-    /// Nothing is read ahead: a process whose output nobody reads is held up by its full pipe.
+    /// Output is not read ahead: a process whose output is not read blocks on the full pipe.
     fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>>;
 
     /// Waits until the process itself has exited; its jobs may still run.
     ///
-    /// Cancel safe; a later call returns the same status again.
+    /// Cancel safe; later calls return the same status.
     ///
     /// # Errors
     ///
-    /// [`EnvError::EnvironmentLost`] if the status cannot be known any more.
+    /// [`EnvError::EnvironmentLost`] if the status can no longer be determined.
     async fn wait(&mut self) -> Result<ExitStatus, EnvError>;
 
     /// Sends a signal to the process and all its descendants.
     ///
-    /// It is not an error if none is left.
+    /// It is not an error if none of them is left.
     ///
     /// # Errors
     ///
     /// [`EnvError::EnvironmentLost`] if the signal cannot be delivered.
     async fn signal(&mut self, signal: Signal) -> Result<(), EnvError>;
 
-    /// How many descendants still run, the process itself not counted.
+    /// Returns the number of descendants that still run, not counting the process itself.
     ///
     /// # Errors
     ///
-    /// [`EnvError::EnvironmentLost`] if that cannot be known.
+    /// [`EnvError::EnvironmentLost`] if the number cannot be determined.
     async fn jobs(&mut self) -> Result<usize, EnvError>;
 
-    /// Ends the process and all its descendants: terminate, wait up to `grace`, kill.
+    /// Terminates the process and all its descendants: sends the terminate signal, waits up to
+    /// `grace`, then sends the kill signal.
     ///
-    /// Returns how many descendants ran when it was called. The output is not read meanwhile:
-    /// read it concurrently, so that a process that says goodbye is not held up.
+    /// Returns the number of descendants at the time of the call. The output is not read meanwhile:
+    /// read it concurrently, so that a process that prints while it exits is not blocked.
     ///
     /// # Errors
     ///
-    /// [`EnvError::Stuck`] if the kernel does not let a process go, [`EnvError::EnvironmentLost`]
-    /// if the other side cannot be reached.
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError>;
+    /// [`EnvError::Stuck`] if a process does not exit after the kill, [`EnvError::EnvironmentLost`]
+    /// if the environment cannot be reached.
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError>;
 }
 
 /// The two output streams of a process, merged in the order of arrival.
 #[async_trait]
 pub trait ProcessOutput: Send {
-    /// The next piece, or `None` when both streams have ended. Cancel safe: no piece is lost.
+    /// Reads the next chunk, or `None` once both streams have ended. Cancel safe: no chunk is lost.
     ///
     /// # Errors
     ///
-    /// [`EnvError::EnvironmentLost`] if the rest cannot be had.
+    /// [`EnvError::EnvironmentLost`] if the rest cannot be read.
     async fn next_chunk(&mut self) -> Result<Option<OutputChunk>, EnvError>;
 }
 
-/// How a process ended.
+/// Exit status of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExitStatus {
     /// It exited with this code.
     Exited(i32),
-    /// A signal of this number killed it.
+    /// It was killed by the signal with this number.
     Signaled(i32),
 }
 
 impl ExitStatus {
-    /// One number in the way of the shells: the exit code, or 128 plus the signal's number.
+    /// Returns the status as shells report it: the exit code, or 128 plus the signal number.
     #[must_use]
     pub fn code(self) -> i32 {
         match self {
@@ -105,11 +105,11 @@ impl ExitStatus {
 /// A signal that every environment can deliver.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Signal {
-    /// `SIGINT`: what Ctrl-C sends.
+    /// `SIGINT`, as sent by Ctrl-C.
     Interrupt,
-    /// `SIGTERM`: please end.
+    /// `SIGTERM`, a request to exit.
     Terminate,
-    /// `SIGKILL`: ends at once and cannot be refused.
+    /// `SIGKILL`, which cannot be caught.
     Kill,
 }
 

@@ -1,4 +1,4 @@
-//! A wrapper in which nothing is written.
+//! The read-only wrapper.
 
 use std::{
     fmt,
@@ -19,15 +19,14 @@ use crate::{
     search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
-/// A host's judgement of one command: `Err` refuses it, with the reason.
+/// Decides whether a command may run; `Err` refuses it with the reason.
 pub type CommandClassifier = Arc<dyn Fn(&Command) -> Result<(), String> + Send + Sync>;
 
-/// Refuses every write, with [`EnvError::Refused`]: files are read, listed and searched, and not
-/// changed.
+/// Refuses every write with [`EnvError::Refused`]; files can still be read, listed and searched.
 ///
-/// What a command will write cannot be seen in advance, so commands are refused too unless the host
-/// says otherwise. A host that allows them trusts them: where the kernel must hold them, use
-/// `Sandboxed`.
+/// What a command will write cannot be known in advance, so commands are refused as well unless the
+/// embedding application allows or classifies them. Allowed commands are trusted; use `Sandboxed`
+/// where the kernel must restrict them.
 ///
 /// ```
 /// use pintle_env::{ExecutionEnvironment, LocalEnvironment, Program, ReadOnly};
@@ -57,21 +56,21 @@ enum Commands {
 }
 
 impl ReadOnly {
-    /// Reads in `inner`; commands are refused.
+    /// Creates a read-only view of `inner` that refuses commands.
     #[must_use]
     pub fn new(inner: Arc<dyn ExecutionEnvironment>) -> Self {
         Self { inner, commands: Commands::Refused }
     }
 
-    /// Lets every command run.
+    /// Allows every command.
     #[must_use]
     pub fn allow_commands(mut self) -> Self {
         self.commands = Commands::Allowed;
         self
     }
 
-    /// Lets those commands run that `classify` accepts. It sees the whole command: program, place and
-    /// variables.
+    /// Allows the commands that `classify` accepts. It receives the complete command: program,
+    /// working directory and variables.
     #[must_use]
     pub fn classify_commands(
         mut self,
@@ -81,13 +80,13 @@ impl ReadOnly {
         self
     }
 
-    fn judge(&self, command: &Command) -> Result<(), EnvError> {
-        let judged = match &self.commands {
+    fn check_command(&self, command: &Command) -> Result<(), EnvError> {
+        let verdict = match &self.commands {
             Commands::Allowed => Ok(()),
             Commands::Refused => Err("the environment is read-only and runs no commands".to_owned()),
             Commands::Classified(classify) => classify(command),
         };
-        judged.map_err(|reason| EnvError::Refused { operation: "running the command".to_owned(), reason })
+        verdict.map_err(|reason| EnvError::Refused { operation: "running the command".to_owned(), reason })
     }
 
     fn refuse(&self, action: &str, path: &Path) -> EnvError {
@@ -125,7 +124,7 @@ impl ExecutionEnvironment for ReadOnly {
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        self.judge(&command)?;
+        self.check_command(&command)?;
         self.inner.spawn(command).await
     }
 
@@ -158,7 +157,7 @@ impl ExecutionEnvironment for ReadOnly {
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
-        self.judge(&Command::from(&request))?;
+        self.check_command(&Command::from(&request))?;
         self.inner.exec_command(request).await
     }
 
@@ -219,7 +218,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn everything_is_read_and_nothing_changed() {
+    async fn reads_are_allowed_and_writes_refused() {
         let memory = memory();
         let environment = ReadOnly::new(Arc::new(memory.clone())).allow_commands();
         let path = Path::new("a/b.txt");
@@ -249,7 +248,7 @@ mod tests {
         assert!(is_refused(refusing.spawn(Command::shell("ls")).await));
         let allowing = refusing.clone().allow_commands();
         assert!(allowing.exec_command(ExecRequest::new("ls")).await.unwrap().success());
-        let judging = refusing.classify_commands(|command| match &command.program {
+        let classifying = refusing.classify_commands(|command| match &command.program {
             Program::Shell(line)
                 if line == "ls" && command.env.contains_key("OK".as_ref() as &std::ffi::OsStr) =>
             {
@@ -258,10 +257,10 @@ mod tests {
             Program::Shell(_) | Program::Argv { .. } => Err("only ls".to_owned()),
         });
         let request = ExecRequest::new("ls");
-        assert!(judging.exec_command(request.clone().with_env("OK", "1")).await.unwrap().success());
-        assert!(judging.spawn(Command::shell("ls").with_env("OK", "1")).await.is_ok());
-        let error = judging.exec_command(request).await.unwrap_err();
+        assert!(classifying.exec_command(request.clone().with_env("OK", "1")).await.unwrap().success());
+        assert!(classifying.spawn(Command::shell("ls").with_env("OK", "1")).await.is_ok());
+        let error = classifying.exec_command(request).await.unwrap_err();
         assert_eq!(error.to_string(), "running the command is refused: only ls");
-        assert!(is_refused(judging.spawn(Command::argv("ls", ["-l"])).await));
+        assert!(is_refused(classifying.spawn(Command::argv("ls", ["-l"])).await));
     }
 }

@@ -1,25 +1,26 @@
-//! What every far side with a POSIX shell has in common.
+//! Shared implementation of environments behind a remote POSIX shell.
 //!
-//! A far side is reached by a [`Transport`]: a local client program that runs one shell line there. Each command is
-//! such a line, with a wrapper that tells the start and the exit under a nonce; each file operation is one, with a
-//! script of ours as the command. One more line runs the supervisor, to which the [`Channel`] speaks: it finds and
-//! ends what commands have started, and ends everything when the channel is cut.
+//! A remote system is reached through a [`Transport`]: a local client program that runs one shell
+//! line there. Each command is such a line, with a wrapper that reports the start and the exit
+//! under a nonce; each file operation is one, with a helper script as the command. Another line
+//! runs the supervisor, which the [`Channel`] talks to: it finds and terminates the processes of
+//! commands, and terminates everything when the channel is cut.
 
 mod channel;
 pub(crate) mod client;
-mod facts;
 mod files;
 mod launch;
 pub(crate) mod nonce;
-mod places;
 mod process;
 mod quote;
 mod records;
+mod script;
 mod search;
+mod slots;
 mod streams;
+mod system_info;
 #[cfg(test)]
 pub(crate) mod tests;
-mod tool;
 pub(crate) mod transport;
 
 use std::{
@@ -39,11 +40,11 @@ use tokio::{
 
 use self::{
     channel::{Channel, lost_error},
-    facts::Facts,
     launch::Launch,
-    places::{Place, Places},
-    process::{Setting, spawn},
-    tool::{StatWords, Tool},
+    process::{SpawnContext, spawn},
+    script::{HelperScript, StatDialect},
+    slots::{Slot, Slots},
+    system_info::SystemInfo,
     transport::Transport,
 };
 use crate::{
@@ -61,32 +62,32 @@ use crate::{
     secret::{self, SECRET_VALUE},
 };
 
-const FACTS: &str = include_str!("remote/scripts/facts.sh");
+const SYSTEM_INFO: &str = include_str!("remote/scripts/system_info.sh");
 
-/// A place behind a transport.
+/// An environment behind a transport.
 pub(crate) struct Remote<T> {
     transport: Arc<T>,
     settings: Settings,
-    /// Set once the far side has been asked.
-    facts: OnceLock<(Facts, PathBuf)>,
+    /// Set once the remote system was queried.
+    system_info: OnceLock<(SystemInfo, PathBuf)>,
     channel: Mutex<Option<Arc<Channel>>>,
-    places: Places,
+    slots: Slots,
 }
 
-/// What a host chooses for a far side.
+/// Settings of a remote environment.
 #[derive(Clone, Default)]
 pub(crate) struct Settings {
-    /// Absolute; else it is where a line starts.
+    /// Absolute; default the directory in which a line starts.
     pub(crate) working_directory: Option<PathBuf>,
-    /// Which of the far side's variables commands get.
+    /// Which of the remote system's variables commands inherit.
     pub(crate) policy: EnvPolicy,
-    /// For every command, whatever the policy.
+    /// Variables for every command, regardless of the policy.
     pub(crate) variables: BTreeMap<OsString, OsString>,
     pub(crate) output_limits: OutputLimits,
 }
 
 impl<T: Transport> Remote<T> {
-    /// An environment that has not been reached yet.
+    /// Creates an environment that is not connected yet.
     ///
     /// # Errors
     ///
@@ -102,13 +103,13 @@ impl<T: Transport> Remote<T> {
             }
             *directory = normalize(directory);
         }
-        let places = Places::new(transport.concurrency());
+        let slots = Slots::new(transport.concurrency());
         Ok(Self {
             transport: Arc::new(transport),
             settings,
-            facts: OnceLock::new(),
+            system_info: OnceLock::new(),
             channel: Mutex::new(None),
-            places,
+            slots,
         })
     }
 
@@ -116,7 +117,7 @@ impl<T: Transport> Remote<T> {
         &self.transport
     }
 
-    /// The channel to the supervisor, opened if there is none or if it was lost.
+    /// Returns the channel to the supervisor, opening it if there is none or if it was lost.
     async fn channel(&self) -> Result<Arc<Channel>, EnvError> {
         let mut current = self.channel.lock().await;
         if let Some(channel) = current.as_ref().filter(|channel| !channel.is_lost()) {
@@ -127,36 +128,33 @@ impl<T: Transport> Remote<T> {
         Ok(channel)
     }
 
-    async fn facts(&self) -> Result<&Facts, EnvError> {
-        if let Some((facts, _)) = self.facts.get() {
-            return Ok(facts);
+    async fn system_info(&self) -> Result<&SystemInfo, EnvError> {
+        if let Some((info, _)) = self.system_info.get() {
+            return Ok(info);
         }
-        // One of the facts is where a line starts.
+        // The query returns the directory in which a line starts, so it must not change it.
         let expression = secret::value_expression();
         let arguments = [expression.as_bytes()];
-        let facts = Tool { directory: ".", ..Tool::new(FACTS, &arguments) };
-        let answer = self.run_tool(facts, StatWords::default()).await?;
-        let text = String::from_utf8_lossy(&answer.stdout);
-        let facts = Facts::parse(&text).ok_or_else(|| {
-            lost_error(
-                self.transport.name(),
-                format!("the far side said {text:?}, expected facts about itself"),
-            )
+        let script = HelperScript { directory: ".", ..HelperScript::new(SYSTEM_INFO, &arguments) };
+        let output = self.run_script(script, StatDialect::default()).await?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let info = SystemInfo::parse(&text).ok_or_else(|| {
+            lost_error(self.transport.name(), format!("unexpected system information {text:?}"))
         })?;
-        let directory = self.settings.working_directory.clone().unwrap_or_else(|| facts.home.clone());
-        Ok(&self.facts.get_or_init(|| (facts, directory)).0)
+        let directory = self.settings.working_directory.clone().unwrap_or_else(|| info.home.clone());
+        Ok(&self.system_info.get_or_init(|| (info, directory)).0)
     }
 
-    /// Waits for a place among the lines that may run at the same time.
-    async fn place(
+    /// Waits for a slot among the lines that may run at the same time.
+    async fn acquire(
         &self,
-        place: impl Future<Output = Result<Place, AcquireError>>,
-    ) -> Result<Place, EnvError> {
-        place.await.map_err(|closed| lost_error(self.transport.name(), closed))
+        slot: impl Future<Output = Result<Slot, AcquireError>>,
+    ) -> Result<Slot, EnvError> {
+        slot.await.map_err(|closed| lost_error(self.transport.name(), closed))
     }
 
-    async fn spawn_within(&self, place: Place, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        let facts = self.facts().await?;
+    async fn spawn_in_slot(&self, slot: Slot, command: Command) -> Result<Box<dyn Process>, EnvError> {
+        let info = self.system_info().await?;
         let channel = self.channel().await?;
         let directory = match &command.working_dir {
             Some(directory) => self.resolve(directory),
@@ -169,44 +167,45 @@ impl<T: Transport> Remote<T> {
             program: &command.program,
             directory: &directory,
             variables: &variables,
-            withheld: &self.withheld(facts),
+            withheld: &self.withheld(info),
             stdin: command.stdin,
         };
-        let setting = Setting { transport: Arc::clone(&self.transport), channel, place };
-        Ok(Box::new(spawn(&launch, setting).await?))
+        let context = SpawnContext { transport: Arc::clone(&self.transport), channel, slot };
+        Ok(Box::new(spawn(&launch, context).await?))
     }
 
-    /// The names of the far side's variables that the policy does not let through.
-    fn withheld(&self, facts: &Facts) -> Vec<String> {
+    /// Returns the names of remote variables that the policy does not pass on.
+    fn withheld(&self, info: &SystemInfo) -> Vec<String> {
         let policy = self.settings.policy;
         let is_withheld = |name: &&String| {
-            // The value stays where it is: what it looks like is told by one that looks the same.
-            let value = if facts.secrets.contains(*name) { SECRET_VALUE } else { "" };
+            // Values stay remote: a recognized secret is represented by a value that is recognized
+            // too.
+            let value = if info.secrets.contains(*name) { SECRET_VALUE } else { "" };
             !policy.lets_through(name.as_ref(), value.as_ref())
         };
-        facts.variables.iter().filter(is_withheld).cloned().collect()
+        info.variables.iter().filter(is_withheld).cloned().collect()
     }
 }
 
 #[async_trait]
 impl<T: Transport> ExecutionEnvironment for Remote<T> {
     fn working_directory(&self) -> &Path {
-        match (self.facts.get(), &self.settings.working_directory) {
+        match (self.system_info.get(), &self.settings.working_directory) {
             (Some((_, directory)), _) | (None, Some(directory)) => directory,
             (None, None) => Path::new("/"),
         }
     }
 
     fn platform(&self) -> &str {
-        self.facts.get().map_or("unknown", |(facts, _)| &facts.platform)
+        self.system_info.get().map_or("unknown", |(info, _)| &info.platform)
     }
 
     fn os_version(&self) -> &str {
-        self.facts.get().map_or("unknown", |(facts, _)| &facts.os_version)
+        self.system_info.get().map_or("unknown", |(info, _)| &info.os_version)
     }
 
     async fn initialize(&self) -> Result<(), EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         let directory = self.working_directory();
         if self.stat(directory).await?.is_dir() {
             return Ok(());
@@ -226,60 +225,60 @@ impl<T: Transport> ExecutionEnvironment for Remote<T> {
     }
 
     async fn spawn(&self, command: Command) -> Result<Box<dyn Process>, EnvError> {
-        let place = self.place(self.places.for_process()).await?;
-        self.spawn_within(place, command).await
+        let slot = self.acquire(self.slots.for_process()).await?;
+        self.spawn_in_slot(slot, command).await
     }
 
     async fn exec_command(&self, request: ExecRequest) -> Result<ExecResult, EnvError> {
-        let place = self.place(self.places.for_command()).await?;
-        // A command's time begins when it is its turn.
+        let slot = self.acquire(self.slots.for_command()).await?;
+        // The time limit starts once the command has its slot.
         let started = Instant::now();
-        let process = self.spawn_within(place, Command::from(&request)).await?;
+        let process = self.spawn_in_slot(slot, Command::from(&request)).await?;
         exec::run(process, request, self.output_limits(), started).await
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         self.read_bytes(&self.resolve(path), range).await
     }
 
     async fn write(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         self.write_bytes(&self.resolve(path), bytes).await
     }
 
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         self.stat(&self.resolve(path)).await
     }
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         self.list_entries(&self.resolve(path)).await
     }
 
     async fn remove(&self, path: &Path) -> Result<(), EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         self.remove_path(&self.resolve(path)).await
     }
 
     async fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         self.rename_path(&self.resolve(from), &self.resolve(to)).await
     }
 
     async fn canonicalize(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         self.real_path(&self.resolve(path)).await
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
-        self.facts().await?;
-        self.match_names(request, &self.resolve(request.place())).await
+        self.system_info().await?;
+        self.match_names(request, &self.resolve(request.directory())).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
-        self.facts().await?;
+        self.system_info().await?;
         let root = self.resolve(request.path.as_deref().unwrap_or(Path::new("")));
         self.search_files(request, &root).await
     }
@@ -305,8 +304,9 @@ impl fmt::Debug for Settings {
     }
 }
 
-/// Makes a public type an environment that passes everything on to the `Remote` in its field `remote`.
-macro_rules! pass_on_to_remote {
+/// Implements the environment for a public type by delegating to the `Remote` in its field
+/// `remote`.
+macro_rules! delegate_to_remote {
     ($environment:ty) => {
         #[async_trait::async_trait]
         impl $crate::ExecutionEnvironment for $environment {
@@ -403,4 +403,4 @@ macro_rules! pass_on_to_remote {
         }
     };
 }
-pub(crate) use pass_on_to_remote;
+pub(crate) use delegate_to_remote;

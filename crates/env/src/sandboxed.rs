@@ -1,4 +1,4 @@
-//! A wrapper in which the kernel holds commands. Linux only.
+//! The wrapper that sandboxes commands in the kernel. Linux only.
 
 mod kernel;
 
@@ -25,43 +25,48 @@ use crate::{
     search::{GlobRequest, GrepOutput, GrepRequest},
 };
 
-/// Something that the kernel keeps a sandboxed command from.
+/// A restriction that the kernel enforces on sandboxed commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub enum Protection {
-    /// Creating, changing, truncating, removing and renaming files outside of the writable roots.
-    /// Modes, owners, times and extended attributes are none of it: see [`Sandboxed`]. Landlock of
+    /// Creating, changing, truncating, removing and renaming files outside the writable roots.
+    /// Modes, owners, times and extended attributes are not covered: see [`Sandboxed`]. Landlock of
     /// Linux 6.2.
     Writes,
     /// Control operations on devices. Landlock of Linux 6.10.
     Devices,
-    /// Signals to processes outside of the sandbox, the host among them. Landlock of Linux 6.12.
+    /// Signals to processes outside the sandbox, including the embedding process. Landlock of Linux
+    /// 6.12.
     Signals,
     /// Sockets. A seccomp filter.
     Sockets,
 }
 
-/// Runs commands in a sandbox of the kernel: they can write only inside the roots, reach no network
-/// unless it is allowed, and signal nobody outside.
+/// Runs commands in a kernel sandbox: they can write only below the roots, have no network unless
+/// allowed, and cannot signal processes outside.
 ///
-/// Landlock rules and a seccomp filter are put on a thread that exists only to start the command;
-/// whatever the command starts inherits them, and nothing takes them off again. The host stays free.
+/// Landlock rules and a seccomp filter are applied to a thread that exists only to start the
+/// command. All processes of the command inherit them and cannot remove them. The embedding process
+/// remains unrestricted.
 ///
-/// * **Writes** succeed below the roots and on `/dev/null` and its like. A build that needs a
-///   temporary directory is given one: a root and the variable `TMPDIR`. Reading and running are not
-///   limited.
-/// * **Modes, owners, times and extended attributes** of files outside can be changed by whoever may
-///   change them anyway, as a rule their owner: Landlock has no rules for these. No content changes by
-///   that, but `chmod 777` outside succeeds. A host to whom that matters runs commands as another user.
-/// * **Sockets** of every family are refused, TCP and UDP and those of local services, so that no daemon
-///   does a command's work for it; connected pairs work. io_uring, which could open sockets behind the
-///   filter's back, is refused with them.
+/// * **Writes** succeed below the roots and on `/dev/null` and similar devices. A build that needs
+///   a temporary directory gets a root and the variable `TMPDIR`. Reading and executing are not
+///   restricted.
+/// * **Modes, owners, times and extended attributes** of files outside can be changed by users who
+///   may change them anyway, usually their owner: Landlock has no rules for these. No content
+///   changes this way, but `chmod 777` outside succeeds. Run commands as another user where that
+///   matters.
+/// * **Sockets** of all families are refused, TCP, UDP and local ones, so that no daemon can act
+///   for a command; connected pairs work. io_uring, which could open sockets despite the filter, is
+///   refused too.
 /// * **Privileges** cannot be gained: set-user-ID programs run without theirs.
 ///
-/// The sandbox holds commands, not file operations of the host: put [`Confined`](crate::Confined)
-/// around it for those.
+/// The sandbox restricts commands, not file operations of the embedding application: wrap it in
+/// [`Confined`](crate::Confined) for those.
 ///
-/// What the kernel cannot enforce is reported by [`initialize`](ExecutionEnvironment::initialize) as
-/// [`EnvError::Unsupported`], and no command starts, unless the host has accepted it.
+/// If the kernel cannot enforce a restriction, [`initialize`](ExecutionEnvironment::initialize)
+/// fails with [`EnvError::Unsupported`] and no command starts, unless the embedding application has
+/// accepted it.
 ///
 /// ```
 /// use pintle_env::{ExecRequest, ExecutionEnvironment, LocalEnvironment, Protection, Sandboxed};
@@ -87,35 +92,36 @@ pub struct Sandboxed {
 }
 
 impl Sandboxed {
-    /// Commands of `inner` can write nowhere and open no socket.
+    /// Creates a sandbox in which commands of `inner` cannot write anywhere and cannot open
+    /// sockets.
     #[must_use]
     pub fn new(inner: LocalEnvironment) -> Self {
         Self { inner, rules: Arc::default() }
     }
 
-    /// Lets commands write below `root`, which must exist when one starts; a relative one is in the
-    /// working directory.
+    /// Allows commands to write below `root`, which must exist when one starts; a relative path is
+    /// resolved in the working directory.
     #[must_use]
     pub fn with_writable(self, root: impl Into<PathBuf>) -> Self {
         let root = self.inner.resolve(&root.into());
         self.with(|rules| rules.writable.push(root))
     }
 
-    /// Whether commands may use the network, and with it every socket; default no.
+    /// Sets whether commands may use the network, and with it all sockets; default false.
     #[must_use]
     pub fn with_network(self, is_allowed: bool) -> Self {
         self.with(|rules| rules.network = is_allowed)
     }
 
-    /// Whether commands may use sockets of local services (`AF_UNIX`) while the network is refused;
-    /// default no. A service that they reach can act for them outside of the sandbox.
+    /// Sets whether commands may use sockets of local services (`AF_UNIX`) while the network is
+    /// refused; default false. Such a service can act for them outside the sandbox.
     #[must_use]
     pub fn with_unix_sockets(self, is_allowed: bool) -> Self {
         self.with(|rules| rules.unix_sockets = is_allowed)
     }
 
-    /// Lets commands run although the kernel may be unable to enforce `protection`. What it can enforce
-    /// of it, it does.
+    /// Allows commands to run even if the kernel cannot enforce `protection`. It is still enforced
+    /// as far as possible.
     #[must_use]
     pub fn accepting(self, protection: Protection) -> Self {
         self.with(|rules| {
@@ -123,17 +129,18 @@ impl Sandboxed {
         })
     }
 
-    /// What this kernel cannot enforce, accepted or not. It is tried, not looked up.
+    /// Returns what this kernel cannot enforce, accepted or not. Determined by testing, not by
+    /// version.
     ///
     /// # Errors
     ///
-    /// [`EnvError::Spawn`] if there is no thread to try it on.
+    /// [`EnvError::Spawn`] if the test thread cannot be started.
     pub async fn unenforced(&self) -> Result<BTreeSet<Protection>, EnvError> {
         let rules = Arc::clone(&self.rules);
         blocking(move || kernel::unenforced(&rules)).await?.map_err(sandbox_failed)
     }
 
-    /// As [`LocalEnvironment::kill_all`].
+    /// See [`LocalEnvironment::kill_all`].
     pub fn kill_all(&self) {
         self.inner.kill_all();
     }
@@ -175,7 +182,7 @@ impl ExecutionEnvironment for Sandboxed {
             });
         }
         let rules = Arc::clone(&self.rules);
-        blocking(move || kernel::rehearse(&rules)).await?.map_err(sandbox_failed)
+        blocking(move || kernel::dry_run(&rules)).await?.map_err(sandbox_failed)
     }
 
     async fn cleanup(&self) -> Result<(), EnvError> {

@@ -1,11 +1,12 @@
-//! Recognizes environment variables that hold secrets, by their names and by their values.
+//! Recognizes environment variables that hold secrets, by name and by value.
 //!
-//! The patterns of names are those of the loop specification (section 4.2) and what else the common tools call theirs.
-//! A value is a secret if it holds a URL with a password or a key in one of the forms that secret scanners look for.
+//! The name patterns are those of the loop specification (section 4.2) plus names used by common
+//! tools. A value is a secret if it contains a URL with a password, or a key in one of the formats
+//! that secret scanners look for.
 
 use std::ffi::OsStr;
 
-/// Ends of names, in capitals. The first five are those of the specification.
+/// Suffixes of names, in capitals. The first five are those of the specification.
 const NAME_ENDINGS: [&str; 27] = [
     "_API_KEY",
     "_SECRET",
@@ -36,7 +37,7 @@ const NAME_ENDINGS: [&str; 27] = [
     "_SK",
 ];
 
-/// Whole names, in capitals, that no ending covers.
+/// Whole names, in capitals, that no suffix covers.
 const NAMES: [&str; 11] = [
     "API_KEY",
     "APIKEY",
@@ -51,10 +52,10 @@ const NAMES: [&str; 11] = [
     "TOKEN",
 ];
 
-/// Names that an ending covers although they hold a directory.
-const HARMLESS_NAMES: [&str; 2] = ["PWD", "OLD_PWD"];
+/// Names that match a suffix but hold a directory.
+const EXEMPT_NAMES: [&str; 2] = ["PWD", "OLD_PWD"];
 
-/// The beginnings of keys, each with the least number of key characters (`A-Za-z0-9_-`) behind it.
+/// Prefixes of keys, each with the minimum number of key characters (`A-Za-z0-9_-`) that follow.
 const KEY_FORMS: [(&str, usize); 33] = [
     ("sk-", 20),
     ("sk_live_", 16),
@@ -92,20 +93,20 @@ const KEY_FORMS: [(&str, usize); 33] = [
     ("eyJ", 30),
 ];
 
-/// The first line of a private key in PEM ends so.
+/// End of the first line of a private key in PEM format.
 const PEM: &str = "PRIVATE KEY-----";
 
-/// A value that is recognized, for variables whose own value is elsewhere.
+/// A value that is recognized as secret, for variables whose value is stored elsewhere.
 pub(crate) const SECRET_VALUE: &str = PEM;
 
-/// Whether a variable of this name and value holds a secret, as far as that shows.
+/// Returns true if the name or the value marks the variable as a secret.
 pub(crate) fn is_secret(name: &OsStr, value: &OsStr) -> bool {
     is_secret_name(&name.to_string_lossy()) || is_secret_value(&value.to_string_lossy())
 }
 
 fn is_secret_name(name: &str) -> bool {
     let name = name.to_uppercase();
-    if HARMLESS_NAMES.contains(&name.as_str()) {
+    if EXEMPT_NAMES.contains(&name.as_str()) {
         return false;
     }
     NAMES.contains(&name.as_str()) || NAME_ENDINGS.iter().any(|ending| name.ends_with(ending))
@@ -115,13 +116,13 @@ fn is_secret_value(value: &str) -> bool {
     value.contains(PEM) || has_url_with_password(value) || has_key(value)
 }
 
-/// Whether somewhere a key begins, at the start of a word.
+/// Returns true if a key starts somewhere at the beginning of a word.
 fn has_key(value: &str) -> bool {
     KEY_FORMS.iter().any(|(form, least)| {
         value.match_indices(form).any(|(at, _)| {
             let (before, rest) = value.split_at(at);
             let tail = rest.strip_prefix(form).unwrap_or_default();
-            // Some forms have their parts parted by dots.
+            // Some formats separate their parts by dots.
             let tail = tail.strip_prefix('.').unwrap_or(tail);
             let length = tail.chars().take_while(|character| is_key_character(*character)).count();
             !before.ends_with(|character: char| character.is_ascii_alphanumeric()) && length >= *least
@@ -133,7 +134,7 @@ fn is_key_character(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
 }
 
-/// Whether somewhere is `SCHEME://USER:PASSWORD@`; the user may be empty.
+/// Returns true if the value contains `SCHEME://USER:PASSWORD@`; the user may be empty.
 fn has_url_with_password(value: &str) -> bool {
     value.match_indices("://").any(|(at, separator)| {
         let rest = value.get(at + separator.len()..).unwrap_or_default();
@@ -146,7 +147,8 @@ fn has_url_with_password(value: &str) -> bool {
     })
 }
 
-/// The rules for values as an extended regular expression, for a remote shell: the values stay where they are.
+/// Returns the value rules as an extended regular expression, so that a remote shell can apply them
+/// without sending the values.
 pub(crate) fn value_expression() -> String {
     let mut expression = format!("{PEM}|[A-Za-z0-9]://[^][:space:]/?@:]*:[^][:space:]/?@]+@");
     for (form, least) in KEY_FORMS {
@@ -157,13 +159,13 @@ pub(crate) fn value_expression() -> String {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "the expression is for the tools of a shell")]
+    #![expect(clippy::disallowed_methods, reason = "the expression is tested with grep")]
 
     use std::{io::Write, process};
 
     use super::*;
 
-    /// A variable, and whether it is a secret: by its name, by its value.
+    /// A variable, and whether its name and its value mark it as a secret.
     const VARIABLES: [(&str, &str, (bool, bool)); 48] = [
         ("OPENAI_API_KEY", "x", (true, false)),
         ("openai_api_key", "x", (true, false)),
@@ -216,14 +218,14 @@ mod tests {
     ];
 
     #[test]
-    fn secrets_show_in_names_and_in_values() {
+    fn secrets_are_recognized_by_name_and_value() {
         for (name, value, expected) in VARIABLES {
             assert_eq!((is_secret_name(name), is_secret_value(value)), expected, "{name}={value}");
         }
     }
 
     #[test]
-    fn the_expression_finds_what_the_rules_find() {
+    fn the_expression_matches_the_rules() {
         for (name, value, (_, expected)) in VARIABLES {
             let mut grep = process::Command::new("grep")
                 .args(["-qE", "-e", &value_expression()])

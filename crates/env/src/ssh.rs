@@ -1,4 +1,4 @@
-//! A host that is reached by the system's `ssh`.
+//! Remote hosts, reached through the system's `ssh`.
 
 mod environment;
 mod failure;
@@ -17,27 +17,27 @@ pub use self::{
 };
 use crate::error::EnvError;
 
-/// How long connecting may take.
+/// Time-out for connecting.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// How long the host may be silent before it is asked whether it is there.
+/// Time of silence after which the remote host is probed.
 const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// How many questions may stay without an answer: the connection is lost one interval later.
-const ALIVE_QUESTIONS: u32 = 2;
+/// Number of unanswered probes; the connection is lost one interval later.
+const ALIVE_PROBES: u32 = 2;
 
-/// How many commands run at the same time. A server allows ten sessions on a connection by default; one belongs to
-/// the supervisor and one to files.
+/// Maximum number of concurrent commands. Servers allow ten sessions per connection by default; one
+/// is used by the supervisor and one by helper scripts.
 const COMMANDS: usize = 8;
 
-/// Where sockets are: their paths must be short.
+/// Directory of control sockets: their paths must be short.
 const SOCKET_DIRECTORY: &str = "/tmp";
 
-/// How to get to the host.
+/// Connection settings.
 #[derive(Clone, Debug)]
 struct Connection {
     host: String,
-    /// What the configuration says unless it is set.
+    /// Default: from the ssh configuration.
     port: Option<u16>,
     program: PathBuf,
     config_file: Option<PathBuf>,
@@ -61,7 +61,7 @@ impl Connection {
         }
     }
 
-    /// What errors call the host.
+    /// Returns the name of the host in errors.
     fn name(&self) -> String {
         match self.port {
             None => format!("ssh:{}", self.host),
@@ -73,8 +73,8 @@ impl Connection {
         EnvError::Unreachable { environment: self.name(), source: Some(source.into()) }
     }
 
-    /// The options of the client that keeps the connection. Where an option is given twice, the first one counts, so
-    /// that the user's configuration says everything but this.
+    /// Returns the options of the master client. Of repeated options the first one counts, so the
+    /// user's configuration applies except for these.
     fn master_options(&self, socket: &Path) -> Vec<OsString> {
         let mut options: Vec<OsString> = Vec::new();
         if let Some(file) = &self.config_file {
@@ -83,7 +83,7 @@ impl Connection {
         if let Some(port) = self.port {
             options.extend(["-p".into(), port.to_string().into()]);
         }
-        // No session, no terminal, no agent and no windows for the other side.
+        // No session, terminal, agent or X11 forwarding on the remote side.
         options.extend(["-N", "-T", "-a", "-x", "-S"].map(Into::into));
         options.push(transport::escape_percent(socket));
         for option in [
@@ -93,9 +93,9 @@ impl Connection {
             "LogLevel=ERROR".to_owned(),
             format!("ConnectTimeout={}", whole_seconds(self.connect_timeout)),
             format!("ServerAliveInterval={}", whole_seconds(self.alive_interval)),
-            format!("ServerAliveCountMax={ALIVE_QUESTIONS}"),
+            format!("ServerAliveCountMax={ALIVE_PROBES}"),
             "PermitLocalCommand=yes".to_owned(),
-            format!("LocalCommand={}", master::SAY_CONNECTED),
+            format!("LocalCommand={}", master::PRINT_CONNECTED),
             "RemoteCommand=none".to_owned(),
             "ClearAllForwardings=yes".to_owned(),
             "Tunnel=no".to_owned(),

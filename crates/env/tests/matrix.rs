@@ -1,25 +1,25 @@
-//! The process matrix on this machine: every way in which a command can end or refuse to, and after each that
-//! nothing of it is left: no process, no descriptor, no temporary file.
+//! Local process matrix: all ways in which a command can exit or refuse to. After each case no
+//! process, descriptor or temporary file may be left.
 //!
-//! A binary of its own, and one test at a time in it, since descriptors and children are counted for the whole
-//! process.
+//! A separate test binary that runs one case at a time, since descriptors and children are counted
+//! per process.
 #![cfg(target_os = "linux")]
 #![expect(
     clippy::disallowed_methods,
     clippy::panic,
     clippy::print_stdout,
     clippy::unwrap_used,
-    reason = "all of it is test: it looks at what commands left behind, and says so"
+    reason = "test code that inspects and reports what commands leave behind"
 )]
 
 #[path = "matrix/descriptors.rs"]
 mod descriptors;
 #[path = "matrix/disk.rs"]
 mod disk;
+#[path = "matrix/harness.rs"]
+mod harness;
 #[path = "matrix/host.rs"]
 mod host;
-#[path = "matrix/world.rs"]
-mod world;
 
 use std::{
     future::Future,
@@ -35,11 +35,11 @@ use std::{
 
 use pintle_env::{Command, EnvError, ExecRequest, ExecutionEnvironment, OutputStream, Signal, Stdin};
 
-use self::world::{LONG, in_a_world};
+use self::harness::{LONG, run_case};
 
 #[test]
-fn every_exit_is_told() {
-    in_a_world(async |world| {
+fn every_exit_is_reported() {
+    run_case(async |harness| {
         for (line, code) in [
             ("exit 0", 0),
             ("exit 7", 7),
@@ -49,7 +49,7 @@ fn every_exit_is_told() {
             ("touch file; ./file", 126),
             ("cat; exit 3", 3),
         ] {
-            let result = world.run(line).await;
+            let result = harness.run(line).await;
             assert_eq!((result.exit_code, result.timed_out, result.ended_jobs), (code, false, 0), "{line}");
         }
     });
@@ -57,22 +57,22 @@ fn every_exit_is_told() {
 
 #[test]
 fn a_program_that_cannot_be_started_is_an_error() {
-    in_a_world(async |world| {
-        std::fs::write(world.at("file"), "").unwrap();
+    run_case(async |harness| {
+        std::fs::write(harness.at("file"), "").unwrap();
         let none: [&str; 0] = [];
-        for program in ["no-such-program-at-all".into(), world.at("file"), world.at("")] {
-            let error = world.environment.spawn(Command::argv(program, none)).await.unwrap_err();
+        for program in ["no-such-program-at-all".into(), harness.at("file"), harness.at("")] {
+            let error = harness.environment.spawn(Command::argv(program, none)).await.unwrap_err();
             assert!(matches!(error, EnvError::Spawn { .. }), "{error:?}");
         }
         let huge = Command::shell("true").with_env("HUGE", "x".repeat(1 << 20));
-        let error = world.environment.spawn(huge).await.unwrap_err();
+        let error = harness.environment.spawn(huge).await.unwrap_err();
         assert!(matches!(error, EnvError::Spawn { .. }), "{error:?}");
     });
 }
 
 #[test]
-fn a_time_out_ends_whoever_is_there() {
-    in_a_world(async |world| {
+fn a_time_out_terminates_every_process() {
+    run_case(async |harness| {
         for (name, line) in [
             ("a child that ignores TERM", "trap '' TERM; while :; do sleep 0.1; done"),
             ("a grandchild", "sh -c 'sh -c \"while :; do sleep 0.1; done\"; true'; true"),
@@ -83,21 +83,21 @@ fn a_time_out_ends_whoever_is_there() {
             ("a child in a session of its own", "setsid sh -c 'while :; do sleep 0.1; done' & wait"),
             ("a command that stopped itself", "kill -STOP $$; sleep 100"),
             ("a command that starts others all the time", "while :; do /bin/true & done"),
-            ("a writer that nobody stops", "yes"),
+            ("an endless writer", "yes"),
         ] {
             let request = ExecRequest::new(line).with_timeout(Duration::from_millis(300));
-            let result = world.environment.exec_command(request).await.unwrap();
+            let result = harness.environment.exec_command(request).await.unwrap();
             assert!(result.timed_out, "{name}");
             assert!(result.exit_code > 128, "{name}: {}", result.exit_code);
             assert!(result.duration < LONG, "{name}: {:?}", result.duration);
-            assert_eq!(world.running(), 0, "{name}");
+            assert_eq!(harness.running(), 0, "{name}");
         }
     });
 }
 
 #[test]
-fn jobs_left_behind_are_ended_and_do_not_hold_the_call() {
-    in_a_world(async |world| {
+fn leftover_jobs_are_terminated_without_blocking() {
+    run_case(async |harness| {
         for (name, line, jobs) in [
             ("a job that holds stdout", "sleep 100 &", 1),
             ("a job behind nohup", "nohup sleep 100 >/dev/null 2>&1 &", 1),
@@ -106,95 +106,96 @@ fn jobs_left_behind_are_ended_and_do_not_hold_the_call() {
             ("sixty writers", "for i in $(seq 60); do yes & done", 60),
             ("a job that ignores TERM", "(trap '' TERM; while :; do sleep 0.1; done) & sleep 0.1", 1),
         ] {
-            let result = world.run(line).await;
+            let result = harness.run(line).await;
             assert_eq!(result.exit_code, 0, "{name}");
             assert!(result.ended_jobs >= jobs, "{name}: {}", result.ended_jobs);
             assert!(result.duration < LONG, "{name}: {:?}", result.duration);
-            assert_eq!(world.running(), 0, "{name}");
+            assert_eq!(harness.running(), 0, "{name}");
         }
     });
 }
 
 #[test]
 fn a_burst_of_short_forks_leaves_nothing() {
-    in_a_world(async |world| {
-        let result = world.run("for i in $(seq 500); do /bin/true & done; wait; echo done").await;
-        assert_eq!((world::text(&result), result.ended_jobs), ("done\n".to_owned(), 0));
-        let result = world.run("for i in $(seq 500); do (exec sleep 0.0$((i % 10))) & done; echo done").await;
+    run_case(async |harness| {
+        let result = harness.run("for i in $(seq 500); do /bin/true & done; wait; echo done").await;
+        assert_eq!((harness::text(&result), result.ended_jobs), ("done\n".to_owned(), 0));
+        let result =
+            harness.run("for i in $(seq 500); do (exec sleep 0.0$((i % 10))) & done; echo done").await;
         assert_eq!(result.exit_code, 0);
-        assert_eq!(world.running(), 0);
+        assert_eq!(harness.running(), 0);
     });
 }
 
 #[test]
 fn output_after_the_exit_is_kept() {
-    in_a_world(async |world| {
-        let result = world.run("(sleep 0.05; echo late) & echo early").await;
-        assert_eq!((world::text(&result), result.ended_jobs), ("early\nlate\n".to_owned(), 0));
+    run_case(async |harness| {
+        let result = harness.run("(sleep 0.05; echo late) & echo early").await;
+        assert_eq!((harness::text(&result), result.ended_jobs), ("early\nlate\n".to_owned(), 0));
     });
 }
 
 #[test]
 fn a_command_can_be_cancelled_at_any_time() {
-    in_a_world(async |world| {
+    run_case(async |harness| {
         let request = || ExecRequest::new("echo started >started; exec sleep 100").with_timeout(LONG);
         // Before the start.
-        drop(world.environment.exec_command(request()));
-        assert_eq!(world.running(), 0);
-        assert!(!world.at("started").exists());
-        // While it is being started, after each number of steps.
+        drop(harness.environment.exec_command(request()));
+        assert_eq!(harness.running(), 0);
+        assert!(!harness.at("started").exists());
+        // During the start, after a varying number of polls.
         for steps in 1..6 {
-            let mut starting = Box::pin(world.environment.exec_command(request()));
+            let mut starting = Box::pin(harness.environment.exec_command(request()));
             for _ in 0..steps {
                 let _ = starting.as_mut().poll(&mut Context::from_waker(Waker::noop()));
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
             drop(starting);
         }
-        world.environment.cleanup().await.unwrap();
-        assert_eq!(world.running(), 0);
-        // In the middle.
-        let _ = std::fs::remove_file(world.at("started"));
+        harness.environment.cleanup().await.unwrap();
+        assert_eq!(harness.running(), 0);
+        // While it runs.
+        let _ = std::fs::remove_file(harness.at("started"));
         tokio::select! {
-            result = world.environment.exec_command(request()) => panic!("{result:?}"),
-            _ = world.written("started") => {}
+            result = harness.environment.exec_command(request()) => panic!("{result:?}"),
+            _ = harness.wait_for_line("started") => {}
         }
-        world.environment.cleanup().await.unwrap();
-        assert_eq!(world.running(), 0);
+        harness.environment.cleanup().await.unwrap();
+        assert_eq!(harness.running(), 0);
     });
 }
 
 #[test]
-fn a_dropped_command_may_say_goodbye() {
-    in_a_world(async |world| {
+fn a_dropped_command_may_write_final_output() {
+    run_case(async |harness| {
         let line = "trap 'echo bye; echo bye >&2; echo bye >told; exit' TERM; echo $$ >id; while :; do sleep 0.01; done";
         tokio::select! {
-            result = world.environment.exec_command(ExecRequest::new(line)) => panic!("{result:?}"),
-            _ = world.written("id") => {}
+            result = harness.environment.exec_command(ExecRequest::new(line)) => panic!("{result:?}"),
+            _ = harness.wait_for_line("id") => {}
         }
-        world.environment.cleanup().await.unwrap();
-        assert_eq!(world.written("told").await, "bye");
-        // One that talks without end is not held up by its pipe either.
+        harness.environment.cleanup().await.unwrap();
+        assert_eq!(harness.wait_for_line("told").await, "bye");
+        // A process that prints endlessly is not blocked by its pipe.
         let line = "trap 'head -c 1000000 /dev/zero; echo bye >more; exit' TERM; echo $$ >other; while :; do sleep 0.01; done";
-        let process = world.environment.spawn(Command::shell(line)).await.unwrap();
-        world.written("other").await;
+        let process = harness.environment.spawn(Command::shell(line)).await.unwrap();
+        harness.wait_for_line("other").await;
         drop(process);
-        world.environment.cleanup().await.unwrap();
-        assert_eq!(world.written("more").await, "bye");
+        harness.environment.cleanup().await.unwrap();
+        assert_eq!(harness.wait_for_line("more").await, "bye");
     });
 }
 
 #[test]
 fn many_commands_run_at_once() {
-    in_a_world(async |world| {
-        let environment = Arc::clone(&world.environment);
+    run_case(async |harness| {
+        let environment = Arc::clone(&harness.environment);
         let mut commands = tokio::task::JoinSet::new();
         for number in 0..200 {
             let environment = Arc::clone(&environment);
             commands.spawn(async move {
                 let request = ExecRequest::new(format!("sleep 0.1; echo {number}")).with_timeout(LONG * 4);
                 let result = environment.exec_command(request).await.unwrap();
-                assert_eq!(world::text(&result), format!("{number}\n"));
+                assert_eq!(harness::text(&result), format!("{number}\n"));
             });
         }
         while let Some(done) = commands.join_next().await {
@@ -205,14 +206,14 @@ fn many_commands_run_at_once() {
 
 #[test]
 fn a_command_reads_its_input() {
-    in_a_world(async |world| {
+    run_case(async |harness| {
         let input = vec![b'x'; 5 << 20];
         let request = ExecRequest::new("wc -c").with_stdin(input);
-        let result = world.environment.exec_command(request).await.unwrap();
-        assert_eq!(world::text(&result).trim(), "5242880");
-        // One that waits for input that never ends is cancelled all the same.
+        let result = harness.environment.exec_command(request).await.unwrap();
+        assert_eq!(harness::text(&result).trim(), "5242880");
+        // A process waiting for input that never ends can still be interrupted.
         let mut process =
-            world.environment.spawn(Command::shell("cat").with_stdin(Stdin::Piped)).await.unwrap();
+            harness.environment.spawn(Command::shell("cat").with_stdin(Stdin::Piped)).await.unwrap();
         let stdin = process.take_stdin().unwrap();
         process.signal(Signal::Interrupt).await.unwrap();
         assert_eq!(process.wait().await.unwrap().code(), 130);
@@ -222,37 +223,37 @@ fn a_command_reads_its_input() {
 
 #[test]
 fn ten_thousand_variables_arrive() {
-    in_a_world(async |world| {
+    run_case(async |harness| {
         let mut request = ExecRequest::new("env | grep -c '^MANY_'");
         for number in 0..10_000 {
             request = request.with_env(format!("MANY_{number}"), format!("value {number}"));
         }
-        let result = world.environment.exec_command(request).await.unwrap();
-        assert_eq!(world::text(&result), "10000\n");
+        let result = harness.environment.exec_command(request).await.unwrap();
+        assert_eq!(harness::text(&result), "10000\n");
     });
 }
 
 #[test]
-fn a_working_directory_may_go_away() {
-    in_a_world(async |world| {
-        std::fs::create_dir(world.at("place")).unwrap();
-        let request = ExecRequest::new("rmdir ../place; echo still here").with_working_dir("place");
-        let result = world.environment.exec_command(request.clone()).await.unwrap();
-        assert_eq!(world::text(&result), "still here\n");
-        let error = world.environment.exec_command(request).await.unwrap_err();
+fn a_working_directory_may_be_deleted() {
+    run_case(async |harness| {
+        std::fs::create_dir(harness.at("directory")).unwrap();
+        let request = ExecRequest::new("rmdir ../directory; echo still here").with_working_dir("directory");
+        let result = harness.environment.exec_command(request.clone()).await.unwrap();
+        assert_eq!(harness::text(&result), "still here\n");
+        let error = harness.environment.exec_command(request).await.unwrap_err();
         assert!(matches!(error, EnvError::NotFound { .. }), "{error:?}");
     });
 }
 
 #[test]
-fn a_gibibyte_is_counted_and_held_in_bounded_memory() {
-    in_a_world(async |world| {
-        let environment = world.environment_with_total(128 << 20);
-        let before = world::memory("VmRSS");
-        world::reset_memory_peak();
+fn a_gibibyte_is_captured_in_bounded_memory() {
+    run_case(async |harness| {
+        let environment = harness.environment_with_total(128 << 20);
+        let before = harness::memory("VmRSS");
+        harness::reset_memory_peak();
         let request = ExecRequest::new("head -c 1073741824 /dev/zero; echo end >&2").with_timeout(LONG * 4);
         let result = environment.exec_command(request).await.unwrap();
-        let grown = world::memory("VmHWM").saturating_sub(before);
+        let grown = harness::memory("VmHWM").saturating_sub(before);
         assert!(result.success());
         assert_eq!(result.stdout.len() + result.stdout.dropped(), 1 << 30);
         assert_eq!(result.stdout.len(), 128 << 20);
@@ -263,20 +264,20 @@ fn a_gibibyte_is_counted_and_held_in_bounded_memory() {
 }
 
 #[test]
-fn all_of_a_large_output_is_in_the_spool() {
-    in_a_world(async |world| {
-        let heard = Arc::new(Mutex::new(Vec::new()));
-        let sink = Arc::clone(&heard);
+fn a_large_output_is_spooled_unchanged() {
+    run_case(async |harness| {
+        let received = Arc::new(Mutex::new(Vec::new()));
+        let sink = Arc::clone(&received);
         let line = "seq 300000; echo in between >&2; seq 300001 600000";
         let request = ExecRequest::new(line).with_timeout(LONG).with_on_output(Arc::new(move |chunk| {
             if chunk.stream == OutputStream::Stdout {
                 sink.lock().unwrap().extend(chunk.bytes);
             }
         }));
-        let result = world.environment.exec_command(request).await.unwrap();
+        let result = harness.environment.exec_command(request).await.unwrap();
         let expected: String = (1..=600_000).map(|number| format!("{number}\n")).collect();
         assert!(result.success() && result.stdout.is_spooled());
-        assert!(world::text(&result) == expected, "{} bytes", result.stdout.len());
+        assert!(harness::text(&result) == expected, "{} bytes", result.stdout.len());
         assert_eq!(result.stderr.to_text_lossy().unwrap(), "in between\n");
         assert_eq!(result.output.len(), result.stdout.len() + result.stderr.len());
         assert_eq!(result.stdout.read_at(expected.len() as u64 - 7, 100).unwrap(), b"600000\n");
@@ -284,66 +285,66 @@ fn all_of_a_large_output_is_in_the_spool() {
             result.stdout.read_at(2_000_000, 1_000).unwrap(),
             expected.as_bytes()[2_000_000..2_001_000]
         );
-        assert!(*heard.lock().unwrap() == expected.as_bytes(), "what was heard is what is kept");
+        assert!(*received.lock().unwrap() == expected.as_bytes(), "the sink received what is kept");
     });
 }
 
 #[test]
-fn a_host_that_is_slow_to_listen_holds_the_command_up() {
-    in_a_world(async |world| {
-        let heard = Arc::new(AtomicUsize::new(0));
+fn a_slow_sink_blocks_the_command() {
+    run_case(async |harness| {
+        let received = Arc::new(AtomicUsize::new(0));
         let (begun, beginning) = std::sync::mpsc::channel();
         let (release, gate) = std::sync::mpsc::channel::<()>();
-        let (sink, gate) = (Arc::clone(&heard), Mutex::new(gate));
+        let (sink, gate) = (Arc::clone(&received), Mutex::new(gate));
         let line = "head -c 10000000 /dev/zero; echo >finished";
         let request = ExecRequest::new(line).with_timeout(LONG).with_on_output(Arc::new(move |chunk| {
             sink.fetch_add(chunk.bytes.len(), Ordering::Relaxed);
             let _ = begun.send(());
-            // Waits for the other side to be dropped.
+            // Waits until the test drops the sender.
             let _ = gate.lock().unwrap().recv();
         }));
-        let environment = Arc::clone(&world.environment);
+        let environment = Arc::clone(&harness.environment);
         let mut running = tokio::task::JoinSet::new();
         running.spawn(async move { environment.exec_command(request).await });
-        // Without the runtime, which may itself be held up by the host.
+        // Not on the runtime, which may itself be blocked by the sink.
         beginning.recv_timeout(LONG).unwrap();
         std::thread::sleep(Duration::from_millis(200));
-        assert!(heard.load(Ordering::Relaxed) <= 64 << 10, "one piece, which is what a pipe holds");
-        assert!(!world.at("finished").exists());
+        assert!(received.load(Ordering::Relaxed) <= 64 << 10, "one chunk, the capacity of a pipe");
+        assert!(!harness.at("finished").exists());
         drop(release);
         let result = running.join_next().await.unwrap().unwrap().unwrap();
-        assert!(result.success() && world.at("finished").exists());
-        assert_eq!((heard.load(Ordering::Relaxed), result.stdout.len()), (10_000_000, 10_000_000));
+        assert!(result.success() && harness.at("finished").exists());
+        assert_eq!((received.load(Ordering::Relaxed), result.stdout.len()), (10_000_000, 10_000_000));
     });
 }
 
 #[test]
-fn a_hundred_thousand_lines_arrive_one_by_one() {
-    in_a_world(async |world| {
+fn all_lines_reach_the_sink() {
+    run_case(async |harness| {
         let seen = Arc::new(AtomicUsize::new(0));
         let sink = Arc::clone(&seen);
         let line = "i=0; while [ $i -lt 100000 ]; do echo line $i; i=$((i+1)); done";
         let request = ExecRequest::new(line).with_timeout(LONG).with_on_output(Arc::new(move |chunk| {
             sink.fetch_add(chunk.bytes.iter().filter(|byte| **byte == b'\n').count(), Ordering::Relaxed);
         }));
-        let result = world.environment.exec_command(request).await.unwrap();
+        let result = harness.environment.exec_command(request).await.unwrap();
         assert!(result.success());
         assert_eq!(seen.load(Ordering::Relaxed), 100_000);
-        let text = world::text(&result);
+        let text = harness::text(&result);
         assert!(text.lines().enumerate().all(|(number, line)| line == format!("line {number}")));
     });
 }
 
 #[test]
-fn a_command_may_say_nothing_for_long() {
-    in_a_world(async |world| {
+fn silent_commands_and_slow_readers_work() {
+    run_case(async |harness| {
         let started = Instant::now();
-        let result = world.run("sleep 2; echo end").await;
-        assert_eq!(world::text(&result), "end\n");
+        let result = harness.run("sleep 2; echo end").await;
+        assert_eq!(harness::text(&result), "end\n");
         assert!(started.elapsed() < LONG);
-        // A reader that is slow holds the writer up and loses nothing.
+        // A slow reader blocks the writer and loses nothing.
         let command = Command::argv("head", ["-c", "1000000", "/dev/zero"]);
-        let mut process = world.environment.spawn(command).await.unwrap();
+        let mut process = harness.environment.spawn(command).await.unwrap();
         let mut output = process.take_output().unwrap();
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(pin!(process.wait()).poll(&mut Context::from_waker(Waker::noop())).is_pending());
@@ -357,34 +358,34 @@ fn a_command_may_say_nothing_for_long() {
 }
 
 #[test]
-fn a_killed_host_leaves_nothing() {
-    host::ends("a_killed_host_leaves_nothing", host::End::Killed);
+fn a_killed_application_leaves_nothing() {
+    host::check("a_killed_application_leaves_nothing", host::End::Killed);
 }
 
 #[test]
-fn a_host_that_just_exits_leaves_nothing() {
-    host::ends("a_host_that_just_exits_leaves_nothing", host::End::Exits);
+fn an_exiting_application_leaves_nothing() {
+    host::check("an_exiting_application_leaves_nothing", host::End::Exits);
 }
 
 #[test]
 fn a_full_disk_keeps_the_old_content() {
-    disk::refuses("a_full_disk_keeps_the_old_content", disk::Disk::Full);
+    disk::check("a_full_disk_keeps_the_old_content", disk::Disk::Full);
 }
 
 #[test]
 fn a_read_only_file_system_is_an_error() {
-    disk::refuses("a_read_only_file_system_is_an_error", disk::Disk::ReadOnly);
+    disk::check("a_read_only_file_system_is_an_error", disk::Disk::ReadOnly);
 }
 
 #[test]
-fn a_lifeline_that_somebody_ends_is_tied_anew() {
-    in_a_world(async |world| {
-        world.run("true").await;
-        let [first] = world::children()[..] else { panic!("{:?}", world::children()) };
+fn a_killed_supervisor_is_restarted() {
+    run_case(async |harness| {
+        harness.run("true").await;
+        let [first] = harness::children()[..] else { panic!("{:?}", harness::children()) };
         nix::sys::signal::kill(nix::unistd::Pid::from_raw(first), nix::sys::signal::SIGKILL).unwrap();
-        world.run("true").await;
-        world.run("true").await;
-        let [second] = world::children()[..] else { panic!("{:?}", world::children()) };
+        harness.run("true").await;
+        harness.run("true").await;
+        let [second] = harness::children()[..] else { panic!("{:?}", harness::children()) };
         assert_ne!(first, second);
         assert!(Path::new(&format!("/proc/{second}")).exists());
     });
@@ -392,5 +393,5 @@ fn a_lifeline_that_somebody_ends_is_tied_anew() {
 
 #[test]
 fn commands_wait_for_descriptors_and_all_succeed() {
-    descriptors::suffice("commands_wait_for_descriptors_and_all_succeed");
+    descriptors::check("commands_wait_for_descriptors_and_all_succeed");
 }

@@ -1,4 +1,4 @@
-#![expect(clippy::disallowed_methods, reason = "the tests prepare what is to be escaped from")]
+#![expect(clippy::disallowed_methods, reason = "the tests prepare files outside the roots")]
 
 use std::{
     fs,
@@ -12,21 +12,21 @@ use tempfile::TempDir;
 use super::*;
 use crate::{ExecRequest, LocalEnvironment, MemoryEnvironment, contract};
 
-/// The two ways to confine.
+/// The two implementations of the confinement.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum Mode {
     ByDescriptor,
     ByCanonicalPath,
 }
 
-const WAYS: [Way; 2] = [Way::ByDescriptor, Way::ByCanonicalPath];
+const MODES: [Mode; 2] = [Mode::ByDescriptor, Mode::ByCanonicalPath];
 
-/// A root beside a directory with a secret.
-struct Place {
+/// A root next to directories with secrets.
+struct Harness {
     directory: TempDir,
 }
 
-impl Place {
+impl Harness {
     fn new() -> Self {
         let directory = TempDir::new().unwrap();
         for name in ["root/inner", "root-evil", "other", "outside"] {
@@ -42,18 +42,18 @@ impl Place {
         self.directory.path().canonicalize().unwrap().join(name)
     }
 
-    fn confined(&self, way: Way, roots: &[&str]) -> Confined {
+    fn confined(&self, mode: Mode, roots: &[&str]) -> Confined {
         let local =
             LocalEnvironment::builder(self.at("root")).variable("PATH", "/usr/bin:/bin").build().unwrap();
         let mut confined = Confined::new(Arc::new(local), roots.iter().map(|root| self.at(root)));
-        match way {
-            Way::ByDescriptor => assert!(confined.beneath.is_some()),
-            Way::ByCanonicalPath => confined.beneath = None,
+        match mode {
+            Mode::ByDescriptor => assert!(confined.beneath.is_some()),
+            Mode::ByCanonicalPath => confined.beneath = None,
         }
         confined
     }
 
-    /// That nothing but what was prepared is outside, as it was.
+    /// Returns true if the directories outside the root are unchanged.
     fn outside_is_untouched(&self) -> bool {
         ["root-evil", "outside"].iter().all(|name| {
             let names = fs::read_dir(self.at(name)).unwrap().count();
@@ -69,16 +69,16 @@ fn is_refused<T: std::fmt::Debug>(result: Result<T, EnvError>) -> bool {
 
 #[tokio::test]
 async fn no_path_leads_outside() {
-    for way in WAYS {
-        let place = Place::new();
-        symlink("../outside", place.at("root/relative")).unwrap();
-        symlink(place.at("outside"), place.at("root/absolute")).unwrap();
-        symlink("relative", place.at("root/chained")).unwrap();
-        symlink("inner/../../outside", place.at("root/winding")).unwrap();
-        symlink("../outside/secret", place.at("root/to-a-file")).unwrap();
-        symlink("../outside/new", place.at("root/to-nothing")).unwrap();
-        symlink("/proc/self/cwd", place.at("root/magic")).unwrap();
-        let environment = place.confined(way, &["root"]);
+    for mode in MODES {
+        let harness = Harness::new();
+        symlink("../outside", harness.at("root/relative")).unwrap();
+        symlink(harness.at("outside"), harness.at("root/absolute")).unwrap();
+        symlink("relative", harness.at("root/chained")).unwrap();
+        symlink("inner/../../outside", harness.at("root/winding")).unwrap();
+        symlink("../outside/secret", harness.at("root/to-a-file")).unwrap();
+        symlink("../outside/new", harness.at("root/to-nothing")).unwrap();
+        symlink("/proc/self/cwd", harness.at("root/magic")).unwrap();
+        let environment = harness.confined(mode, &["root"]);
         for name in [
             "../outside/secret",
             "../root-evil/secret",
@@ -91,50 +91,50 @@ async fn no_path_leads_outside() {
             "magic/Cargo.toml",
         ] {
             let path = Path::new(name);
-            assert!(is_refused(environment.read(path, None).await), "{way:?} {name}");
-            assert!(is_refused(environment.read_file(path, None, None).await), "{way:?} {name}");
-            assert!(is_refused(environment.metadata(path).await), "{way:?} {name}");
-            assert!(is_refused(environment.write(path, b"x").await), "{way:?} {name}");
+            assert!(is_refused(environment.read(path, None).await), "{mode:?} {name}");
+            assert!(is_refused(environment.read_file(path, None, None).await), "{mode:?} {name}");
+            assert!(is_refused(environment.metadata(path).await), "{mode:?} {name}");
+            assert!(is_refused(environment.write(path, b"x").await), "{mode:?} {name}");
         }
         for name in ["relative", "absolute", "chained", "winding", "..", "/", "magic"] {
             let path = Path::new(name);
-            assert!(is_refused(environment.list(path).await), "{way:?} {name}");
-            assert!(is_refused(environment.glob("*", path).await), "{way:?} {name}");
+            assert!(is_refused(environment.list(path).await), "{mode:?} {name}");
+            assert!(is_refused(environment.glob("*", path).await), "{mode:?} {name}");
             let grep = GrepRequest::new("secret").with_path(path);
-            assert!(is_refused(environment.grep(&grep).await), "{way:?} {name}");
+            assert!(is_refused(environment.grep(&grep).await), "{mode:?} {name}");
             let run = ExecRequest::new("pwd").with_working_dir(path);
-            assert!(is_refused(environment.exec_command(run).await), "{way:?} {name}");
+            assert!(is_refused(environment.exec_command(run).await), "{mode:?} {name}");
         }
         for name in ["relative/new", "absolute/new/below", "to-nothing", "../outside/new", "../root-evil/new"]
         {
             let path = Path::new(name);
-            assert!(is_refused(environment.write(path, b"x").await), "{way:?} {name}");
+            assert!(is_refused(environment.write(path, b"x").await), "{mode:?} {name}");
         }
         for name in ["relative/secret", "absolute/secret", "../outside/secret", "../root-evil"] {
             let path = Path::new(name);
-            assert!(is_refused(environment.remove(path).await), "{way:?} {name}");
-            assert!(is_refused(environment.rename(path, Path::new("mine")).await), "{way:?} {name}");
-            assert!(is_refused(environment.rename(Path::new("file"), path).await), "{way:?} {name}");
+            assert!(is_refused(environment.remove(path).await), "{mode:?} {name}");
+            assert!(is_refused(environment.rename(path, Path::new("mine")).await), "{mode:?} {name}");
+            assert!(is_refused(environment.rename(Path::new("file"), path).await), "{mode:?} {name}");
         }
-        let pattern = place.at("outside/*");
+        let pattern = harness.at("outside/*");
         assert!(is_refused(environment.glob(pattern.to_str().unwrap(), Path::new("")).await));
-        assert!(place.outside_is_untouched(), "{way:?}");
+        assert!(harness.outside_is_untouched(), "{mode:?}");
         environment.cleanup().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn what_stays_within_works_as_ever() {
-    for way in WAYS {
-        let place = Place::new();
-        symlink("inner", place.at("root/relative")).unwrap();
-        symlink(place.at("root/inner"), place.at("root/absolute")).unwrap();
-        symlink("inner/../file", place.at("root/winding")).unwrap();
-        symlink("inner/made/later", place.at("root/to-nothing")).unwrap();
-        symlink(place.at("other"), place.at("root/to-the-other")).unwrap();
-        symlink("../other/file", place.at("root/file-of-the-other")).unwrap();
-        symlink("root", place.at("alias")).unwrap();
-        let environment = place.confined(way, &["root", "other"]);
+async fn paths_within_the_roots_work() {
+    for mode in MODES {
+        let harness = Harness::new();
+        symlink("inner", harness.at("root/relative")).unwrap();
+        symlink(harness.at("root/inner"), harness.at("root/absolute")).unwrap();
+        symlink("inner/../file", harness.at("root/winding")).unwrap();
+        symlink("inner/made/later", harness.at("root/to-nothing")).unwrap();
+        symlink(harness.at("other"), harness.at("root/to-the-other")).unwrap();
+        symlink("../other/file", harness.at("root/file-of-the-other")).unwrap();
+        symlink("root", harness.at("alias")).unwrap();
+        let environment = harness.confined(mode, &["root", "other"]);
         environment.initialize().await.unwrap();
         for (name, real) in [
             ("relative/a", "root/inner/a"),
@@ -145,48 +145,52 @@ async fn what_stays_within_works_as_ever() {
             ("winding", "root/file"),
         ] {
             environment.write(Path::new(name), name.as_bytes()).await.unwrap();
-            assert_eq!(fs::read_to_string(place.at(real)).unwrap(), name, "{way:?}");
+            assert_eq!(fs::read_to_string(harness.at(real)).unwrap(), name, "{mode:?}");
             assert_eq!(environment.read(Path::new(name), None).await.unwrap(), name.as_bytes());
         }
-        assert!(place.at("root/winding").is_symlink());
-        // A link is removed and renamed itself, wherever it leads.
-        symlink("../outside", place.at("root/away")).unwrap();
+        assert!(harness.at("root/winding").is_symlink());
+        // Removing and renaming affect the link itself, wherever it leads.
+        symlink("../outside", harness.at("root/away")).unwrap();
         environment.rename(Path::new("away"), Path::new("moved/away")).await.unwrap();
         environment.remove(Path::new("moved/away")).await.unwrap();
-        assert!(!place.at("root/moved/away").is_symlink());
+        assert!(!harness.at("root/moved/away").is_symlink());
         let result = environment.exec_command(ExecRequest::new("pwd").with_working_dir("relative")).await;
         let pwd = result.unwrap().stdout.to_text_lossy().unwrap();
-        assert_eq!(Path::new(pwd.trim_end()), place.at("root/inner"));
-        // A root may be named through a link and used by its own name, and the other way round.
+        assert_eq!(Path::new(pwd.trim_end()), harness.at("root/inner"));
+        // A root may be given through a link and used by its real path, and vice versa.
         for (root, file) in [("alias", "root/file"), ("root", "root/file"), ("alias", "alias/file")] {
-            let environment = place.confined(way, &[root]);
-            assert_eq!(environment.read(&place.at(file), None).await.unwrap(), b"winding", "{way:?} {root}");
+            let environment = harness.confined(mode, &[root]);
+            assert_eq!(
+                environment.read(&harness.at(file), None).await.unwrap(),
+                b"winding",
+                "{mode:?} {root}"
+            );
         }
         environment.cleanup().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn the_roots_themselves_stay() {
-    for way in WAYS {
-        let place = Place::new();
-        let environment = place.confined(way, &["root/inner"]);
-        let root = place.at("root/inner");
+async fn roots_cannot_be_removed_or_renamed() {
+    for mode in MODES {
+        let harness = Harness::new();
+        let environment = harness.confined(mode, &["root/inner"]);
+        let root = harness.at("root/inner");
         environment.write(&root.join("file"), b"x").await.unwrap();
         assert!(is_refused(environment.remove(&root).await));
         assert!(is_refused(environment.rename(&root, &root.join("below")).await));
         assert!(environment.rename(&root.join("file"), &root).await.is_err());
         assert!(environment.write(&root, b"x").await.is_err());
         assert_eq!(environment.list(&root).await.unwrap().len(), 1);
-        // Relative paths begin above the root.
+        // Relative paths start above the root.
         assert!(is_refused(environment.read(Path::new("file"), None).await));
         assert!(is_refused(environment.exec_command(ExecRequest::new("true")).await));
-        let nowhere = place.confined(way, &[]);
+        let nowhere = harness.confined(mode, &[]);
         assert!(is_refused(nowhere.read(&root.join("file"), None).await));
     }
 }
 
-/// Exchanges names for as long as it lives.
+/// Exchanges pairs of names until dropped.
 struct Exchange {
     is_done: Arc<AtomicBool>,
     thread: Option<std::thread::JoinHandle<()>>,
@@ -215,45 +219,46 @@ impl Drop for Exchange {
 }
 
 #[tokio::test]
-async fn nobody_can_put_a_link_in_between() {
-    let place = Place::new();
-    let environment = place.confined(Way::ByDescriptor, &["root"]);
-    fs::create_dir(place.at("root/door")).unwrap();
-    symlink("../outside", place.at("root/wall")).unwrap();
-    fs::write(place.at("root/key"), "mine").unwrap();
-    symlink("../outside/secret", place.at("root/lock")).unwrap();
+async fn swapped_links_cannot_escape() {
+    let harness = Harness::new();
+    let environment = harness.confined(Mode::ByDescriptor, &["root"]);
+    fs::create_dir(harness.at("root/directory")).unwrap();
+    symlink("../outside", harness.at("root/link")).unwrap();
+    fs::write(harness.at("root/mine"), "mine").unwrap();
+    symlink("../outside/secret", harness.at("root/link-to-a-file")).unwrap();
     let exchange = Exchange::start(
-        [["root/door", "root/wall"], ["root/key", "root/lock"]].map(|pair| pair.map(|name| place.at(name))),
+        [["root/directory", "root/link"], ["root/mine", "root/link-to-a-file"]]
+            .map(|pair| pair.map(|name| harness.at(name))),
     );
     let (mut passed, mut refused) = (0, 0);
     for round in 0..500 {
-        match environment.write(Path::new("door/new/file"), b"x").await {
+        match environment.write(Path::new("directory/new/file"), b"x").await {
             Ok(()) => passed += 1,
             Err(_) => refused += 1,
         }
-        for secret in ["door/secret", "key"] {
+        for secret in ["directory/secret", "mine"] {
             let read = environment.read(Path::new(secret), None).await;
             assert!(!matches!(read, Ok(bytes) if bytes.starts_with(b"outside")), "{round} {secret}");
         }
-        let listed = environment.list(Path::new("door")).await;
+        let listed = environment.list(Path::new("directory")).await;
         assert!(
             !matches!(listed, Ok(entries) if entries.iter().any(|entry| entry.name == Path::new("secret")))
         );
-        assert!(environment.remove(Path::new("door/secret")).await.is_err(), "{round}");
+        assert!(environment.remove(Path::new("directory/secret")).await.is_err(), "{round}");
     }
     drop(exchange);
     assert!(passed > 0 && refused > 0, "{passed} {refused}");
-    assert!(place.outside_is_untouched());
+    assert!(harness.outside_is_untouched());
 }
 
 #[tokio::test]
 async fn keeps_the_contract() {
-    for way in WAYS {
-        let place = Place::new();
-        let environment = place.confined(way, &["root"]);
-        contract::files(&environment, &place.at("root/files")).await.unwrap();
-        contract::search(&environment, &place.at("root/search")).await.unwrap();
-        contract::commands(&environment, &place.at("root/commands")).await.unwrap();
+    for mode in MODES {
+        let harness = Harness::new();
+        let environment = harness.confined(mode, &["root"]);
+        contract::files(&environment, &harness.at("root/files")).await.unwrap();
+        contract::search(&environment, &harness.at("root/search")).await.unwrap();
+        contract::commands(&environment, &harness.at("root/commands")).await.unwrap();
         environment.cleanup().await.unwrap();
     }
     let memory = Confined::new(Arc::new(MemoryEnvironment::new("/project")), ["contract"]);
@@ -262,19 +267,19 @@ async fn keeps_the_contract() {
 }
 
 #[tokio::test]
-async fn an_environment_that_cannot_follow_links_is_refused_whole() {
+async fn an_environment_without_canonicalize_is_unsupported() {
     let memory = MemoryEnvironment::new("/project").with_file("a", "x");
-    let confined = Confined::new(Arc::new(Blind(memory)), ["/project"]);
+    let confined = Confined::new(Arc::new(MinimalEnvironment(memory)), ["/project"]);
     let error = confined.read(Path::new("a"), None).await.unwrap_err();
     assert!(matches!(error, EnvError::Unsupported { .. }), "{error:?}");
 }
 
-/// Implements the primitives and nothing else.
+/// Implements only the required methods.
 #[derive(Debug)]
-struct Blind(MemoryEnvironment);
+struct MinimalEnvironment(MemoryEnvironment);
 
 #[async_trait]
-impl ExecutionEnvironment for Blind {
+impl ExecutionEnvironment for MinimalEnvironment {
     fn working_directory(&self) -> &Path {
         self.0.working_directory()
     }
@@ -317,22 +322,22 @@ impl ExecutionEnvironment for Blind {
 }
 
 #[tokio::test]
-async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
-    // No file system takes this name, which shows only when the file is put in place.
+async fn a_failed_write_or_rename_removes_created_directories() {
+    // No file system accepts this name, which fails only at the rename.
     let too_long = "n".repeat(300);
-    for way in WAYS {
-        let place = Place::new();
-        let confined = place.confined(way, &["root"]);
+    for mode in MODES {
+        let harness = Harness::new();
+        let confined = harness.confined(mode, &["root"]);
         for above in ["new/a/b", "inner/a", "inner"] {
-            let target = place.at("root").join(above).join(&too_long);
+            let target = harness.at("root").join(above).join(&too_long);
             confined.write(&target, b"x").await.unwrap_err();
-            confined.rename(&place.at("root/file"), &target).await.unwrap_err();
+            confined.rename(&harness.at("root/file"), &target).await.unwrap_err();
         }
-        let blocked = place.at("root").join("new/a").join(&too_long).join("file");
+        let blocked = harness.at("root").join("new/a").join(&too_long).join("file");
         confined.write(&blocked, b"x").await.unwrap_err();
-        assert!(!place.at("root/new").exists() && !place.at("root/inner/a").exists(), "{way:?}");
-        confined.write(&place.at("root/new/a/file"), b"x").await.unwrap();
-        confined.rename(&place.at("root/file"), &place.at("root/new/b/file")).await.unwrap();
-        assert!(place.at("root/new/a/file").exists() && place.at("root/new/b/file").exists(), "{way:?}");
+        assert!(!harness.at("root/new").exists() && !harness.at("root/inner/a").exists(), "{mode:?}");
+        confined.write(&harness.at("root/new/a/file"), b"x").await.unwrap();
+        confined.rename(&harness.at("root/file"), &harness.at("root/new/b/file")).await.unwrap();
+        assert!(harness.at("root/new/a/file").exists() && harness.at("root/new/b/file").exists(), "{mode:?}");
     }
 }

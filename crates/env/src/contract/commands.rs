@@ -1,4 +1,4 @@
-//! The contract of commands. The other side needs a POSIX shell and nothing more.
+//! Contract of commands. The environment needs a POSIX shell and nothing more.
 
 use std::{
     path::Path,
@@ -16,10 +16,10 @@ use crate::{
     output::Output,
 };
 
-/// How long a step may take before it counts as hanging.
+/// Time after which a step counts as hanging.
 const LONG: Duration = Duration::from_secs(30);
 
-/// Ways to leave something running; each writes the id of a process to the file `id`.
+/// Ways to leave a job running; each writes a process id to the file `id`.
 const JOBS: [(&str, &str); 4] = [
     ("a job that holds the pipe", "sleep 1000 & echo $! >id"),
     ("a job that holds nothing", "sleep 1000 </dev/null >/dev/null 2>&1 & echo $! >id"),
@@ -35,11 +35,11 @@ const JOBS: [(&str, &str); 4] = [
     ),
 ];
 
-/// Checks commands: exits, streams, input, place, time-outs, jobs and cancellation.
+/// Checks commands: exits, streams, input, working directory, time-outs, jobs and cancellation.
 ///
 /// # Errors
 ///
-/// The first rule that is broken.
+/// The first violated rule.
 pub async fn commands(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), super::ContractViolation> {
     let subject = Subject { env, root };
     subject.write("present", "").await?;
@@ -65,9 +65,9 @@ async fn exits(subject: Subject<'_>) -> Checked {
         ("-no-option", 127),
     ] {
         let result = run(subject, ExecRequest::new(line)).await?;
-        equals(&format!("the exit code of {line:?} is told"), result.exit_code, code)?;
-        holds("no time-out is claimed", !result.timed_out, &result)?;
-        equals("no job is claimed", result.ended_jobs, 0_usize)?;
+        equals(&format!("the exit code of {line:?} is reported"), result.exit_code, code)?;
+        holds("no time-out is reported", !result.timed_out, &result)?;
+        equals("no job is reported", result.ended_jobs, 0_usize)?;
     }
     Ok(())
 }
@@ -81,11 +81,11 @@ async fn streams(subject: Subject<'_>) -> Checked {
             seen.extend_from_slice(&chunk.bytes);
         }));
     let result = run(subject, request).await?;
-    equals("the standard output is kept apart", text(&result.stdout), "out")?;
-    equals("the standard error is kept apart", text(&result.stderr), "err")?;
+    equals("standard output is captured separately", text(&result.stdout), "out")?;
+    equals("standard error is captured separately", text(&result.stderr), "err")?;
     equals("both are kept in the order of arrival", text(&result.output), "outerr")?;
     let seen = seen.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    equals("output is passed on", String::from_utf8_lossy(&seen).as_ref(), "outerr")?;
+    equals("output is forwarded", String::from_utf8_lossy(&seen).as_ref(), "outerr")?;
     let empty = run(subject, ExecRequest::new("cat")).await?;
     equals("there is no input unless given", text(&empty.stdout), "")?;
     let fed = run(subject, ExecRequest::new("cat").with_stdin("a\0b\n")).await?;
@@ -93,19 +93,19 @@ async fn streams(subject: Subject<'_>) -> Checked {
 }
 
 async fn surroundings(subject: Subject<'_>) -> Checked {
-    subject.write("a place/file", "").await?;
+    subject.write("a directory/file", "").await?;
     let request = ExecRequest::new("ls; printf '%s' \"$GREETING\"")
-        .with_working_dir(subject.at("a place"))
+        .with_working_dir(subject.at("a directory"))
         .with_env("GREETING", "it's \"$HOME\"\n");
     let result = run(subject, request).await?;
     let expected = "file\nit's \"$HOME\"\n";
-    equals("place and variables reach the command", text(&result.stdout), expected)?;
+    equals("working directory and variables reach the command", text(&result.stdout), expected)?;
     for (name, is_expected) in
         [("gone", is_not_found as fn(&EnvError) -> bool), ("present", is_not_a_directory)]
     {
         let request = ExecRequest::new("true").with_working_dir(subject.at(name));
         let result = subject.env.exec_command(request).await;
-        fails("a bad place is refused", result, is_expected)?;
+        fails("an invalid working directory is refused", result, is_expected)?;
     }
     let missing: [&str; 0] = [];
     let spawned = subject.env.spawn(Command::argv("no-such-program-at-all", missing)).await;
@@ -118,7 +118,7 @@ async fn links(subject: Subject<'_>) -> Checked {
     holds("links are made", made.success(), &made)?;
     let read = subject.env.read(&subject.at("good"), None).await;
     equals("a link is followed", succeeds("a link is read", read)?.len(), 0_usize)?;
-    fails("a broken link leads nowhere", subject.env.read(&subject.at("broken"), None).await, is_not_found)?;
+    fails("a dangling link is not found", subject.env.read(&subject.at("broken"), None).await, is_not_found)?;
     let is_io = |error: &EnvError| matches!(error, EnvError::Io { .. });
     fails("a loop of links is an error", subject.env.read(&subject.at("loop"), None).await, is_io)
 }
@@ -138,7 +138,7 @@ async fn arguments(subject: Subject<'_>) -> Checked {
     equals("a program exits", status.code(), 0)?;
     let expected = format!("{}|", hostile.join("|"));
     let printed = String::from_utf8_lossy(&bytes).into_owned();
-    equals("arguments arrive as they are", printed, expected)
+    equals("arguments arrive unchanged", printed, expected)
 }
 
 async fn volume(subject: Subject<'_>) -> Checked {
@@ -148,7 +148,7 @@ async fn volume(subject: Subject<'_>) -> Checked {
     let echo = |word: &'static str| run(subject, ExecRequest::new(format!("echo {word}")));
     let (one, two, three) = tokio::join!(echo("one"), echo("two"), echo("three"));
     for (result, expected) in [(one, "one\n"), (two, "two\n"), (three, "three\n")] {
-        equals("commands run beside each other", text(&result?.stdout), expected)?;
+        equals("commands run concurrently", text(&result?.stdout), expected)?;
     }
     Ok(())
 }
@@ -157,14 +157,14 @@ async fn time_out(subject: Subject<'_>) -> Checked {
     let polite = "trap 'echo bye; exit 3' TERM; echo hello; while :; do sleep 0.1; done";
     let request = ExecRequest::new(polite).with_timeout(Duration::from_secs(1));
     let result = run(subject, request).await?;
-    holds("a time-out is told", result.timed_out, &result)?;
-    equals("a time-out lets the command say goodbye", text(&result.stdout), "hello\nbye\n")?;
+    holds("a time-out is reported", result.timed_out, &result)?;
+    equals("a time-out lets the command write final output", text(&result.stdout), "hello\nbye\n")?;
     equals("a time-out keeps the exit code", result.exit_code, 3)?;
     let stubborn = "trap '' TERM; echo $$ >id; while :; do sleep 0.1; done";
     let request =
         ExecRequest::new(stubborn).with_working_dir(subject.root).with_timeout(Duration::from_secs(1));
     let result = run(subject, request).await?;
-    equals("who does not heed is killed", result.exit_code, 137)?;
+    equals("a command that ignores the terminate signal is killed", result.exit_code, 137)?;
     is_gone(subject, "a command that timed out").await
 }
 
@@ -174,7 +174,7 @@ async fn jobs(subject: Subject<'_>) -> Checked {
         let request = ExecRequest::new(format!("{line}; echo done")).with_working_dir(subject.root);
         let started = Instant::now();
         let result = run(subject, request).await?;
-        holds(&format!("{what} does not hold the call"), started.elapsed() < LONG, &result)?;
+        holds(&format!("{what} does not block the call"), started.elapsed() < LONG, &result)?;
         equals(&format!("{what} does not change the exit"), result.exit_code, 0)?;
         equals(&format!("{what} does not change the output"), text(&result.stdout), "done\n")?;
         holds(&format!("{what} is counted"), result.ended_jobs >= 1, &result)?;
@@ -201,9 +201,9 @@ async fn cancellation(subject: Subject<'_>) -> Checked {
         written = wait_for_id(subject) => { written?; }
     }
     is_gone(subject, "a dropped command").await?;
-    // Nobody reads its output any more, but what it has to put in order it can.
+    // Its output is discarded, but it may still clean up.
     let said = subject.env.read_file(&subject.at("bye"), None, None).await;
-    equals("a dropped command may say goodbye", succeeds("its file is read", said)?.as_str(), "bye\n")
+    equals("a dropped command may clean up", succeeds("its file is read", said)?.as_str(), "bye\n")
 }
 
 async fn run(subject: Subject<'_>, mut request: ExecRequest) -> Checked<ExecResult> {
@@ -225,7 +225,7 @@ async fn forget_id(subject: Subject<'_>) -> Checked {
     }
 }
 
-/// The process id in the file `id`, once it is there.
+/// Waits for the process id in the file `id`.
 async fn wait_for_id(subject: Subject<'_>) -> Checked<String> {
     let deadline = Instant::now() + LONG;
     loop {
@@ -239,8 +239,7 @@ async fn wait_for_id(subject: Subject<'_>) -> Checked<String> {
     }
 }
 
-/// Checks that the process in the file `id` goes away. One that has ended and is not waited for by
-/// its new parent counts as gone.
+/// Checks that the process in the file `id` exits. A zombie counts as gone.
 async fn is_gone(subject: Subject<'_>, what: &str) -> Checked {
     let id = wait_for_id(subject).await?;
     let look = format!(
@@ -252,7 +251,7 @@ async fn is_gone(subject: Subject<'_>, what: &str) -> Checked {
         if run(subject, ExecRequest::new(look.as_str())).await?.exit_code == 0 {
             return Ok(());
         }
-        holds(&format!("{what} is ended"), Instant::now() < deadline, &id)?;
+        holds(&format!("{what} is terminated"), Instant::now() < deadline, &id)?;
         sleep(Duration::from_millis(50)).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The contract of files.
+//! Contract of files.
 
 use std::{ffi::OsStr, os::unix::ffi::OsStrExt, path::Path};
 
@@ -24,7 +24,7 @@ const HOSTILE: [&[u8]; 9] = [
 ///
 /// # Errors
 ///
-/// The first rule that is broken.
+/// The first violated rule.
 pub async fn files(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), super::ContractViolation> {
     let subject = Subject { env, root };
     bytes(subject).await?;
@@ -36,7 +36,7 @@ pub async fn files(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), su
     canonical_paths(subject).await
 }
 
-/// Only for environments that follow links; others say so and are not confined.
+/// Only for environments that resolve links; others cannot be confined.
 async fn canonical_paths(subject: Subject<'_>) -> Checked {
     let env = subject.env;
     subject.write("canonical/file", "x").await?;
@@ -45,16 +45,16 @@ async fn canonical_paths(subject: Subject<'_>) -> Checked {
         canonical => succeeds("a path is made canonical", canonical)?,
     };
     holds("a canonical path is absolute", canonical.is_absolute(), &canonical)?;
-    let read = succeeds("a canonical path leads to the same file", env.read(&canonical, None).await)?;
-    equals("a canonical path leads to the same file", read.as_slice(), b"x".as_slice())?;
-    let again = succeeds("a canonical path is its own", env.canonicalize(&canonical).await)?;
-    equals("a canonical path is its own", &again, &canonical)?;
+    let read = succeeds("a canonical path names the same file", env.read(&canonical, None).await)?;
+    equals("a canonical path names the same file", read.as_slice(), b"x".as_slice())?;
+    let again = succeeds("a canonical path is canonical", env.canonicalize(&canonical).await)?;
+    equals("a canonical path is canonical", &again, &canonical)?;
     let missing = env.canonicalize(&subject.at("canonical/new/../newer/file")).await;
-    let missing = succeeds("what is missing is appended", missing)?;
+    let missing = succeeds("missing components are appended", missing)?;
     let expected = canonical.with_file_name("newer").join("file");
-    equals("what is missing is appended", missing, expected)?;
+    equals("missing components are appended", missing, expected)?;
     let below = env.canonicalize(&subject.at("canonical/file/below")).await;
-    fails("nothing is below a file", below, is_not_a_directory)
+    fails("no path exists below a file", below, is_not_a_directory)
 }
 
 async fn bytes(subject: Subject<'_>) -> Checked {
@@ -63,7 +63,7 @@ async fn bytes(subject: Subject<'_>) -> Checked {
     let content: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     succeeds("a write creates parents", env.write(&path, &content).await)?;
     let read = succeeds("a written file is read", env.read(&path, None).await)?;
-    holds("bytes come back as they were", read == content, read.len())?;
+    holds("bytes are read unchanged", read == content, read.len())?;
     let far = i64::MAX as u64;
     for (from, to, len) in [
         (0, 10, 10),
@@ -76,13 +76,13 @@ async fn bytes(subject: Subject<'_>) -> Checked {
         (6, 5, 0),
     ] {
         let part = succeeds("a range is read", env.read(&path, Some(from..to)).await)?;
-        equals("a range gives what there is", part.len(), len)?;
+        equals("a range returns the available bytes", part.len(), len)?;
         let expected = content.iter().skip(from as usize).take(len);
-        holds("a range gives the bytes there", part.iter().eq(expected), from)?;
+        holds("a range returns the right bytes", part.iter().eq(expected), from)?;
     }
     succeeds("a write replaces", env.write(&path, b"short").await)?;
     let metadata = succeeds("a file has metadata", env.metadata(&path).await)?;
-    equals("a write replaces the whole", metadata.len, 5_u64)?;
+    equals("a write replaces the complete content", metadata.len, 5_u64)?;
     holds("a file is a file", metadata.is_file(), metadata)
 }
 
@@ -101,14 +101,14 @@ async fn lines(subject: Subject<'_>) -> Checked {
         (None, Some(0), ""),
     ] {
         let read = succeeds("lines are read", env.read_file(&path, offset, limit).await)?;
-        equals("lines come as they are, from a 1-based offset on", read.as_str(), expected)?;
+        equals("lines are returned unchanged, from a 1-based offset", read.as_str(), expected)?;
     }
     succeeds("bytes are written", env.write(&path, b"a\xffb\n").await)?;
     let read = succeeds("text that is not UTF-8 is read", env.read_file(&path, None, None).await)?;
-    equals("what is not UTF-8 is replaced", read.as_str(), "a\u{fffd}b\n")?;
+    equals("invalid UTF-8 is replaced", read.as_str(), "a\u{fffd}b\n")?;
     succeeds("bytes are written", env.write(&path, b"a\n\0b\n").await)?;
     let read = env.read_file(&path, None, None).await;
-    fails("a binary file is no text", read, |error| matches!(error, EnvError::NotText { offset: 2, .. }))
+    fails("a binary file is not text", read, |error| matches!(error, EnvError::NotText { offset: 2, .. }))
 }
 
 async fn names(subject: Subject<'_>) -> Checked {
@@ -123,9 +123,9 @@ async fn names(subject: Subject<'_>) -> Checked {
     let mut expected = HOSTILE.map(OsStr::from_bytes);
     expected.sort();
     let listed: Vec<_> = listed.iter().map(|entry| entry.name.as_os_str()).collect();
-    equals("a listing is in the order of the bytes", listed, expected.to_vec())?;
+    equals("a listing is sorted by the bytes of the names", listed, expected.to_vec())?;
     let zero = env.read(Path::new("a\0b"), None).await;
-    fails("a zero byte is no part of a path", zero, |error| matches!(error, EnvError::InvalidPath { .. }))
+    fails("a path with a zero byte is invalid", zero, |error| matches!(error, EnvError::InvalidPath { .. }))
 }
 
 async fn listings(subject: Subject<'_>) -> Checked {
@@ -158,7 +158,7 @@ async fn changes(subject: Subject<'_>) -> Checked {
     subject.write("from", "other").await?;
     succeeds("a rename replaces", env.rename(&from, &to).await)?;
     let read = succeeds("a renamed file is read", env.read(&to, None).await)?;
-    equals("a rename brings the content", read.as_slice(), b"other".as_slice())?;
+    equals("a rename keeps the content", read.as_slice(), b"other".as_slice())?;
     succeeds("a file is removed", env.remove(&to).await)?;
     let exists = succeeds("existence is known", env.file_exists(&to).await)?;
     equals("a removed file is gone", exists, false)?;
@@ -172,15 +172,15 @@ async fn removed_directories(subject: Subject<'_>) -> Checked {
         (subject.at("outer"), subject.at("outer/inner"), subject.at("outer/inner/file"));
     for full in [&outer, &inner] {
         let removed = env.remove(full).await;
-        fails("a directory that is not empty is not removed", removed, is_a_directory)?;
+        fails("a directory that is not empty cannot be removed", removed, is_a_directory)?;
     }
     let read = succeeds("a file below it is read", env.read(&file, None).await)?;
-    equals("a directory that is not removed keeps what is in it", read.as_slice(), b"x".as_slice())?;
+    equals("a directory that is not removed keeps its entries", read.as_slice(), b"x".as_slice())?;
     for (gone, above) in [(&file, &inner), (&inner, &outer)] {
         succeeds("a file and an empty directory are removed", env.remove(gone).await)?;
-        fails("what is removed has no metadata", env.metadata(gone).await, is_not_found)?;
-        let metadata = succeeds("the directory above has metadata", env.metadata(above).await)?;
-        holds("the directory above stays", metadata.is_dir(), metadata)?;
+        fails("a removed file has no metadata", env.metadata(gone).await, is_not_found)?;
+        let metadata = succeeds("the parent directory has metadata", env.metadata(above).await)?;
+        holds("the parent directory is kept", metadata.is_dir(), metadata)?;
     }
     Ok(())
 }
@@ -202,8 +202,8 @@ async fn errors(subject: Subject<'_>) -> Checked {
     fails("a directory is not written", env.write(root, b"").await, is_a_directory)?;
     fails("a directory is not replaced", env.rename(&file, root).await, is_a_directory)?;
     fails("a file is not listed", env.list(&file).await, is_not_a_directory)?;
-    fails("nothing is below a file", env.read(&below, None).await, is_not_a_directory)?;
-    fails("nothing is made below a file", env.write(&below, b"").await, is_not_a_directory)?;
+    fails("no path can be read below a file", env.read(&below, None).await, is_not_a_directory)?;
+    fails("no file can be written below a file", env.write(&below, b"").await, is_not_a_directory)?;
     let exists = succeeds("existence below a file is known", env.file_exists(&below).await)?;
     equals("nothing exists below a file", exists, false)
 }

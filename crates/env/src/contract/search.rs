@@ -1,4 +1,4 @@
-//! The contract of search.
+//! Contract of search.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::{
     search::{GlobRequest, GrepFile, GrepMode, GrepOutput, GrepRequest, SearchScope},
 };
 
-/// The tree that is searched.
+/// The searched tree.
 const FIXTURE: [(&str, &str); 10] = [
     (".gitignore", "*.log\n/build/\n!keep.log\n"),
     (".hidden/h.txt", "needle hidden\n"),
@@ -27,7 +27,7 @@ const FIXTURE: [(&str, &str); 10] = [
 ///
 /// # Errors
 ///
-/// The first rule that is broken.
+/// The first violated rule.
 pub async fn search(env: &dyn ExecutionEnvironment, root: &Path) -> Result<(), super::ContractViolation> {
     let subject = Subject { env, root };
     for (name, content) in FIXTURE {
@@ -75,7 +75,7 @@ async fn scopes(subject: Subject<'_>) -> Checked {
         (false, true, "a.txt build/out.txt src/build/in.txt"),
     ] {
         let scope = SearchScope::default().with_hidden(hidden).with_ignored(ignored);
-        let rule = format!("hidden {hidden} and ignored {ignored} are looked at on request");
+        let rule = format!("hidden {hidden} and ignored {ignored} files are visited on request");
         let request = GlobRequest::new("**/*.txt").with_path(subject.root).with_scope(scope);
         let found = succeeds("a glob finds files", subject.env.find_files(&request).await)?;
         let mut names: Vec<_> = found.iter().map(|path| relative(subject, path)).collect();
@@ -89,14 +89,14 @@ async fn scopes(subject: Subject<'_>) -> Checked {
     let scope = SearchScope::default().with_hidden(false);
     let named = GlobRequest::new("*").with_path(subject.at(".hidden")).with_scope(scope);
     let found = succeeds("a glob finds files", subject.env.find_files(&named).await)?;
-    equals("a hidden place that is named is searched", found, [subject.at(".hidden/h.txt")])
+    equals("a hidden directory that is named is searched", found, [subject.at(".hidden/h.txt")])
 }
 
 async fn order(subject: Subject<'_>) -> Checked {
     let env = subject.env;
     subject.write("order/old.x", "").await?;
     let old = succeeds("a file has metadata", env.metadata(&subject.at("order/old.x")).await)?;
-    // Clocks of file systems are coarse: write until the time has moved on.
+    // Clocks of file systems are coarse: write until the time has advanced.
     loop {
         subject.write("order/new.x", "").await?;
         let new = succeeds("a file has metadata", env.metadata(&subject.at("order/new.x")).await)?;
@@ -107,14 +107,14 @@ async fn order(subject: Subject<'_>) -> Checked {
     let found = env.glob("*.x", &subject.at("order")).await;
     let found = succeeds("a glob finds files", found)?;
     let expected = [subject.at("order/new.x"), subject.at("order/old.x")];
-    equals("a glob gives the newest first", found.as_slice(), expected.as_slice())
+    equals("a glob returns the newest file first", found.as_slice(), expected.as_slice())
 }
 
 async fn modes(subject: Subject<'_>) -> Checked {
     let needle = GrepRequest::new("needle").with_path(subject.root);
     let content = grep(subject, &needle).await?;
     equals(
-        "a search gives matching lines in the order of the paths",
+        "a search returns matching lines sorted by path",
         lines(subject, &content).as_str(),
         ".hidden/h.txt:1:needle hidden a.txt:2:needle one b.rs:1:fn needle() {} keep.log:1:needle \
          src/build/in.txt:1:needle src/deep/c.rs:1:needle src/deep/c.rs:2:needle \
@@ -122,18 +122,18 @@ async fn modes(subject: Subject<'_>) -> Checked {
     )?;
     equals("a binary file is skipped and counted", content.binary_files, 1_usize)?;
     equals("every file is readable", content.unreadable_files, 0_usize)?;
-    holds("nothing is left out unsaid", !content.truncated, &content)?;
+    holds("nothing is truncated silently", !content.truncated, &content)?;
     for (mode, expected) in [(GrepMode::Count, [1, 1, 1, 1, 1, 3]), (GrepMode::FilesWithMatches, [1; 6])] {
         let output = grep(subject, &needle.clone().with_output_mode(mode)).await?;
         let counts: Vec<_> = output.files.iter().map(|file| file.matches).collect();
-        equals("a mode counts its way", counts, expected.to_vec())?;
+        equals("each mode counts its own results", counts, expected.to_vec())?;
         let has_lines = output.files.iter().any(|file| !file.lines.is_empty());
         holds("only the content mode has lines", !has_lines, &output)?;
     }
     let context = needle.with_path(subject.at("a.txt")).with_context(1, 1);
     let output = grep(subject, &context).await?;
     equals(
-        "context lines are told from matches",
+        "context lines are distinguished from matches",
         lines(subject, &output).as_str(),
         "a.txt-1-first a.txt:2:needle one a.txt-3-third",
     )
@@ -144,7 +144,7 @@ async fn selection(subject: Subject<'_>) -> Checked {
     for (what, request, expected) in [
         ("a filter by name", needle.clone().with_glob_filter("*.rs"), "b.rs src/deep/c.rs"),
         ("a filter by path", needle.clone().with_glob_filter("src/*/*.txt"), "src/build/in.txt"),
-        ("a filter turned around", needle.clone().with_glob_filter("!*.{rs,txt}"), "keep.log"),
+        ("a negated filter", needle.clone().with_glob_filter("!*.{rs,txt}"), "keep.log"),
         ("an ignored directory by its name", needle.clone().with_path(subject.at("build")), "build/out.txt"),
         ("an ignored file by its name", needle.clone().with_path(subject.at("note.log")), "note.log"),
         ("a regular expression", GrepRequest::new("^fn .*\\}$").with_path(subject.root), ""),
@@ -175,8 +175,8 @@ async fn limits(subject: Subject<'_>) -> Checked {
         let request = needle.clone().with_max_results(max).with_output_mode(mode);
         let output = grep(subject, &request).await?;
         let counts: Vec<_> = output.files.iter().map(|file| file.matches).collect();
-        equals("a search gives the first results up to its limit", counts, matches)?;
-        equals("a search says whether there is more", output.truncated, truncated)?;
+        equals("a search returns the first results up to its limit", counts, matches)?;
+        equals("a search reports whether there are more results", output.truncated, truncated)?;
     }
     Ok(())
 }
@@ -187,12 +187,12 @@ async fn errors(subject: Subject<'_>) -> Checked {
     let gone = subject.at("gone");
     let needle = GrepRequest::new("needle").with_path(subject.root);
     let bad = GrepRequest::new("(").with_path(subject.root);
-    fails("a bad regular expression is refused", env.grep(&bad).await, is_invalid)?;
+    fails("an invalid regular expression is refused", env.grep(&bad).await, is_invalid)?;
     let bad = needle.clone().with_glob_filter("a[");
-    fails("a bad filter is refused", env.grep(&bad).await, is_invalid)?;
-    fails("a bad glob is refused", env.glob("a[", subject.root).await, is_invalid)?;
-    fails("a missing place is no place to search", env.grep(&needle.with_path(&gone)).await, is_not_found)?;
-    fails("a missing place holds no files", env.glob("*", &gone).await, is_not_found)
+    fails("an invalid filter is refused", env.grep(&bad).await, is_invalid)?;
+    fails("an invalid glob is refused", env.glob("a[", subject.root).await, is_invalid)?;
+    fails("a missing directory is not searched", env.grep(&needle.with_path(&gone)).await, is_not_found)?;
+    fails("a missing directory has no files", env.glob("*", &gone).await, is_not_found)
 }
 
 async fn grep(subject: Subject<'_>, request: &GrepRequest) -> Checked<GrepOutput> {

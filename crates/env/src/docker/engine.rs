@@ -1,7 +1,7 @@
 //! The client program of a container engine.
 #![expect(
     clippy::disallowed_methods,
-    reason = "it describes the local client; each call of it is awaited or ended"
+    reason = "this module describes the local client; each call is awaited or terminated"
 )]
 
 use std::{
@@ -26,45 +26,46 @@ use crate::{
     remote::{client::Tail, nonce::nonce, transport::Transport},
 };
 
-/// The programs that are looked for, the first one found is taken.
+/// Candidate programs; the first one found is used.
 const PROGRAMS: [&str; 2] = ["docker", "podman"];
 
-/// How many commands run at the same time: each is a client process of some size, and work for the engine.
+/// Maximum number of concurrent commands: each is a client process of considerable size, and load
+/// on the engine.
 const CONCURRENCY: usize = 16;
 
-/// How long the engine may take to answer a question.
+/// Time-out for a query to the engine.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long it may take to start a container, whose image it may have to fetch.
+/// Time-out for starting a container, whose image may have to be fetched.
 const START_LIMIT: Duration = Duration::from_secs(600);
 
-/// How long it may take until a container is gone.
+/// Time-out for removing a container.
 const REMOVAL_LIMIT: Duration = Duration::from_secs(30);
 
-/// How many bytes a client may still say when it has failed.
+/// Maximum size of the error output read after a client failed.
 const REST: u64 = 4 << 10;
 
-/// How often it is looked.
+/// Poll interval.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The first process of a container that is started here: it waits for those that lost their parent, and goes when it
-/// is told to, or when its input ends. The client holds that input for us: it ends when we are gone.
+/// First process of a container started here. It reaps orphans, and exits on a signal or at the end
+/// of its input. The client holds that input open for us: it ends when this process dies.
 const FIRST_PROCESS: &str = "trap 'exit 0' TERM INT; exec 3<&0; (while read -r _; do :; done) <&3 & exec 3<&-; \
                              echo pintle-ready; wait $!";
 
-/// What it says first.
+/// Line that the first process prints at start.
 const READY: &str = "pintle-ready";
 
-/// Which container.
+/// The container to use.
 #[derive(Clone, Debug)]
 pub(super) enum Target {
-    /// One that runs already.
+    /// A running container.
     Container(String),
-    /// One that is to be started.
+    /// A container to start.
     Image(Box<ContainerImage>),
 }
 
-/// Runs lines in a container.
+/// Transport that runs lines in a container.
 #[derive(Debug)]
 pub(super) struct Engine {
     target: Target,
@@ -72,15 +73,15 @@ pub(super) struct Engine {
     program: OnceLock<PathBuf>,
     user: Option<String>,
     started: Mutex<Option<Started>>,
-    /// Held by who starts or removes the container.
-    alone: tokio::sync::Mutex<()>,
+    /// Held while the container is started or removed.
+    exclusive: tokio::sync::Mutex<()>,
 }
 
 /// A container that was started here.
 #[derive(Debug)]
 struct Started {
     container: String,
-    /// Holds the input of the first process. Letting it go ends the container.
+    /// Holds the input of the first process; dropping it stops the container.
     client: Child,
 }
 
@@ -90,20 +91,27 @@ impl Engine {
         program: Option<PathBuf>,
         user: Option<String>,
     ) -> Result<Self, EnvError> {
-        let word = match &target {
+        let target_name = match &target {
             Target::Container(name) => name,
             Target::Image(image) => &image.name,
         };
-        let name = format!("docker:{word}");
-        if word.is_empty() || word.starts_with('-') || word.contains('\0') {
-            let found = format!("found {word:?}, expected the name of a container or an image");
+        let name = format!("docker:{target_name}");
+        if target_name.is_empty() || target_name.starts_with('-') || target_name.contains('\0') {
+            let found = format!("{target_name:?} is not the name of a container or an image");
             return Err(EnvError::Unreachable { environment: name, source: Some(found.into()) });
         }
-        let known = OnceLock::new();
+        let found_program = OnceLock::new();
         if let Some(program) = program {
-            known.get_or_init(|| program);
+            found_program.get_or_init(|| program);
         }
-        Ok(Self { target, name, program: known, user, started: Mutex::new(None), alone: Default::default() })
+        Ok(Self {
+            target,
+            name,
+            program: found_program,
+            user,
+            started: Mutex::new(None),
+            exclusive: Default::default(),
+        })
     }
 
     pub(super) fn container(&self) -> Option<String> {
@@ -125,7 +133,7 @@ impl Engine {
         EnvError::Unreachable { environment: self.name.clone(), source: Some(source.into()) }
     }
 
-    /// Finds the client program, unless the host has named it.
+    /// Finds the client program, unless it was set explicitly.
     async fn find_program(&self) -> Result<(), EnvError> {
         if self.program.get().is_some() {
             return Ok(());
@@ -145,25 +153,25 @@ impl Engine {
         Err(self.unreachable("neither docker nor podman was found"))
     }
 
-    /// What the engine answers on its standard output, or what it complains about.
-    async fn ask(&self, words: Vec<OsString>, limit: Duration) -> Result<String, BoxError> {
+    /// Returns the engine's standard output, or its error output as an error.
+    async fn query(&self, arguments: Vec<OsString>, limit: Duration) -> Result<String, BoxError> {
         let mut command = Command::new(self.program());
-        command.args(words);
+        command.args(arguments);
         let answer = output(command, limit).await?;
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim().to_owned();
         if answer.status.success() {
             return Ok(text(&answer.stdout));
         }
-        let complaint = text(&answer.stderr);
-        Err(if complaint.is_empty() { answer.status.to_string() } else { complaint }.into())
+        let message = text(&answer.stderr);
+        Err(if message.is_empty() { answer.status.to_string() } else { message }.into())
     }
 
     async fn state(&self, container: &str) -> Result<String, BoxError> {
-        let words = ["container", "inspect", "--format", "{{.State.Status}}", container];
-        self.ask(words.map(OsString::from).to_vec(), ANSWER_LIMIT).await
+        let arguments = ["container", "inspect", "--format", "{{.State.Status}}", container];
+        self.query(arguments.map(OsString::from).to_vec(), ANSWER_LIMIT).await
     }
 
-    /// Makes sure that a container runs. It is never started: what was in it would be gone.
+    /// Checks that a container is running. Never restarts it: its state would be lost.
     async fn expect_running(&self, container: &str) -> Result<(), EnvError> {
         match self.state(container).await {
             Ok(state) if state == "running" => Ok(()),
@@ -172,7 +180,7 @@ impl Engine {
         }
     }
 
-    /// Starts the container, once: another one in its place would know nothing of what was done in the first.
+    /// Starts the container, at most once: a replacement would lack the state of the first one.
     async fn start(&self, image: &ContainerImage) -> Result<(), EnvError> {
         if let Some(container) = self.container() {
             return self.expect_running(&container).await;
@@ -183,10 +191,10 @@ impl Engine {
         command.args(image.options()).args([image.name.as_str(), "-c", FIRST_PROCESS]);
         let mut command = tokio::process::Command::from(command);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
-        // It is not killed when this is given up: that could leave a container which is made and never started. With
-        // its input gone, what it starts ends at once.
+        // Not killed when dropped: that could leave a container that is created but never started.
+        // Without its input, the container exits at once.
         let mut client = command.spawn().map_err(|error| self.unreachable(error))?;
-        match timeout(START_LIMIT, becomes_ready(&mut client)).await {
+        match timeout(START_LIMIT, wait_until_ready(&mut client)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(self.unreachable(error)),
             Err(elapsed) => return Err(self.unreachable(elapsed)),
@@ -200,7 +208,7 @@ impl Engine {
 #[async_trait]
 impl Transport for Engine {
     async fn open(&self) -> Result<(), EnvError> {
-        let _alone = self.alone.lock().await;
+        let _guard = self.exclusive.lock().await;
         self.find_program().await?;
         match &self.target {
             Target::Image(image) => self.start(image).await,
@@ -210,17 +218,17 @@ impl Transport for Engine {
 
     /// Removes the container if it was started here, and waits until it is gone.
     async fn close(&self) -> Result<(), EnvError> {
-        let _alone = self.alone.lock().await;
+        let _guard = self.exclusive.lock().await;
         let Some(container) = self.container().filter(|_| matches!(self.target, Target::Image(_))) else {
             return Ok(());
         };
         let removal = ["rm", "--force", "--volumes", container.as_str()].map(OsString::from).to_vec();
-        let removed = self.ask(removal, REMOVAL_LIMIT).await;
+        let removed = self.query(removal, REMOVAL_LIMIT).await;
         let deadline = Instant::now() + REMOVAL_LIMIT;
-        // It may be on its way out by itself.
+        // It may be exiting already.
         while self.state(&container).await.is_ok() {
             if Instant::now() > deadline {
-                let source = removed.err().or_else(|| Some("the container does not go".into()));
+                let source = removed.err().or_else(|| Some("the container cannot be removed".into()));
                 return Err(EnvError::EnvironmentLost { environment: self.name.clone(), source });
             }
             sleep(POLL).await;
@@ -228,7 +236,7 @@ impl Transport for Engine {
         let started = self.lock().take();
         if let Some(Started { mut client, .. }) = started {
             drop(client.stdin.take());
-            // It has nothing to wait for any more. An error means that somebody else has waited for it.
+            // It has nothing left to wait for. An error means that it was reaped elsewhere.
             while matches!(client.try_wait(), Ok(None)) && Instant::now() < deadline {
                 sleep(POLL).await;
             }
@@ -246,13 +254,13 @@ impl Transport for Engine {
         command
     }
 
-    fn lost(&self, status: ExitStatus, stderr_tail: &str) -> EnvError {
-        let said = if stderr_tail.is_empty() {
-            format!("the client ended with {status}")
+    fn exit_error(&self, status: ExitStatus, stderr_tail: &str) -> EnvError {
+        let tail = if stderr_tail.is_empty() {
+            format!("the client exited with {status}")
         } else {
             stderr_tail.to_owned()
         };
-        EnvError::EnvironmentLost { environment: self.name.clone(), source: Some(said.into()) }
+        EnvError::EnvironmentLost { environment: self.name.clone(), source: Some(tail.into()) }
     }
 
     fn concurrency(&self) -> usize {
@@ -263,22 +271,22 @@ impl Transport for Engine {
         &self.name
     }
 
-    fn last_words(&self) -> &str {
+    fn exit_command(&self) -> &str {
         match self.target {
             Target::Container(_) => ":",
-            // Its own container goes with the host.
+            // A container started here stops with the application.
             Target::Image(_) => "kill -TERM 1",
         }
     }
 }
 
-/// Waits until the first process says that it runs; the error is what the client complains about.
-async fn becomes_ready(client: &mut Child) -> Result<(), BoxError> {
+/// Waits until the first process is running; the error is the client's error output.
+async fn wait_until_ready(client: &mut Child) -> Result<(), BoxError> {
     let (Some(stdout), Some(stderr)) = (&mut client.stdout, &mut client.stderr) else {
         return Err("the client has no streams".into());
     };
     let mut lines = BufReader::new(stdout).lines();
-    let (mut said, mut block, mut is_open) = (Tail::default(), [0; 1024], true);
+    let (mut tail, mut block, mut is_open) = (Tail::default(), [0; 1024], true);
     loop {
         tokio::select! {
             line = lines.next_line() => match line? {
@@ -288,18 +296,18 @@ async fn becomes_ready(client: &mut Child) -> Result<(), BoxError> {
             },
             read = stderr.read(&mut block), if is_open => match block.get(..read?) {
                 Some([]) | None => is_open = false,
-                Some(bytes) => said.push(bytes),
+                Some(bytes) => tail.push(bytes),
             },
         }
     }
     let mut rest = Vec::new();
     stderr.take(REST).read_to_end(&mut rest).await?;
-    said.push(&rest);
-    let complaint = said.text();
-    Err(if complaint.is_empty() { client.wait().await?.to_string() } else { complaint }.into())
+    tail.push(&rest);
+    let message = tail.text();
+    Err(if message.is_empty() { client.wait().await?.to_string() } else { message }.into())
 }
 
-/// Runs a client to its end; it is killed if it takes too long.
+/// Runs a client to completion, killing it after `limit`.
 async fn output(command: Command, limit: Duration) -> io::Result<Output> {
     let mut command = tokio::process::Command::from(command);
     command.stdin(Stdio::null()).process_group(0).kill_on_drop(true);

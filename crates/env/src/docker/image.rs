@@ -1,4 +1,4 @@
-//! What a container is started from.
+//! Options for starting a container.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -6,40 +6,41 @@ use std::{
     path::PathBuf,
 };
 
-/// An image with the options of the container that is to be started from it.
+/// An image and the options of the container to start from it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ContainerImage {
-    /// The name or id of the image, with a tag or digest if need be. The engine may fetch it.
+    /// The name or id of the image, optionally with a tag or digest. The engine may fetch it.
     pub name: String,
-    /// What of the host the container sees; default nothing.
+    /// Local directories and files visible in the container; default none.
     pub mounts: Vec<Mount>,
-    /// Who the container runs as, in the engine's words; default the image's own user.
+    /// The user the container runs as, in the engine's syntax; default the image's user.
     pub user: Option<String>,
-    /// The network, in the engine's words, for instance `none`; default the engine's.
+    /// The network, in the engine's syntax, for instance `none`; default the engine's default.
     pub network: Option<String>,
-    /// The most memory in bytes; default no limit.
+    /// Memory limit in bytes; default none.
     pub memory: Option<u64>,
-    /// The most processors, of which fractions are possible; default no limit.
+    /// Limit on processors, possibly fractional; default none.
     pub cpus: Option<f64>,
-    /// The most processes; default no limit. Each command takes up to four of our own beside its own.
+    /// Limit on processes; default none. Each command needs up to four helper processes beside its
+    /// own.
     pub pids: Option<u32>,
 }
 
-/// A directory or file of the host that a container sees.
+/// A local directory or file that is visible in a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Mount {
-    /// Where it is on the host; absolute.
+    /// The local path; absolute.
     pub source: PathBuf,
-    /// Where it is in the container; absolute.
+    /// The path in the container; absolute.
     pub target: PathBuf,
-    /// Whether the container can only read it; default no.
+    /// Makes the mount read-only; default false.
     pub read_only: bool,
 }
 
 impl ContainerImage {
-    /// An image without options.
+    /// Creates an image without options.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -60,7 +61,7 @@ impl ContainerImage {
         self
     }
 
-    /// Sets who the container runs as.
+    /// Sets the user the container runs as.
     #[must_use]
     pub fn with_user(mut self, user: impl Into<String>) -> Self {
         self.user = Some(user.into());
@@ -81,7 +82,7 @@ impl ContainerImage {
         self
     }
 
-    /// Limits the processors.
+    /// Limits the number of processors.
     #[must_use]
     pub fn with_cpus(mut self, cpus: f64) -> Self {
         self.cpus = Some(cpus);
@@ -95,7 +96,7 @@ impl ContainerImage {
         self
     }
 
-    /// The options in the engine's words, without the image itself.
+    /// Returns the options in the engine's syntax, without the image.
     pub(super) fn options(&self) -> Vec<OsString> {
         let mut options: Vec<OsString> = Vec::new();
         for mount in &self.mounts {
@@ -117,20 +118,20 @@ impl ContainerImage {
 }
 
 impl Mount {
-    /// Shows `source` of the host as `target` in the container.
+    /// Mounts the local `source` as `target` in the container.
     #[must_use]
     pub fn new(source: impl Into<PathBuf>, target: impl Into<PathBuf>) -> Self {
         Self { source: source.into(), target: target.into(), read_only: false }
     }
 
-    /// Says whether the container can only read it.
+    /// Sets whether the mount is read-only.
     #[must_use]
     pub fn with_read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// The engine reads a mount as a line of comma-separated values.
+    /// Formats the mount as comma-separated values, as the engine parses it.
     fn word(&self) -> OsString {
         let mut word = b"type=bind,".to_vec();
         field(&mut word, "source=", self.source.as_os_str());
@@ -143,7 +144,7 @@ impl Mount {
     }
 }
 
-/// Appends one value in quotes, in which a quote is doubled.
+/// Appends one quoted value; quotes inside are doubled.
 fn field(word: &mut Vec<u8>, name: &str, value: &OsStr) {
     word.push(b'"');
     word.extend_from_slice(name.as_bytes());
@@ -161,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn options_are_in_the_engines_words() {
+    fn options_use_the_engines_syntax() {
         let image = ContainerImage::new("image:1")
             .with_mount(Mount::new("/a, b", "/c\"d").with_read_only(true))
             .with_user("1000:1000")

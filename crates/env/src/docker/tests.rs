@@ -1,6 +1,6 @@
-//! Real containers of a real engine. Where it is says the environment: `DOCKER_HOST` the engine, `PINTLE_TEST_IMAGE`
-//! an image with nothing but busybox. `cargo xtask services up` has both.
-#![expect(clippy::disallowed_methods, reason = "the tests ask for the service and look at it from outside")]
+//! Tests with real containers. `DOCKER_HOST` selects the engine and `PINTLE_TEST_IMAGE` an image
+//! with nothing but busybox; `cargo xtask services up` provides both.
+#![expect(clippy::disallowed_methods, reason = "the tests query the service and inspect it from outside")]
 
 mod bad_input;
 mod host;
@@ -15,12 +15,13 @@ use crate::{
     contract,
     environment::ExecutionEnvironment,
     remote::tests::{
-        matrix::{alone, matrix, this_test},
+        matrix::{in_own_process, matrix, this_test},
         volume,
     },
 };
 
-/// The image to test with; without one the test is skipped, which must not happen in continuous integration.
+/// Returns the test image. Without one the test is skipped, which is an error in continuous
+/// integration.
 fn image() -> Option<ContainerImage> {
     let (image, host) = (std::env::var("PINTLE_TEST_IMAGE"), std::env::var("DOCKER_HOST"));
     if let (Ok(image), Ok(_)) = (image, host) {
@@ -31,7 +32,7 @@ fn image() -> Option<ContainerImage> {
     None
 }
 
-/// Runs a test in a container of its own, with the superuser or with somebody else.
+/// Runs a test in a new container, as the superuser or as `user`.
 async fn in_a_container(user: Option<&str>, test: impl AsyncFnOnce(&DockerEnvironment)) {
     let Some(image) = image() else {
         return;
@@ -74,15 +75,15 @@ async fn keeps_the_contract_of_commands() {
     }
 }
 
-/// A `podman` that passes its words on, on a machine without a `docker`.
+/// Uses a `podman` that forwards to `docker`, in a `PATH` without `docker`.
 #[test]
-fn podman_is_driven_where_there_is_no_docker() {
-    const NAME: &str = "docker::tests::podman_is_driven_where_there_is_no_docker";
-    const PLACE: &str = "PINTLE_TEST_PODMAN";
+fn podman_is_used_without_docker() {
+    const NAME: &str = "docker::tests::podman_is_used_without_docker";
+    const DIRECTORY: &str = "PINTLE_TEST_PODMAN";
     let Some(image) = image() else {
         return;
     };
-    if let Some(place) = std::env::var_os(PLACE) {
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
             let environment = DockerEnvironment::start(image).working_directory("/tmp").build().unwrap();
@@ -91,58 +92,62 @@ fn podman_is_driven_where_there_is_no_docker() {
             assert_eq!((result.exit_code, result.stdout.to_text_lossy().unwrap().as_str()), (3, "out\n"));
             environment.cleanup().await.unwrap();
         });
-        let words = std::fs::read_to_string(Path::new(&place).join("words")).unwrap();
-        assert!(words.starts_with("--version\nrun\nexec\n") && words.ends_with("container\n"), "{words}");
+        let log = std::fs::read_to_string(Path::new(&directory).join("log")).unwrap();
+        assert!(log.starts_with("--version\nrun\nexec\n") && log.ends_with("container\n"), "{log}");
         return;
     }
-    let place = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let docker = find_in_path("docker");
     let script =
-        format!("#!/bin/sh\necho \"$1\" >>'{0}/words'\nexec '{docker}' \"$@\"\n", place.path().display());
-    let podman = place.path().join("podman");
+        format!("#!/bin/sh\necho \"$1\" >>'{0}/log'\nexec '{docker}' \"$@\"\n", directory.path().display());
+    let podman = directory.path().join("podman");
     std::fs::write(&podman, script).unwrap();
     std::fs::set_permissions(&podman, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let status = this_test(NAME).env(PLACE, place.path()).env("PATH", place.path()).status().unwrap();
+    let status =
+        this_test(NAME).env(DIRECTORY, directory.path()).env("PATH", directory.path()).status().unwrap();
     assert!(status.success(), "{status}");
 }
 
 fn find_in_path(program: &str) -> String {
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file());
+    let found =
+        std::env::split_paths(&path).map(|directory| directory.join(program)).find(|file| file.is_file());
     found.unwrap().into_os_string().into_string().unwrap()
 }
 
 #[tokio::test]
-async fn floods_hold_up_nothing() {
-    in_a_container(None, async |environment| volume::floods_hold_up_nothing(environment).await).await;
+async fn floods_block_nothing() {
+    in_a_container(None, async |environment| volume::floods_block_nothing(environment).await).await;
 }
 
 #[test]
-fn a_flood_passes_in_little_memory() {
-    alone("docker::tests::a_flood_passes_in_little_memory", async || {
+fn a_flood_uses_bounded_memory() {
+    in_own_process("docker::tests::a_flood_uses_bounded_memory", async || {
         let Some(image) = image() else {
             return;
         };
         let builder = DockerEnvironment::start(image).working_directory("/tmp");
         let environment = builder.output_limits(volume::limits()).build().unwrap();
         environment.initialize().await.unwrap();
-        // An engine passes on some 50 MB in a second: a gibibyte would take too long for a test.
-        volume::a_flood_passes(&environment, 256 << 20).await;
+        // An engine forwards some 50 MB per second: a gibibyte would take too long for a test.
+        volume::check_flood(&environment, 256 << 20).await;
         environment.cleanup().await.unwrap();
     });
 }
 
 #[test]
 fn the_process_matrix() {
-    alone("docker::tests::the_process_matrix", || process_matrix("root", "0:0"));
+    in_own_process("docker::tests::the_process_matrix", || process_matrix("root", "0:0"));
 }
 
 #[test]
 fn the_process_matrix_as_another_user() {
-    alone("docker::tests::the_process_matrix_as_another_user", || process_matrix("other", "1000:1000"));
+    in_own_process("docker::tests::the_process_matrix_as_another_user", || {
+        process_matrix("other", "1000:1000")
+    });
 }
 
-/// The directory of the matrix is mounted where it is on the host, so that both see the same files.
+/// The directory of the matrix is mounted at its local path, so that both sides see the same files.
 async fn process_matrix(name: &str, user: &str) {
     let Some(image) = image() else {
         return;

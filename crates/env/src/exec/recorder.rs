@@ -1,4 +1,4 @@
-//! Keeping the output of a command: in memory at once, on the disk by another thread.
+//! Records output of a command: in memory at once, on disk from another thread.
 
 use std::{
     future::{Future, poll_fn},
@@ -12,25 +12,25 @@ use crate::{
     output::{Captured, OutputCapture, OutputChunk, OutputLimits},
 };
 
-/// How many bytes are handed to the disk at a time. As many again are collected meanwhile.
+/// Bytes written to disk per batch. Up to the same amount is buffered during the write.
 const BATCH: usize = 1 << 20;
 
-/// What a piece counts beside its bytes, so that many small ones are no way around the limit.
-const PIECE: usize = 64;
+/// Overhead counted per chunk, so that many small chunks cannot bypass the limit.
+const CHUNK_OVERHEAD: usize = 64;
 
-/// Keeps output. While one batch is written to the disk the next is collected, and when that is full
-/// the command has to wait.
+/// Records output. One batch is written to disk while the next is buffered; when the buffer is full
+/// too, the command has to wait.
 pub(super) struct Recorder {
     state: State,
-    /// What came after the batch that is being written.
-    waiting: Vec<OutputChunk>,
-    waiting_bytes: usize,
+    /// Chunks received since the current write began.
+    buffered: Vec<OutputChunk>,
+    buffered_bytes: usize,
 }
 
 enum State {
     Idle(Box<OutputCapture>),
     Writing(Writing),
-    /// A batch did not come back: the runtime is on its way down.
+    /// A write did not return: the runtime is shutting down.
     Lost,
 }
 
@@ -39,41 +39,41 @@ type Writing = Pin<Box<dyn Future<Output = Result<Box<OutputCapture>, EnvError>>
 impl Recorder {
     pub(super) fn new(limits: OutputLimits) -> Self {
         let state = State::Idle(Box::new(OutputCapture::new(limits)));
-        Self { state, waiting: Vec::new(), waiting_bytes: 0 }
+        Self { state, buffered: Vec::new(), buffered_bytes: 0 }
     }
 
-    /// Keeps a piece. It waits only when the disk is a whole batch behind.
-    pub(super) async fn keep(&mut self, chunk: OutputChunk) -> Result<(), EnvError> {
+    /// Records a chunk. Waits only if the disk is a whole batch behind.
+    pub(super) async fn record(&mut self, chunk: OutputChunk) -> Result<(), EnvError> {
         if let State::Idle(capture) = &mut self.state
-            && self.waiting.is_empty()
+            && self.buffered.is_empty()
             && !capture.spools(chunk.bytes.len())
         {
             capture.push(&chunk);
             return Ok(());
         }
-        self.waiting_bytes += chunk.bytes.len() + PIECE;
-        self.waiting.push(chunk);
-        if self.waiting_bytes < BATCH { Ok(()) } else { self.write().await }
+        self.buffered_bytes += chunk.bytes.len() + CHUNK_OVERHEAD;
+        self.buffered.push(chunk);
+        if self.buffered_bytes < BATCH { Ok(()) } else { self.start_write().await }
     }
 
-    /// Everything that was kept.
+    /// Returns all recorded output.
     pub(super) async fn finish(mut self) -> Result<Captured, EnvError> {
-        if !self.waiting.is_empty() {
-            self.write().await?;
+        if !self.buffered.is_empty() {
+            self.start_write().await?;
         }
-        Ok(self.written().await?.finish())
+        Ok(self.finish_write().await?.finish())
     }
 
-    /// Begins to write what waits, once the batch before is written.
-    async fn write(&mut self) -> Result<(), EnvError> {
-        let mut capture = self.written().await?;
-        let batch = std::mem::take(&mut self.waiting);
-        self.waiting_bytes = 0;
+    /// Starts writing the buffered chunks once the previous batch is on disk.
+    async fn start_write(&mut self) -> Result<(), EnvError> {
+        let mut capture = self.finish_write().await?;
+        let batch = std::mem::take(&mut self.buffered);
+        self.buffered_bytes = 0;
         let mut writing: Writing = Box::pin(blocking(move || {
             batch.iter().for_each(|chunk| capture.push(chunk));
             capture
         }));
-        // The first poll is what starts it.
+        // The first poll starts the work.
         self.state = match poll_fn(|context| Poll::Ready(writing.as_mut().poll(context))).await {
             Poll::Ready(written) => State::Idle(written?),
             Poll::Pending => State::Writing(writing),
@@ -81,8 +81,8 @@ impl Recorder {
         Ok(())
     }
 
-    /// Takes the capture out when nothing is being written any more.
-    async fn written(&mut self) -> Result<Box<OutputCapture>, EnvError> {
+    /// Waits for the current write and takes the capture out.
+    async fn finish_write(&mut self) -> Result<Box<OutputCapture>, EnvError> {
         match std::mem::replace(&mut self.state, State::Lost) {
             State::Idle(capture) => Ok(capture),
             State::Writing(writing) => writing.await,
@@ -100,20 +100,20 @@ mod tests {
     use crate::output::OutputStream;
 
     #[tokio::test]
-    async fn whatever_is_written_behind_our_back_comes_out_in_order() {
+    async fn chunks_written_in_the_background_stay_in_order() {
         let directory = tempfile::tempdir().unwrap();
         for (pieces, piece) in [(1, 10), (3, 400), (5_000, 100), (60, 70_000), (200_000, 1)] {
             let limits = OutputLimits::default().with_inline(1_000).with_spool_dir(directory.path());
             let mut recorder = Recorder::new(limits);
             let mut expected = Vec::new();
             for number in 0..pieces {
-                // Small ones between large ones must not overtake them.
+                // Small chunks between large ones must not overtake them.
                 let len = if number % 3 == 1 { 1 } else { piece };
                 let bytes = vec![u8::try_from(number % 251).unwrap(); len];
                 expected.extend_from_slice(&bytes);
-                recorder.keep(OutputChunk::new(OutputStream::Stdout, bytes)).await.unwrap();
-                assert!(recorder.waiting_bytes < BATCH + piece + PIECE);
-                assert!(recorder.waiting.len() <= BATCH / PIECE);
+                recorder.record(OutputChunk::new(OutputStream::Stdout, bytes)).await.unwrap();
+                assert!(recorder.buffered_bytes < BATCH + piece + CHUNK_OVERHEAD);
+                assert!(recorder.buffered.len() <= BATCH / CHUNK_OVERHEAD);
             }
             let captured = recorder.finish().await.unwrap();
             assert_eq!(captured.output.is_spooled(), expected.len() > 1_000);

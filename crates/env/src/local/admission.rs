@@ -1,8 +1,9 @@
-//! Which commands may start: this process has so many file descriptors, and a command takes some of them.
+//! Limits the number of concurrent commands by the file descriptors of this process.
 //!
-//! Descriptors belong to the process and not to an environment, so that all environments share one queue. It is derived
-//! from the limit of the system (`ulimit -n`) when the first command starts. The limit is an estimate, since the host has
-//! descriptors of its own: a command that finds none left waits until another one has ended, and tries again.
+//! Descriptors belong to the process and not to an environment, so all environments share one
+//! queue. Its size is derived from the system limit (`ulimit -n`) when the first command starts.
+//! This is an estimate, since the embedding application has descriptors of its own: a command that
+//! finds none left waits until another one has ended and retries.
 
 use std::{
     error::Error,
@@ -26,77 +27,77 @@ use tokio::{
 
 use crate::error::EnvError;
 
-/// Descriptors that are left to the host, its runtime and the supervisor of commands.
+/// Descriptors left to the embedding application, its runtime and the supervisor.
 const RESERVED: u64 = 16;
 
-/// Descriptors of a command: two or three pipes, its handle, and its part of those that are open for a moment while one is
-/// started or its processes are looked up.
+/// Descriptors per command: two or three pipes, its handle, and a share of those opened briefly
+/// while a process is started or looked up.
 const PER_COMMAND: u64 = 6;
 
-/// The fewest commands that may run at a time, however low the limit is.
-const FEWEST: usize = 2;
+/// Minimum number of concurrent commands, however low the limit.
+const MIN_COMMANDS: usize = 2;
 
-/// The most commands that may run at a time, however high the limit is.
-const MOST: usize = 4096;
+/// Maximum number of concurrent commands, however high the limit.
+const MAX_COMMANDS: usize = 4096;
 
-/// How long a command waits for its turn while none ends. Then it starts out of turn, one at a time: those that run may
-/// be servers that never end.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Time that a command waits for a slot while no other command ends. After that it starts without
+/// one, one command at a time: those that run may be servers that never end.
+const SLOT_WAIT: Duration = Duration::from_secs(5);
 
-/// How long a command that found no descriptor waits for others to end before it fails.
-const LONGEST_SHORTAGE: Duration = Duration::from_secs(60);
+/// Time that a command waits for a free descriptor before it fails.
+const MAX_SHORTAGE: Duration = Duration::from_secs(60);
 
-/// How often it is tried again meanwhile, since descriptors of the host become free unnoticed.
+/// Retry interval meanwhile, since the embedding application may release descriptors unnoticed.
 const RETRY: Duration = Duration::from_millis(250);
 
-/// Those of this process.
-static COMMANDS: LazyLock<Admission> = LazyLock::new(|| Admission::new(at_most(open_files())));
+/// The queue of this process.
+static ADMISSION: LazyLock<Admission> = LazyLock::new(|| Admission::new(max_commands(open_files())));
 
 /// The queue of commands.
 #[derive(Debug)]
 struct Admission {
-    turns: Semaphore,
-    /// Held by the command that starts next if none ends.
-    next_out_of_turn: Mutex<()>,
+    slots: Semaphore,
+    /// Held by the command that will start next without a slot.
+    next_without_slot: Mutex<()>,
     running: AtomicUsize,
     ended: Notify,
 }
 
-/// What a command holds while it runs.
+/// Permission to run a command, held while it runs.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct Slot {
     admission: &'static Admission,
-    /// `None` if it has started out of turn.
+    /// `None` if it started without a slot.
     _permit: Option<SemaphorePermit<'static>>,
 }
 
 impl Admission {
-    fn new(at_most: usize) -> Self {
+    fn new(max_commands: usize) -> Self {
         Self {
-            turns: Semaphore::new(at_most),
-            next_out_of_turn: Mutex::default(),
+            slots: Semaphore::new(max_commands),
+            next_without_slot: Mutex::default(),
             running: AtomicUsize::new(0),
             ended: Notify::new(),
         }
     }
 
-    async fn enter(&'static self) -> Turn {
-        let out_of_turn = async {
-            let _next = self.next_out_of_turn.lock().await;
-            sleep(PATIENCE).await;
+    async fn acquire(&'static self) -> Slot {
+        let without_slot = async {
+            let _next = self.next_without_slot.lock().await;
+            sleep(SLOT_WAIT).await;
         };
         let permit = tokio::select! {
             biased;
             // The semaphore is never closed.
-            permit = self.turns.acquire() => permit.ok(),
-            () = out_of_turn => None,
+            permit = self.slots.acquire() => permit.ok(),
+            () = without_slot => None,
         };
         self.running.fetch_add(1, Ordering::Relaxed);
-        Turn { admission: self, _permit: permit }
+        Slot { admission: self, _permit: permit }
     }
 }
 
-impl Drop for Turn {
+impl Drop for Slot {
     fn drop(&mut self) {
         self.admission.running.fetch_sub(1, Ordering::Relaxed);
         self.admission.ended.notify_waiters();
@@ -104,40 +105,41 @@ impl Drop for Turn {
 }
 
 /// Waits until a command may start. Dropping the future leaves the queue.
-pub(super) async fn enter() -> Turn {
-    COMMANDS.enter().await
+pub(super) async fn acquire_slot() -> Slot {
+    ADMISSION.acquire().await
 }
 
-/// Tries again while there are no descriptors and commands run whose end may bring some.
+/// Retries `attempt` while no descriptor is free and running commands may still release some.
 ///
 /// # Errors
 ///
-/// Those of `attempt`. A lack of descriptors is one of them if no command runs or none has ended in time.
-pub(super) async fn with_descriptors<T, F>(
-    turn: Option<&Turn>,
+/// Those of `attempt`, among them a shortage of descriptors if no command is running or none ended
+/// in time.
+pub(super) async fn retry_on_shortage<T, F>(
+    slot: Option<&Slot>,
     mut attempt: impl FnMut() -> F,
 ) -> Result<T, EnvError>
 where
     F: Future<Output = Result<T, EnvError>>,
 {
-    // The caller's own turn is none that ends.
-    let own = usize::from(turn.is_some());
+    // The caller's own slot will not be released.
+    let own = usize::from(slot.is_some());
     let mut waited = Duration::ZERO;
     loop {
-        let ended = COMMANDS.ended.notified();
+        let ended = ADMISSION.ended.notified();
         let error = match attempt().await {
             Err(error) if is_shortage(&error) => error,
             done => return done,
         };
-        if COMMANDS.running.load(Ordering::Relaxed) <= own || waited >= LONGEST_SHORTAGE {
-            return Err(advised(error));
+        if ADMISSION.running.load(Ordering::Relaxed) <= own || waited >= MAX_SHORTAGE {
+            return Err(with_hint(error));
         }
-        tracing::debug!(?waited, "no file descriptor is left: waiting for a command to end");
+        tracing::debug!(?waited, "no file descriptor left, waiting for a command to exit");
         waited = if timeout(RETRY, ended).await.is_ok() { Duration::ZERO } else { waited + RETRY };
     }
 }
 
-/// Whether the process or the system has no descriptor left.
+/// Returns true if the process or the system has run out of descriptors.
 fn is_shortage(error: &EnvError) -> bool {
     let first: &(dyn Error + 'static) = error;
     std::iter::successors(Some(first), |error: &&(dyn Error + 'static)| (*error).source())
@@ -145,8 +147,8 @@ fn is_shortage(error: &EnvError) -> bool {
         .any(|code| [Errno::EMFILE as i32, Errno::ENFILE as i32].contains(&code))
 }
 
-/// The same error with what to do about it.
-fn advised(mut error: EnvError) -> EnvError {
+/// Adds a hint to an error about missing descriptors.
+fn with_hint(mut error: EnvError) -> EnvError {
     if let EnvError::Spawn { source, .. } | EnvError::Io { source, .. } = &mut error {
         let message = format!("{source}; help: raise the limit of open files (ulimit -n)");
         *source = io::Error::new(source.kind(), message);
@@ -154,13 +156,13 @@ fn advised(mut error: EnvError) -> EnvError {
     error
 }
 
-/// How many commands may run at a time with so many descriptors.
-fn at_most(descriptors: u64) -> usize {
+/// Returns how many commands may run at a time with this many descriptors.
+fn max_commands(descriptors: u64) -> usize {
     let commands = descriptors.saturating_sub(RESERVED) / PER_COMMAND;
-    usize::try_from(commands).unwrap_or(MOST).clamp(FEWEST, MOST)
+    usize::try_from(commands).unwrap_or(MAX_COMMANDS).clamp(MIN_COMMANDS, MAX_COMMANDS)
 }
 
-/// How many descriptors this process may have.
+/// Returns the limit of open files of this process.
 fn open_files() -> u64 {
     getrlimit(Resource::RLIMIT_NOFILE).map_or(u64::MAX, |(soft, _)| soft)
 }
@@ -170,43 +172,43 @@ mod tests {
     use super::*;
 
     #[test]
-    fn commands_follow_from_descriptors() {
+    fn command_limit_follows_from_descriptors() {
         let cases = [(0, 2), (32, 2), (64, 8), (256, 40), (1024, 168), (65_536, 4096), (u64::MAX, 4096)];
         for (descriptors, commands) in cases {
-            assert_eq!(at_most(descriptors), commands, "{descriptors}");
+            assert_eq!(max_commands(descriptors), commands, "{descriptors}");
         }
     }
 
-    fn admission(at_most: usize) -> &'static Admission {
-        Box::leak(Box::new(Admission::new(at_most)))
+    fn admission(max_commands: usize) -> &'static Admission {
+        Box::leak(Box::new(Admission::new(max_commands)))
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_turn_comes_when_another_ends_or_after_a_while() {
+    async fn a_slot_is_granted_on_release_or_after_a_wait() {
         let admission = admission(1);
-        let first = admission.enter().await;
-        let begun = tokio::time::Instant::now();
-        let (second, ()) = tokio::join!(admission.enter(), async {
-            sleep(PATIENCE / 2).await;
+        let first = admission.acquire().await;
+        let started = tokio::time::Instant::now();
+        let (second, ()) = tokio::join!(admission.acquire(), async {
+            sleep(SLOT_WAIT / 2).await;
             drop(first);
         });
-        assert_eq!(begun.elapsed(), PATIENCE / 2);
-        // Nobody ends any more: one starts after the other.
-        let begun = tokio::time::Instant::now();
-        let (third, fourth) = tokio::join!(admission.enter(), admission.enter());
-        assert_eq!(begun.elapsed(), 2 * PATIENCE);
+        assert_eq!(started.elapsed(), SLOT_WAIT / 2);
+        // No further command ends: one starts after the other.
+        let started = tokio::time::Instant::now();
+        let (third, fourth) = tokio::join!(admission.acquire(), admission.acquire());
+        assert_eq!(started.elapsed(), 2 * SLOT_WAIT);
         assert_eq!(admission.running.load(Ordering::Relaxed), 3);
         drop((second, third, fourth));
         assert_eq!(admission.running.load(Ordering::Relaxed), 0);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn who_is_dropped_leaves_the_queue() {
+    async fn a_dropped_waiter_leaves_the_queue() {
         let admission = admission(1);
-        let first = admission.enter().await;
-        assert!(timeout(PATIENCE / 2, admission.enter()).await.is_err());
+        let first = admission.acquire().await;
+        assert!(timeout(SLOT_WAIT / 2, admission.acquire()).await.is_err());
         drop(first);
-        let second = timeout(Duration::ZERO, admission.enter()).await.expect("nobody is before it");
+        let second = timeout(Duration::ZERO, admission.acquire()).await.expect("the queue is empty");
         drop(second);
         assert_eq!(admission.running.load(Ordering::Relaxed), 0);
     }
@@ -217,9 +219,9 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_shortage_is_told_at_once_if_nothing_runs_and_waited_for_else() {
+    async fn a_descriptor_shortage_is_retried_while_commands_run() {
         let mut attempts = 0;
-        let error = with_descriptors(None, || {
+        let error = retry_on_shortage(None, || {
             attempts += 1;
             async { Err::<(), _>(shortage()) }
         });
@@ -228,11 +230,11 @@ mod tests {
         assert!(source.contains("ulimit -n"), "{source}");
         assert_eq!(attempts, 1);
 
-        let other = enter().await;
-        let own = enter().await;
+        let other = acquire_slot().await;
+        let own = acquire_slot().await;
         let mut attempts = 0;
         let (done, ()) = tokio::join!(
-            with_descriptors(Some(&own), || {
+            retry_on_shortage(Some(&own), || {
                 attempts += 1;
                 let found = if attempts > 1 { Ok(()) } else { Err(shortage()) };
                 async { found }
@@ -245,12 +247,12 @@ mod tests {
         done.unwrap();
         assert_eq!(attempts, 2);
 
-        let hog = enter().await;
-        let begun = tokio::time::Instant::now();
-        let failed = with_descriptors(Some(&own), || async { Err::<(), _>(shortage()) }).await;
-        assert!(failed.is_err() && begun.elapsed() >= LONGEST_SHORTAGE);
+        let hog = acquire_slot().await;
+        let started = tokio::time::Instant::now();
+        let failed = retry_on_shortage(Some(&own), || async { Err::<(), _>(shortage()) }).await;
+        assert!(failed.is_err() && started.elapsed() >= MAX_SHORTAGE);
         drop(hog);
-        let other = with_descriptors(Some(&own), || async {
+        let other = retry_on_shortage(Some(&own), || async {
             Err::<(), _>(EnvError::Unsupported { operation: "x".to_owned(), environment: "y".to_owned() })
         });
         assert!(matches!(other.await, Err(EnvError::Unsupported { .. })));

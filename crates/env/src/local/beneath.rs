@@ -1,9 +1,9 @@
-//! Files below some roots, resolved so that no link leads out of them. Linux only; every function blocks.
+//! File operations below fixed roots that no link can escape. Linux only; every function blocks.
 //!
-//! The kernel resolves a path in one step where it can, with `openat2` and `RESOLVE_BENEATH`. Where it
-//! cannot (an absolute link, a file that is to be created, a kernel before 5.6), the names are followed
-//! one by one from descriptor to descriptor, and each link is read and not followed. What was resolved
-//! is held open while it is used, so that nobody can put a link in its place in between.
+//! Where possible the kernel resolves a path in one step, with `openat2` and `RESOLVE_BENEATH`.
+//! Otherwise (absolute links, files to be created, kernels before 5.6) the names are resolved one
+//! by one from descriptor to descriptor, reading links instead of following them. A resolved file
+//! or directory is held open while it is used, so that it cannot be replaced by a link meanwhile.
 
 use std::{
     ffi::OsString,
@@ -27,44 +27,44 @@ use crate::{
     file::{DirEntry, Metadata},
 };
 
-/// Opens a thing by its place alone, neither for reading nor for writing.
-const PLACE: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
-const DIRECTORY: OFlag = PLACE.union(OFlag::O_DIRECTORY);
+/// Opens a file as a location only, neither for reading nor for writing.
+const LOCATION: OFlag = OFlag::O_PATH.union(OFlag::O_CLOEXEC);
+const DIRECTORY: OFlag = LOCATION.union(OFlag::O_DIRECTORY);
 
-/// The permission bits of a new directory, before the process's mask.
+/// Permission bits of a new directory, before the umask.
 const NEW_DIRECTORY_MODE: Mode = Mode::from_bits_truncate(0o777);
 
-/// Whether a link at the last name is followed.
+/// Whether a link as the last component is followed.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastLink {
     Followed,
     Kept,
 }
 
-/// What becomes of directories that are missing on the way.
+/// Handling of missing intermediate directories.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Missing {
     Refused,
     Created,
 }
 
-/// The roots, absolute.
+/// The allowed roots, all absolute.
 #[derive(Clone, Debug)]
 pub(crate) struct Beneath {
     roots: Vec<PathBuf>,
 }
 
-/// A name in an open directory; `None` is the directory itself.
-struct Place {
+/// A name in an open directory; without a name, the directory itself.
+struct Location {
     directory: OwnedFd,
     name: Option<OsString>,
-    made: Made,
+    created: CreatedDirectories,
 }
 
-/// The directories that were made on the way, the outermost first, each as a name in its open parent. They are removed
-/// again, unless they are kept or somebody has put something into them.
+/// Directories created during resolution, outermost first, each as a name in its open parent. They
+/// are removed on drop unless they are kept or no longer empty.
 #[derive(Default)]
-struct Made(Vec<(OwnedFd, OsString)>);
+struct CreatedDirectories(Vec<(OwnedFd, OsString)>);
 
 impl Beneath {
     pub(crate) fn new(roots: Vec<PathBuf>) -> Self {
@@ -73,112 +73,121 @@ impl Beneath {
 
     pub(crate) fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
         let file = self.open("reading", path)?;
-        files::read(&name_of(&file), range).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        files::read(&proc_path(&file), range).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
         let file = self.open("looking at", path)?;
-        files::metadata(&name_of(&file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        files::metadata(&proc_path(&file)).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn list(&self, path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
         let directory = self.open("listing", path)?;
-        files::list(&name_of(&directory), limit).map_err(|error| error.map_path(|_| path.to_path_buf()))
+        files::list(&proc_path(&directory), limit).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn write(&self, path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
-        let place = self.place("writing", path, Last::Followed, Missing::Created)?;
-        let target = place.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
+        let location = self.resolve("writing", path, LastLink::Followed, Missing::Created)?;
+        let target = location.path().ok_or_else(|| EnvError::IsADirectory { path: path.to_path_buf() })?;
         files::replace(&target, bytes, cancelled).map_err(|error| error.map_path(|_| path.to_path_buf()))?;
-        place.made.keep();
+        location.created.keep();
         Ok(())
     }
 
     pub(crate) fn remove(&self, path: &Path) -> Result<(), EnvError> {
-        let place = self.place("removing", path, Last::Kept, Missing::Refused)?;
-        let target = place.path().ok_or_else(|| refused("removing the root", path))?;
+        let location = self.resolve("removing", path, LastLink::Kept, Missing::Refused)?;
+        let target = location.path().ok_or_else(|| refused("removing the root", path))?;
         files::remove(&target).map_err(|error| error.map_path(|_| path.to_path_buf()))
     }
 
     pub(crate) fn rename(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
-        let old = self.place("renaming", from, Last::Kept, Missing::Refused)?;
+        let old = self.resolve("renaming", from, LastLink::Kept, Missing::Refused)?;
         let source = old.path().ok_or_else(|| refused("renaming the root", from))?;
         // A missing source must not leave new directories behind.
         openat(
             &old.directory,
             old.name.as_deref().unwrap_or_default(),
-            PLACE | OFlag::O_NOFOLLOW,
+            LOCATION | OFlag::O_NOFOLLOW,
             Mode::empty(),
         )
         .map_err(|errno| EnvError::from_io("rename", from, errno.into()))?;
-        let new = self.place("renaming to", to, Last::Kept, Missing::Created)?;
+        let new = self.resolve("renaming to", to, LastLink::Kept, Missing::Created)?;
         let target = new.path().ok_or_else(|| EnvError::IsADirectory { path: to.to_path_buf() })?;
-        let as_asked = |found: &Path| if found == source { from } else { to }.to_path_buf();
-        files::rename(&source, &target).map_err(|error| error.map_path(as_asked))?;
-        new.made.keep();
+        let as_requested = |found: &Path| if found == source { from } else { to }.to_path_buf();
+        files::rename(&source, &target).map_err(|error| error.map_path(as_requested))?;
+        new.created.keep();
         Ok(())
     }
 
-    /// What a path leads to, opened by its place.
+    /// Resolves a path and opens it with `O_PATH`.
     fn open(&self, action: &str, path: &Path) -> Result<OwnedFd, EnvError> {
-        if let Some(file) = self.open_at_once(path) {
+        if let Some(file) = self.open_with_openat2(path) {
             return Ok(file);
         }
         let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
-        let Place { directory, name, .. } = self.place(action, path, Last::Followed, Missing::Refused)?;
+        let Location { directory, name, .. } =
+            self.resolve(action, path, LastLink::Followed, Missing::Refused)?;
         let Some(name) = name else {
             return Ok(directory);
         };
-        let file =
-            openat(&directory, name.as_os_str(), PLACE | OFlag::O_NOFOLLOW, Mode::empty()).map_err(failed)?;
+        let file = openat(&directory, name.as_os_str(), LOCATION | OFlag::O_NOFOLLOW, Mode::empty())
+            .map_err(failed)?;
         let kind = SFlag::from_bits_truncate(fstat(&file).map_err(failed)?.st_mode);
         if kind & SFlag::S_IFMT == SFlag::S_IFLNK {
-            // Somebody put a link there after it was looked at.
+            // It was replaced by a link after it was checked.
             return Err(refused(action, path));
         }
         Ok(file)
     }
 
-    /// By the kernel alone; whatever it has to say against it is said by the longer way, too.
-    fn open_at_once(&self, path: &Path) -> Option<OwnedFd> {
+    /// Resolves a path with `openat2` alone. Any failure is reported by the slow path instead.
+    fn open_with_openat2(&self, path: &Path) -> Option<OwnedFd> {
         let (root, relative) = self.locate(path)?;
         let root = open(&root, DIRECTORY, Mode::empty()).ok()?;
         let relative = if relative.as_os_str().is_empty() { Path::new(".") } else { &relative };
         let how = OpenHow::new()
-            .flags(PLACE)
+            .flags(LOCATION)
             .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_MAGICLINKS);
         openat2(&root, relative, how).ok()
     }
 
-    /// Follows a path name by name.
-    fn place(&self, action: &str, path: &Path, last: Last, missing: Missing) -> Result<Place, EnvError> {
+    /// Resolves a path component by component.
+    fn resolve(
+        &self,
+        action: &str,
+        path: &Path,
+        last: LastLink,
+        missing: Missing,
+    ) -> Result<Location, EnvError> {
         let failed = |errno: Errno| EnvError::from_io("look at", path, errno.into());
-        let steps = Steps::default();
-        let mut walk = Walk { beneath: self, action, path, steps, links: 0, made: Made::default() };
+        let position = Position::default();
+        let mut walk =
+            Walk { beneath: self, action, path, position, links: 0, created: CreatedDirectories::default() };
         walk.start(path)?;
-        while let Some(name) = walk.steps.pending.pop() {
+        while let Some(name) = walk.position.pending.pop() {
             if name == ".." {
                 walk.up()?;
                 continue;
             }
-            let is_last = walk.steps.pending.is_empty();
-            match readlinkat(walk.here()?, name.as_os_str()) {
-                Ok(_) if is_last && last == Last::Kept => return walk.arrive(Some(name)),
+            let is_last = walk.position.pending.is_empty();
+            match readlinkat(walk.current()?, name.as_os_str()) {
+                Ok(_) if is_last && last == LastLink::Kept => return walk.finish(Some(name)),
                 Ok(target) => walk.follow(target.as_ref())?,
-                // Not a link, or nothing.
-                Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.arrive(Some(name)),
+                // Not a link, or missing.
+                Err(Errno::EINVAL | Errno::ENOENT) if is_last => return walk.finish(Some(name)),
                 Err(Errno::EINVAL) => walk.enter(&name)?,
                 Err(Errno::ENOENT) if missing == Missing::Created => {
-                    walk.make(&name).map_err(|source| EnvError::from_io("create", path, source))?;
+                    walk.create(&name).map_err(|source| EnvError::from_io("create", path, source))?;
                     walk.enter(&name)?;
                 }
                 Err(errno) => return Err(failed(errno)),
             }
         }
-        walk.arrive(None)
+        walk.finish(None)
     }
 
-    /// The widest root that holds a path, as it was given or as it is, and the way from there.
+    /// Returns the root that contains a path with the longest remainder, as given or canonical, and
+    /// that remainder.
     fn locate(&self, path: &Path) -> Option<(PathBuf, PathBuf)> {
         let canonical = self.roots.iter().filter_map(|root| files::canonicalize(root).ok());
         let roots = self.roots.iter().cloned().chain(canonical);
@@ -190,70 +199,70 @@ impl Beneath {
     }
 }
 
-impl Place {
-    /// A path to it that stays what it is, whatever becomes of the names above; `None` is the directory itself.
+impl Location {
+    /// Returns a path that stays valid if parents are renamed; `None` for the directory itself.
     fn path(&self) -> Option<PathBuf> {
-        Some(name_of(&self.directory).join(self.name.as_ref()?))
+        Some(proc_path(&self.directory).join(self.name.as_ref()?))
     }
 }
 
-impl Made {
-    /// Leaves the directories where they are.
+impl CreatedDirectories {
+    /// Keeps the directories.
     fn keep(mut self) {
         self.0.clear();
     }
 }
 
-impl Drop for Made {
+impl Drop for CreatedDirectories {
     fn drop(&mut self) {
         for (parent, name) in self.0.iter().rev() {
             if let Err(error) = unlinkat(parent, name.as_os_str(), UnlinkatFlags::RemoveDir) {
-                tracing::debug!(name = %name.display(), %error, "a directory of a failed write stays");
+                tracing::debug!(name = %name.display(), %error, "cannot remove a created directory");
             }
         }
     }
 }
 
-/// A path that is being followed.
+/// Path resolution in progress.
 struct Walk<'a> {
     beneath: &'a Beneath,
     action: &'a str,
     path: &'a Path,
-    steps: Steps,
+    position: Position,
     links: usize,
-    made: Made,
+    created: CreatedDirectories,
 }
 
 #[derive(Default)]
-struct Steps {
+struct Position {
     root: PathBuf,
-    /// The directories from the root to here.
+    /// The open directories from the root to the current one.
     directories: Vec<OwnedFd>,
-    /// The names still to go, the next one last.
+    /// Remaining components, in reverse order.
     pending: Vec<OsString>,
 }
 
 impl Walk<'_> {
-    /// Begins at the root that holds `path`, with what was still to go behind it.
+    /// Starts at the root that contains `path`, keeping the remaining components.
     fn start(&mut self, path: &Path) -> Result<(), EnvError> {
         let (root, relative) = self.beneath.locate(path).ok_or_else(|| self.refused())?;
         let directory = open(&root, DIRECTORY, Mode::empty())
             .map_err(|errno| EnvError::from_io("look at", &root, errno.into()))?;
-        self.steps.pending.extend(files::reversed_components(&relative));
-        self.steps.directories = vec![directory];
-        self.steps.root = root;
+        self.position.pending.extend(files::reversed_components(&relative));
+        self.position.directories = vec![directory];
+        self.position.root = root;
         Ok(())
     }
 
-    fn here(&self) -> Result<&OwnedFd, EnvError> {
-        self.steps.directories.last().ok_or_else(|| self.refused())
+    fn current(&self) -> Result<&OwnedFd, EnvError> {
+        self.position.directories.last().ok_or_else(|| self.refused())
     }
 
-    /// Makes a directory here, unless somebody has just made it.
-    fn make(&mut self, name: &OsString) -> io::Result<()> {
-        let Some(here) = self.steps.directories.last() else { return Ok(()) };
-        match mkdirat(here, name.as_os_str(), NEW_DIRECTORY_MODE) {
-            Ok(()) => self.made.0.push((here.try_clone()?, name.clone())),
+    /// Creates a directory here, unless it was just created concurrently.
+    fn create(&mut self, name: &OsString) -> io::Result<()> {
+        let Some(current) = self.position.directories.last() else { return Ok(()) };
+        match mkdirat(current, name.as_os_str(), NEW_DIRECTORY_MODE) {
+            Ok(()) => self.created.0.push((current.try_clone()?, name.clone())),
             Err(Errno::EEXIST) => {}
             Err(errno) => return Err(errno.into()),
         }
@@ -261,22 +270,22 @@ impl Walk<'_> {
     }
 
     fn enter(&mut self, name: &OsString) -> Result<(), EnvError> {
-        let entered = openat(self.here()?, name.as_os_str(), DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty());
+        let entered = openat(self.current()?, name.as_os_str(), DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty());
         let entered = entered.map_err(|errno| EnvError::from_io("look at", self.path, errno.into()))?;
-        self.steps.directories.push(entered);
+        self.position.directories.push(entered);
         Ok(())
     }
 
     fn up(&mut self) -> Result<(), EnvError> {
-        self.steps.directories.pop();
-        if !self.steps.directories.is_empty() {
+        self.position.directories.pop();
+        if !self.position.directories.is_empty() {
             return Ok(());
         }
-        // Above a root may stand another one.
-        let root = files::canonicalize(&self.steps.root)?;
+        // Another root may contain the parent of this one.
+        let root = files::canonicalize(&self.position.root)?;
         let above = root.parent().ok_or_else(|| self.refused())?;
         let rest: PathBuf =
-            above.components().map(|name| name.as_os_str().to_owned()).chain(self.rest()).collect();
+            above.components().map(|name| name.as_os_str().to_owned()).chain(self.take_pending()).collect();
         self.start(&rest)
     }
 
@@ -292,18 +301,18 @@ impl Walk<'_> {
         if target.is_absolute() {
             return self.start(target);
         }
-        self.steps.pending.extend(files::reversed_components(target));
+        self.position.pending.extend(files::reversed_components(target));
         Ok(())
     }
 
-    /// Takes the names that are still to go, in their order.
-    fn rest(&mut self) -> impl Iterator<Item = OsString> + use<> {
-        std::mem::take(&mut self.steps.pending).into_iter().rev()
+    /// Takes the remaining components, in order.
+    fn take_pending(&mut self) -> impl Iterator<Item = OsString> + use<> {
+        std::mem::take(&mut self.position.pending).into_iter().rev()
     }
 
-    fn arrive(mut self, name: Option<OsString>) -> Result<Place, EnvError> {
-        let directory = self.steps.directories.pop().ok_or_else(|| self.refused())?;
-        Ok(Place { directory, name, made: self.made })
+    fn finish(mut self, name: Option<OsString>) -> Result<Location, EnvError> {
+        let directory = self.position.directories.pop().ok_or_else(|| self.refused())?;
+        Ok(Location { directory, name, created: self.created })
     }
 
     fn refused(&self) -> EnvError {
@@ -311,20 +320,20 @@ impl Walk<'_> {
     }
 }
 
-/// The name that the kernel gives an open file.
-fn name_of(file: &OwnedFd) -> PathBuf {
+/// Returns the path of an open file under `/proc`.
+fn proc_path(file: &OwnedFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
 
-/// The refusal of a path that leads out of the roots.
+/// Creates the error for a path outside the roots.
 fn refused(action: &str, path: &Path) -> EnvError {
     EnvError::Refused {
         operation: format!("{action} {}", path.display()),
-        reason: "it is outside of the allowed roots".to_owned(),
+        reason: "the path is outside the allowed roots".to_owned(),
     }
 }
 
-/// Whether open files have names here: without a mounted `/proc` they have none.
+/// Returns true if open files have paths here, which requires a mounted `/proc`.
 pub(crate) fn is_available() -> bool {
     std::fs::exists("/proc/self/fd").unwrap_or(false)
 }

@@ -1,5 +1,5 @@
-//! Files of this machine; every function blocks.
-#![expect(clippy::disallowed_methods, reason = "this module is where files belong to")]
+//! Local file operations; every function blocks.
+#![expect(clippy::disallowed_methods, reason = "this module owns local file operations")]
 
 use std::{
     ffi::OsString,
@@ -18,18 +18,17 @@ use tempfile::NamedTempFile;
 
 use crate::{
     blocking::Cancelled,
-    environment::MAX_READ,
     error::EnvError,
-    file::{DirEntry, FileKind, Metadata},
+    file::{DirEntry, FileKind, MAX_READ, Metadata},
 };
 
-/// How many links are followed to the place where a file is written.
+/// Maximum number of links followed in one path.
 pub(super) const MAX_LINKS: usize = 40;
 
-/// The permission bits of a new file, before the process's mask.
+/// Permission bits of a new file, before the umask.
 const NEW_FILE_MODE: u32 = 0o666;
 
-/// The permission bits of what is to replace a file, until it gets those of that file.
+/// Permission bits of a replacement file until it takes over those of the original.
 const REPLACEMENT_MODE: u32 = 0o600;
 
 pub(super) fn check_directory(path: &Path) -> Result<(), EnvError> {
@@ -45,13 +44,13 @@ pub(super) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, En
     let range = range.unwrap_or(0..u64::MAX);
     if range.start > 0 {
         match file.seek(SeekFrom::Start(range.start)) {
-            // No file of this file system goes so far.
+            // Offset beyond what the file system supports.
             Err(error) if error.kind() == io::ErrorKind::InvalidInput => return Ok(Vec::new()),
             sought => sought.map_err(failed)?,
         };
     }
     let wanted = range.end.saturating_sub(range.start);
-    // One byte more than allowed shows that there is more.
+    // One byte beyond the limit shows that there is more.
     let mut bytes = Vec::new();
     file.take(wanted.min(MAX_READ + 1)).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > MAX_READ {
@@ -60,12 +59,12 @@ pub(super) fn read(path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, En
     Ok(bytes)
 }
 
-/// Opens a regular file for reading, and nothing that could make a reader wait.
+/// Opens a regular file for reading; refuses anything that could block the reader.
 pub(super) fn open(path: &Path) -> Result<File, EnvError> {
     let failed = |source| EnvError::from_io("read", path, source);
     let file = OpenOptions::new()
         .read(true)
-        // A pipe without a writer is not waited for.
+        // Do not wait for the writer of a pipe.
         .custom_flags(OFlag::O_NONBLOCK.bits())
         .open(path)
         .map_err(failed)?;
@@ -74,14 +73,14 @@ pub(super) fn open(path: &Path) -> Result<File, EnvError> {
     Ok(file)
 }
 
-/// Writes a whole file. A write that is cancelled before the new file is in place leaves the old one.
+/// Writes a complete file. Cancelled before the rename, it leaves the old file in place.
 pub(super) fn write(path: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let target = follow_links(path)?;
-    let as_asked = |found: &Path| if found == target { path } else { found }.to_path_buf();
-    replace(&target, bytes, cancelled).map_err(|error| error.map_path(as_asked))
+    let as_requested = |found: &Path| if found == target { path } else { found }.to_path_buf();
+    replace(&target, bytes, cancelled).map_err(|error| error.map_path(as_requested))
 }
 
-/// Writes a whole file without following a link at its name.
+/// Writes a complete file without following a link at `target`.
 pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Result<(), EnvError> {
     let failed = |source| EnvError::from_io("write", target, source);
     let existing = match fs::symlink_metadata(target) {
@@ -92,7 +91,7 @@ pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Res
     if let Some(metadata) = &existing {
         expect_regular(target, metadata)?;
     }
-    let (directory, mut file) = beside(target, existing.is_some())?;
+    let (directory, mut file) = create_temporary(target, existing.is_some())?;
     file.write_all(bytes).map_err(failed)?;
     if let Some(metadata) = &existing {
         keep_owner_and_mode(file.as_file(), metadata).map_err(failed)?;
@@ -105,7 +104,7 @@ pub(super) fn replace(target: &Path, bytes: &[u8], cancelled: &Cancelled) -> Res
     sync_directory(&directory.keep()).map_err(failed)
 }
 
-/// The path with every link followed; what does not exist is appended as it is.
+/// Resolves every link in a path; missing components are appended unchanged.
 pub(super) fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {
     let failed = |source| EnvError::from_io("look at", path, source);
     let mut resolved = PathBuf::from("/");
@@ -137,7 +136,7 @@ pub(super) fn canonicalize(path: &Path) -> Result<PathBuf, EnvError> {
     Ok(resolved)
 }
 
-/// Names and `..`, the last one first.
+/// Returns names and `..`, last one first.
 pub(super) fn reversed_components(path: &Path) -> Vec<OsString> {
     let names = path.components().filter_map(|component| match component {
         Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
@@ -160,7 +159,7 @@ pub(super) fn metadata(path: &Path) -> Result<Metadata, EnvError> {
         .with_mode(metadata.mode() & 0o7777))
 }
 
-/// The entries of a directory, refused if there are more than `limit`.
+/// Lists a directory; fails if it has more than `limit` entries.
 pub(super) fn list(path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError> {
     let failed = |source| EnvError::from_io("list", path, source);
     let mut entries = Vec::new();
@@ -178,7 +177,7 @@ pub(super) fn list(path: &Path, limit: usize) -> Result<Vec<DirEntry>, EnvError>
         } else if kind.is_file() {
             match entry.metadata() {
                 Ok(metadata) => DirEntry::file(name, metadata.len()),
-                // It went away since it was listed.
+                // It was removed since it was listed.
                 Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
                 Err(error) => return Err(failed(error)),
             }
@@ -196,7 +195,7 @@ pub(super) fn remove(path: &Path) -> Result<(), EnvError> {
         return fs::remove_file(path).map_err(failed);
     }
     fs::remove_dir(path).map_err(|error| {
-        // Some systems say the one and some the other.
+        // The error depends on the system.
         if matches!(error.kind(), io::ErrorKind::DirectoryNotEmpty | io::ErrorKind::AlreadyExists) {
             return EnvError::IsADirectory { path: path.to_path_buf() };
         }
@@ -227,7 +226,7 @@ fn expect_regular(path: &Path, metadata: &fs::Metadata) -> Result<(), EnvError> 
     }
 }
 
-/// The place that a path names when links at its end are followed, even if nothing is there.
+/// Resolves links in the last component, even if the target is missing.
 fn follow_links(path: &Path) -> Result<PathBuf, EnvError> {
     let mut target = path.to_path_buf();
     for _ in 0..MAX_LINKS {
@@ -244,9 +243,9 @@ pub(super) fn too_many_links() -> io::Error {
     io::Error::other(format!("more than {MAX_LINKS} symbolic links"))
 }
 
-/// A new file beside the one that it will become or replace. While it is written, what replaces a file is readable
-/// by its owner alone: the file may be a secret.
-fn temporary(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile> {
+/// Creates the temporary file that will become or replace a file. A replacement is readable by its
+/// owner alone while it is written: the file may be a secret.
+fn temporary_file(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile> {
     let mode = if is_replacement { REPLACEMENT_MODE } else { NEW_FILE_MODE };
     tempfile::Builder::new()
         .prefix(".pintle-")
@@ -254,15 +253,18 @@ fn temporary(directory: &Path, is_replacement: bool) -> io::Result<NamedTempFile
         .tempfile_in(directory)
 }
 
-/// Creates the directories above `target`, and a temporary file in the nearest.
-fn beside(target: &Path, is_replacement: bool) -> Result<(Directory, NamedTempFile), EnvError> {
+/// Creates the directories above `target`, and a temporary file beside it.
+fn create_temporary(
+    target: &Path,
+    is_replacement: bool,
+) -> Result<(ParentDirectory, NamedTempFile), EnvError> {
     let attempt = || {
         let directory = create_parent(target)?;
-        let file = temporary(&directory.path, is_replacement);
+        let file = temporary_file(&directory.path, is_replacement);
         Ok::<_, EnvError>((directory, file))
     };
     let mut attempted = attempt()?;
-    // Another write that made the directory and then failed has removed it again.
+    // A concurrent write that created the directory and then failed has removed it again.
     if let (_, Err(error)) = &attempted
         && error.kind() == io::ErrorKind::NotFound
     {
@@ -272,45 +274,45 @@ fn beside(target: &Path, is_replacement: bool) -> Result<(Directory, NamedTempFi
     Ok((directory, file.map_err(|source| EnvError::from_io("write", target, source))?))
 }
 
-/// A directory that is there now, perhaps because it was made. What was made is removed again, unless it is kept or
-/// somebody has put something into it.
+/// An existing directory, possibly just created. Created directories are removed on drop unless
+/// they are kept or no longer empty.
 #[derive(Debug)]
-struct Directory {
+struct ParentDirectory {
     path: PathBuf,
-    /// The directories that were made, the outermost first.
-    made: Vec<PathBuf>,
+    /// The created directories, outermost first.
+    created: Vec<PathBuf>,
 }
 
-impl Directory {
-    /// Leaves the directories that were made where they are.
+impl ParentDirectory {
+    /// Keeps the created directories.
     fn keep(mut self) -> PathBuf {
-        self.made.clear();
+        self.created.clear();
         std::mem::take(&mut self.path)
     }
 
-    /// Makes the directory with those above it that are missing.
+    /// Creates the directory with its missing parents.
     fn create(path: &Path) -> io::Result<Self> {
-        let mut directory = Self { path: path.to_path_buf(), made: Vec::new() };
+        let mut directory = Self { path: path.to_path_buf(), created: Vec::new() };
         let mut missing = Vec::new();
         for above in path.ancestors() {
-            if directory.make(above)? {
+            if directory.create_one(above)? {
                 break;
             }
             missing.push(above);
         }
         for below in missing.into_iter().rev() {
-            if !directory.make(below)? {
+            if !directory.create_one(below)? {
                 return Err(io::ErrorKind::NotFound.into());
             }
         }
         Ok(directory)
     }
 
-    /// Makes one directory, unless it is there; `false` if that above it is missing.
-    fn make(&mut self, path: &Path) -> io::Result<bool> {
+    /// Creates one directory unless it exists; returns false if its parent is missing.
+    fn create_one(&mut self, path: &Path) -> io::Result<bool> {
         match fs::create_dir(path) {
             Ok(()) => {
-                self.made.push(path.to_path_buf());
+                self.created.push(path.to_path_buf());
                 Ok(true)
             }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -320,22 +322,22 @@ impl Directory {
     }
 }
 
-impl Drop for Directory {
+impl Drop for ParentDirectory {
     fn drop(&mut self) {
-        for path in self.made.iter().rev() {
+        for path in self.created.iter().rev() {
             if let Err(error) = fs::remove_dir(path) {
-                tracing::debug!(path = %path.display(), %error, "a directory of a failed write stays");
+                tracing::debug!(path = %path.display(), %error, "cannot remove a created directory");
             }
         }
     }
 }
 
 /// Creates the directories above `path`.
-fn create_parent(path: &Path) -> Result<Directory, EnvError> {
+fn create_parent(path: &Path) -> Result<ParentDirectory, EnvError> {
     let parent = path.parent().unwrap_or(Path::new("/"));
-    match Directory::create(parent) {
+    match ParentDirectory::create(parent) {
         Ok(directory) => Ok(directory),
-        // What stands in the way of a directory is reported as existing.
+        // A file in place of a directory is reported as existing.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
             Err(EnvError::NotADirectory { path: parent.to_path_buf() })
         }
@@ -348,22 +350,22 @@ fn keep_owner_and_mode(file: &File, old: &fs::Metadata) -> io::Result<()> {
     let mut mode = old.mode() & 0o7777;
     if (new.uid(), new.gid()) != (old.uid(), old.gid()) {
         let (uid, gid) = (Uid::from_raw(old.uid()), Gid::from_raw(old.gid()));
-        // Only the superuser can give a file away; the group alone may still be possible.
+        // Only the superuser can change the owner; changing only the group may still be possible.
         if let Err(error) = fchown(file, Some(uid), Some(gid)) {
             let group = fchown(file, None, Some(gid));
-            tracing::debug!(%error, ?group, "the owner of a written file changes");
-            // A program must not begin to run as somebody else than before.
+            tracing::debug!(%error, ?group, "cannot keep the owner of a file");
+            // A setuid program must not start to run as another user.
             mode &= 0o1777;
         }
     }
-    // After the owner, since a change of owner takes bits away.
+    // After the owner, since changing the owner clears bits.
     file.set_permissions(Permissions::from_mode(mode))
 }
 
 /// Makes a rename durable.
 fn sync_directory(directory: &Path) -> io::Result<()> {
     match File::open(directory).and_then(|directory| directory.sync_all()) {
-        // Some file systems cannot do it, and a directory may be writable and not readable.
+        // Some file systems do not support this, and a directory may be writable but not readable.
         Err(error)
             if matches!(
                 error.kind(),
@@ -386,13 +388,13 @@ mod tests {
         file.as_file().metadata().unwrap().mode() & 0o777
     }
 
-    /// A name that no file system takes, which shows only when the file is put in place.
+    /// A name that no file system accepts, which fails only at the rename.
     fn too_long() -> String {
         "n".repeat(300)
     }
 
     #[test]
-    fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
+    fn a_failed_write_or_rename_removes_created_directories() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("old")).unwrap();
@@ -409,26 +411,26 @@ mod tests {
             |path: PathBuf| list(&path, 9).unwrap().into_iter().map(|entry| entry.name).collect::<Vec<_>>();
         assert_eq!(names(at("")), [Path::new("file"), Path::new("old")]);
         assert!(names(at("old")).is_empty());
-        // What somebody has put there meanwhile stays, and so does what a write has made that did not fail.
-        let made = Directory::create(&at("new/a/b")).unwrap();
+        // Files added by others meanwhile are kept, as are directories of a successful write.
+        let created = ParentDirectory::create(&at("new/a/b")).unwrap();
         fs::write(at("new/a/theirs"), "").unwrap();
-        drop(made);
+        drop(created);
         assert_eq!(names(at("new/a")), [Path::new("theirs")]);
         write(&at("new/a/c/file"), b"x", &Cancelled::default()).unwrap();
         assert!(at("new/a/c/file").exists());
     }
 
     #[test]
-    fn a_replacement_is_private_until_it_has_the_bits_of_the_file() {
+    fn a_replacement_is_private_until_complete() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("secret");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, Permissions::from_mode(0o640)).unwrap();
-        assert_eq!(mode(&temporary(directory.path(), true).unwrap()), 0o600);
-        // A new file gets what the process's mask leaves of the usual bits.
+        assert_eq!(mode(&temporary_file(directory.path(), true).unwrap()), 0o600);
+        // A new file has the usual permission bits, minus the umask.
         File::create(directory.path().join("usual")).unwrap();
         let usual = fs::metadata(directory.path().join("usual")).unwrap().mode() & 0o777;
-        assert_eq!(mode(&temporary(directory.path(), false).unwrap()), usual);
+        assert_eq!(mode(&temporary_file(directory.path(), false).unwrap()), usual);
         write(&path, b"new", &Cancelled::default()).unwrap();
         assert_eq!(fs::metadata(&path).unwrap().mode() & 0o777, 0o640);
     }
@@ -446,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn dots_in_a_link_are_resolved_by_the_system() {
+    fn dots_in_links_are_resolved_by_the_system() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::create_dir_all(at("real/below")).unwrap();
@@ -460,7 +462,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_to_a_directory_goes_alone() {
+    fn removing_a_link_keeps_its_directory() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("empty")).unwrap();
@@ -471,9 +473,9 @@ mod tests {
         assert!(!at("empty").exists());
     }
 
-    /// To the superuser nothing is denied, so a thread of ours is somebody else for files.
+    /// Nothing is denied to the superuser, so a thread changes its file system user.
     #[test]
-    fn what_belongs_to_others_is_denied_with_its_path() {
+    fn permission_denied_names_the_path() {
         let directory = tempfile::tempdir().unwrap();
         let at = |name: &str| directory.path().join(name);
         fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
@@ -484,7 +486,7 @@ mod tests {
             fs::set_permissions(at(name), Permissions::from_mode(0o000)).unwrap();
         }
         if Uid::effective().is_root() {
-            // The directory itself must be somebody else's, too.
+            // The directory itself must belong to another user too.
             nix::unistd::chown(directory.path(), Some(Uid::from_raw(1)), None).unwrap();
         }
         let denied = std::thread::scope(|scope| {
@@ -525,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listing_has_a_limit() {
+    fn listings_are_limited() {
         let directory = tempfile::tempdir().unwrap();
         for name in ["a", "b", "c"] {
             fs::write(directory.path().join(name), "").unwrap();

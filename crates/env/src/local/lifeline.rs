@@ -1,12 +1,14 @@
-//! Ends what runs when the host itself is gone, by a kill signal or by anything else.
+//! Terminates running commands when the embedding process dies, for whatever reason.
 //!
-//! A small shell runs beside the commands and reads a line that only the host holds: when the host
-//! is gone the line ends, and the shell looks at the board where the commands stand. Nothing is ever said on the line:
-//! a shell reads byte by byte, and to be told of each command would cost as much as many a command does. The
-//! parent-death signal of Linux would not do, since it follows the thread that started a process and not the host.
+//! A small shell, the supervisor, runs beside the commands and reads a pipe whose other end only
+//! the embedding process holds. When that process dies, the shell sees the end of input and reads
+//! the table of running commands. Nothing is ever sent through the pipe: a shell reads byte by
+//! byte, and sending each command would cost as much as running a short one. The parent-death
+//! signal of Linux is no alternative, since it follows the thread that started a process and not
+//! the embedding process.
 #![expect(clippy::disallowed_methods, reason = "the supervisor is a process of the environment")]
 
-mod board;
+mod watch_table;
 
 use std::{
     collections::BTreeMap,
@@ -21,23 +23,23 @@ use std::{
     thread,
 };
 
-use self::board::{Board, Line};
+use self::watch_table::{Line, WatchTable};
 use super::{TAG_VARIABLE, scope::Scope};
 
-/// What the supervisor runs, and where it is found: every Unix has it.
+/// Shell and script of the supervisor; every Unix has the shell.
 const SHELL: &str = "/bin/sh";
 const SCRIPT: &str = include_str!("lifeline.sh");
 
-/// Where the supervisor looks for programs if the environment has no `PATH`.
+/// Search path of the supervisor if the environment has no `PATH`.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
-/// The supervisor of an environment and what it knows. It is started with the first command and
-/// started again if somebody ends it.
+/// The supervisor of an environment and its state. Started with the first command, and again if it
+/// was killed.
 #[derive(Debug)]
 pub(super) struct Lifeline {
-    /// The mark of the environment: those of its commands begin with it.
+    /// Tag of the environment: a prefix of the tags of its commands.
     tag: String,
-    /// The mark of the command that the host itself is, if it is one of another environment.
+    /// Tag of the embedding process, if it is itself a command of another environment.
     outer_tag: Option<String>,
     path: OsString,
     state: Mutex<State>,
@@ -46,68 +48,68 @@ pub(super) struct Lifeline {
 #[derive(Debug, Default)]
 struct State {
     supervisor: Option<Supervisor>,
-    /// Where the commands stand, as long as there is a supervisor or a command.
-    board: Option<Board>,
-    /// Who stands there, and in which line.
+    /// Table of running commands; present while there is a supervisor or a command.
+    table: Option<WatchTable>,
+    /// The entries of the table with their lines.
     watched: BTreeMap<String, Line>,
 }
 
 #[derive(Debug)]
 struct Supervisor {
     child: Child,
-    line: UnixStream,
+    pipe: UnixStream,
 }
 
 impl Lifeline {
-    /// For an environment whose marks begin with `tag`; starts nothing yet.
+    /// Creates the lifeline of an environment with this tag; starts nothing yet.
     pub(super) fn new(tag: String, outer_tag: Option<String>, path: Option<OsString>) -> Self {
         let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
         Self { tag, outer_tag, path, state: Mutex::default() }
     }
 
-    /// Starts the supervisor unless it runs.
-    pub(super) fn start(&self) -> io::Result<()> {
+    /// Starts the supervisor unless it is running.
+    pub(super) fn ensure_running(&self) -> io::Result<()> {
         let mut state = self.lock();
-        if state.supervisor.as_mut().is_some_and(Supervisor::runs) {
+        if state.supervisor.as_mut().is_some_and(Supervisor::is_running) {
             return Ok(());
         }
-        state.supervisor.take().into_iter().for_each(Supervisor::end);
-        state.supervisor = Some(self.spawn(state.board()?)?);
+        state.supervisor.take().into_iter().for_each(Supervisor::kill);
+        state.supervisor = Some(self.spawn(state.table()?)?);
         Ok(())
     }
 
-    /// Has a command ended with the host.
+    /// Has the supervisor terminate a command if the embedding process dies.
     pub(super) fn watch(&self, scope: &Scope) -> io::Result<()> {
         let entry = entry(scope);
         let mut state = self.lock();
-        let line = state.board()?.write(&entry)?;
+        let line = state.table()?.write(&entry)?;
         state.watched.insert(entry, line);
         Ok(())
     }
 
-    /// Takes note that nothing of a command is left.
+    /// Records that all processes of a command are gone.
     pub(super) fn forget(&self, scope: &Scope) {
         let mut state = self.lock();
-        let State { board, watched, .. } = &mut *state;
+        let State { table, watched, .. } = &mut *state;
         if let Some(line) = watched.remove(&entry(scope))
-            && let Some(Err(error)) = board.as_mut().map(|board| board.wipe(line))
+            && let Some(Err(error)) = table.as_mut().map(|table| table.clear(line))
         {
-            // Its number and its start go together: no later process is taken for it.
-            tracing::warn!(%error, "a command that has ended stays on the board");
+            // The entry includes the start time, so no later process is mistaken for it.
+            tracing::warn!(%error, "cannot remove a finished command from the watch table");
         }
     }
 
-    /// Ends the supervisor if it has nothing to watch, and waits for it; blocks for a moment.
+    /// Stops the supervisor if it has nothing to watch, and waits for it; blocks briefly.
     pub(super) fn finish(&self) {
         let mut state = self.lock();
         if state.watched.is_empty() {
-            state.supervisor.take().into_iter().for_each(Supervisor::end);
-            state.board = None;
+            state.supervisor.take().into_iter().for_each(Supervisor::kill);
+            state.table = None;
         }
     }
 
-    fn spawn(&self, board: &Board) -> io::Result<Supervisor> {
-        let (line, end) = UnixStream::pair()?;
+    fn spawn(&self, table: &WatchTable) -> io::Result<Supervisor> {
+        let (pipe, end) = UnixStream::pair()?;
         let mut command = Command::new(SHELL);
         command
             .args(["-c", SCRIPT, "pintle-lifeline"])
@@ -116,16 +118,16 @@ impl Lifeline {
             .env("PATH", &self.path)
             .current_dir("/")
             .stdin(OwnedFd::from(end))
-            .stdout(board.handle()?)
+            .stdout(table.handle()?)
             .stderr(Stdio::null())
-            // What a terminal sends to the host's group does not reach it.
+            // Out of reach of signals that a terminal sends to the process group.
             .process_group(0);
         if let Some(tag) = &self.outer_tag {
             command.env(TAG_VARIABLE, tag);
         }
         let child = command.spawn()?;
-        tracing::debug!(id = child.id(), tag = self.tag, "lifeline started");
-        Ok(Supervisor { child, line })
+        tracing::debug!(id = child.id(), tag = self.tag, "supervisor started");
+        Ok(Supervisor { child, pipe })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -137,41 +139,42 @@ impl Drop for Lifeline {
     fn drop(&mut self) {
         self.finish();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-        if let Some(Supervisor { mut child, line }) = state.supervisor.take() {
-            // Something could not be ended here: the end of the line leaves it to the supervisor.
-            drop(line);
+        if let Some(Supervisor { mut child, pipe }) = state.supervisor.take() {
+            // A process could not be killed here: closing the pipe leaves it to the supervisor.
+            drop(pipe);
             let waiting = thread::Builder::new().name("pintle-lifeline".to_owned());
             if let Err(error) = waiting.spawn(move || child.wait()) {
-                tracing::debug!(%error, "the lifeline is not waited for");
+                tracing::debug!(%error, "cannot wait for the supervisor");
             }
         }
     }
 }
 
 impl State {
-    fn board(&mut self) -> io::Result<&mut Board> {
-        let board = match self.board.take() {
-            Some(board) => board,
-            None => Board::new()?,
+    fn table(&mut self) -> io::Result<&mut WatchTable> {
+        let table = match self.table.take() {
+            Some(table) => table,
+            None => WatchTable::new()?,
         };
-        Ok(self.board.insert(board))
+        Ok(self.table.insert(table))
     }
 }
 
 impl Supervisor {
-    /// Whether nobody has ended it. What somebody else has waited for is ended.
-    fn runs(&mut self) -> bool {
+    /// Returns true if the supervisor is still running. One reaped elsewhere is not.
+    fn is_running(&mut self) -> bool {
         matches!(self.child.try_wait(), Ok(None))
     }
 
-    fn end(mut self) {
+    fn kill(mut self) {
         if let Err(error) = self.child.kill().and_then(|()| self.child.wait()) {
-            tracing::debug!(%error, "the lifeline is not waited for");
+            tracing::debug!(%error, "cannot wait for the supervisor");
         }
     }
 }
 
-/// The leader of the group and its start, which tells it from a later process of the same number.
+/// Formats the group leader and its start time, which distinguishes it from a later process with
+/// the same id.
 fn entry(scope: &Scope) -> String {
     format!("{}:{}", scope.leader(), scope.since().unwrap_or_default())
 }

@@ -1,17 +1,16 @@
-# Run by /bin/sh beside the commands of one environment, which it ends when the host is gone.
-#
-# The input is a line that only the host holds, and the end of the input is the end of the host.
-# The output is the board, to be read: each command has a line there, "LEADER:START", from its start
-# until nothing of it is left; LEADER is the number of its process group and START the time at which
-# its first process started, 0 if that is not known. The other lines are blank. What runs when the
-# host is gone gets the terminate signal, and two seconds later the kill signal. $1 is what the
-# variables of every command of the environment hold.
+# Run by /bin/sh beside the commands of one environment; terminates them when the embedding
+# application dies. Standard input is a pipe that only the application holds, so its end means that
+# the application is gone. Standard output is the watch table, opened for reading: each running
+# command has a line "LEADER:START" from its start until all its processes are gone. LEADER is the
+# id of its process group and START the start time of its first process, 0 if unknown. Other lines
+# are blank. Commands still running get the terminate signal, and two seconds later the kill signal.
+# $1 is a string contained in the variables of every command of the environment.
 
 trap '' HUP INT QUIT TERM
-mark=$1
+tag=$1
 entries=' '
-# An empty mark would be everybody's.
-[ -n "$mark" ] || exit 1
+# An empty tag would match every process.
+[ -n "$tag" ] || exit 1
 
 exec 3<&1 >/dev/null
 while read -r _; do :; done
@@ -24,12 +23,12 @@ pause() {
     sleep 0.1 2>/dev/null || sleep 1
 }
 
-# The groups that are still those of commands: a number may be in use again.
+# Finds the groups that still belong to commands: an id may have been reused.
 find_groups() {
     groups=' '
     for entry in $entries; do
         leader=${entry%%:*}
-        # The numbers 0 and 1 would be everybody's, too.
+        # The ids 0 and 1 would address unrelated processes.
         [ "$leader" -gt 1 ] 2>/dev/null || continue
         if { read -r stat </proc/"$leader"/stat; } 2>/dev/null; then
             set -- ${stat##*)}
@@ -39,32 +38,33 @@ find_groups() {
     done
 }
 
-# Those of the given files of variables that hold the mark. The grep of busybox does not look behind a zero byte.
+# Prints those of the given environ files that contain the tag. The grep of busybox ignores
+# everything after a zero byte.
 if printf 'a\0b' | grep -qF b; then
-    find_marks() { grep -lsF -e "$mark" "$@"; }
+    find_tagged() { grep -lsF -e "$tag" "$@"; }
 else
-    find_marks() {
+    find_tagged() {
         for variables; do
-            tr '\0' '\n' <"$variables" | grep -qF -e "$mark" && echo "$variables"
+            tr '\0' '\n' <"$variables" | grep -qF -e "$tag" && echo "$variables"
         done
     }
 fi
 
-# Everybody who runs in one of the groups or carries the mark.
+# Finds all processes in one of the groups or with the tag.
 find_members() {
     members='' others=''
     for stat in /proc/[0-9]*/stat; do
         { read -r line <"$stat"; } 2>/dev/null || continue
         set -- ${line##*)}
         process=${stat%/stat}
-        # A zombie is gone, and the threads of the kernel are not ours.
+        # Skip zombies and kernel threads.
         case $1:$2 in Z:* | X:* | x:* | *:2) continue ;; esac
         case $groups in
         *" $3 "*) members="$members ${process#/proc/}" ;;
         *) others="$others $process/environ" ;;
         esac
     done
-    for variables in $(find_marks $others 2>/dev/null); do
+    for variables in $(find_tagged $others 2>/dev/null); do
         variables=${variables%/environ}
         members="$members ${variables#/proc/}"
     done
@@ -84,7 +84,7 @@ send() {
     done
 }
 
-# Who was just forked shows its variables in a moment.
+# A process that was just forked shows its variables only after a moment.
 pause
 find_groups
 find_members
@@ -95,7 +95,7 @@ for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
     pause
     find_members
 done
-# Who is killed may just have started another.
+# Repeated, since a killed process may just have started another.
 for _ in 1 2 3 4 5 6 7 8 9 10; do
     [ "$members" ] || exit 0
     send KILL

@@ -1,4 +1,4 @@
-//! The reading ends of a process's two output pipes.
+//! The reading ends of a process's output pipes.
 
 use std::{
     fmt,
@@ -23,25 +23,25 @@ use crate::{
     process::ProcessOutput,
 };
 
-/// The most bytes of one piece of output: what a pipe holds.
+/// Maximum size of a chunk of output: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
 
-/// The most that is thrown away of one pipe at a time.
+/// Maximum number of bytes discarded per pipe at a time.
 const DISCARD_LIMIT: usize = 16 * CHUNK;
 
-/// The pipes, shared by the process and whoever reads its output.
+/// The output pipes, shared by the process and the reader of its output.
 ///
-/// A process that is dropped is still to be ended, and one that says goodbye to a pipe without a reader is killed by
-/// that: the pipes stay open, and are emptied, until it is gone.
+/// A dropped process is yet to be terminated, and one that writes to a pipe without a reader is
+/// killed by `SIGPIPE`. The pipes therefore stay open, and are drained, until it is gone.
 #[derive(Clone, Debug)]
 pub(super) struct Pipes(Arc<Mutex<Shared>>);
 
 #[derive(Debug)]
 struct Shared {
-    /// `None` when the reader has no use for them.
+    /// `None` once the reader no longer needs them.
     ends: Option<Ends>,
     has_reader: bool,
-    /// It had one, which is all that it gets.
+    /// The reader was taken; there is only one.
     is_taken: bool,
     /// The process was dropped.
     is_abandoned: bool,
@@ -51,7 +51,7 @@ struct Shared {
 struct Ends {
     stdout: Pipe<ChildStdout>,
     stderr: Pipe<ChildStderr>,
-    /// Which of the two is asked first the next time, so that neither waits for the other.
+    /// Polled first next time, so that neither stream starves the other.
     stderr_is_first: bool,
 }
 
@@ -70,8 +70,8 @@ impl Pipes {
         })))
     }
 
-    /// The output, once.
-    pub(super) fn reader(&self) -> Option<LocalOutput> {
+    /// Returns the output, once.
+    pub(super) fn take_reader(&self) -> Option<LocalOutput> {
         let mut shared = self.lock();
         if std::mem::replace(&mut shared.is_taken, true) {
             return None;
@@ -80,7 +80,8 @@ impl Pipes {
         Some(LocalOutput(self.clone()))
     }
 
-    /// Keeps the pipes open for a process that is still to be ended, until the answer is dropped.
+    /// Keeps the pipes open for a process that is yet to be terminated, until the result is
+    /// dropped.
     pub(super) fn abandon(&self) -> Discard {
         self.lock().is_abandoned = true;
         Discard { pipes: self.clone(), ends: Vec::new() }
@@ -91,7 +92,7 @@ impl Pipes {
     }
 }
 
-/// The output of a process of this machine.
+/// Output of a local process.
 pub(super) struct LocalOutput(Pipes);
 
 #[async_trait]
@@ -115,7 +116,7 @@ impl Drop for LocalOutput {
     }
 }
 
-/// Empties the pipes of a dropped process while it is being ended, once nobody reads them.
+/// Drains the pipes of a dropped process while it is terminated, once they have no reader.
 #[derive(Debug)]
 pub(super) struct Discard {
     pipes: Pipes,
@@ -123,7 +124,7 @@ pub(super) struct Discard {
 }
 
 impl Discard {
-    /// Throws away what is there; does not wait for more.
+    /// Discards available output without waiting for more.
     pub(super) fn discard(&mut self) {
         let mut shared = self.pipes.lock();
         if !shared.has_reader
@@ -132,21 +133,21 @@ impl Discard {
             let stdout = ends.stdout.end.map(ChildStdout::into_owned_fd);
             let stderr = ends.stderr.end.map(ChildStderr::into_owned_fd);
             let open = [stdout, stderr].into_iter().flatten();
-            self.ends.extend(open.filter_map(|end| end.and_then(without_waiting).ok()));
+            self.ends.extend(open.filter_map(|end| end.and_then(set_nonblocking).ok()));
         }
         drop(shared);
         let mut buffer = vec![0; if self.ends.is_empty() { 0 } else { CHUNK }];
-        self.ends.retain_mut(|end| throw_away(end, &mut buffer));
+        self.ends.retain_mut(|end| discard_available(end, &mut buffer));
     }
 }
 
-/// Whether more can come.
-fn throw_away(end: &mut std::fs::File, buffer: &mut [u8]) -> bool {
-    let mut thrown = 0;
-    while thrown < DISCARD_LIMIT {
+/// Discards output; returns true if more may follow.
+fn discard_available(end: &mut std::fs::File, buffer: &mut [u8]) -> bool {
+    let mut discarded = 0;
+    while discarded < DISCARD_LIMIT {
         match end.read(buffer) {
             Ok(0) => return false,
-            Ok(read) => thrown += read,
+            Ok(read) => discarded += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
         }
@@ -154,14 +155,14 @@ fn throw_away(end: &mut std::fs::File, buffer: &mut [u8]) -> bool {
     true
 }
 
-fn without_waiting(end: OwnedFd) -> io::Result<std::fs::File> {
+fn set_nonblocking(end: OwnedFd) -> io::Result<std::fs::File> {
     let flags = OFlag::from_bits_retain(fcntl(&end, FcntlArg::F_GETFL)?);
     fcntl(&end, FcntlArg::F_SETFL(flags | OFlag::O_NONBLOCK))?;
     Ok(end.into())
 }
 
 impl Ends {
-    /// The next piece of either stream, or `None` when both have ended.
+    /// Polls for the next chunk of either stream; `None` once both have ended.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<OutputChunk>> {
         self.stderr_is_first = !self.stderr_is_first;
         let Self { stdout, stderr, stderr_is_first } = self;
@@ -179,7 +180,7 @@ impl Ends {
 }
 
 trait PollNext {
-    /// The next piece, or `None` at the end.
+    /// Polls for the next chunk; `None` at the end.
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<OutputChunk>>;
 }
 
@@ -205,7 +206,7 @@ impl<R: AsyncRead + Unpin> PollNext for Pipe<R> {
         match pin!(end.read_buf(&mut self.buffer)).poll(context) {
             Poll::Pending => return Poll::Pending,
             Poll::Ready(Ok(_)) => {}
-            Poll::Ready(Err(error)) => tracing::warn!(%error, "the output of a process ends early"),
+            Poll::Ready(Err(error)) => tracing::warn!(%error, "cannot read the output of a process"),
         }
         if self.buffer.is_empty() {
             self.end = None;
@@ -216,7 +217,8 @@ impl<R: AsyncRead + Unpin> PollNext for Pipe<R> {
 }
 
 impl<R> Pipe<R> {
-    /// What was read. A full buffer is given away, since copying it would take as long as reading it did.
+    /// Returns the bytes read. A mostly full buffer is moved out, since copying it would take as
+    /// long as reading did.
     fn take(&mut self) -> Vec<u8> {
         if self.buffer.len() >= CHUNK / 2 {
             return std::mem::take(&mut self.buffer);

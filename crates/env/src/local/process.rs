@@ -1,9 +1,15 @@
-//! Processes of this machine.
-#![expect(clippy::disallowed_methods, reason = "this module is where processes are started and ended")]
+//! Local processes.
+#![expect(clippy::disallowed_methods, reason = "this module starts and kills processes")]
 
 use std::{
-    collections::BTreeMap, ffi::OsString, fmt, io, os::unix::process::ExitStatusExt, path::PathBuf,
-    process::Stdio, sync::Arc, time::Duration,
+    collections::BTreeMap,
+    ffi::OsString,
+    fmt, io,
+    os::unix::process::ExitStatusExt,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::Arc,
+    time::Duration,
 };
 
 use async_trait::async_trait;
@@ -16,8 +22,8 @@ use tokio::{
 
 use super::{
     TAG_VARIABLE,
-    admission::Turn,
-    numbers::Position,
+    admission::Slot,
+    pid_sequence::Position,
     pipes::Pipes,
     reaper::{Reaper, Registration},
     scope::{Members, Scope},
@@ -29,15 +35,14 @@ use crate::{
     process::{ExitStatus, Process, ProcessOutput, Signal},
 };
 
-/// How often it is looked whether processes have gone.
+/// Poll interval for exited processes.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How long killed processes may take to go.
+/// Time that killed processes may take to exit.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// What the environment adds to a command.
-pub(super) struct Setting {
-    /// Where it runs.
+/// Settings of the environment for a new process.
+pub(super) struct SpawnContext {
     pub(super) directory: PathBuf,
     pub(super) shell: PathBuf,
     pub(super) variables: Arc<BTreeMap<OsString, OsString>>,
@@ -46,38 +51,50 @@ pub(super) struct Setting {
     pub(super) launcher: Launcher,
 }
 
-/// How a prepared process is started.
+/// How a configured process is started.
 #[derive(Clone)]
 pub(crate) enum Launcher {
-    /// As it is.
+    /// Directly.
     Plain,
-    /// By a function that starts it in its own way.
+    /// By a function.
     #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
     With(Arc<dyn Fn(tokio::process::Command) -> io::Result<Child> + Send + Sync>),
 }
 
+impl Launcher {
+    fn launch(&self, mut command: tokio::process::Command) -> io::Result<Child> {
+        match self {
+            Self::Plain => command.spawn(),
+            #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
+            Self::With(launch) => launch(command),
+        }
+    }
+}
+
 /// Starts a process in a group of its own.
-pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, EnvError> {
-    let mut system = match command.program {
-        Program::Shell(line) => {
-            let mut shell = tokio::process::Command::new(&setting.shell);
-            // The dashes keep a line that begins with one from being taken for an option.
-            shell.arg("-c").arg("--").arg(line);
-            shell
-        }
-        Program::Argv { program, arguments } => {
-            let mut system = tokio::process::Command::new(program);
-            system.args(arguments);
-            system
-        }
-    };
-    system
+pub(super) fn spawn(command: Command, context: SpawnContext) -> Result<LocalProcess, EnvError> {
+    let configured = configure(command, &context);
+    let program = configured.as_std().get_program().to_string_lossy().into_owned();
+    let before = Position::now();
+    let launched = context.launcher.launch(configured).and_then(with_id);
+    let (child, id) = launched.map_err(|source| EnvError::Spawn { program, source })?;
+    tracing::debug!(id, tag = context.tag, "process started");
+    let process = LocalProcess::new(child, Scope::new(id, context.tag, before), context.reaper);
+    // If this fails, dropping the process kills it at once.
+    process.reaper.watch(&process.scope).map_err(not_watched)?;
+    Ok(process)
+}
+
+/// Sets program, variables, directory, pipes and group of a process.
+fn configure(command: Command, context: &SpawnContext) -> tokio::process::Command {
+    let mut configured = program(command.program, &context.shell);
+    configured
         .env_clear()
-        .envs(setting.variables.iter())
-        .env("PWD", &setting.directory)
+        .envs(context.variables.iter())
+        .env("PWD", &context.directory)
         .envs(command.env)
-        .env(TAG_VARIABLE, &setting.tag)
-        .current_dir(&setting.directory)
+        .env(TAG_VARIABLE, &context.tag)
+        .current_dir(&context.directory)
         .stdin(match command.stdin {
             Stdin::Null => Stdio::null(),
             Stdin::Piped => Stdio::piped(),
@@ -85,41 +102,37 @@ pub(super) fn spawn(command: Command, setting: Setting) -> Result<LocalProcess, 
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0);
-    let program = system.as_std().get_program().to_string_lossy().into_owned();
-    let failed = |source| EnvError::Spawn { program: program.clone(), source };
-    let before = Position::now();
-    let child = match &setting.launcher {
-        Launcher::Plain => system.spawn(),
-        #[cfg(all(target_os = "linux", any(test, feature = "sandbox")))]
-        Launcher::With(launch) => launch(system),
-    };
-    let mut child = child.map_err(failed)?;
-    let id = child.id().and_then(|id| i32::try_from(id).ok());
-    let id = id.ok_or_else(|| failed(io::Error::other("the process has no id")))?;
-    tracing::debug!(id, tag = setting.tag, "process started");
-    let scope = Scope::new(id, setting.tag, before);
-    let process = LocalProcess {
-        stdin: child.stdin.take(),
-        pipes: Pipes::new(child.stdout.take(), child.stderr.take()),
-        registration: setting.reaper.register(scope.clone()),
-        reaper: setting.reaper,
-        child: Some(child),
-        scope,
-        status: None,
-        is_settled: false,
-        turn: None,
-    };
-    // What cannot be watched is ended at once, by the drop.
-    process.reaper.watch(&process.scope).map_err(not_watched)?;
-    Ok(process)
+    configured
 }
 
-/// The error of a process that cannot be watched, and is not started for it.
+fn program(program: Program, shell: &Path) -> tokio::process::Command {
+    match program {
+        Program::Shell(line) => {
+            let mut command = tokio::process::Command::new(shell);
+            // The dashes keep a line that starts with one from being parsed as an option.
+            command.arg("-c").arg("--").arg(line);
+            command
+        }
+        Program::Argv { program, arguments } => {
+            let mut command = tokio::process::Command::new(program);
+            command.args(arguments);
+            command
+        }
+    }
+}
+
+fn with_id(child: Child) -> io::Result<(Child, i32)> {
+    let id = child.id().and_then(|id| i32::try_from(id).ok());
+    let id = id.ok_or_else(|| io::Error::other("the process has no id"))?;
+    Ok((child, id))
+}
+
+/// Returns the error for a process that the supervisor cannot watch.
 pub(super) fn not_watched(source: io::Error) -> EnvError {
     EnvError::Spawn { program: "the lifeline, /bin/sh".to_owned(), source }
 }
 
-/// A process of this machine.
+/// A local process.
 pub(super) struct LocalProcess {
     /// Taken when the process is dropped, and not before.
     child: Option<Child>,
@@ -129,20 +142,36 @@ pub(super) struct LocalProcess {
     scope: Scope,
     reaper: Arc<Reaper>,
     registration: Registration,
-    /// Nothing of it is left.
+    /// All its processes are gone.
     is_settled: bool,
-    /// Among the commands that may run at a time.
-    turn: Option<Turn>,
+    /// Its slot among the concurrent commands.
+    slot: Option<Slot>,
 }
 
 impl LocalProcess {
-    /// With its turn, which ends with it.
-    pub(super) fn with_turn(mut self, turn: Turn) -> Self {
-        self.turn = Some(turn);
+    /// Takes the pipes of `child` and registers the process.
+    fn new(mut child: Child, scope: Scope, reaper: Arc<Reaper>) -> Self {
+        Self {
+            stdin: child.stdin.take(),
+            pipes: Pipes::new(child.stdout.take(), child.stderr.take()),
+            registration: reaper.register(scope.clone()),
+            reaper,
+            child: Some(child),
+            scope,
+            status: None,
+            is_settled: false,
+            slot: None,
+        }
+    }
+
+    /// Holds `slot` for the lifetime of the process.
+    pub(super) fn with_slot(mut self, slot: Slot) -> Self {
+        self.slot = Some(slot);
         self
     }
 
-    async fn look(&mut self) -> Result<Members, EnvError> {
+    /// Finds the live processes; records when all are gone.
+    async fn scan(&mut self) -> Result<Members, EnvError> {
         if self.is_settled {
             return Ok(Members::default());
         }
@@ -150,33 +179,34 @@ impl LocalProcess {
             Members::default()
         } else {
             let scope = self.scope.clone();
-            blocking(move || scope.look()).await?
+            blocking(move || scope.scan()).await?
         };
         if self.status.is_some() && members.is_empty() {
             self.is_settled = true;
-            self.reaper.settled(self.registration);
+            self.reaper.unregister(self.registration);
         }
         Ok(members)
     }
 
     async fn send(&mut self, signal: SystemSignal) -> Result<Members, EnvError> {
-        let members = self.look().await?;
+        let members = self.scan().await?;
         if !self.is_settled {
             self.scope.send(&members, signal);
         }
         Ok(members)
     }
 
-    /// Waits until everything is gone. Cancel safe.
+    /// Waits until all processes are gone. Cancel safe.
     async fn gone(&mut self) -> Result<(), EnvError> {
         self.wait().await?;
-        while !self.look().await?.is_empty() {
+        while !self.scan().await?.is_empty() {
             sleep(POLL).await;
         }
         Ok(())
     }
 
-    /// Kills until nobody is left, since who is killed may just have started another.
+    /// Repeats the kill signal until none is left, since a killed process may just have started
+    /// another.
     async fn kill(&mut self) -> Result<(), EnvError> {
         let deadline = Instant::now() + KILL_LIMIT;
         while Instant::now() < deadline {
@@ -184,7 +214,7 @@ impl LocalProcess {
             if let Ok(status) = timeout(POLL, self.wait()).await {
                 status?;
             }
-            if self.status.is_some() && self.look().await?.is_empty() {
+            if self.status.is_some() && self.scan().await?.is_empty() {
                 return Ok(());
             }
         }
@@ -204,7 +234,7 @@ impl Process for LocalProcess {
     }
 
     fn take_output(&mut self) -> Option<Box<dyn ProcessOutput>> {
-        let output = self.pipes.reader()?;
+        let output = self.pipes.take_reader()?;
         Some(Box::new(output))
     }
 
@@ -214,7 +244,7 @@ impl Process for LocalProcess {
         }
         let waited = match &mut self.child {
             Some(child) => child.wait().await,
-            None => Err(io::Error::other("the process was given away")),
+            None => Err(io::Error::other("the process was released")),
         };
         let status = waited.map_err(|source| EnvError::EnvironmentLost {
             environment: "the process".to_owned(),
@@ -224,7 +254,7 @@ impl Process for LocalProcess {
             (Some(code), _) => ExitStatus::Exited(code),
             (None, signal) => ExitStatus::Signaled(signal.unwrap_or_default()),
         };
-        self.scope.leader_was_reaped();
+        self.scope.mark_leader_reaped();
         self.status = Some(status);
         Ok(status)
     }
@@ -239,13 +269,13 @@ impl Process for LocalProcess {
     }
 
     async fn jobs(&mut self) -> Result<usize, EnvError> {
-        Ok(self.look().await?.jobs)
+        Ok(self.scan().await?.jobs)
     }
 
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
         let members = self.send(SystemSignal::SIGTERM).await?;
         if !self.is_settled {
-            // One that is stopped hears nothing until it goes on.
+            // A stopped process handles no signal until it continues.
             self.scope.send(&members, SystemSignal::SIGCONT);
         }
         match timeout(grace, self.gone()).await {
@@ -267,7 +297,7 @@ impl fmt::Debug for LocalProcess {
 
 impl Drop for LocalProcess {
     fn drop(&mut self) {
-        drop(self.turn.take());
+        drop(self.slot.take());
         if !self.is_settled {
             let (scope, child) = (self.scope.clone(), self.child.take());
             self.reaper.abandon(self.registration, scope, child, self.pipes.abandon());

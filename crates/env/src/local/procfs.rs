@@ -1,5 +1,5 @@
-//! The processes of this machine as the kernel's `/proc` shows them. Linux only: elsewhere, and
-//! where `/proc` is not mounted, there is no table and only process groups are known.
+//! The process table of the local machine, read from the kernel's `/proc`. Linux only: elsewhere,
+//! and where `/proc` is not mounted, there is no table and only process groups are known.
 #![expect(clippy::disallowed_methods, reason = "the kernel's process table is not a file of the environment")]
 
 use std::{
@@ -16,66 +16,66 @@ use nix::errno::Errno;
 
 use super::TAG_VARIABLE;
 
-/// How often a table is read anew because processes came and went while it was read.
+/// Maximum number of attempts to read a table while processes come and go.
 const MAX_READINGS: usize = 4;
 
-/// How often, and after which wait, the variables of a process are read that is just starting its
-/// program and has none to show yet.
+/// Number of attempts, and the wait between them, to read the variables of a process that is just
+/// executing its program and has none to show yet.
 const STARTING_RETRIES: usize = 5;
 const STARTING_WAIT: Duration = Duration::from_millis(1);
 
-/// What most files of a process take.
+/// Size that most files of a process fit in.
 const FILE_SIZE: usize = 4 << 10;
 
-/// The process that starts the threads of the kernel.
+/// Parent of all kernel threads.
 const KERNEL_THREADS: i32 = 2;
 
-/// When the processes started that were there the last time, so that old ones are not read again: they are most of
-/// the table, and reading them would take longer than many a command. The number of its directory entry tells a
-/// process from a later one of the same id.
+/// Start times of the processes seen last time, so that old ones are not read again: they are most
+/// of the table, and reading them would take longer than many commands. The inode of the directory
+/// entry distinguishes a process from a later one with the same id.
 static KNOWN: Mutex<Option<Arc<StartTimes>>> = Mutex::new(None);
 
 type StartTimes = HashMap<(i32, u64), u64>;
 
-/// One process.
+/// A process in the table.
 #[derive(Clone, Debug)]
 pub(super) struct ProcessRow {
     pub(super) id: i32,
     pub(super) parent: i32,
     pub(super) group: i32,
-    /// When it started, in the kernel's ticks since boot.
+    /// Start time, in the kernel's ticks since boot.
     pub(super) started: u64,
-    /// It is a thread of a process, and not its first.
+    /// True for a thread other than the first of its process.
     pub(super) is_thread: bool,
-    /// Ended, and not yet waited for.
+    /// Exited but not yet waited for.
     pub(super) is_zombie: bool,
-    /// The mark of the command that it belongs to.
+    /// Tag of the command that it belongs to.
     pub(super) tag: Option<String>,
 }
 
 impl ProcessRow {
-    /// Whether it runs, and is none of the kernel's own.
-    pub(super) fn may_be_marked(&self) -> bool {
+    /// Returns true for a live process that is not a kernel thread.
+    pub(super) fn may_have_tag(&self) -> bool {
         !self.is_zombie && self.parent != KERNEL_THREADS
     }
 }
 
-/// When a process started, in the kernel's ticks since boot.
+/// Returns the start time of a process, in the kernel's ticks since boot.
 pub(super) fn start_time(id: i32) -> Option<u64> {
     read_row(id).map(|row| row.started)
 }
 
-/// How many processes were there the last time that somebody read the table; 0 if nobody did.
+/// Returns the number of processes when the table was last read; 0 if it never was.
 pub(super) fn table_len() -> usize {
     known().as_ref().map_or(0, |known| known.len())
 }
 
-/// The processes that have one of `numbers`, in this order, and started at `since` or later; their marks are left
-/// out. `None` if one of them cannot be read.
-pub(super) fn read_numbers(numbers: impl Iterator<Item = i32>, since: u64) -> Option<Vec<ProcessRow>> {
+/// Reads the processes with these ids, in order, that started at `since` or later, without their
+/// tags. Returns `None` if one of them cannot be read.
+pub(super) fn read_pids(ids: impl Iterator<Item = i32>, since: u64) -> Option<Vec<ProcessRow>> {
     let mut rows = Vec::new();
-    for id in numbers {
-        // Threads have numbers, too, which the table does not list.
+    for id in ids {
+        // Threads have ids too, which the table does not list.
         match look_up(id) {
             Ok(Some(row)) if row.started >= since && !row.is_thread => rows.push(row),
             Ok(_) => {}
@@ -85,15 +85,15 @@ pub(super) fn read_numbers(numbers: impl Iterator<Item = i32>, since: u64) -> Op
     Some(rows)
 }
 
-/// The mark of a process, for those that can have one.
-pub(super) fn mark(row: &mut ProcessRow) {
-    if row.may_be_marked() {
+/// Reads the tag of a process that can have one.
+pub(super) fn read_tag_of(row: &mut ProcessRow) {
+    if row.may_have_tag() {
         row.tag = read_tag(row.id);
     }
 }
 
-/// The processes that started at `since` or later, with their marks. `None` if there is no table to
-/// read.
+/// Reads the processes that started at `since` or later, with their tags. Returns `None` if there
+/// is no table.
 pub(super) fn read_table(since: u64) -> Option<Vec<ProcessRow>> {
     let mut table = Vec::new();
     for _ in 0..MAX_READINGS {
@@ -105,8 +105,8 @@ pub(super) fn read_table(since: u64) -> Option<Vec<ProcessRow>> {
     Some(table)
 }
 
-/// Whether every process that was listed could be read. If one went away it may have left a child
-/// that was not listed.
+/// Reads the table once. Returns true if every listed process could be read: one that exited may
+/// have left a child that was not listed.
 fn read_once(since: u64, table: &mut Vec<ProcessRow>) -> Option<bool> {
     table.clear();
     let known = self::known().clone().unwrap_or_default();
@@ -130,7 +130,7 @@ fn read_once(since: u64, table: &mut Vec<ProcessRow>) -> Option<bool> {
         if row.started < since {
             continue;
         }
-        mark(&mut row);
+        read_tag_of(&mut row);
         table.push(row);
     }
     let is_there = !seen.is_empty();
@@ -146,7 +146,7 @@ fn read_row(id: i32) -> Option<ProcessRow> {
     look_up(id).ok().flatten()
 }
 
-/// What has this number, if anything has.
+/// Reads the process or thread with this id, if there is one.
 fn look_up(id: i32) -> io::Result<Option<ProcessRow>> {
     match read(&format!("/proc/{id}/stat")) {
         Ok(stat) => {
@@ -158,13 +158,13 @@ fn look_up(id: i32) -> io::Result<Option<ProcessRow>> {
     }
 }
 
-/// A process that ends between opening and reading is gone by another name.
+/// Returns true if the process is gone; one that exits between open and read gives `ESRCH`.
 fn is_gone(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::ESRCH as i32)
 }
 
-/// The fields are described in proc(5). The second is the program's name in parentheses, which may
-/// itself hold spaces and parentheses.
+/// Parses `/proc/PID/stat`; see proc(5). The second field is the program's name in parentheses,
+/// which may itself contain spaces and parentheses.
 fn parse_stat(id: i32, stat: &str) -> Option<ProcessRow> {
     let (_, fields) = stat.rsplit_once(')')?;
     let mut fields = fields.split_ascii_whitespace();
@@ -173,7 +173,7 @@ fn parse_stat(id: i32, stat: &str) -> Option<ProcessRow> {
     let group = fields.next()?.parse().ok()?;
     // Field 22, with field 6 being next.
     let started = fields.nth(16)?.parse().ok()?;
-    // Field 38 is the signal that the parent gets at the end; a thread that is no process sends none.
+    // Field 38 is the signal sent to the parent on exit; a thread sends none.
     let is_thread = fields.nth(15) == Some("-1");
     let is_zombie = matches!(state, "Z" | "X" | "x");
     Some(ProcessRow { id, parent, group, started, is_thread, is_zombie, tag: None })
@@ -191,7 +191,8 @@ fn read_tag(id: i32) -> Option<String> {
     None
 }
 
-/// The kernel does not say how long its files are: without a guess they are read in tiny pieces.
+/// Reads a file of `/proc`. The kernel does not report its size: without a guess it is read in tiny
+/// pieces.
 fn read(path: &str) -> io::Result<Vec<u8>> {
     let mut content = Vec::with_capacity(FILE_SIZE);
     fs::File::open(path)?.take(u64::MAX).read_to_end(&mut content)?;
@@ -210,7 +211,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_may_hold_anything() {
+    fn program_names_may_contain_anything() {
         let stat = "7 (a) R (b) S 5 6 6 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 1 0 4711 0 0";
         let row = parse_stat(7, stat).unwrap();
         assert_eq!((row.parent, row.group, row.started), (5, 6, 4711));
@@ -225,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn old_processes_are_left_out_and_new_ones_are_not() {
+    fn old_processes_are_skipped_and_new_ones_are_not() {
         let own = std::process::id().cast_signed();
         let started = start_time(own).unwrap();
         for _ in 0..3 {
@@ -233,35 +234,35 @@ mod tests {
             assert!(table.iter().all(|row| row.started >= started));
             assert!(table.iter().any(|row| row.id == own));
             assert!(read_table(started + 1).unwrap().iter().all(|row| row.id != own));
-            // The number of an entry stays, or nothing would be known again.
+            // The inode of an entry is stable, or nothing would be recognised again.
             let known = known().clone().unwrap();
             assert!(known.iter().any(|((id, _), start)| *id == own && *start == started));
         }
     }
 
     #[test]
-    fn a_number_may_be_nobodys_or_a_threads() {
+    fn an_id_may_be_unused_or_a_threads() {
         let own = std::process::id().cast_signed();
-        let (say, hear) = std::sync::mpsc::channel();
+        let (sender, receiver) = std::sync::mpsc::channel();
         let (release, wait) = std::sync::mpsc::channel::<()>();
         let thread = thread::spawn(move || {
-            say.send(nix::unistd::gettid().as_raw()).unwrap();
+            sender.send(nix::unistd::gettid().as_raw()).unwrap();
             wait.recv().unwrap_err();
         });
-        let other = hear.recv().unwrap();
+        let other = receiver.recv().unwrap();
         assert!(look_up(other).unwrap().unwrap().is_thread);
         assert!(!look_up(own).unwrap().unwrap().is_thread);
-        // No number is as large.
+        // No id is that large.
         assert!(look_up(i32::MAX).unwrap().is_none());
-        let rows = read_numbers([own, other, i32::MAX].into_iter(), 0).unwrap();
+        let rows = read_pids([own, other, i32::MAX].into_iter(), 0).unwrap();
         assert_eq!(rows.iter().map(|row| row.id).collect::<Vec<_>>(), [own]);
-        assert!(read_numbers([own].into_iter(), u64::MAX).unwrap().is_empty());
+        assert!(read_pids([own].into_iter(), u64::MAX).unwrap().is_empty());
         drop(release);
         thread.join().unwrap();
     }
 
     #[test]
-    fn the_mark_is_a_whole_variable() {
+    fn the_tag_is_a_complete_variable() {
         assert_eq!(find_tag(b"A=1\0PINTLE_COMMAND_TAG=x.1\0").as_deref(), Some("x.1"));
         assert_eq!(find_tag(b"OLD_PINTLE_COMMAND_TAG=x.1\0"), None);
     }

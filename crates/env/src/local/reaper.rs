@@ -1,4 +1,4 @@
-//! Ends what was dropped: a drop cannot wait, a thread can.
+//! Terminates dropped processes: a drop cannot wait, a thread can.
 
 use std::{
     collections::BTreeMap,
@@ -30,41 +30,42 @@ use super::{
 };
 use crate::{error::EnvError, process::TERMINATE_GRACE};
 
-/// How often it is looked whether processes have gone.
+/// Poll interval for exited processes.
 const POLL: Duration = Duration::from_millis(20);
 
-/// How long after the first kill signal a process is given up.
+/// Time after the first kill signal after which a process is given up.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long the end of everything waits for processes that are just being started. The supervisor outlives this
-/// process for those that take longer.
+/// Time that shutdown waits for processes that are being started. The supervisor takes care of
+/// those that take longer.
 const START_LIMIT: Duration = Duration::from_secs(5);
 
-/// Knows what runs in an environment and ends what nobody holds any more.
+/// Tracks the running processes of an environment and terminates dropped ones.
 ///
-/// Its thread starts with the first process that is dropped while it runs.
+/// Its thread starts when the first running process is dropped.
 #[derive(Debug)]
 pub(super) struct Reaper {
     state: Mutex<State>,
-    /// Does the same when this process is gone; `None` if the host wants none.
+    /// Does the same when this process dies; `None` if disabled.
     lifeline: Option<Arc<Lifeline>>,
-    /// Held by who waits for a thread, so that the next one to wait waits for that thread, too.
+    /// Held while waiting for a thread, so that a concurrent caller waits for the same thread.
     waiting: Mutex<()>,
-    /// Whether there is no time for the terminate signal.
-    hurry: Arc<AtomicBool>,
-    /// Notified when the last process that was being started is registered.
+    /// Kill at once, without a terminate signal.
+    kill_at_once: Arc<AtomicBool>,
+    /// Notified when no process is being started any more.
     started: Condvar,
 }
 
-/// A process that is about to start, from before the system call until the process is registered and watched.
+/// A process about to start, from before the system call until it is registered and watched.
 ///
-/// Neither [`Reaper::finish`] nor the supervisor overlooks it meanwhile, although nobody knows its id.
+/// Keeps [`Reaper::finish`] and the supervisor from overlooking it, although its id is not known
+/// yet.
 #[derive(Debug)]
 pub(super) struct Starting {
     reaper: Arc<Reaper>,
 }
 
-/// Names a running process to its reaper.
+/// Identifies a running process to its reaper.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Registration(u64);
 
@@ -73,7 +74,7 @@ struct State {
     registrations: u64,
     /// The number of [`Starting`] guards.
     starting: usize,
-    /// Everything was killed, and nothing starts any more.
+    /// Everything was killed; nothing may start any more.
     is_killed: bool,
     running: BTreeMap<Registration, Scope>,
     worker: Option<Worker>,
@@ -85,15 +86,15 @@ struct Worker {
     thread: JoinHandle<()>,
 }
 
-/// A command on its way out.
+/// A process being terminated.
 #[derive(Debug)]
 struct Abandoned {
     scope: Scope,
-    /// Its first process, unless that is reaped already or by somebody else.
+    /// The first process, unless it is already reaped or owned elsewhere.
     child: Option<Child>,
-    /// Its output, for as long as it may say something.
+    /// Its output, drained while it exits.
     output: Option<Discard>,
-    /// `None` until it got the terminate signal.
+    /// `None` until the terminate signal was sent.
     terminated: Option<Instant>,
 }
 
@@ -103,16 +104,16 @@ impl Reaper {
             state: Mutex::default(),
             lifeline,
             waiting: Mutex::default(),
-            hurry: Arc::default(),
+            kill_at_once: Arc::default(),
             started: Condvar::new(),
         }
     }
 
-    /// Announces a process before there is one, and starts its supervisor unless that runs.
+    /// Announces a process before it is started, and starts the supervisor if it is not running.
     ///
     /// # Errors
     ///
-    /// [`EnvError::Spawn`] of the supervisor, or [`EnvError::Refused`] once everything was killed.
+    /// [`EnvError::Spawn`] for the supervisor, or [`EnvError::Refused`] after [`kill`](Self::kill).
     pub(super) fn prepare(self: &Arc<Self>) -> Result<Starting, EnvError> {
         let mut state = self.lock();
         if state.is_killed {
@@ -125,17 +126,17 @@ impl Reaper {
         drop(state);
         let starting = Starting { reaper: Arc::clone(self) };
         if let Some(lifeline) = &self.lifeline {
-            lifeline.start().map_err(process::not_watched)?;
+            lifeline.ensure_running().map_err(process::not_watched)?;
         }
         Ok(starting)
     }
 
-    /// Has a registered process ended with the host.
+    /// Has the supervisor terminate a registered process if this process dies.
     pub(super) fn watch(&self, scope: &Scope) -> io::Result<()> {
         self.lifeline.as_ref().map_or(Ok(()), |lifeline| lifeline.watch(scope))
     }
 
-    /// Takes note of a process that was started.
+    /// Records a started process.
     pub(super) fn register(&self, scope: Scope) -> Registration {
         let mut state = self.lock();
         state.registrations += 1;
@@ -144,15 +145,15 @@ impl Reaper {
         registration
     }
 
-    /// Takes note that nothing of it is left.
-    pub(super) fn settled(&self, registration: Registration) {
+    /// Records that all processes of a command are gone.
+    pub(super) fn unregister(&self, registration: Registration) {
         let scope = self.lock().running.remove(&registration);
         if let (Some(scope), Some(lifeline)) = (scope, &self.lifeline) {
             lifeline.forget(&scope);
         }
     }
 
-    /// Ends it: terminate, grace, kill. Does not wait.
+    /// Starts to terminate a process: terminate signal, grace period, kill signal. Does not wait.
     pub(super) fn abandon(
         &self,
         registration: Registration,
@@ -162,33 +163,34 @@ impl Reaper {
     ) {
         let mut state = self.lock();
         state.running.remove(&registration);
-        self.hand_over(&mut state, Abandoned { scope, child, output: Some(output), terminated: None });
+        self.enqueue(&mut state, Abandoned { scope, child, output: Some(output), terminated: None });
     }
 
-    /// Ends everything that runs or is being started and waits until it is gone, with what was on its way out already;
-    /// blocks.
+    /// Terminates all processes, running or being started, and waits until they are gone along with
+    /// those already being terminated; blocks.
     pub(super) fn finish(&self) {
-        let _alone = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        let _guard = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         let mut leaders = Vec::new();
         let worker = {
-            let mut state = self.all_started();
+            let mut state = self.wait_until_started();
             for scope in std::mem::take(&mut state.running).into_values() {
                 leaders.push(scope.leader());
-                self.hand_over(&mut state, Abandoned { scope, child: None, output: None, terminated: None });
+                self.enqueue(&mut state, Abandoned { scope, child: None, output: None, terminated: None });
             }
             state.worker.take()
         };
         if let Some(Worker { sender, thread }) = worker {
             drop(sender);
             if thread.join().is_err() {
-                tracing::error!("the thread that ends processes has panicked");
+                tracing::error!("the reaper thread panicked");
             }
         }
-        if self.hurry.load(Ordering::Relaxed) {
+        if self.kill_at_once.load(Ordering::Relaxed) {
             leaders.into_iter().for_each(reap);
         }
         if let Some(lifeline) = &self.lifeline {
-            // The lock keeps the supervisor from being taken away from a process that is just announced.
+            // Holding the lock keeps the supervisor alive for a process that is just being
+            // announced.
             let state = self.lock();
             if state.starting == 0 {
                 lifeline.finish();
@@ -196,15 +198,16 @@ impl Reaper {
         }
     }
 
-    /// As [`finish`](Self::finish), but kills, and for good; whoever waits for the gentle end is served as quickly.
+    /// Like [`finish`](Self::finish), but kills, and refuses later starts. Also speeds up a
+    /// concurrent `finish`.
     pub(super) fn kill(&self) {
-        self.hurry.store(true, Ordering::Relaxed);
+        self.kill_at_once.store(true, Ordering::Relaxed);
         self.lock().is_killed = true;
         self.finish();
     }
 
     /// Waits until every announced process is registered.
-    fn all_started(&self) -> MutexGuard<'_, State> {
+    fn wait_until_started(&self) -> MutexGuard<'_, State> {
         let waited = self.started.wait_timeout_while(self.lock(), START_LIMIT, |state| state.starting > 0);
         let (state, elapsed) = waited.unwrap_or_else(PoisonError::into_inner);
         if elapsed.timed_out() {
@@ -213,27 +216,27 @@ impl Reaper {
         state
     }
 
-    fn hand_over(&self, state: &mut State, abandoned: Abandoned) {
-        let worker = match state.worker.take().map_or_else(|| self.start(), Ok) {
+    fn enqueue(&self, state: &mut State, abandoned: Abandoned) {
+        let worker = match state.worker.take().map_or_else(|| self.spawn_worker(), Ok) {
             Ok(worker) => worker,
             Err(error) => {
-                tracing::error!(%error, "no thread to end a process gently: it is killed");
-                abandoned.scope.send(&abandoned.scope.look(), Signal::SIGKILL);
+                tracing::error!(%error, "cannot start the reaper thread: killing the process");
+                abandoned.scope.send(&abandoned.scope.scan(), Signal::SIGKILL);
                 return;
             }
         };
         if worker.sender.send(abandoned).is_err() {
-            tracing::error!("the thread that ends processes is gone");
+            tracing::error!("the reaper thread is gone");
         }
         state.worker = Some(worker);
     }
 
-    fn start(&self) -> io::Result<Worker> {
+    fn spawn_worker(&self) -> io::Result<Worker> {
         let (sender, receiver) = mpsc::channel();
-        let (hurry, lifeline) = (Arc::clone(&self.hurry), self.lifeline.clone());
+        let (kill_at_once, lifeline) = (Arc::clone(&self.kill_at_once), self.lifeline.clone());
         let thread = thread::Builder::new()
             .name("pintle-reaper".to_owned())
-            .spawn(move || work(&receiver, &hurry, lifeline.as_deref()))?;
+            .spawn(move || run(&receiver, &kill_at_once, lifeline.as_deref()))?;
         Ok(Worker { sender, thread })
     }
 
@@ -261,16 +264,16 @@ fn reap(leader: i32) {
     }
 }
 
-/// Runs until no more can come and none is left.
-fn work(receiver: &Receiver<Abandoned>, hurry: &AtomicBool, lifeline: Option<&Lifeline>) {
+/// Terminates processes until the channel is closed and none is left.
+fn run(receiver: &Receiver<Abandoned>, kill_at_once: &AtomicBool, lifeline: Option<&Lifeline>) {
     let mut abandoned = Vec::new();
     while receive(receiver, &mut abandoned) || !abandoned.is_empty() {
-        // One look at the table serves all.
+        // One read of the table serves all of them.
         let since = abandoned.iter().filter_map(|one| one.scope.since()).min();
         let table = since.and_then(procfs::read_table);
-        let grace = if hurry.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
+        let grace = if kill_at_once.load(Ordering::Relaxed) { Duration::ZERO } else { TERMINATE_GRACE };
         abandoned.retain_mut(|one| {
-            let is_left = one.is_left(table.as_deref(), grace);
+            let is_left = one.advance(table.as_deref(), grace);
             if !is_left && let Some(lifeline) = lifeline {
                 lifeline.forget(&one.scope);
             }
@@ -279,8 +282,8 @@ fn work(receiver: &Receiver<Abandoned>, hurry: &AtomicBool, lifeline: Option<&Li
     }
 }
 
-/// Takes in what has come, waiting for it a little, or for long if there is nothing else to do.
-/// Returns whether more can come.
+/// Receives dropped processes: waits for one poll interval, or indefinitely if there are none.
+/// Returns true if more can follow.
 fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bool {
     let first = if abandoned.is_empty() {
         receiver.recv().map_err(|_| RecvTimeoutError::Disconnected)
@@ -304,19 +307,19 @@ fn receive(receiver: &Receiver<Abandoned>, abandoned: &mut Vec<Abandoned>) -> bo
 }
 
 impl Abandoned {
-    /// Sends what is due and says whether anything is left.
-    fn is_left(&mut self, table: Option<&[ProcessRow]>, grace: Duration) -> bool {
+    /// Sends the signal that is due and returns true if any process is left.
+    fn advance(&mut self, table: Option<&[ProcessRow]>, grace: Duration) -> bool {
         if let Some(output) = &mut self.output {
             output.discard();
         }
-        // An error means that somebody else has waited for it.
+        // An error means that the process was waited for elsewhere.
         if let Some(child) = &mut self.child
             && !matches!(child.try_wait(), Ok(None))
         {
-            self.scope.leader_was_reaped();
+            self.scope.mark_leader_reaped();
             self.child = None;
         }
-        let members = self.scope.look_in(table);
+        let members = self.scope.scan_table(table);
         if self.child.is_none() && members.is_empty() {
             return false;
         }
@@ -327,7 +330,7 @@ impl Abandoned {
                 self.terminated = Some(Instant::now());
             }
             Some(at) if at.elapsed() > grace + KILL_LIMIT => {
-                tracing::warn!(id = self.scope.leader(), "a killed process does not go");
+                tracing::warn!(id = self.scope.leader(), "a killed process does not exit");
                 return false;
             }
             Some(at) if at.elapsed() > grace => {

@@ -1,4 +1,4 @@
-//! Search on this machine: the walker of ripgrep with the rules that all environments share.
+//! Local search: the ripgrep walker with the rules that all environments share.
 
 use std::{
     collections::HashMap,
@@ -25,7 +25,7 @@ use crate::{
     },
 };
 
-/// Finds the files below `root` that match.
+/// Finds the matching files below `root`.
 pub(super) async fn find_files(
     request: &GlobRequest,
     root: PathBuf,
@@ -40,7 +40,7 @@ pub(super) async fn find_files(
         let tree = Tree::new(&pattern.base, &working_directory, scope, &cancelled);
         tree.visit(pattern.max_depth, || {
             |entry: &DirEntry| {
-                // A link to nowhere has no metadata and is no file.
+                // A dangling link has no metadata and is not a file.
                 if pattern.matches(entry.path())
                     && let Ok(metadata) = files::metadata(entry.path())
                     && !metadata.is_dir()
@@ -71,7 +71,7 @@ pub(super) async fn grep(
     let cancelled = Cancelled::default();
     let _guard = cancelled.on_drop();
     blocking(move || {
-        // A large expression takes its time to compile.
+        // A large expression takes a while to compile.
         let query = Query::compile(&request)?;
         let mut results = Results::new(&request);
         if files::metadata(&root)?.is_file() {
@@ -103,7 +103,7 @@ pub(super) async fn grep(
     .await?
 }
 
-/// A tree to be walked by the ignore rules.
+/// A directory tree to walk by the ignore rules.
 struct Tree<'a> {
     root: &'a Path,
     rules: KnownRules,
@@ -122,13 +122,13 @@ impl<'a> Tree<'a> {
         Self { root, rules, cancelled }
     }
 
-    /// Shows every file and link to one of the visitors: each of several threads makes its own.
+    /// Passes every file and link to a visitor; each thread creates its own.
     fn visit<V: FnMut(&DirEntry) -> WalkState + Send>(
         self,
         max_depth: Option<usize>,
         visitor: impl Fn() -> V,
     ) {
-        // With a slash at its end a root that is a link is followed.
+        // With a trailing slash a root that is a link is followed.
         let walker = WalkBuilder::new(self.root.join(""))
             .standard_filters(false)
             .max_depth(max_depth)
@@ -149,14 +149,14 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// The ignore rules of the directories that a walk has come to.
+/// The ignore rules of the directories visited so far.
 struct KnownRules {
     scope: SearchScope,
     of: RwLock<HashMap<PathBuf, Arc<IgnoreRules>>>,
 }
 
 impl KnownRules {
-    /// Whether an entry is walked; reads the rules of a directory that is.
+    /// Returns true if an entry is to be visited; reads the rules of a directory.
     fn admit(&self, entry: &DirEntry) -> bool {
         let path = entry.path();
         let Some(parent) = path.parent().filter(|_| entry.depth() > 0) else {
@@ -166,7 +166,7 @@ impl KnownRules {
         let known = self.of.read().unwrap_or_else(PoisonError::into_inner);
         let rules = known.get(parent).cloned();
         drop(known);
-        if self.scope.passes_over(rules.as_deref(), path, is_dir) {
+        if self.scope.excludes(rules.as_deref(), path, is_dir) {
             return false;
         }
         if is_dir {
@@ -182,7 +182,7 @@ fn is_file_or_link(entry: &DirEntry) -> bool {
     entry.depth() > 0 && entry.file_type().is_some_and(|kind| kind.is_file() || kind.is_symlink())
 }
 
-/// An ignore file that cannot be read has no rules.
+/// Reads the rules of a directory; an ignore file that cannot be read has none.
 fn read_rules(parent: Option<&Arc<IgnoreRules>>, directory: &Path) -> Arc<IgnoreRules> {
     let read = |name: &str| files::read(&directory.join(name), None).unwrap_or_default();
     let is_repository = directory.join(REPOSITORY).exists();

@@ -1,4 +1,4 @@
-//! Which variables of the host a command gets.
+//! Variables that commands inherit.
 
 use std::{
     collections::BTreeMap,
@@ -7,28 +7,29 @@ use std::{
 
 use crate::secret::is_secret;
 
-/// Which of the host's variables commands inherit (loop specification, section 4.2).
+/// Policy for the variables that commands inherit (loop specification, section 4.2).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EnvPolicy {
-    /// All but those that are known to hold secrets. The default.
+    /// All except those recognized as secrets. The default.
     ///
-    /// Known are the patterns `*_API_KEY`, `*_SECRET`, `*_TOKEN`, `*_PASSWORD`, `*_CREDENTIAL` of the specification and
-    /// the names that common tools use, for instance `AWS_SECRET_ACCESS_KEY`, `PGPASSWORD` and `NPM_CONFIG__AUTH`, in any
-    /// case; values with a URL that has a password in it; and values in the common forms of keys, for instance `sk-…`,
-    /// `ghp_…` or a private key in PEM. A secret of another form under another name is let through: where that matters
-    /// take [`InheritCore`](Self::InheritCore) or [`InheritNone`](Self::InheritNone).
+    /// Recognized are the patterns `*_API_KEY`, `*_SECRET`, `*_TOKEN`, `*_PASSWORD`, `*_CREDENTIAL`
+    /// of the specification and names used by common tools, for instance `AWS_SECRET_ACCESS_KEY`,
+    /// `PGPASSWORD` and `NPM_CONFIG__AUTH`, in any case; values that contain a URL with a password;
+    /// and values in common key formats, for instance `sk-…`, `ghp_…` or a private key in PEM. A
+    /// secret in another format under another name is passed on: where that matters use
+    /// [`InheritCore`](Self::InheritCore) or [`InheritNone`](Self::InheritNone).
     #[default]
     InheritFiltered,
     /// All.
     InheritAll,
-    /// Those that a shell and the usual languages need: `PATH`, `HOME`, `USER`, `SHELL`, `LANG`,
-    /// `TERM`, `TMPDIR`, `CARGO_HOME`, `GOPATH`, `NVM_DIR` and their like.
+    /// Variables needed by a shell and by common languages: `PATH`, `HOME`, `USER`, `SHELL`,
+    /// `LANG`, `TERM`, `TMPDIR`, `CARGO_HOME`, `GOPATH`, `NVM_DIR` and similar.
     InheritCore,
     /// None.
     InheritNone,
 }
 
-/// What a shell and the usual languages need.
+/// Variables needed by a shell and by common languages.
 const CORE: [&str; 39] = [
     "PATH",
     "HOME",
@@ -72,7 +73,7 @@ const CORE: [&str; 39] = [
 ];
 
 impl EnvPolicy {
-    /// Whether commands get a variable of this name and value.
+    /// Returns true if commands inherit a variable with this name and value.
     #[must_use]
     pub fn lets_through(self, name: &OsStr, value: &OsStr) -> bool {
         match self {
@@ -83,7 +84,7 @@ impl EnvPolicy {
         }
     }
 
-    /// The variables that the policy lets through.
+    /// Returns the variables that the policy passes on.
     pub(crate) fn choose(self, mut variables: BTreeMap<OsString, OsString>) -> BTreeMap<OsString, OsString> {
         variables.retain(|name, value| self.lets_through(name, value));
         variables
@@ -99,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_policy_lets_its_variables_through() {
+    fn each_policy_passes_its_variables() {
         let host = [
             "PATH",
             "CARGO_HOME",

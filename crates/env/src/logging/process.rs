@@ -1,4 +1,4 @@
-//! A process whose end is told, too.
+//! A process whose exit is logged.
 
 use std::{fmt, time::Duration};
 
@@ -11,10 +11,10 @@ use crate::{
     process::{ExitStatus, Process, ProcessOutput, Signal},
 };
 
-/// Passes everything on, and logs the first end that somebody waits for.
+/// Forwards to a process and logs the first exit that is awaited.
 pub(super) struct LoggedProcess {
     inner: Box<dyn Process>,
-    /// `None` when the end was told. Without an end, its drop says so.
+    /// `None` once the exit was logged. If dropped before, that is logged.
     entry: Option<Entry>,
 }
 
@@ -62,8 +62,8 @@ impl Process for LoggedProcess {
         self.inner.jobs().await
     }
 
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
-        let ended = self.inner.end(grace).await;
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
+        let ended = self.inner.terminate(grace).await;
         self.tell(ended, |jobs| format!("ended with {jobs} jobs"))
     }
 }

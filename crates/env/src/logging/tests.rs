@@ -13,7 +13,7 @@ use tracing::{
 use super::*;
 use crate::{CommandScript, MemoryEnvironment, contract};
 
-/// Keeps the events as text.
+/// A subscriber that records events as text.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -56,7 +56,7 @@ impl Visit for Fields<'_> {
     }
 }
 
-/// What one of everything leaves in the log.
+/// Returns the log of one operation of each kind.
 async fn logged(contents: usize) -> String {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
@@ -80,7 +80,7 @@ async fn logged(contents: usize) -> String {
 }
 
 #[tokio::test]
-async fn operations_are_told_without_their_contents() {
+async fn operations_are_logged_without_contents() {
     let log = logged(0).await;
     assert!(!log.contains("secret"), "{log}");
     for expected in [
@@ -96,7 +96,7 @@ async fn operations_are_told_without_their_contents() {
 }
 
 #[tokio::test]
-async fn contents_are_told_on_request_and_values_never() {
+async fn contents_are_logged_on_request_and_values_never() {
     let log = logged(100).await;
     for expected in ["content", "output", "line", "argument", "pattern", "glob"] {
         assert!(log.contains(&format!("secret-{expected}")), "{expected}\n{log}");
@@ -129,7 +129,7 @@ async fn a_process_has_a_start_and_an_end() {
 }
 
 #[tokio::test]
-async fn what_is_dropped_is_told() {
+async fn dropped_operations_are_logged() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let memory = MemoryEnvironment::new("/project").with_commands(|_| CommandScript::exit(0).hang());

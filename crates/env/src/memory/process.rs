@@ -1,4 +1,4 @@
-//! A process that plays a script.
+//! Processes that play a script.
 
 use std::{
     collections::VecDeque,
@@ -17,7 +17,7 @@ use tokio::{
 };
 
 use super::{
-    Held,
+    RunningToken,
     script::{CommandScript, Step},
 };
 use crate::{
@@ -27,22 +27,23 @@ use crate::{
     process::{ExitStatus, Process, ProcessOutput, Signal},
 };
 
-/// What the pipe of the standard input holds.
+/// Capacity of the standard-input pipe.
 const PIPE: usize = 64 << 10;
 
-/// The numbers that every Unix gives these signals.
+/// Signal numbers, the same on every Unix.
 const INTERRUPT: i32 = 2;
 const KILL: i32 = 9;
 const TERMINATE: i32 = 15;
 
-/// A process of a memory environment. Its script goes on while somebody waits or reads.
+/// A process of a memory environment. Its script advances while it is awaited or its output is
+/// read.
 #[derive(Debug)]
 pub(super) struct MemoryProcess {
     shared: Arc<Shared>,
     stdin: Option<DuplexStream>,
     output: Option<MemoryOutput>,
     ignores_terminate: bool,
-    _held: Arc<Held>,
+    _running: Arc<RunningToken>,
 }
 
 #[derive(Debug)]
@@ -50,23 +51,23 @@ struct MemoryOutput(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    player: Mutex<Player>,
+    player: Mutex<ScriptPlayer>,
     status: watch::Sender<Option<ExitStatus>>,
     jobs: AtomicUsize,
 }
 
 #[derive(Debug)]
-struct Player {
+struct ScriptPlayer {
     steps: VecDeque<Step>,
     last_status: ExitStatus,
-    /// When the pause that is first among the steps ends.
+    /// End of the pause that is the current step.
     pause_ends: Option<Instant>,
     input: Option<DuplexStream>,
     printed: VecDeque<OutputChunk>,
 }
 
 impl MemoryProcess {
-    pub(super) fn start(script: CommandScript, stdin: Stdin, held: Arc<Held>) -> Self {
+    pub(super) fn start(script: CommandScript, stdin: Stdin, running: Arc<RunningToken>) -> Self {
         let (stdin, input) = match stdin {
             Stdin::Null => (None, None),
             Stdin::Piped => {
@@ -75,7 +76,7 @@ impl MemoryProcess {
             }
         };
         let shared = Arc::new(Shared {
-            player: Mutex::new(Player {
+            player: Mutex::new(ScriptPlayer {
                 steps: script.steps,
                 last_status: script.status,
                 pause_ends: None,
@@ -90,7 +91,7 @@ impl MemoryProcess {
             output: Some(MemoryOutput(Arc::clone(&shared))),
             shared,
             ignores_terminate: script.ignores_terminate,
-            _held: held,
+            _running: running,
         }
     }
 }
@@ -136,7 +137,7 @@ impl Process for MemoryProcess {
         Ok(self.shared.jobs.load(Ordering::Relaxed))
     }
 
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
         let jobs = self.jobs().await?;
         self.signal(Signal::Terminate).await?;
         if tokio::time::timeout(grace, self.wait()).await.is_err() {
@@ -167,7 +168,7 @@ impl Shared {
         *self.status.borrow()
     }
 
-    /// The first end counts.
+    /// Sets the exit status unless there is one already.
     fn exit(&self, status: ExitStatus) {
         self.status.send_if_modified(|current| {
             let is_first = current.is_none();
@@ -176,7 +177,7 @@ impl Shared {
         });
     }
 
-    /// Plays one step unless a signal ends the process first. Cancel safe: a step that is not done
+    /// Plays one step unless a signal terminates the process first. Cancel safe: an incomplete step
     /// is played again.
     async fn play_one(&self) {
         let mut status = self.status.subscribe();
@@ -195,8 +196,8 @@ impl Shared {
     }
 }
 
-impl Player {
-    /// Plays the first step; whether there was none.
+impl ScriptPlayer {
+    /// Plays the first step; returns true if there was none.
     async fn play(&mut self) -> bool {
         match self.steps.front() {
             None => return true,
@@ -208,7 +209,7 @@ impl Player {
             }
             Some(Step::CopyInput) => {
                 if self.copy_input().await {
-                    // The step is not done before the input ends.
+                    // The step is not complete before the end of input.
                     return false;
                 }
             }
@@ -218,7 +219,7 @@ impl Player {
         false
     }
 
-    /// Whether there was something to copy.
+    /// Copies some input; returns false at its end.
     async fn copy_input(&mut self) -> bool {
         let Some(input) = &mut self.input else {
             return false;

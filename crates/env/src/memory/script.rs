@@ -1,4 +1,4 @@
-//! What a command of a memory environment does.
+//! Scripts for commands of a memory environment.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -7,7 +7,7 @@ use crate::{
     process::ExitStatus,
 };
 
-/// What a command does, step by step, and how it ends.
+/// The steps of a command and its exit status.
 ///
 /// ```
 /// use pintle_env::CommandScript;
@@ -28,60 +28,60 @@ pub struct CommandScript {
     pub(super) jobs: usize,
 }
 
-/// One thing that a command does.
+/// One step of a command.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
     Print(OutputChunk),
     Pause(Duration),
-    /// Copies the standard input to the standard output until it ends.
+    /// Copies standard input to standard output until its end.
     CopyInput,
-    /// Does nothing until a signal comes.
+    /// Does nothing until a signal arrives.
     Hang,
 }
 
 impl CommandScript {
-    /// Exits with `code` when all steps are done.
+    /// Exits with `code` after all steps.
     pub fn exit(code: i32) -> Self {
         Self { steps: VecDeque::new(), status: ExitStatus::Exited(code), ignores_terminate: false, jobs: 0 }
     }
 
-    /// Is killed by the signal of this number when all steps are done.
+    /// Is killed by the signal with this number after all steps.
     pub fn killed_by(signal: i32) -> Self {
         Self { status: ExitStatus::Signaled(signal), ..Self::exit(0) }
     }
 
-    /// Writes to the standard output.
+    /// Writes to standard output.
     pub fn stdout(self, bytes: impl Into<Vec<u8>>) -> Self {
         self.then(Step::Print(OutputChunk::new(OutputStream::Stdout, bytes)))
     }
 
-    /// Writes to the standard error.
+    /// Writes to standard error.
     pub fn stderr(self, bytes: impl Into<Vec<u8>>) -> Self {
         self.then(Step::Print(OutputChunk::new(OutputStream::Stderr, bytes)))
     }
 
-    /// Waits, by the clock of the runtime.
+    /// Waits, by the runtime's clock.
     pub fn pause(self, time: Duration) -> Self {
         self.then(Step::Pause(time))
     }
 
-    /// Copies the standard input to the standard output until it ends.
+    /// Copies standard input to standard output until its end.
     pub fn copy_input(self) -> Self {
         self.then(Step::CopyInput)
     }
 
-    /// Does nothing any more until a signal ends it.
+    /// Does nothing until a signal terminates it.
     pub fn hang(self) -> Self {
         self.then(Step::Hang)
     }
 
-    /// Goes on when it gets the interrupt or the terminate signal.
+    /// Ignores the interrupt and the terminate signal.
     pub fn ignoring_terminate(mut self) -> Self {
         self.ignores_terminate = true;
         self
     }
 
-    /// Leaves this many jobs running when it exits.
+    /// Leaves this many jobs running at its exit.
     pub fn leaving_jobs(mut self, jobs: usize) -> Self {
         self.jobs = jobs;
         self

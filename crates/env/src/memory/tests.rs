@@ -23,7 +23,7 @@ async fn keeps_the_contract_of_search() {
 }
 
 #[tokio::test]
-async fn commands_are_answered_by_the_function() {
+async fn commands_follow_their_scripts() {
     let environment = MemoryEnvironment::new("/project").with_commands(|command| match &command.program {
         Program::Shell(line) if line == "cat" => CommandScript::exit(0).copy_input(),
         Program::Shell(line) => CommandScript::exit(3).stdout(format!("{line}\n")).stderr("x"),
@@ -75,7 +75,7 @@ async fn without_a_function_there_are_no_commands() {
 }
 
 #[tokio::test]
-async fn fixtures_replace_what_is_in_the_way() {
+async fn fixtures_replace_existing_files() {
     let environment = MemoryEnvironment::new("/project")
         .with_file("a", "file")
         .with_file("a/b", "below")

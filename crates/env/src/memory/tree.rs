@@ -1,4 +1,4 @@
-//! A tree of files in memory.
+//! A file tree in memory.
 
 use std::{
     collections::BTreeMap,
@@ -12,15 +12,15 @@ use crate::{
     file::{DirEntry, FileKind, Metadata},
 };
 
-/// The permission bits that everything here has.
+/// Permission bits of all files and directories.
 const FILE_MODE: u32 = 0o644;
 const DIRECTORY_MODE: u32 = 0o755;
 
-/// Files and directories by their absolute paths. The root is always there.
+/// Files and directories by absolute path. The root always exists.
 #[derive(Debug, Default)]
 pub(super) struct Tree {
     nodes: BTreeMap<PathBuf, Node>,
-    /// Seconds since the epoch: the time of the last change.
+    /// Time of the last change, in seconds since the epoch.
     clock: u64,
 }
 
@@ -31,7 +31,7 @@ enum Node {
 }
 
 impl Tree {
-    /// Puts a file there, in place of whatever is in the way.
+    /// Adds a file, replacing whatever is in the way.
     pub(super) fn put_file(&mut self, path: &Path, content: Vec<u8>) {
         if let Some(parent) = path.parent() {
             self.put_ancestors(parent);
@@ -40,7 +40,7 @@ impl Tree {
         self.insert_file(path, content);
     }
 
-    /// Puts an empty directory there, in place of whatever is in the way.
+    /// Adds an empty directory, replacing whatever is in the way.
     pub(super) fn put_directory(&mut self, path: &Path) {
         self.remove_tree(path);
         self.put_ancestors(path);
@@ -114,7 +114,7 @@ impl Tree {
         let moved: Vec<_> = self.below(from).map(|(path, _)| path.clone()).collect();
         for path in moved {
             if let (Some(node), Ok(rest)) = (self.nodes.remove(&path), path.strip_prefix(from)) {
-                // Joining an empty rest would end the path in a slash.
+                // Joining an empty path would append a slash.
                 let target = if rest.as_os_str().is_empty() { to.to_path_buf() } else { to.join(rest) };
                 self.nodes.insert(target, node);
             }
@@ -122,7 +122,7 @@ impl Tree {
         Ok(())
     }
 
-    /// What stands at a path, with the errors that a file system gives for a bad way to it.
+    /// Returns the node at a path, with the errors of a file system for an invalid path.
     fn node(&self, path: &Path) -> Result<&Node, EnvError> {
         if path.parent().is_none() {
             return Ok(&Node::Directory);
@@ -138,7 +138,7 @@ impl Tree {
         matches!(self.nodes.get(path), Some(Node::File { .. }))
     }
 
-    /// The node itself and all below it, in the order of their paths.
+    /// Returns the node itself and all nodes below it, sorted by path.
     fn below(&self, path: &Path) -> impl Iterator<Item = (&PathBuf, &Node)> {
         let from = (Bound::Included(path), Bound::Unbounded);
         self.nodes.range::<Path, _>(from).take_while(move |(below, _)| below.starts_with(path))
@@ -161,7 +161,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Makes the path and everything above it a directory.
+    /// Makes the path and all its ancestors directories.
     fn put_ancestors(&mut self, path: &Path) {
         for above in path.ancestors().filter(|above| above.parent().is_some()) {
             let node = self.nodes.entry(above.to_path_buf()).or_insert(Node::Directory);

@@ -1,10 +1,10 @@
-//! Both streams of a command, apart and together.
+//! Captures both streams of a command, separately and combined.
 
 use super::{Output, OutputChunk, OutputCollector, OutputLimits, OutputStream};
 
 /// Collects standard output, standard error, and both in the order of arrival.
 ///
-/// As long as only one stream has spoken nothing is kept twice, which is the common case.
+/// As long as only one stream has written, which is the common case, nothing is stored twice.
 #[derive(Debug)]
 pub struct OutputCapture {
     limits: OutputLimits,
@@ -12,7 +12,7 @@ pub struct OutputCapture {
     split: Split,
 }
 
-/// What an [`OutputCapture`] collected.
+/// The outputs collected by an [`OutputCapture`].
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Captured {
@@ -20,7 +20,7 @@ pub struct Captured {
     pub stdout: Output,
     /// The standard error.
     pub stderr: Output,
-    /// Both, in the order of arrival.
+    /// Both streams in the order of arrival.
     pub output: Output,
 }
 
@@ -32,8 +32,8 @@ impl Default for OutputCapture {
 
 #[derive(Debug)]
 enum Split {
-    Silent,
-    /// Only this stream has spoken: it equals the combined output.
+    Empty,
+    /// Only this stream has written; it equals the combined output.
     One(OutputStream),
     Both {
         stdout: OutputCollector,
@@ -42,22 +42,22 @@ enum Split {
 }
 
 impl OutputCapture {
-    /// Collects each of the three outputs within `limits`.
+    /// Creates a capture that applies `limits` to each of the three outputs.
     #[must_use]
     pub fn new(limits: OutputLimits) -> Self {
-        Self { combined: OutputCollector::new(limits.clone()), limits, split: Split::Silent }
+        Self { combined: OutputCollector::new(limits.clone()), limits, split: Split::Empty }
     }
 
-    /// Whether appending `more` bytes will touch the disk.
+    /// Returns true if appending `more` bytes would touch the disk.
     #[must_use]
     pub fn spools(&self, more: usize) -> bool {
         // The combined output is the longest of the three.
         self.combined.spools(more)
     }
 
-    /// Appends a piece; blocks on the disk if [`spools`](Self::spools) says so.
+    /// Appends a chunk; blocks on the disk if [`spools`](Self::spools) returns true.
     pub fn push(&mut self, chunk: &OutputChunk) {
-        self.part(chunk.stream);
+        self.split_streams(chunk.stream);
         if let Split::Both { stdout, stderr } = &mut self.split {
             match chunk.stream {
                 OutputStream::Stdout => stdout.push(&chunk.bytes),
@@ -67,12 +67,12 @@ impl OutputCapture {
         self.combined.push(&chunk.bytes);
     }
 
-    /// The three outputs.
+    /// Returns the three outputs.
     #[must_use]
     pub fn finish(self) -> Captured {
         let output = self.combined.finish();
         let (stdout, stderr) = match self.split {
-            Split::Silent => (Output::default(), Output::default()),
+            Split::Empty => (Output::default(), Output::default()),
             Split::One(OutputStream::Stdout) => (output.clone(), Output::default()),
             Split::One(OutputStream::Stderr) => (Output::default(), output.clone()),
             Split::Both { stdout, stderr } => (stdout.finish(), stderr.finish()),
@@ -80,14 +80,14 @@ impl OutputCapture {
         Captured { stdout, stderr, output }
     }
 
-    /// Keeps the streams apart from the moment that the second one speaks.
-    fn part(&mut self, speaker: OutputStream) {
-        let silent = || OutputCollector::new(self.limits.clone());
+    /// Starts to keep the streams separately once the second one writes.
+    fn split_streams(&mut self, stream: OutputStream) {
+        let empty = || OutputCollector::new(self.limits.clone());
         self.split = match &self.split {
-            Split::Silent => Split::One(speaker),
-            Split::One(first) if *first != speaker => match first {
-                OutputStream::Stdout => Split::Both { stdout: self.combined.duplicate(), stderr: silent() },
-                OutputStream::Stderr => Split::Both { stdout: silent(), stderr: self.combined.duplicate() },
+            Split::Empty => Split::One(stream),
+            Split::One(first) if *first != stream => match first {
+                OutputStream::Stdout => Split::Both { stdout: self.combined.duplicate(), stderr: empty() },
+                OutputStream::Stderr => Split::Both { stdout: empty(), stderr: self.combined.duplicate() },
             },
             Split::One(_) | Split::Both { .. } => return,
         };

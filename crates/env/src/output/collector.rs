@@ -1,4 +1,4 @@
-//! Appending to an output.
+//! Appends bytes to an output.
 
 use std::{io, io::Write, sync::Arc};
 
@@ -6,8 +6,8 @@ use super::{COPY_BLOCK, Content, Output, OutputLimits, spool::Spooled};
 
 /// Collects bytes into an [`Output`] in bounded memory.
 ///
-/// Once the inline limit is passed everything goes to a spool file, and appending blocks on the
-/// disk. What cannot be kept is counted as dropped and never fails the command.
+/// Beyond the inline limit everything goes to a spool file, and appending blocks on the disk. Bytes
+/// that cannot be kept are counted as dropped; that never fails the command.
 #[derive(Debug)]
 pub struct OutputCollector {
     limits: OutputLimits,
@@ -22,13 +22,13 @@ enum Collected {
 }
 
 impl OutputCollector {
-    /// Collects within `limits`.
+    /// Creates a collector with `limits`.
     #[must_use]
     pub fn new(limits: OutputLimits) -> Self {
         Self { limits, content: Collected::Inline(Vec::new()), dropped: 0 }
     }
 
-    /// How many bytes are kept so far.
+    /// Returns the number of bytes kept so far.
     #[must_use]
     pub fn len(&self) -> u64 {
         match &self.content {
@@ -37,13 +37,13 @@ impl OutputCollector {
         }
     }
 
-    /// Whether no byte is kept so far.
+    /// Returns true if no byte is kept so far.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether appending `more` bytes will touch the disk.
+    /// Returns true if appending `more` bytes would touch the disk.
     #[must_use]
     pub fn spools(&self, more: usize) -> bool {
         match &self.content {
@@ -52,19 +52,19 @@ impl OutputCollector {
         }
     }
 
-    /// Appends bytes; blocks on the disk if [`spools`](Self::spools) says so.
+    /// Appends bytes; blocks on the disk if [`spools`](Self::spools) returns true.
     pub fn push(&mut self, bytes: &[u8]) {
-        let room = self.limits.total.saturating_sub(self.len());
-        let keep = usize::try_from(room).unwrap_or(usize::MAX).min(bytes.len());
+        let remaining = self.limits.total.saturating_sub(self.len());
+        let keep = usize::try_from(remaining).unwrap_or(usize::MAX).min(bytes.len());
         let kept = match bytes.get(..keep) {
-            // After one loss nothing more is kept: what is kept has no hole.
+            // Nothing more is kept after the first loss, so that the kept output has no gap.
             Some(wanted) if self.dropped == 0 => self.append(wanted),
             Some(_) | None => 0,
         };
         self.dropped += (bytes.len() - kept) as u64;
     }
 
-    /// The output collected.
+    /// Returns the collected output.
     #[must_use]
     pub fn finish(self) -> Output {
         let content = match self.content {
@@ -74,7 +74,7 @@ impl OutputCollector {
         Output { content, dropped: self.dropped }
     }
 
-    /// A second collector with the same content.
+    /// Creates a second collector with the same content.
     pub(super) fn duplicate(&self) -> Self {
         let mut twin = Self::new(self.limits.clone());
         let copied = match &self.content {
@@ -104,7 +104,7 @@ impl OutputCollector {
         Ok(())
     }
 
-    /// Returns how many of the bytes are kept.
+    /// Appends bytes and returns how many are kept.
     fn append(&mut self, bytes: &[u8]) -> usize {
         if self.spools(bytes.len())
             && let Collected::Inline(_) = &self.content
@@ -133,7 +133,7 @@ impl OutputCollector {
 
     fn start_spool(&mut self) -> io::Result<()> {
         if let Collected::Inline(bytes) = &self.content {
-            let mut file = Spooled::within(&self.limits.spool_dir)?;
+            let mut file = Spooled::create_in(&self.limits.spool_dir)?;
             file.write_all(bytes)?;
             let len = bytes.len() as u64;
             self.content = Collected::Spooled { file, len };

@@ -1,7 +1,7 @@
-//! Where large outputs lie: one file for each directory, which has no name and which all outputs share.
+//! Spool file for large outputs: one unnamed file per directory, shared by all outputs.
 //!
-//! An output draws blocks of the file as it grows and gives them back when nobody holds it any more. So what is kept
-//! costs a descriptor per directory and not one per output, and the disk gets back what is let go.
+//! An output allocates blocks of the file as it grows and releases them with its last clone. Kept
+//! outputs thus cost one descriptor per directory, and the disk space of dropped ones is reclaimed.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -12,29 +12,29 @@ use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError, Weak},
 };
 
-/// The size of a block in bytes. What of its last block an output does not fill takes no place on the disk.
+/// Block size in bytes. The unused part of an output's last block occupies no disk space.
 const BLOCK: u64 = 1 << 20;
 
-/// The files that are open, by directory: descriptors are scarce in the whole process, whoever has its commands run.
+/// Open spool files by directory. Global because descriptors are a resource of the whole process.
 static OPEN: Mutex<BTreeMap<PathBuf, Weak<Spool>>> = Mutex::new(BTreeMap::new());
 
-/// A file that outputs share.
+/// A file shared by outputs.
 #[derive(Debug)]
 struct Spool {
     file: File,
     blocks: Mutex<Blocks>,
 }
 
-/// Which blocks of a file are whose.
+/// Allocation state of the blocks of a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Blocks {
-    /// The blocks before this one have been drawn.
+    /// Number of blocks allocated so far, released ones included.
     end: u64,
-    /// Those of them that were given back.
+    /// Released blocks below `end`.
     free: BTreeSet<u64>,
 }
 
-/// What one output has of a spool.
+/// The part of a spool that belongs to one output.
 #[derive(Debug)]
 pub(super) struct Spooled {
     spool: Arc<Spool>,
@@ -43,15 +43,15 @@ pub(super) struct Spooled {
 }
 
 impl Blocks {
-    fn draw(&mut self) -> u64 {
+    fn allocate(&mut self) -> u64 {
         self.free.pop_first().unwrap_or_else(|| {
             self.end += 1;
             self.end - 1
         })
     }
 
-    /// Takes blocks back. The file may be cut behind the last that is still somebody's.
-    fn give_back(&mut self, blocks: &[u64]) {
+    /// Releases blocks. The file may be truncated to the new `end`.
+    fn release(&mut self, blocks: &[u64]) {
         self.free.extend(blocks);
         while self.end > 0 && self.free.remove(&(self.end - 1)) {
             self.end -= 1;
@@ -60,8 +60,8 @@ impl Blocks {
 }
 
 impl Spool {
-    /// The file of this directory.
-    fn of(directory: &Path) -> io::Result<Arc<Self>> {
+    /// Returns the spool file of a directory, creating it if none is open.
+    fn open(directory: &Path) -> io::Result<Arc<Self>> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(spool) = open.get(directory).and_then(Weak::upgrade) {
             return Ok(spool);
@@ -72,17 +72,17 @@ impl Spool {
         Ok(spool)
     }
 
-    fn give_back(&self, blocks: &[u64]) {
+    fn release(&self, blocks: &[u64]) {
         let mut owned = self.lock();
         let end = owned.end;
-        owned.give_back(blocks);
-        // Under the lock, so that nobody has drawn again what is thrown away here.
-        let cut = if owned.end < end { self.file.set_len(owned.end * BLOCK) } else { Ok(()) };
-        let thrown_away = ranges(blocks.iter().copied().filter(|block| *block < owned.end))
-            .try_for_each(|(first, count)| punch(&self.file, first * BLOCK, count * BLOCK));
-        if let Err(error) = cut.and(thrown_away) {
-            // They are used again all the same.
-            tracing::debug!(%error, "the disk does not get back the blocks of an output");
+        owned.release(blocks);
+        // The lock is held so that no block is allocated again before its content is discarded.
+        let truncated = if owned.end < end { self.file.set_len(owned.end * BLOCK) } else { Ok(()) };
+        let punched = ranges(blocks.iter().copied().filter(|block| *block < owned.end))
+            .try_for_each(|(first, count)| punch_hole(&self.file, first * BLOCK, count * BLOCK));
+        if let Err(error) = truncated.and(punched) {
+            // The blocks are still reused.
+            tracing::debug!(%error, "cannot return the blocks of an output to the file system");
         }
     }
 
@@ -92,23 +92,23 @@ impl Spool {
 }
 
 impl Spooled {
-    /// Nothing yet, in the file of this directory.
+    /// Creates an empty output in the spool file of `directory`.
     ///
     /// # Errors
     ///
     /// Those of creating the file.
-    pub(super) fn within(directory: &Path) -> io::Result<Self> {
-        Ok(Self { spool: Spool::of(directory)?, blocks: Vec::new(), len: 0 })
+    pub(super) fn create_in(directory: &Path) -> io::Result<Self> {
+        Ok(Self { spool: Spool::open(directory)?, blocks: Vec::new(), len: 0 })
     }
 
-    /// Fills `bytes` with what stands at `offset`.
+    /// Fills `bytes` from `offset`.
     ///
     /// # Errors
     ///
-    /// Those of reading, and [`io::ErrorKind::UnexpectedEof`] if there is not so much.
+    /// Those of reading, and [`io::ErrorKind::UnexpectedEof`] if the output is shorter.
     pub(super) fn read_exact_at(&self, mut bytes: &mut [u8], mut offset: u64) -> io::Result<()> {
         while !bytes.is_empty() {
-            let (at, room) = self.place(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
+            let (at, room) = self.locate(offset).ok_or(io::ErrorKind::UnexpectedEof)?;
             let size = bytes.len().min(room);
             let (now, later) = bytes.split_at_mut(size);
             self.spool.file.read_exact_at(now, at)?;
@@ -118,8 +118,8 @@ impl Spooled {
         Ok(())
     }
 
-    /// Where in the file this offset lies, and how much of its block follows.
-    fn place(&self, offset: u64) -> Option<(u64, usize)> {
+    /// Returns the file position of an offset, and how many bytes of its block follow.
+    fn locate(&self, offset: u64) -> Option<(u64, usize)> {
         let block = self.blocks.get(usize::try_from(offset / BLOCK).ok()?)?;
         let within = offset % BLOCK;
         Some((block * BLOCK + within, usize::try_from(BLOCK - within).ok()?))
@@ -129,10 +129,10 @@ impl Spooled {
 impl Write for Spooled {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.len == self.blocks.len() as u64 * BLOCK {
-            let block = self.spool.lock().draw();
+            let block = self.spool.lock().allocate();
             self.blocks.push(block);
         }
-        let (at, room) = self.place(self.len).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let (at, room) = self.locate(self.len).ok_or(io::ErrorKind::UnexpectedEof)?;
         let (now, _) = bytes.split_at(bytes.len().min(room));
         let written = self.spool.file.write_at(now, at)?;
         self.len += written as u64;
@@ -146,11 +146,11 @@ impl Write for Spooled {
 
 impl Drop for Spooled {
     fn drop(&mut self) {
-        self.spool.give_back(&self.blocks);
+        self.spool.release(&self.blocks);
     }
 }
 
-/// Neighbours as one: the first of them and how many they are.
+/// Merges adjacent blocks into ranges: first block and count.
 fn ranges(blocks: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)> {
     let mut blocks = blocks.peekable();
     std::iter::from_fn(move || {
@@ -163,9 +163,9 @@ fn ranges(blocks: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, u64)>
     })
 }
 
-/// Gives a part of the file back to the disk.
+/// Returns part of the file to the file system.
 #[cfg(target_os = "linux")]
-fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
+fn punch_hole(file: &File, at: u64, len: u64) -> io::Result<()> {
     use nix::fcntl::{FallocateFlags, fallocate};
     let (at, len) = (i64::try_from(at), i64::try_from(len));
     let (Ok(at), Ok(len)) = (at, len) else { return Err(io::ErrorKind::FileTooLarge.into()) };
@@ -173,9 +173,9 @@ fn punch(file: &File, at: u64, len: u64) -> io::Result<()> {
     Ok(fallocate(file, how, at, len)?)
 }
 
-/// Elsewhere the disk gets it back when the file is cut or closed.
+/// On other systems the space is reclaimed when the file is truncated or closed.
 #[cfg(not(target_os = "linux"))]
-fn punch(_file: &File, _at: u64, _len: u64) -> io::Result<()> {
+fn punch_hole(_file: &File, _at: u64, _len: u64) -> io::Result<()> {
     Ok(())
 }
 
@@ -188,7 +188,7 @@ mod tests {
     use super::*;
 
     fn spooled(directory: &Path, bytes: &[u8]) -> Spooled {
-        let mut spooled = Spooled::within(directory).unwrap();
+        let mut spooled = Spooled::create_in(directory).unwrap();
         spooled.write_all(bytes).unwrap();
         spooled
     }
@@ -199,7 +199,7 @@ mod tests {
         bytes
     }
 
-    /// How many descriptors of this process are files of the directory.
+    /// Counts descriptors of this process that refer to files in the directory.
     #[cfg(target_os = "linux")]
     fn descriptors(directory: &Path) -> usize {
         let open = std::fs::read_dir("/proc/self/fd").unwrap();
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     #[cfg(target_os = "linux")]
-    fn thousands_of_outputs_cost_one_descriptor() {
+    fn thousands_of_outputs_share_one_descriptor() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path().canonicalize().unwrap();
         let outputs: Vec<Spooled> =
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn outputs_that_grow_side_by_side_keep_their_bytes() {
+    fn interleaved_outputs_keep_their_bytes() {
         let directory = tempfile::tempdir().unwrap();
         let mut outputs = [spooled(directory.path(), b""), spooled(directory.path(), b"")];
         let piece = vec![b'a'; 700_000];
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_let_go_makes_room_for_others() {
+    fn released_blocks_are_reused() {
         let directory = tempfile::tempdir().unwrap();
         let block = vec![b'x'; usize::try_from(BLOCK).unwrap()];
         let first = spooled(directory.path(), &[block.clone(), block.clone()].concat());
@@ -251,17 +251,17 @@ mod tests {
         let full = size().blocks();
         drop(first);
         if cfg!(target_os = "linux") {
-            assert!(size().blocks() < full, "the disk gets the blocks back");
+            assert!(size().blocks() < full, "the blocks are returned to the file system");
         }
         let second = spooled(directory.path(), &block);
-        assert_eq!(size().len(), 3 * BLOCK, "the new output lies where the first one was");
+        assert_eq!(size().len(), 3 * BLOCK, "the new output reuses the blocks");
         assert_eq!((read(&second), read(&last)), (block.clone(), block));
         drop((second, last));
         assert_eq!(size().len(), 0);
     }
 
     #[test]
-    fn there_is_nothing_behind_the_end() {
+    fn reading_past_the_end_fails() {
         let directory = tempfile::tempdir().unwrap();
         let output = spooled(directory.path(), b"abc");
         let error = output.read_exact_at(&mut [0; 4], 0).unwrap_err();
@@ -270,21 +270,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_block_is_two_owners(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..200)) {
+        fn no_block_has_two_owners(steps in prop::collection::vec((any::<bool>(), 0_usize..8), 0..200)) {
             let mut blocks = Blocks::default();
             let mut owned: Vec<u64> = Vec::new();
-            for (draws, which) in steps {
-                if draws || owned.is_empty() {
-                    let drawn = blocks.draw();
-                    prop_assert!(!owned.contains(&drawn), "{} is somebody's", drawn);
-                    owned.push(drawn);
+            for (allocates, which) in steps {
+                if allocates || owned.is_empty() {
+                    let allocated = blocks.allocate();
+                    prop_assert!(!owned.contains(&allocated), "{} is allocated already", allocated);
+                    owned.push(allocated);
                 } else {
                     let given = owned.remove(which % owned.len());
-                    blocks.give_back(&[given]);
+                    blocks.release(&[given]);
                 }
-                prop_assert!(owned.iter().all(|block| *block < blocks.end), "the file is cut before {:?}", owned);
+                prop_assert!(owned.iter().all(|block| *block < blocks.end), "the file is truncated before {:?}", owned);
             }
-            blocks.give_back(&owned);
+            blocks.release(&owned);
             prop_assert_eq!(blocks, Blocks::default());
         }
     }

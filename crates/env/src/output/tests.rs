@@ -36,14 +36,14 @@ fn a_spool_file_has_no_name() {
 }
 
 #[test]
-fn what_is_beyond_the_total_is_counted() {
+fn bytes_beyond_the_total_are_counted() {
     let output = collect(limits(2).with_total(5), &[b"abc", b"defg", b"h"]);
     assert_eq!(output.to_text_lossy().unwrap(), "abcde");
     assert_eq!(output.dropped(), 3);
 }
 
 #[test]
-fn a_spool_that_cannot_be_made_drops_and_counts() {
+fn a_failed_spool_drops_and_counts() {
     let limits = limits(2).with_spool_dir("/nonexistent/spool");
     let output = collect(limits, &[b"ab", b"cd", b"e"]);
     assert_eq!(output.to_text_lossy().unwrap(), "ab");
@@ -76,7 +76,7 @@ fn serialises_as_text_or_as_two_ends() {
 }
 
 #[test]
-fn persist_copies_the_whole() {
+fn persist_copies_everything() {
     let directory = tempfile::tempdir().unwrap();
     let target = directory.path().join("kept");
     let output = collect(limits(8), &[&[7; 3 << 20]]);
@@ -86,7 +86,7 @@ fn persist_copies_the_whole() {
 
 proptest! {
     #[test]
-    fn streams_are_kept_apart_and_together(
+    fn streams_are_captured_separately_and_combined(
         pieces in prop::collection::vec((any::<bool>(), prop::collection::vec(any::<u8>(), 1..9)), 0..12),
         inline in 0_usize..40,
     ) {
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn cuts_are_never_longer_than_asked(text in ".{0,20}", bytes in 0_usize..30) {
+    fn heads_and_tails_match_the_ends(text in ".{0,20}", bytes in 0_usize..30) {
         let output = Output::from(text.as_str());
         prop_assert!(text.starts_with(&output.head_text_lossy(bytes).unwrap()));
         prop_assert!(text.ends_with(&output.tail_text_lossy(bytes).unwrap()));
@@ -117,7 +117,7 @@ proptest! {
 }
 
 #[test]
-fn a_record_gives_the_text_or_the_two_ends_back() {
+fn records_restore_text_or_both_ends() {
     let text = Output::from("all of it");
     let json = serde_json::to_string(&text).unwrap();
     assert_eq!(serde_json::from_str::<Output>(&json).unwrap(), text);

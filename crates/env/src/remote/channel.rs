@@ -1,4 +1,4 @@
-//! The channel to the supervisor on the far side: lifeline, heartbeat, and the way to end what runs there.
+//! The channel to the remote supervisor: lifeline, heartbeat, and control of remote processes.
 
 mod driver;
 
@@ -21,40 +21,40 @@ use tokio::{
 use self::driver::Driver;
 use super::{
     nonce::nonce,
-    places::Place,
+    slots::Slot,
     streams::{ErrorStream, SharedStdout},
     transport::Transport,
 };
 use crate::{error::EnvError, process::TERMINATE_GRACE};
 
-/// How long a command that was given up before it told its process is looked for, since it may be about to start: in
-/// tenths of a second.
+/// Time during which a command that was given up before it reported its process is searched for,
+/// since it may be about to start; in tenths of a second.
 const LINGER: u32 = 30;
 
-/// How long a killed process may take to go; the supervisor waits five seconds.
+/// Time that killed processes may take to exit; the supervisor itself waits five seconds.
 const ENDING_LIMIT: Duration = Duration::from_secs(15).saturating_add(TERMINATE_GRACE);
 
-/// How long an answer may take; a supervisor that is busy for so long is of no use.
+/// Time-out for an answer of the supervisor.
 const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
-/// A command on the far side as its supervisor knows it.
+/// A remote command as its supervisor knows it.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
-    /// The mark in the environment of its processes.
+    /// The tag in the environment of its processes.
     pub(super) tag: String,
-    /// Its first process, which leads its group; `None` until it is known.
-    pub(super) leader: Option<Leader>,
+    /// Its first process, leader of the group; `None` until known.
+    pub(super) leader: Option<ProcessIdentity>,
 }
 
-/// The first process of a command, or the supervisor.
+/// Identity of a remote process: the first one of a command, or the supervisor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Leader {
+pub(super) struct ProcessIdentity {
     pub(super) id: u32,
-    /// When it started, in the ticks of the far side's kernel; 0 if that is not known.
+    /// Start time in ticks of the remote kernel; 0 if unknown.
     pub(super) started: u64,
 }
 
-/// Who of a command was running when the supervisor looked.
+/// Number of live processes of a command, as counted by the supervisor.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Members {
     pub(super) leader: usize,
@@ -67,24 +67,24 @@ impl Members {
     }
 }
 
-/// A connection to a supervisor. It is lost for good when the supervisor is.
+/// A connection to a supervisor. Permanently lost once the supervisor is.
 #[derive(Debug)]
 pub(super) struct Channel {
-    /// Unbounded since a drop cannot wait; there are a few messages for each command.
+    /// Unbounded because a drop cannot wait; there are only a few messages per command.
     messages: mpsc::UnboundedSender<Message>,
     lost: watch::Receiver<Option<Loss>>,
-    /// Held by who waits for the thread, so that the next one waits for it, too.
+    /// RetainedClient while joining the thread, so that a concurrent caller waits for it too.
     thread: Mutex<Option<JoinHandle<()>>>,
     transport: Arc<dyn Transport>,
-    /// Marks the channel; a command adds its number.
+    /// Tag of the channel; the tag of a command appends a number.
     tag: String,
     commands: AtomicU64,
-    supervisor: Leader,
-    /// The number of commands that may be about to start.
+    supervisor: ProcessIdentity,
+    /// Number of commands that may be about to start.
     starting: Arc<AtomicUsize>,
 }
 
-/// A command that may be about to start, until it is known whether it did.
+/// Guard for a command that may be about to start.
 #[derive(Debug)]
 pub(super) struct Starting(Arc<AtomicUsize>);
 
@@ -94,43 +94,43 @@ impl Drop for Starting {
     }
 }
 
-/// How a channel was lost.
+/// Cause of a lost channel.
 #[derive(Clone, Debug)]
 enum Loss {
-    /// The client has ended: the transport knows what that means.
-    Client { status: ExitStatus, said: String },
-    /// Something else was noticed.
-    Noticed(String),
+    /// The client exited; the transport interprets its status.
+    ClientExited { status: ExitStatus, stderr_tail: String },
+    /// Another failure was detected.
+    Detected(String),
 }
 
-/// What the thread of a channel is asked to do.
+/// Message to the thread of a channel.
 #[derive(Debug)]
 enum Message {
-    /// Sends a request and passes on what is behind the id of its answer.
+    /// Sends a request and returns the answer without its id.
     Ask { request: String, reply: oneshot::Sender<String> },
-    /// Sends a request that has no answer.
+    /// Sends a request without an answer.
     Tell(String),
-    /// Ends what a dropped process left.
+    /// Terminates what a dropped process left.
     Release(Released),
-    /// Ends everything. Commands that may be about to start are waited for, in tenths of a second.
+    /// Terminates everything. Waits for commands that may be about to start; in tenths of a second.
     Finish { linger: u32 },
 }
 
-/// What a dropped process leaves.
+/// Remains of a dropped process.
 #[derive(Debug)]
 struct Released {
-    client: Option<Held>,
-    /// Kept until nothing is left: the far side counts it as running.
-    place: Option<Place>,
-    /// How the supervisor is asked to end the command, if it still may run.
+    client: Option<RetainedClient>,
+    /// Kept until all processes are gone, since they count against the limit until then.
+    slot: Option<Slot>,
+    /// Request that terminates the command, if it may still be running.
     request: Option<String>,
-    /// The command has begun, and may have something to say or to write when it is ended.
-    has_begun: bool,
+    /// The command has started, and may write output while it is terminated.
+    has_started: bool,
 }
 
-/// A local client with its streams open: a command that says goodbye is not ended by a closed pipe.
+/// A local client with its streams kept open, so that a closed pipe does not kill its command.
 #[derive(Debug)]
-pub(super) struct Held {
+pub(super) struct RetainedClient {
     pub(super) child: Box<Child>,
     pub(super) _stdout: SharedStdout,
     pub(super) _stderr: Arc<ErrorStream>,
@@ -155,8 +155,8 @@ impl Channel {
         Ok(Self { messages, lost, thread, transport, tag, commands, supervisor, starting })
     }
 
-    /// The supervisor's own process.
-    pub(super) fn supervisor(&self) -> Leader {
+    /// Returns the supervisor's own process.
+    pub(super) fn supervisor(&self) -> ProcessIdentity {
         self.supervisor
     }
 
@@ -166,7 +166,7 @@ impl Channel {
         Starting(Arc::clone(&self.starting))
     }
 
-    /// A mark that no other command has. No mark begins another.
+    /// Returns a tag that no other command has and that is no prefix of another tag.
     pub(super) fn next_tag(&self) -> String {
         let number = self.commands.fetch_add(1, Ordering::Relaxed);
         format!("{}.{number:016x}", self.tag)
@@ -186,54 +186,61 @@ impl Channel {
         let loss = lost.wait_for(Option::is_some).await.ok().and_then(|loss| loss.clone());
         match loss {
             Some(loss) => loss.error(&*self.transport),
-            None => lost_error(self.name(), "the supervisor has ended"),
+            None => lost_error(self.name(), "the supervisor exited"),
         }
     }
 
-    /// Takes note of a command that has started, to be ended when the lifeline is cut.
-    pub(super) fn note(&self, scope: &Scope) {
+    /// Registers a started command, to be terminated when the lifeline is cut.
+    pub(super) fn register(&self, scope: &Scope) {
         self.tell(scope.request("note", ""));
     }
 
-    /// Takes note that nothing is left of a command.
-    pub(super) fn done(&self, scope: &Scope) {
+    /// Unregisters a command whose processes are all gone.
+    pub(super) fn unregister(&self, scope: &Scope) {
         self.tell(scope.request("done", ""));
     }
 
-    /// Looks who of a command is running.
+    /// Counts the live processes of a command.
     pub(super) async fn look(&self, scope: &Scope) -> Result<Members, EnvError> {
         self.ask(scope.request("look", "")).await
     }
 
-    /// Sends a signal, named without `SIG`, to all of a command; says who was running.
+    /// Sends a signal, named without `SIG`, to all processes of a command; returns their number
+    /// before.
     pub(super) async fn send(&self, scope: &Scope, signal: &str) -> Result<Members, EnvError> {
         self.ask(scope.request("send", signal)).await
     }
 
-    /// Takes what a dropped process leaves: its local client, and its command if that is not at its end. Does not
-    /// wait.
-    pub(super) fn release(&self, client: Option<Held>, place: Option<Place>, unsettled: Option<&Scope>) {
+    /// Takes over the remains of a dropped process: its local client, and its command unless that
+    /// has finished. Does not wait.
+    pub(super) fn release(
+        &self,
+        client: Option<RetainedClient>,
+        slot: Option<Slot>,
+        unsettled: Option<&Scope>,
+    ) {
         let request = unsettled.map(|scope| {
             let linger = if scope.leader.is_some() { 0 } else { LINGER };
             scope.request("drop", &linger.to_string())
         });
-        // If nobody listens any more the client is killed by its own drop, and its command has been ended.
-        let has_begun = unsettled.is_some_and(|scope| scope.leader.is_some());
-        let _ = self.messages.send(Message::Release(Released { client, place, request, has_begun }));
+        // Without a receiver the client is killed by its own drop, and its command is terminated
+        // already.
+        let has_started = unsettled.is_some_and(|scope| scope.leader.is_some());
+        let _ = self.messages.send(Message::Release(Released { client, slot, request, has_started }));
     }
 
-    /// Ends everything and waits until it is gone; blocks.
+    /// Terminates everything and waits until it is gone; blocks.
     pub(super) fn finish(&self) {
         let linger = if self.starting.load(Ordering::Relaxed) == 0 { 0 } else { LINGER };
         let _ = self.messages.send(Message::Finish { linger });
         let mut thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner);
         if thread.take().is_some_and(|thread| thread.join().is_err()) {
-            tracing::error!("the thread of a remote environment has panicked");
+            tracing::error!("the thread of a remote environment panicked");
         }
     }
 
     fn tell(&self, request: String) {
-        // A channel that is lost has nothing to take note of.
+        // A lost channel needs no bookkeeping.
         let _ = self.messages.send(Message::Tell(request));
     }
 
@@ -257,20 +264,20 @@ impl Channel {
 impl Loss {
     fn error(&self, transport: &dyn Transport) -> EnvError {
         match self {
-            Self::Client { status, said } => transport.lost(*status, said),
-            Self::Noticed(what) => lost_error(transport.name(), what.as_str()),
+            Self::ClientExited { status, stderr_tail } => transport.exit_error(*status, stderr_tail),
+            Self::Detected(failure) => lost_error(transport.name(), failure.as_str()),
         }
     }
 }
 
 impl Scope {
     fn request(&self, verb: &str, more: &str) -> String {
-        let Leader { id, started } = self.leader.unwrap_or(Leader { id: 0, started: 0 });
+        let ProcessIdentity { id, started } = self.leader.unwrap_or(ProcessIdentity { id: 0, started: 0 });
         format!("{verb} {} {id} {started} {more}", self.tag)
     }
 }
 
-/// The error of a side that does not answer any more.
+/// Creates the error for a remote system that no longer answers.
 pub(super) fn lost_error(name: &str, source: impl Into<crate::error::BoxError>) -> EnvError {
     EnvError::EnvironmentLost { environment: name.to_owned(), source: Some(source.into()) }
 }

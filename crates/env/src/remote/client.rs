@@ -1,4 +1,4 @@
-//! The local program that runs a line on the far side.
+//! The local client program that runs a remote line.
 
 use std::{collections::VecDeque, io, process::Stdio};
 
@@ -7,16 +7,18 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
 use super::transport::Transport;
 use crate::error::EnvError;
 
-/// What every line does first: it takes its true script from its input, one line of it, so that no word of it is seen
-/// in a list of processes, meets another shell on the way, or is too long for an argument.
+/// Start of every line: reads the actual script from standard input, as one line. The script thus
+/// never appears in a process list, is not parsed by another shell on the way, and is not limited
+/// in length.
 ///
-/// Without single quotes, line ends and exclamation marks, so that it can be quoted for any login shell.
-pub(super) const BOOT: &str = r#"pintle_n=$(printf "\nx"); pintle_n=${pintle_n%x}; exec 9>&2; IFS= LC_ALL=C read -r pintle_s && eval "$pintle_s""#;
+/// Contains no single quotes, line feeds or exclamation marks, so that it can be quoted for any
+/// login shell.
+pub(super) const BOOTSTRAP: &str = r#"pintle_n=$(printf "\nx"); pintle_n=${pintle_n%x}; exec 9>&2; IFS= LC_ALL=C read -r pintle_s && eval "$pintle_s""#;
 
-/// How much of what a client says is kept for errors.
+/// Bytes of the client's output kept for errors.
 const TAIL: usize = 4 << 10;
 
-/// A started client program with its three streams.
+/// A started client program and its streams.
 #[derive(Debug)]
 pub(super) struct Client {
     pub(super) child: Child,
@@ -28,8 +30,8 @@ pub(super) struct Client {
 impl Client {
     /// Starts a client that waits for its script.
     pub(super) fn start<T: Transport + ?Sized>(transport: &T) -> Result<Self, EnvError> {
-        let mut command = tokio::process::Command::from(transport.command(BOOT));
-        // A group of its own, so that Ctrl-C in the host's terminal does not cut the line.
+        let mut command = tokio::process::Command::from(transport.command(BOOTSTRAP));
+        // A process group of its own, so that Ctrl-C in the terminal does not cut the connection.
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
         let program = command.as_std().get_program().to_string_lossy().into_owned();
         let failed = |source| EnvError::Spawn { program: program.clone(), source };
@@ -71,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boot_line_suits_any_login_shell() {
-        assert!(!BOOT.contains(['\'', '\n', '!']));
+    fn the_bootstrap_line_suits_any_login_shell() {
+        assert!(!BOOTSTRAP.contains(['\'', '\n', '!']));
     }
 }

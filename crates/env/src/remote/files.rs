@@ -1,4 +1,4 @@
-//! Files of the far side, through scripts.
+//! Remote file operations, implemented by scripts.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -12,13 +12,12 @@ use std::{
 use super::{
     Remote,
     nonce::nonce,
-    tool::{Answer, Tool},
+    script::{HelperScript, ScriptOutput},
     transport::Transport,
 };
 use crate::{
-    environment::{MAX_ENTRIES, MAX_READ},
     error::EnvError,
-    file::{DirEntry, FileKind, Metadata},
+    file::{DirEntry, FileKind, MAX_ENTRIES, MAX_READ, Metadata},
     process::ExitStatus,
 };
 
@@ -30,16 +29,16 @@ const REMOVE: &str = include_str!("scripts/remove.sh");
 const CANONICALIZE: &str = include_str!("scripts/canonicalize.sh");
 const RENAME: &str = include_str!("scripts/rename.sh");
 
-/// The longest name that any of the usual systems takes, in bytes.
+/// Maximum length of a name on common systems, in bytes.
 const MAX_NAME: usize = 255;
 
-/// The format bits of a mode, and those of the kinds that we tell apart.
+/// File type mask of a mode, and the types distinguished here.
 const FORMAT: u32 = 0o170_000;
 const REGULAR: u32 = 0o100_000;
 const DIRECTORY: u32 = 0o040_000;
 const LINK: u32 = 0o120_000;
 
-/// What `stat` tells of one path.
+/// Output of `stat` for one path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stat {
     mode: u32,
@@ -47,7 +46,7 @@ pub(super) struct Stat {
     pub(super) modified: Option<SystemTime>,
 }
 
-/// One entry of a directory or of a tree, relative to it.
+/// An entry of a directory or tree, with its relative path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) path: PathBuf,
@@ -61,12 +60,12 @@ impl<T: Transport> Remote<T> {
         range: Option<Range<u64>>,
     ) -> Result<Vec<u8>, EnvError> {
         let range = range.unwrap_or(0..u64::MAX);
-        // One byte more than allowed shows that there is more.
+        // One byte beyond the limit shows that there is more.
         let wanted = range.end.saturating_sub(range.start).min(MAX_READ + 1);
         let (start, wanted) =
             (range.start.min(i64::MAX as u64 - MAX_READ * 2).to_string(), wanted.to_string());
         let arguments = [bytes_of(path), start.as_bytes(), wanted.as_bytes()];
-        let bytes = self.file_tool("read", path, Tool::new(READ, &arguments)).await?;
+        let bytes = self.run_file_script("read", path, HelperScript::new(READ, &arguments)).await?;
         if bytes.len() as u64 > MAX_READ {
             return Err(EnvError::TooLarge { path: path.to_path_buf(), limit: MAX_READ });
         }
@@ -76,19 +75,20 @@ impl<T: Transport> Remote<T> {
     pub(super) async fn write_bytes(&self, path: &Path, bytes: &[u8]) -> Result<(), EnvError> {
         let (size, name) = (bytes.len().to_string(), format!(".pintle-{}", nonce()));
         let arguments = [bytes_of(path), size.as_bytes(), name.as_bytes()];
-        let tool = Tool { input: Some(bytes), ..Tool::new(WRITE, &arguments) };
-        self.file_tool("write", path, tool).await.map(drop)
+        let script = HelperScript { input: Some(bytes), ..HelperScript::new(WRITE, &arguments) };
+        self.run_file_script("write", path, script).await.map(drop)
     }
 
     pub(super) async fn stat(&self, path: &Path) -> Result<Metadata, EnvError> {
-        let facts = self.file_tool("look at", path, Tool::new(METADATA, &[bytes_of(path)])).await?;
-        let stat = Stat::parse(&String::from_utf8_lossy(&facts));
-        let stat = stat.ok_or_else(|| unexpected("look at", path, &facts))?;
+        let output =
+            self.run_file_script("look at", path, HelperScript::new(METADATA, &[bytes_of(path)])).await?;
+        let stat = Stat::parse(&String::from_utf8_lossy(&output));
+        let stat = stat.ok_or_else(|| unexpected("look at", path, &output))?;
         Ok(Metadata::new(stat.kind(), stat.len).with_modified(stat.modified).with_mode(stat.mode & 0o7777))
     }
 
     pub(super) async fn list_entries(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        let listed = self.file_tool("list", path, Tool::new(LIST, &[bytes_of(path)])).await?;
+        let listed = self.run_file_script("list", path, HelperScript::new(LIST, &[bytes_of(path)])).await?;
         let entries = parse_entries(&listed, MAX_ENTRIES + 1);
         let entries = entries.ok_or_else(|| unexpected("list", path, &listed))?;
         if entries.len() > MAX_ENTRIES {
@@ -100,48 +100,50 @@ impl<T: Transport> Remote<T> {
     }
 
     pub(super) async fn remove_path(&self, path: &Path) -> Result<(), EnvError> {
-        self.file_tool("remove", path, Tool::new(REMOVE, &[bytes_of(path)])).await.map(drop)
+        self.run_file_script("remove", path, HelperScript::new(REMOVE, &[bytes_of(path)])).await.map(drop)
     }
 
     pub(super) async fn rename_path(&self, from: &Path, to: &Path) -> Result<(), EnvError> {
         check_path(to)?;
-        let renamed =
-            self.file_tool("rename", from, Tool::new(RENAME, &[bytes_of(from), bytes_of(to)])).await;
+        let renamed = self
+            .run_file_script("rename", from, HelperScript::new(RENAME, &[bytes_of(from), bytes_of(to)]))
+            .await;
         match renamed {
-            // Only the new place is refused for that.
+            // This error always refers to the new path.
             Err(EnvError::IsADirectory { .. }) => Err(EnvError::IsADirectory { path: to.to_path_buf() }),
             renamed => renamed.map(drop),
         }
     }
 
     pub(super) async fn real_path(&self, path: &Path) -> Result<PathBuf, EnvError> {
-        let found =
-            self.file_tool("follow the links in", path, Tool::new(CANONICALIZE, &[bytes_of(path)])).await?;
+        let found = self
+            .run_file_script("follow the links in", path, HelperScript::new(CANONICALIZE, &[bytes_of(path)]))
+            .await?;
         Ok(PathBuf::from(OsString::from_vec(found)))
     }
 
-    /// Runs a script that works on `path` and puts its failure into words.
-    pub(super) async fn file_tool(
+    /// Runs a script that operates on `path` and converts its failure.
+    pub(super) async fn run_file_script(
         &self,
         action: &'static str,
         path: &Path,
-        tool: Tool<'_>,
+        script: HelperScript<'_>,
     ) -> Result<Vec<u8>, EnvError> {
         check_path(path)?;
-        let words = self.facts().await?.stat;
-        let answer = self.run_tool(tool, words).await;
-        let answer = answer.map_err(|error| error.map_path(|_| path.to_path_buf()))?;
-        match answer.status {
-            ExitStatus::Exited(0) => Ok(answer.stdout),
-            ExitStatus::Exited(_) | ExitStatus::Signaled(_) => Err(failure(action, path, &answer)),
+        let dialect = self.system_info().await?.stat;
+        let output = self.run_script(script, dialect).await;
+        let output = output.map_err(|error| error.map_path(|_| path.to_path_buf()))?;
+        match output.status {
+            ExitStatus::Exited(0) => Ok(output.stdout),
+            ExitStatus::Exited(_) | ExitStatus::Signaled(_) => Err(failure(action, path, &output)),
         }
     }
 }
 
 impl Stat {
-    /// Reads "MODE SIZE SECONDS", the mode in hexadecimal; the seconds may have a fraction.
-    pub(super) fn parse(facts: &str) -> Option<Self> {
-        let mut words = facts.split_ascii_whitespace();
+    /// Parses "MODE SIZE SECONDS", the mode in hexadecimal; the seconds may have a fraction.
+    pub(super) fn parse(line: &str) -> Option<Self> {
+        let mut words = line.split_ascii_whitespace();
         let mode = u32::from_str_radix(words.next()?, 16).ok()?;
         Some(Self { mode, len: words.next()?.parse().ok()?, modified: words.next().and_then(parse_time) })
     }
@@ -170,22 +172,22 @@ impl Entry {
     }
 }
 
-/// Reads records of "MODE SIZE SECONDS ./PATH//" and a line end, `limit` of them at most. No path holds two slashes in
-/// a row, so that any name comes back as it is.
+/// Parses at most `limit` records of "MODE SIZE SECONDS ./PATH//" and a line feed. A path never
+/// contains two adjacent slashes, so any name is parsed correctly.
 pub(super) fn parse_entries(mut listed: &[u8], limit: usize) -> Option<Vec<Entry>> {
     let mut entries = Vec::new();
     while !listed.is_empty() && entries.len() < limit {
         let name = find(listed, b" ./")?;
-        let (facts, rest) = (listed.get(..name)?, listed.get(name + 3..)?);
+        let (stat, rest) = (listed.get(..name)?, listed.get(name + 3..)?);
         let end = find(rest, b"//\n")?;
         let path = PathBuf::from(OsStr::from_bytes(rest.get(..end)?));
-        entries.push(Entry { path, stat: Stat::parse(&String::from_utf8_lossy(facts))? });
+        entries.push(Entry { path, stat: Stat::parse(&String::from_utf8_lossy(stat))? });
         listed = rest.get(end + 3..)?;
     }
     Some(entries)
 }
 
-/// Refuses what no system takes before it goes over the line.
+/// Rejects paths that no system accepts before they are sent.
 pub(super) fn check_path(path: &Path) -> Result<(), EnvError> {
     let invalid = |source| EnvError::InvalidPath { path: path.to_path_buf(), source };
     if bytes_of(path).contains(&0) {
@@ -206,7 +208,7 @@ fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     memchr::memmem::find(bytes, needle)
 }
 
-/// Reads seconds since the epoch with or without a fraction; before the epoch there is a sign.
+/// Parses seconds since the epoch, with or without a fraction and possibly negative.
 fn parse_time(seconds: &str) -> Option<SystemTime> {
     let (whole, fraction) = seconds.split_once(['.', ',']).unwrap_or((seconds, ""));
     let nanos = format!("{fraction:0<9}").get(..9)?.parse().ok()?;
@@ -219,20 +221,20 @@ fn parse_time(seconds: &str) -> Option<SystemTime> {
     whole.checked_add(Duration::from_nanos(nanos))
 }
 
-/// The exit codes of the scripts are those of `prelude.sh`.
-fn failure(action: &'static str, path: &Path, answer: &Answer) -> EnvError {
-    let said = |kind: io::ErrorKind| match answer.complaint.as_str() {
+/// Converts an exit code of a script, as defined in `prelude.sh`, to an error.
+fn failure(action: &'static str, path: &Path, output: &ScriptOutput) -> EnvError {
+    let cause = |kind: io::ErrorKind| match output.stderr_tail.as_str() {
         "" => io::Error::from(kind),
-        complaint => io::Error::new(kind, complaint),
+        message => io::Error::new(kind, message),
     };
     let at = path.to_path_buf();
-    match answer.status {
-        ExitStatus::Exited(71) => EnvError::NotFound { path: at, source: said(io::ErrorKind::NotFound) },
+    match output.status {
+        ExitStatus::Exited(71) => EnvError::NotFound { path: at, source: cause(io::ErrorKind::NotFound) },
         ExitStatus::Exited(72) => EnvError::NotADirectory { path: at },
         ExitStatus::Exited(73) => EnvError::IsADirectory { path: at },
         ExitStatus::Exited(74) => EnvError::NotARegularFile { path: at },
         ExitStatus::Exited(75) => {
-            EnvError::PermissionDenied { path: at, source: said(io::ErrorKind::PermissionDenied) }
+            EnvError::PermissionDenied { path: at, source: cause(io::ErrorKind::PermissionDenied) }
         }
         ExitStatus::Exited(76) => {
             EnvError::Io { action, path: at, source: io::Error::other("too many symbolic links") }
@@ -240,27 +242,24 @@ fn failure(action: &'static str, path: &Path, answer: &Answer) -> EnvError {
         ExitStatus::Exited(77) => {
             EnvError::Io { action, path: at, source: io::ErrorKind::CrossesDevices.into() }
         }
-        ExitStatus::Exited(_) | ExitStatus::Signaled(_) if !answer.complaint.is_empty() => {
-            EnvError::Io { action, path: at, source: io::Error::other(answer.complaint.clone()) }
+        ExitStatus::Exited(_) | ExitStatus::Signaled(_) if !output.stderr_tail.is_empty() => {
+            EnvError::Io { action, path: at, source: io::Error::other(output.stderr_tail.clone()) }
         }
         ExitStatus::Exited(_) | ExitStatus::Signaled(_) => EnvError::Io {
             action,
             path: at,
-            source: io::Error::other(format!("the script exited with {}", answer.status.code())),
+            source: io::Error::other(format!("the script exited with {}", output.status.code())),
         },
     }
 }
 
-/// What `stat` has printed and nobody can read.
-pub(super) fn unexpected(action: &'static str, path: &Path, answer: &[u8]) -> EnvError {
-    let start = String::from_utf8_lossy(answer.get(..80).unwrap_or(answer)).into_owned();
+/// Creates the error for unparsable output of `stat`.
+pub(super) fn unexpected(action: &'static str, path: &Path, output: &[u8]) -> EnvError {
+    let start = String::from_utf8_lossy(output.get(..80).unwrap_or(output)).into_owned();
     EnvError::Io {
         action,
         path: path.to_path_buf(),
-        source: io::Error::new(
-            io::ErrorKind::InvalidData,
-            format!("found {start:?}, expected what stat prints"),
-        ),
+        source: io::Error::new(io::ErrorKind::InvalidData, format!("unexpected output of stat: {start:?}")),
     }
 }
 
@@ -282,14 +281,14 @@ mod tests {
     }
 
     #[test]
-    fn times_may_lie_before_the_epoch() {
+    fn times_may_precede_the_epoch() {
         assert_eq!(parse_time("-2"), Some(SystemTime::UNIX_EPOCH - Duration::from_secs(2)));
         assert_eq!(parse_time("-2.5"), Some(SystemTime::UNIX_EPOCH - Duration::from_millis(1500)));
         assert_eq!(parse_time("x"), None);
     }
 
     #[test]
-    fn paths_that_no_system_takes_are_refused() {
+    fn invalid_paths_are_refused() {
         for path in ["/a\0b".to_owned(), format!("/{}", "x".repeat(256))] {
             assert!(matches!(check_path(Path::new(&path)), Err(EnvError::InvalidPath { .. })), "{path:?}");
         }
@@ -298,8 +297,8 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_names_are_read(names in prop::collection::vec("[a \n./']{1,6}", 0..6)) {
-            // What find prints: no empty names, and no dots alone.
+        fn parses_any_names(names in prop::collection::vec("[a \n./']{1,6}", 0..6)) {
+            // Output of find has no empty names and no names of dots alone.
             let names: Vec<_> = names.iter()
                 .map(|name| name.split('/').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/"))
                 .filter(|name| !name.is_empty())

@@ -1,4 +1,4 @@
-//! The script that runs one command on the far side.
+//! The script that runs one remote command.
 
 use std::{
     collections::BTreeMap,
@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use super::{channel::Leader, quote::quote, records::Mark};
+use super::{channel::ProcessIdentity, quote::quote, records::RecordMarker};
 use crate::{
     command::{Program, Stdin},
     local::TAG_VARIABLE,
@@ -16,8 +16,8 @@ use crate::{
 
 const LAUNCH: &str = include_str!("scripts/launch.sh");
 
-/// Variables that shells keep for themselves: given by `env` once no shell is in the way.
-const KEPT_BY_SHELLS: [&str; 31] = [
+/// Variables that shells reserve for themselves, set with `env` instead.
+const RESERVED_BY_SHELLS: [&str; 31] = [
     "BASHOPTS",
     "BASHPID",
     "BASH_VERSINFO",
@@ -51,35 +51,41 @@ const KEPT_BY_SHELLS: [&str; 31] = [
     "_",
 ];
 
-/// A command on its way to the far side.
+/// A command to be run remotely.
 #[derive(Debug)]
 pub(super) struct Launch<'a> {
     pub(super) program: &'a Program,
     /// Absolute.
     pub(super) directory: &'a Path,
     pub(super) variables: &'a BTreeMap<OsString, OsString>,
-    /// Names of the far side's own variables that the command does not get.
+    /// Names of the remote system's variables that the command does not inherit.
     pub(super) withheld: &'a [String],
     pub(super) stdin: Stdin,
 }
 
 impl Launch<'_> {
-    /// The script, one line with its line end: the far side answers behind `mark`, and the processes carry `tag`. The
-    /// command begins only while `supervisor` is alive.
+    /// Returns the script, a single line including its line feed. The remote side reports records
+    /// after `marker`, and the processes carry `tag`. The command starts only while `supervisor` is
+    /// alive.
     ///
-    /// It is an error if a word holds a zero byte, which no word can.
-    pub(super) fn script(&self, tag: &str, mark: &Mark, supervisor: Leader) -> io::Result<Vec<u8>> {
+    /// Fails if a word contains a zero byte.
+    pub(super) fn script(
+        &self,
+        tag: &str,
+        marker: &RecordMarker,
+        supervisor: ProcessIdentity,
+    ) -> io::Result<Vec<u8>> {
         let mut script = Script::default();
-        script.set("pintle_k", mark.as_bytes());
+        script.set("pintle_k", marker.as_bytes());
         script.set("pintle_u", supervisor.id.to_string().as_bytes());
         script.set("pintle_t", supervisor.started.to_string().as_bytes());
         script.set("pintle_d", self.directory.as_os_str().as_bytes());
         script.push("pintle_z=$(command -v setsid);");
         let (plain, odd): (Vec<_>, Vec<_>) =
-            self.variables.iter().partition(|(name, _)| is_for_shells(name.as_bytes()));
+            self.variables.iter().partition(|(name, _)| is_exportable(name.as_bytes()));
         self.program(&mut script);
         if !odd.is_empty() {
-            // To be evaluated when the program has been found.
+            // Evaluated once the program was found.
             let mut command = Script::default();
             command.push("set -- \"$pintle_v\"");
             for (name, value) in odd {
@@ -89,7 +95,8 @@ impl Launch<'_> {
             script.push("pintle_v=$(command -v env);");
             script.set("pintle_e", &command.0);
         }
-        // A bash on the first level that finds itself started by ssh reads a start-up file, whatever that prints.
+        // A top-level bash that was started by ssh would read a start-up file, which may print
+        // anything.
         script.push("export SHLVL=1; unset OLDPWD");
         for name in self.withheld {
             script.push(" ");
@@ -100,7 +107,7 @@ impl Launch<'_> {
             script.push("export ");
             script.set(&String::from_utf8_lossy(name.as_bytes()), value.as_bytes());
         }
-        // A far side that is itself run by a command of somebody keeps that one's mark.
+        // A remote system that is itself run by a tagged command keeps the outer tag.
         script.push(&format!("export {TAG_VARIABLE}=\"${{{TAG_VARIABLE}:+${TAG_VARIABLE}/}}{tag}\";"));
         if self.stdin == Stdin::Null {
             script.push("exec </dev/null;");
@@ -110,12 +117,12 @@ impl Launch<'_> {
         script.finish()
     }
 
-    /// Makes the program and its arguments the positional parameters.
+    /// Sets the positional parameters to the program and its arguments.
     fn program(&self, script: &mut Script) {
         match self.program {
             Program::Shell(line) => {
                 script.push("if [ -x /bin/bash ]; then pintle_b=/bin/bash; else pintle_b=/bin/sh; fi;");
-                // The dashes keep a line that begins with one from being taken for an option.
+                // The dashes keep a line that starts with one from being parsed as an option.
                 script.push("set -- \"$pintle_b\" -c --");
                 script.word(line.as_bytes());
             }
@@ -130,7 +137,7 @@ impl Launch<'_> {
     }
 }
 
-/// The name of a program for errors.
+/// Returns the name of a program for errors.
 pub(super) fn program_name(program: &Program) -> String {
     match program {
         Program::Shell(_) => "/bin/sh".to_owned(),
@@ -138,7 +145,7 @@ pub(super) fn program_name(program: &Program) -> String {
     }
 }
 
-/// A script on one line.
+/// Builder for a single-line script.
 #[derive(Debug, Default)]
 struct Script(Vec<u8>);
 
@@ -168,11 +175,12 @@ impl Script {
     }
 }
 
-/// Whether a shell can give a variable of this name to what it starts. Our own script has some, too.
-fn is_for_shells(name: &[u8]) -> bool {
+/// Returns true if a shell can export a variable of this name. Names used by the script itself are
+/// excluded.
+fn is_exportable(name: &[u8]) -> bool {
     let mut bytes = name.iter();
     bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || *first == b'_')
         && bytes.all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
         && !name.starts_with(b"pintle_")
-        && !KEPT_BY_SHELLS.iter().any(|kept| OsStr::new(kept).as_bytes() == name)
+        && !RESERVED_BY_SHELLS.iter().any(|kept| OsStr::new(kept).as_bytes() == name)
 }

@@ -1,8 +1,8 @@
-//! Names that nobody else has.
+//! Random identifiers.
 
 use std::hash::{BuildHasher, RandomState};
 
-/// 32 hexadecimal digits that nobody can guess and that do not come twice.
+/// Returns 32 random hexadecimal digits.
 pub(crate) fn nonce() -> String {
     // The standard library seeds its hashers from the system's randomness.
     let half = || RandomState::new().hash_one(());
@@ -14,7 +14,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_nonce_comes_twice() {
+    fn nonces_are_unique() {
         let one = nonce();
         assert_eq!(one.len(), 32);
         assert_ne!(one, nonce());

@@ -1,4 +1,4 @@
-//! A process on the far side.
+//! Remote processes.
 
 use std::{fmt, io, sync::Arc, time::Duration};
 
@@ -11,12 +11,12 @@ use tokio::{
 };
 
 use super::{
-    channel::{Channel, Held, Leader, Members, Scope, lost_error},
+    channel::{Channel, Members, ProcessIdentity, RetainedClient, Scope, lost_error},
     client::Client,
     launch::{Launch, program_name},
     nonce::nonce,
-    places::Place,
-    records::Mark,
+    records::RecordMarker,
+    slots::Slot,
     streams::{ErrorStream, RemoteOutput, SharedStdout},
     transport::Transport,
 };
@@ -26,52 +26,55 @@ use crate::{
     process::{ExitStatus, Process, ProcessOutput, Signal},
 };
 
-/// How often it is looked whether processes have gone.
+/// Poll interval for exited processes.
 const POLL: Duration = Duration::from_millis(50);
 
-/// How long killed processes may take to go.
+/// Time that killed processes may take to exit.
 const KILL_LIMIT: Duration = Duration::from_secs(5);
 
-/// How long a far side may take to begin a command: it may sleep, or its file system may hang.
+/// Time-out for the start of a command: the remote system may be suspended, or its file system may
+/// hang.
 const START_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long after its client has ended a record may come.
-const LAST_WORDS: Duration = Duration::from_millis(500);
+/// Time after the client's exit during which a record may still arrive.
+const RECORD_GRACE: Duration = Duration::from_millis(500);
 
-/// Shells tell the signal that killed a program as its number and one of these: most of them, the Korn shell, yash.
+/// Offsets that shells add to the number of the signal that killed a program: most shells, the Korn
+/// shell, yash.
 const SIGNALED: [i32; 3] = [128, 256, 384];
 
-/// The numbers of the plain signals.
+/// The numbers of the standard signals.
 const SIGNALS: std::ops::RangeInclusive<i32> = 1..=31;
 
-/// What a far side needs for a process.
+/// Everything needed to spawn a remote process.
 #[derive(Debug)]
-pub(super) struct Setting<T> {
+pub(super) struct SpawnContext<T> {
     pub(super) transport: Arc<T>,
     pub(super) channel: Arc<Channel>,
-    pub(super) place: Place,
+    pub(super) slot: Slot,
 }
 
-/// Starts a process and waits until the far side says that it runs.
+/// Starts a process and waits until the remote side reports that it runs.
 pub(super) async fn spawn<T: Transport>(
     launch: &Launch<'_>,
-    setting: Setting<T>,
+    context: SpawnContext<T>,
 ) -> Result<RemoteProcess<T>, EnvError> {
-    let Setting { transport, channel, place } = setting;
+    let SpawnContext { transport, channel, slot } = context;
     let scope = Scope { tag: channel.next_tag(), leader: None };
-    let mark = Mark::new(&nonce());
+    let marker = RecordMarker::new(&nonce());
     let _starting = channel.starting();
     let script = launch
-        .script(&scope.tag, &mark, channel.supervisor())
+        .script(&scope.tag, &marker, channel.supervisor())
         .map_err(|source| not_started(launch, source))?;
     let Client { child, mut stdin, stdout, stderr } = Client::start(&*transport)?;
-    let (stdout, stderr) = (Arc::new(Mutex::new(stdout)), Arc::new(ErrorStream::new(stderr, &mark)));
-    let mut output = RemoteOutput::new(Arc::clone(&stdout), Arc::clone(&stderr), &mark, Arc::clone(&channel));
+    let (stdout, stderr) = (Arc::new(Mutex::new(stdout)), Arc::new(ErrorStream::new(stderr, &marker)));
+    let mut output =
+        RemoteOutput::new(Arc::clone(&stdout), Arc::clone(&stderr), &marker, Arc::clone(&channel));
     let mut process = RemoteProcess {
         output: None,
         transport,
         channel,
-        place: Some(place),
+        slot: Some(slot),
         client: Some(child),
         stdin: None,
         stdout,
@@ -80,12 +83,12 @@ pub(super) async fn spawn<T: Transport>(
         status: None,
         is_settled: false,
     };
-    // From here on a drop ends what may be about to start.
+    // From here on, a drop terminates a command that may be about to start.
     let started = timeout(START_LIMIT, async {
         process.write_script(&mut stdin, &script).await?;
         tokio::select! {
             record = process.record() => record,
-            record = output.announcement() => Ok(record),
+            record = output.first_record() => Ok(record),
         }
     });
     let record = started.await.map_err(|elapsed| lost_error(process.channel.name(), elapsed))??;
@@ -94,26 +97,26 @@ pub(super) async fn spawn<T: Transport>(
         return Err(refusal(launch, &record, process.channel.name()));
     };
     process.scope.leader = Some(leader);
-    process.channel.note(&process.scope);
+    process.channel.register(&process.scope);
     process.output = Some(output);
     process.stdin = (launch.stdin == Stdin::Piped).then_some(stdin);
     Ok(process)
 }
 
-/// A process on the far side.
+/// A remote process.
 pub(super) struct RemoteProcess<T> {
     transport: Arc<T>,
     channel: Arc<Channel>,
     scope: Scope,
-    /// The local client; given away when the process is dropped, and not before.
+    /// The local client; taken when the process is dropped, and not before.
     client: Option<Child>,
-    place: Option<Place>,
+    slot: Option<Slot>,
     stdin: Option<ChildStdin>,
     output: Option<RemoteOutput>,
     stdout: SharedStdout,
     stderr: Arc<ErrorStream>,
     status: Option<ExitStatus>,
-    /// Nothing of it is left.
+    /// All its processes are gone.
     is_settled: bool,
 }
 
@@ -122,8 +125,8 @@ impl<T: Transport> RemoteProcess<T> {
         tokio::select! {
             written = stdin.write_all(script) => {
                 if let Err(error) = written {
-                    // The client is gone, and its end says more.
-                    tracing::debug!(%error, "a client took no script");
+                    // The client is gone; its exit is more informative.
+                    tracing::debug!(%error, "cannot send the script to the client");
                 }
                 Ok(())
             }
@@ -131,28 +134,28 @@ impl<T: Transport> RemoteProcess<T> {
         }
     }
 
-    /// The next thing that the far side says. Cancel safe.
+    /// Returns the next record from the remote side. Cancel safe.
     async fn record(&mut self) -> Result<String, EnvError> {
         let record = tokio::select! {
             record = self.stderr.record() => record,
             lost = self.channel.lost() => return Err(lost),
-            // Somebody else may hold the stream of a client that is gone.
-            () = gone_for_good(self.client.as_mut()) => None,
+            // Another process may hold the stream of an exited client.
+            () = client_exited(self.client.as_mut()) => None,
         };
         match record {
             Some(record) => Ok(record),
-            None => Err(self.explain().await),
+            None => Err(self.client_error().await),
         }
     }
 
-    /// Why the client has ended without a word of the far side.
-    async fn explain(&mut self) -> EnvError {
+    /// Returns the error for a client that exited without a record.
+    async fn client_error(&mut self) -> EnvError {
         let status = match &mut self.client {
             Some(client) => client.wait().await,
-            None => Err(io::Error::other("the client was given away")),
+            None => Err(io::Error::other("the client was released")),
         };
         match status {
-            Ok(status) => self.transport.lost(status, &self.stderr.tail()),
+            Ok(status) => self.transport.exit_error(status, &self.stderr.tail()),
             Err(error) => lost_error(self.channel.name(), error),
         }
     }
@@ -175,7 +178,7 @@ impl<T: Transport> RemoteProcess<T> {
         self.channel.send(&self.scope, signal).await
     }
 
-    /// Waits until everything is gone. Cancel safe.
+    /// Waits until all processes are gone. Cancel safe.
     async fn gone(&mut self) -> Result<(), EnvError> {
         self.wait().await?;
         while !self.look().await?.is_empty() {
@@ -184,7 +187,8 @@ impl<T: Transport> RemoteProcess<T> {
         Ok(())
     }
 
-    /// Kills until nobody is left, since who is killed may just have started another.
+    /// Repeats the kill signal until none is left, since a killed process may just have started
+    /// another.
     async fn kill(&mut self) -> Result<(), EnvError> {
         let deadline = Instant::now() + KILL_LIMIT;
         while Instant::now() < deadline {
@@ -196,10 +200,10 @@ impl<T: Transport> RemoteProcess<T> {
         Err(EnvError::Stuck { id: self.scope.leader.map_or(0, |leader| leader.id) })
     }
 
-    /// To be called when nothing of it is left, or can be left.
+    /// Call when all its processes are gone or none can exist.
     pub(super) fn settle(&mut self) {
         self.is_settled = true;
-        self.channel.done(&self.scope);
+        self.channel.unregister(&self.scope);
     }
 }
 
@@ -224,12 +228,12 @@ impl<T: Transport> Process for RemoteProcess<T> {
             return Ok(status);
         }
         let mut record = self.record().await?;
-        // The start is told on both streams, and may have been taken from the other one.
+        // The start is reported on both streams and may have been read from the other one.
         if parse_start(&record).is_some() {
             record = self.record().await?;
         }
         let status = parse_exit(&record).ok_or_else(|| {
-            lost_error(self.channel.name(), format!("the far side said {record:?}, expected an exit"))
+            lost_error(self.channel.name(), format!("unexpected record {record:?}, expected an exit"))
         })?;
         self.status = Some(status);
         Ok(status)
@@ -248,9 +252,9 @@ impl<T: Transport> Process for RemoteProcess<T> {
         Ok(self.look().await?.jobs)
     }
 
-    async fn end(&mut self, grace: Duration) -> Result<usize, EnvError> {
+    async fn terminate(&mut self, grace: Duration) -> Result<usize, EnvError> {
         let members = self.send("TERM").await?;
-        // One that is stopped hears nothing until it goes on.
+        // A stopped process handles no signal until it continues.
         self.send("CONT").await?;
         match timeout(grace, self.gone()).await {
             Ok(gone) => gone?,
@@ -272,34 +276,38 @@ impl<T> fmt::Debug for RemoteProcess<T> {
 
 impl<T> Drop for RemoteProcess<T> {
     fn drop(&mut self) {
-        let client = self.client.take().map(|child| Held {
+        let client = self.client.take().map(|child| RetainedClient {
             child: Box::new(child),
             _stdout: Arc::clone(&self.stdout),
             _stderr: Arc::clone(&self.stderr),
         });
-        self.channel.release(client, self.place.take(), (!self.is_settled).then_some(&self.scope));
+        self.channel.release(client, self.slot.take(), (!self.is_settled).then_some(&self.scope));
     }
 }
 
-/// Waits until a client has ended, and a little longer for its last words. Cancel safe.
-async fn gone_for_good(client: Option<&mut Child>) {
+/// Waits until the client has exited, and a little longer for late records. Cancel safe.
+async fn client_exited(client: Option<&mut Child>) {
     match client {
         Some(client) => {
-            // An error means that somebody else has waited for it.
+            // An error means that the client was reaped elsewhere.
             let _ = client.wait().await;
-            sleep(LAST_WORDS).await;
+            sleep(RECORD_GRACE).await;
         }
         None => std::future::pending().await,
     }
 }
 
-/// `start ID` and, where there is one, the line of the process in the kernel's table.
-fn parse_start(record: &str) -> Option<Leader> {
+/// Parses `start ID`, followed by the process's line in the kernel's table if there is one.
+fn parse_start(record: &str) -> Option<ProcessIdentity> {
     let (id, row) =
         record.strip_prefix("start ")?.split_once(' ').unwrap_or((record.strip_prefix("start ")?, ""));
-    // The fields behind the name, which may hold anything, begin with the third; the start is the 22nd.
+    // Fields after the name, which may contain anything, start with the third; the start time is
+    // the 22nd.
     let started = row.rsplit_once(')').and_then(|(_, fields)| fields.split_ascii_whitespace().nth(19));
-    Some(Leader { id: id.parse().ok()?, started: started.and_then(|ticks| ticks.parse().ok()).unwrap_or(0) })
+    Some(ProcessIdentity {
+        id: id.parse().ok()?,
+        started: started.and_then(|ticks| ticks.parse().ok()).unwrap_or(0),
+    })
 }
 
 fn parse_exit(record: &str) -> Option<ExitStatus> {
@@ -308,18 +316,18 @@ fn parse_exit(record: &str) -> Option<ExitStatus> {
     Some(signal.map_or(ExitStatus::Exited(code), ExitStatus::Signaled))
 }
 
-/// Why the far side has not started a command.
+/// Returns the error for a command that the remote side did not start.
 fn refusal(launch: &Launch<'_>, record: &str, name: &str) -> EnvError {
     let directory = launch.directory.to_path_buf();
     match record {
-        "place missing" => EnvError::not_found(launch.directory),
-        "place file" => EnvError::NotADirectory { path: directory },
-        "place denied" => {
+        "directory missing" => EnvError::not_found(launch.directory),
+        "directory file" => EnvError::NotADirectory { path: directory },
+        "directory denied" => {
             EnvError::PermissionDenied { path: directory, source: io::ErrorKind::PermissionDenied.into() }
         }
         "program missing" => not_started(launch, io::ErrorKind::NotFound.into()),
         "program denied" => not_started(launch, io::ErrorKind::PermissionDenied.into()),
-        other => lost_error(name, format!("the far side said {other:?}, expected a start")),
+        other => lost_error(name, format!("unexpected record {other:?}, expected a start")),
     }
 }
 
@@ -332,11 +340,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn records_are_read() {
+    fn parses_records() {
         let row = "7 (a) b) S 1 7 7 0 -1 4194304 56 0 0 0 0 0 0 0 20 0 1 0 1569361 2387968";
         for (record, leader) in [
-            (format!("start 7 {row}"), Some(Leader { id: 7, started: 1_569_361 })),
-            ("start 7".to_owned(), Some(Leader { id: 7, started: 0 })),
+            (format!("start 7 {row}"), Some(ProcessIdentity { id: 7, started: 1_569_361 })),
+            ("start 7".to_owned(), Some(ProcessIdentity { id: 7, started: 0 })),
             ("start x".to_owned(), None),
             ("exit 0".to_owned(), None),
         ] {

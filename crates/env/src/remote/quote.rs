@@ -1,9 +1,9 @@
-//! Bytes as words of a POSIX shell.
+//! Quoting for POSIX shells.
 
-/// Appends `bytes` as one word that the shell takes as it is. The word stands on one line: a line feed in it is taken
-/// from the variable `pintle_n`.
+/// Appends `bytes` as one quoted word on a single line: line feeds are taken from the variable
+/// `pintle_n`.
 ///
-/// The bytes must not hold a zero byte, which no word can hold.
+/// The bytes must not contain a zero byte.
 pub(super) fn quote(line: &mut Vec<u8>, bytes: &[u8]) {
     line.push(b'\'');
     for byte in bytes {
@@ -18,7 +18,7 @@ pub(super) fn quote(line: &mut Vec<u8>, bytes: &[u8]) {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::disallowed_methods, reason = "a real shell is the judge")]
+    #![expect(clippy::disallowed_methods, reason = "a real shell checks the result")]
 
     use std::{ffi::OsStr, os::unix::ffi::OsStrExt, process::Command};
 
@@ -42,7 +42,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_words_stay_what_they_are() {
+    fn hostile_words_are_preserved() {
         let words = [
             "",
             " ",
@@ -89,7 +89,7 @@ mod tests {
         #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
         #[test]
-        fn any_words_stay_what_they_are(words in prop::collection::vec(prop::collection::vec(1_u8.., 0..20), 1..20)) {
+        fn any_words_are_preserved(words in prop::collection::vec(prop::collection::vec(1_u8.., 0..20), 1..20)) {
             prop_assert_eq!(printed(&words), joined(&words));
         }
     }

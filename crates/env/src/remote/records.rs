@@ -1,19 +1,19 @@
-//! What the far side says about a command, in the stream that the command writes to as well.
+//! Records that the remote side embeds in the output stream of a command.
 
 use memchr::memmem::Finder;
 
-/// Opens a mark. A text that does not hold this byte is never held back.
+/// First byte of a marker. Text without this byte is never delayed.
 const OPENING: char = '\u{1e}';
 
-/// The longest record; what goes on for longer is none of ours.
+/// Maximum length of a record; anything longer is not a record.
 const MAX_RECORD: usize = 16 << 10;
 
-/// A mark that stands before each record: the one who writes to the stream does not know it.
+/// Marker that precedes each record; unknown to the command that writes to the stream.
 #[derive(Clone, Debug)]
-pub(super) struct Mark(String);
+pub(super) struct RecordMarker(String);
 
-impl Mark {
-    /// A mark from a nonce.
+impl RecordMarker {
+    /// Creates a marker from a nonce.
     pub(super) fn new(nonce: &str) -> Self {
         Self(format!("{OPENING}pintle:{nonce}"))
     }
@@ -27,107 +27,107 @@ impl Mark {
     }
 }
 
-/// A piece of a stream.
+/// A part of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
-    /// What stands between records; never empty.
+    /// Text between records; never empty.
     Text(Vec<u8>),
-    /// A line behind a mark, without the mark, the space and the line end.
+    /// The line after a marker, without marker, space and line feed.
     Record(String),
 }
 
-/// Takes records out of a stream, however it is cut.
+/// Extracts records from a stream, regardless of how it is split into blocks.
 #[derive(Debug)]
 pub(super) struct Scanner {
-    mark: Finder<'static>,
-    /// What may be the beginning of a record.
+    marker: Finder<'static>,
+    /// Bytes that may be the start of a record.
     held: Vec<u8>,
 }
 
 impl Scanner {
-    pub(super) fn new(mark: &Mark) -> Self {
-        Self { mark: Finder::new(mark.as_bytes()).into_owned(), held: Vec::new() }
+    pub(super) fn new(marker: &RecordMarker) -> Self {
+        Self { marker: Finder::new(marker.as_bytes()).into_owned(), held: Vec::new() }
     }
 
-    /// Takes in the next bytes and hands on what is certain.
-    pub(super) fn feed(&mut self, bytes: &[u8], mut take: impl FnMut(Piece)) {
+    /// Processes the next bytes and passes on complete pieces.
+    pub(super) fn feed(&mut self, bytes: &[u8], mut emit: impl FnMut(Piece)) {
         self.held.extend_from_slice(bytes);
         let mut rest = std::mem::take(&mut self.held);
-        while let Some(at) = self.mark.find(&rest) {
+        while let Some(at) = self.marker.find(&rest) {
             let end = rest.iter().skip(at).position(|byte| *byte == b'\n').map(|length| at + length);
             let record =
-                rest.get(at + self.mark.needle().len()..end.unwrap_or(rest.len())).unwrap_or_default();
+                rest.get(at + self.marker.needle().len()..end.unwrap_or(rest.len())).unwrap_or_default();
             let record = String::from_utf8_lossy(record).trim().to_owned();
-            let behind = end.map(|end| rest.split_off(end + 1));
-            if let Some(behind) = behind {
+            let after = end.map(|end| rest.split_off(end + 1));
+            if let Some(after) = after {
                 rest.truncate(at);
-                text(rest, &mut take);
-                take(Piece::Record(record));
-                rest = behind;
+                emit_text(rest, &mut emit);
+                emit(Piece::Record(record));
+                rest = after;
             } else if rest.len() - at > MAX_RECORD {
-                return text(rest, &mut take);
+                return emit_text(rest, &mut emit);
             } else {
                 self.held = rest.split_off(at);
-                return text(rest, &mut take);
+                return emit_text(rest, &mut emit);
             }
         }
-        self.held = rest.split_off(rest.len() - self.beginning(&rest));
-        text(rest, &mut take);
+        self.held = rest.split_off(rest.len() - self.marker_prefix_len(&rest));
+        emit_text(rest, &mut emit);
     }
 
-    /// What was held back at the end of the stream.
+    /// Returns the bytes held back at the end of the stream.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }
 
-    /// How many bytes at the end of `bytes` may begin a mark.
-    fn beginning(&self, bytes: &[u8]) -> usize {
-        let needle = self.mark.needle();
+    /// Returns the number of bytes at the end of `bytes` that may start a marker.
+    fn marker_prefix_len(&self, bytes: &[u8]) -> usize {
+        let needle = self.marker.needle();
         let from = bytes.len().saturating_sub(needle.len() - 1);
         let tail = bytes.get(from..).unwrap_or_default();
-        let begins = |at: &usize| tail.get(*at..).is_some_and(|end| needle.starts_with(end));
-        (0..tail.len()).find(begins).map_or(0, |at| tail.len() - at)
+        let is_prefix = |at: &usize| tail.get(*at..).is_some_and(|end| needle.starts_with(end));
+        (0..tail.len()).find(is_prefix).map_or(0, |at| tail.len() - at)
     }
 }
 
-fn text(bytes: Vec<u8>, take: &mut impl FnMut(Piece)) {
+fn emit_text(bytes: Vec<u8>, emit: &mut impl FnMut(Piece)) {
     if !bytes.is_empty() {
-        take(Piece::Text(bytes));
+        emit(Piece::Text(bytes));
     }
 }
 
-/// Takes the first record out of a stream, with all that stands before it: start-up files of a login shell may print.
+/// Skips a stream up to its first record: start-up files of a login shell may print.
 #[derive(Debug)]
-pub(super) struct Preamble {
-    /// `None` when the record has come.
-    mark: Option<Finder<'static>>,
-    /// What may be the beginning of the record.
+pub(super) struct PreambleScanner {
+    /// `None` once the record was found.
+    marker: Option<Finder<'static>>,
+    /// Bytes that may be the start of the record.
     held: Vec<u8>,
 }
 
-/// The first record of a stream and what stands behind it.
+/// The first record of a stream and the bytes after it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Announced {
+pub(super) struct FirstRecord {
     pub(super) record: String,
-    pub(super) behind: Vec<u8>,
+    pub(super) after: Vec<u8>,
 }
 
-impl Preamble {
-    pub(super) fn new(mark: &Mark) -> Self {
-        Self { mark: Some(Finder::new(mark.as_bytes()).into_owned()), held: Vec::new() }
+impl PreambleScanner {
+    pub(super) fn new(marker: &RecordMarker) -> Self {
+        Self { marker: Some(Finder::new(marker.as_bytes()).into_owned()), held: Vec::new() }
     }
 
-    /// Whether the record has come.
+    /// Returns true once the record was found.
     pub(super) fn is_over(&self) -> bool {
-        self.mark.is_none()
+        self.marker.is_none()
     }
 
-    /// Takes in the next bytes of a stream whose first record has not come.
-    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<Announced> {
-        let mark = self.mark.as_ref()?;
+    /// Processes the next bytes until the first record.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Option<FirstRecord> {
+        let marker = self.marker.as_ref()?;
         self.held.extend_from_slice(bytes);
-        let length = mark.needle().len();
-        let Some(at) = mark.find(&self.held) else {
+        let length = marker.needle().len();
+        let Some(at) = marker.find(&self.held) else {
             self.held.drain(..(self.held.len() + 1).saturating_sub(length));
             return None;
         };
@@ -136,10 +136,10 @@ impl Preamble {
         if end.is_none() && self.held.len() > MAX_RECORD {
             self.held.drain(..length);
         }
-        let behind = self.held.split_off(end? + 1);
+        let after = self.held.split_off(end? + 1);
         let record = String::from_utf8_lossy(self.held.get(length..)?).trim().to_owned();
-        (self.mark, self.held) = (None, Vec::new());
-        Some(Announced { record, behind })
+        (self.marker, self.held) = (None, Vec::new());
+        Some(FirstRecord { record, after })
     }
 }
 
@@ -149,9 +149,9 @@ mod tests {
 
     use super::*;
 
-    /// Text in one, records in the other.
+    /// Splits a stream into text and records.
     fn scanned<'a>(blocks: impl Iterator<Item = &'a [u8]>) -> (Vec<u8>, Vec<String>) {
-        let mut scanner = Scanner::new(&Mark::new("0123"));
+        let mut scanner = Scanner::new(&RecordMarker::new("0123"));
         let (mut bytes, mut records) = (Vec::new(), Vec::new());
         for block in blocks {
             scanner.feed(block, |piece| match piece {
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn records_are_taken_out() {
+    fn records_are_extracted() {
         let stream: &[u8] =
             b"before\x1epintle:0123 start 7\nbetween\n\x1epintle:9999 no\n\x1epintle:0123 exit 0\n\x1epint";
         let (text, records) = scanned([stream].into_iter());
@@ -173,8 +173,8 @@ mod tests {
     }
 
     #[test]
-    fn a_record_without_an_end_is_not_held_for_ever() {
-        let mut scanner = Scanner::new(&Mark::new("0123"));
+    fn an_endless_record_is_not_held_back() {
+        let mut scanner = Scanner::new(&RecordMarker::new("0123"));
         let mut passed = 0;
         for block in [b"\x1epintle:0123 ".as_slice(), &[b'x'; MAX_RECORD], &[b'x'; 100]] {
             scanner.feed(block, |piece| passed += usize::from(matches!(piece, Piece::Text(_))));
@@ -183,29 +183,29 @@ mod tests {
     }
 
     #[test]
-    fn text_without_the_opening_is_passed_on_at_once() {
-        let mut scanner = Scanner::new(&Mark::new("0123"));
+    fn text_without_a_marker_passes_at_once() {
+        let mut scanner = Scanner::new(&RecordMarker::new("0123"));
         let mut pieces = Vec::new();
         scanner.feed(b"pintle:0123 ", |piece| pieces.push(piece));
         assert_eq!(pieces, [Piece::Text(b"pintle:0123 ".to_vec())]);
     }
 
     #[test]
-    fn the_first_record_ends_a_preamble_however_it_is_cut() {
+    fn the_first_record_ends_a_preamble() {
         let stream = b"noise\x1epintle:012 \x1epintle:0123 start 7\n\x1epintle:0123\nout";
         for size in 1..=stream.len() {
-            let mut preamble = Preamble::new(&Mark::new("0123"));
+            let mut preamble = PreambleScanner::new(&RecordMarker::new("0123"));
             let mut blocks = stream.chunks(size);
-            let Announced { record, mut behind } = blocks.find_map(|block| preamble.feed(block)).unwrap();
+            let FirstRecord { record, mut after } = blocks.find_map(|block| preamble.feed(block)).unwrap();
             assert!(preamble.is_over() && preamble.held.is_empty());
-            blocks.for_each(|block| behind.extend_from_slice(block));
-            assert_eq!((record.as_str(), behind.as_slice()), ("start 7", b"\x1epintle:0123\nout".as_slice()));
+            blocks.for_each(|block| after.extend_from_slice(block));
+            assert_eq!((record.as_str(), after.as_slice()), ("start 7", b"\x1epintle:0123\nout".as_slice()));
         }
     }
 
     #[test]
-    fn a_preamble_holds_no_more_than_a_record() {
-        let mut preamble = Preamble::new(&Mark::new("0123"));
+    fn a_preamble_buffers_at_most_one_record() {
+        let mut preamble = PreambleScanner::new(&RecordMarker::new("0123"));
         for block in [b"\x1epintle:0123 ".as_slice(), &[b'x'; MAX_RECORD], &[b'x'; MAX_RECORD]] {
             assert_eq!(preamble.feed(block), None);
             assert!(preamble.held.len() <= MAX_RECORD + 100);
@@ -214,7 +214,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_do_not_matter(
+        fn block_boundaries_do_not_matter(
             parts in prop::collection::vec(prop::sample::select(vec![
                 "a", "\n", "\u{1e}", "pintle", "\u{1e}pintle:0123", " exit 1\n", "\u{1e}pintle:0123 start\n", "\u{1e}pintle:01",
             ]), 0..12),

@@ -1,5 +1,5 @@
-//! Search on a far side: its `find` lists, its `rg` or `grep` narrows, and the rules and the engine of all
-//! environments decide on our side, so that the results are those of every other environment.
+//! Remote search. The remote `find` lists files and its `rg` or `grep` preselects them; the rules
+//! and the search engine of all environments decide locally, so results are the same everywhere.
 
 mod listing;
 mod literal;
@@ -13,21 +13,21 @@ use std::{
 
 use self::{
     listing::{Listing, Rules},
-    literal::literal_of,
+    literal::required_literal,
 };
 use super::{
     Remote,
     files::{Entry, Stat, bytes_of, parse_entries, unexpected},
     nonce::nonce,
-    records::{Mark, Piece, Scanner},
-    tool::Tool,
+    records::{Piece, RecordMarker, Scanner},
+    script::HelperScript,
     transport::Transport,
 };
 use crate::{
     blocking::{Cancelled, blocking},
-    environment::{ExecutionEnvironment, MAX_READ},
+    environment::ExecutionEnvironment,
     error::EnvError,
-    file::FileKind,
+    file::{FileKind, MAX_READ},
     search::{
         GlobRequest, GrepOutput, GrepRequest, SearchScope, newest_first,
         pattern::GlobPattern,
@@ -39,36 +39,37 @@ use crate::{
 const TREE: &str = include_str!("scripts/tree.sh");
 const CONTENTS: &str = include_str!("scripts/contents.sh");
 const TARGETS: &str = include_str!("scripts/targets.sh");
-const NARROW: &str = include_str!("scripts/narrow.sh");
+const PREFILTER: &str = include_str!("scripts/prefilter.sh");
 
-/// The most entries of a tree that is searched, ignored ones included.
+/// Maximum number of entries of a searched tree, ignored ones included.
 const MAX_TREE: usize = 1_000_000;
 
-/// How many bytes of paths one script is given; a system takes at least 128 KiB of arguments in one call.
+/// Maximum size of the paths passed to one script; systems accept at least 128 KiB of arguments per
+/// call.
 const MAX_ARGUMENTS: usize = 96 << 10;
 
-/// How many bytes of files are fetched at a time, unless one file alone is larger.
+/// Total size of the files fetched at a time, unless a single file is larger.
 const MAX_BATCH: u64 = 8 << 20;
 
-/// What the far side said about a file and, if it is a file that can be read, what is in it.
+/// Content of a remote path.
 #[derive(Debug, PartialEq, Eq)]
 enum Content {
     File(Vec<u8>),
     Directory,
     Missing,
-    Closed,
+    Unreadable,
 }
 
-/// Which of the candidates of a content search need not be fetched.
+/// Result of preselecting candidates remotely.
 #[derive(Debug, Default)]
-struct Narrowed {
-    /// What they are if they are not among those that can match.
-    known: BTreeMap<PathBuf, Known>,
+struct Prefilter {
+    /// Outcome of candidates that need not be fetched.
+    known: BTreeMap<PathBuf, KnownOutcome>,
 }
 
-/// What is known of a file without its content.
+/// Outcome of a file without fetching it.
 #[derive(Clone, Copy, Debug)]
-enum Known {
+enum KnownOutcome {
     NoMatch,
     Binary,
     Unreadable,
@@ -119,21 +120,21 @@ impl<T: Transport> Remote<T> {
             .cloned()
             .collect();
         candidates.sort_by(|left, right| left.path.cmp(&right.path));
-        let narrowed = self.narrow(request, &candidates).await?;
+        let prefilter = self.prefilter(request, &candidates).await?;
         let mut wanted = Vec::new();
         for candidate in candidates {
-            match narrowed.known.get(&candidate.path) {
+            match prefilter.known.get(&candidate.path) {
                 None => wanted.push(candidate),
-                Some(Known::NoMatch) => {}
-                Some(Known::Binary) => results.add(candidate.path, FileOutcome::Binary),
-                Some(Known::Unreadable) => results.add(candidate.path, FileOutcome::Unreadable),
+                Some(KnownOutcome::NoMatch) => {}
+                Some(KnownOutcome::Binary) => results.add(candidate.path, FileOutcome::Binary),
+                Some(KnownOutcome::Unreadable) => results.add(candidate.path, FileOutcome::Unreadable),
             }
         }
         self.search_wanted(&query, &wanted, &mut results).await?;
         Ok(results.finish())
     }
 
-    /// Fetches files in the order of their paths and searches them, as long as they can be among the first results.
+    /// Fetches files in path order and searches them while they can be among the first results.
     async fn search_wanted(
         &self,
         query: &Query,
@@ -157,7 +158,7 @@ impl<T: Transport> Remote<T> {
                     Content::File(bytes) if bytes.len() as u64 <= MAX_READ => {
                         search_bytes(query, path.clone(), bytes).await?
                     }
-                    Content::File(_) | Content::Directory | Content::Missing | Content::Closed => {
+                    Content::File(_) | Content::Directory | Content::Missing | Content::Unreadable => {
                         FileOutcome::Unreadable
                     }
                 };
@@ -167,57 +168,62 @@ impl<T: Transport> Remote<T> {
         Ok(())
     }
 
-    /// Asks the far side which files the pattern can match in. Where it cannot know, it is not asked.
-    async fn narrow(&self, request: &GrepRequest, candidates: &[Entry]) -> Result<Narrowed, EnvError> {
-        let mut narrowed = Narrowed::default();
-        let literal = literal_of(&request.pattern).filter(|_| !request.case_insensitive);
+    /// Asks the remote side which files can match, if it has a way to know.
+    async fn prefilter(&self, request: &GrepRequest, candidates: &[Entry]) -> Result<Prefilter, EnvError> {
+        let mut prefilter = Prefilter::default();
+        let literal = required_literal(&request.pattern).filter(|_| !request.case_insensitive);
         let (tool, pattern) = match literal {
-            _ if self.facts().await?.has_ripgrep => ("rg", request.pattern.clone()),
+            _ if self.system_info().await?.has_ripgrep => ("rg", request.pattern.clone()),
             Some(literal) => ("grep", literal),
-            None => return Ok(narrowed),
+            None => return Ok(prefilter),
         };
         let flag = if request.case_insensitive { "--ignore-case" } else { "--case-sensitive" };
-        // The answer has a name on each line.
+        // The answer lists one path per line.
         let askable =
             candidates.iter().map(|entry| &entry.path).filter(|path| !bytes_of(path).contains(&b'\n'));
         for batch in batches(askable.cloned().collect()) {
             let fixed = [tool.as_bytes(), flag.as_bytes(), pattern.as_bytes()];
             let arguments: Vec<_> =
                 fixed.into_iter().chain(batch.iter().map(|path| bytes_of(path))).collect();
-            let answer = self.file_tool("search", Path::new("/"), Tool::new(NARROW, &arguments)).await?;
-            narrowed.take(&batch, &answer);
+            let answer = self
+                .run_file_script("search", Path::new("/"), HelperScript::new(PREFILTER, &arguments))
+                .await?;
+            prefilter.take(&batch, &answer);
         }
-        Ok(narrowed)
+        Ok(prefilter)
     }
 
-    /// What stands at each path, in the order of the paths.
+    /// Reads each path, in order.
     async fn contents(&self, paths: Vec<PathBuf>) -> Result<Vec<(PathBuf, Content)>, EnvError> {
         let mut contents = Vec::new();
         let limit = (MAX_READ + 1).to_string();
         for batch in batches(paths) {
-            let mark = Mark::new(&nonce());
-            let fixed = [mark.as_bytes(), limit.as_bytes()];
+            let marker = RecordMarker::new(&nonce());
+            let fixed = [marker.as_bytes(), limit.as_bytes()];
             let arguments: Vec<_> =
                 fixed.into_iter().chain(batch.iter().map(|path| bytes_of(path))).collect();
-            let answer = self.file_tool("read", Path::new("/"), Tool::new(CONTENTS, &arguments)).await?;
-            contents.extend(batch.into_iter().zip(parse_contents(&mark, &answer)));
+            let answer =
+                self.run_file_script("read", Path::new("/"), HelperScript::new(CONTENTS, &arguments)).await?;
+            contents.extend(batch.into_iter().zip(parse_contents(&marker, &answer)));
         }
         Ok(contents)
     }
 
-    /// What each path leads to, if it leads to anything.
+    /// Returns the metadata of each link's target, if it exists.
     async fn targets(&self, paths: Vec<PathBuf>) -> Result<Vec<(PathBuf, Option<Stat>)>, EnvError> {
         let mut targets = Vec::new();
         for batch in batches(paths) {
             let arguments: Vec<_> = batch.iter().map(|path| bytes_of(path)).collect();
-            let answer = self.file_tool("look at", Path::new("/"), Tool::new(TARGETS, &arguments)).await?;
+            let answer = self
+                .run_file_script("look at", Path::new("/"), HelperScript::new(TARGETS, &arguments))
+                .await?;
             let answer = String::from_utf8_lossy(&answer).into_owned();
             targets.extend(batch.into_iter().zip(answer.lines().map(Stat::parse)));
         }
         Ok(targets)
     }
 
-    /// The files below a directory that the scope leaves; nothing if it is no directory.
+    /// Lists the files below a directory within the scope; empty if it is not a directory.
     async fn listing(
         &self,
         root: &Path,
@@ -227,7 +233,7 @@ impl<T: Transport> Remote<T> {
         let depth = max_depth.map(|depth| depth.to_string());
         let arguments: Vec<_> =
             std::iter::once(bytes_of(root)).chain(depth.as_ref().map(|depth| depth.as_bytes())).collect();
-        let listed = match self.file_tool("list", root, Tool::new(TREE, &arguments)).await {
+        let listed = match self.run_file_script("list", root, HelperScript::new(TREE, &arguments)).await {
             Ok(listed) => listed,
             Err(
                 EnvError::NotFound { .. }
@@ -245,7 +251,7 @@ impl<T: Transport> Remote<T> {
         }
         let mut listing = Listing::new(root, entries);
         if scope.ignored {
-            // Nobody asks the rules.
+            // No ignore rules apply.
             listing.apply(&Rules::new(), scope);
             return Ok(listing);
         }
@@ -258,19 +264,20 @@ impl<T: Transport> Remote<T> {
 }
 
 impl Content {
-    /// What an ignore file says, or for a directory that it is there. One that cannot be read has no rules.
+    /// Converts the content of an ignore file to rules. A directory counts as present; an
+    /// unreadable file has no rules.
     fn into_rule((path, content): (PathBuf, Self)) -> (PathBuf, Option<Vec<u8>>) {
         let rule = match content {
             Self::File(bytes) => Some(bytes),
-            Self::Directory | Self::Closed => Some(Vec::new()),
+            Self::Directory | Self::Unreadable => Some(Vec::new()),
             Self::Missing => None,
         };
         (path, rule)
     }
 }
 
-impl Narrowed {
-    /// Reads what `narrow.sh` says about a batch.
+impl Prefilter {
+    /// Parses the output of `prefilter.sh` for a batch.
     fn take(&mut self, batch: &[PathBuf], answer: &[u8]) {
         let mut lines = answer.split(|byte| *byte == b'\n');
         let path = |line: &[u8]| PathBuf::from(OsStr::from_bytes(line));
@@ -293,21 +300,21 @@ impl Narrowed {
         }
         for path in batch.iter().filter(|path| !can_match.contains(*path)) {
             let known = if unreadable.contains(path) {
-                Known::Unreadable
+                KnownOutcome::Unreadable
             } else if binary.contains(path) {
-                Known::Binary
+                KnownOutcome::Binary
             } else {
-                Known::NoMatch
+                KnownOutcome::NoMatch
             };
             self.known.insert(path.clone(), known);
         }
     }
 }
 
-/// Reads what `contents.sh` prints.
-fn parse_contents(mark: &Mark, answer: &[u8]) -> Vec<Content> {
+/// Parses the output of `contents.sh`.
+fn parse_contents(marker: &RecordMarker, answer: &[u8]) -> Vec<Content> {
     let (mut contents, mut bytes) = (Vec::new(), Vec::new());
-    Scanner::new(mark).feed(answer, |piece| match piece {
+    Scanner::new(marker).feed(answer, |piece| match piece {
         Piece::Text(text) => bytes.extend(text),
         Piece::Record(record) => {
             let bytes = std::mem::take(&mut bytes);
@@ -315,19 +322,19 @@ fn parse_contents(mark: &Mark, answer: &[u8]) -> Vec<Content> {
                 "file" => Content::File(bytes),
                 "directory" => Content::Directory,
                 "missing" => Content::Missing,
-                _ => Content::Closed,
+                _ => Content::Unreadable,
             });
         }
     });
     contents
 }
 
-/// Cuts paths into as many as one script is given.
+/// Splits paths into batches that fit the arguments of one script.
 fn batches(paths: Vec<PathBuf>) -> Vec<Vec<PathBuf>> {
     let mut batches: Vec<Vec<PathBuf>> = Vec::new();
     let mut size = usize::MAX;
     for path in paths {
-        // Each argument counts with a pointer and its end.
+        // Each argument adds a pointer and a terminator.
         size = size.saturating_add(bytes_of(&path).len() + 16);
         match batches.last_mut() {
             Some(batch) if size <= MAX_ARGUMENTS => batch.push(path),
@@ -352,16 +359,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn contents_are_read_whatever_they_hold() {
-        let mark = Mark::new("7");
-        let answer = b"a\n\x1epintle:\n\x1epintle:7 file\n\x1epintle:7 missing\n\x1epintle:7 file\nx\x1epintle:7 closed\n";
-        let contents = parse_contents(&mark, answer);
+    fn parses_any_contents() {
+        let marker = RecordMarker::new("7");
+        let answer = b"a\n\x1epintle:\n\x1epintle:7 file\n\x1epintle:7 missing\n\x1epintle:7 file\nx\x1epintle:7 unreadable\n";
+        let contents = parse_contents(&marker, answer);
         let file = |bytes: &[u8]| Content::File(bytes.to_vec());
-        assert_eq!(contents, [file(b"a\n\x1epintle:\n"), Content::Missing, file(b""), Content::Closed]);
+        assert_eq!(contents, [file(b"a\n\x1epintle:\n"), Content::Missing, file(b""), Content::Unreadable]);
     }
 
     #[test]
-    fn a_batch_fits_the_arguments() {
+    fn batches_fit_the_arguments() {
         let paths: Vec<_> = (0..5000).map(|number| PathBuf::from(format!("/{number:0100}"))).collect();
         let batches = batches(paths.clone());
         assert!(batches.len() > 1);
@@ -371,12 +378,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_narrowed_is_known() {
-        let mut narrowed = Narrowed::default();
+    fn prefilter_outcomes_are_parsed() {
+        let mut prefilter = Prefilter::default();
         let batch = ["/m", "/u", "/z", "/w", "/n"].map(PathBuf::from);
-        narrowed.take(&batch, b"/u\n\n/m\n\nz /z\nw /w\n");
+        prefilter.take(&batch, b"/u\n\n/m\n\nz /z\nw /w\n");
         let known: Vec<_> =
-            narrowed.known.iter().map(|(path, known)| format!("{} {known:?}", path.display())).collect();
+            prefilter.known.iter().map(|(path, known)| format!("{} {known:?}", path.display())).collect();
         assert_eq!(known, ["/n NoMatch", "/u Unreadable", "/z Binary"]);
     }
 }

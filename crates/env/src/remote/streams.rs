@@ -1,4 +1,4 @@
-//! What a running line writes.
+//! Output streams of a remote line.
 
 use std::{
     collections::VecDeque,
@@ -15,7 +15,7 @@ use tokio::{
 use super::{
     channel::Channel,
     client::Tail,
-    records::{Announced, Mark, Piece, Preamble, Scanner},
+    records::{FirstRecord, Piece, PreambleScanner, RecordMarker, Scanner},
 };
 use crate::{
     error::EnvError,
@@ -23,44 +23,45 @@ use crate::{
     process::ProcessOutput,
 };
 
-/// The most bytes of one piece of output: what a pipe holds.
+/// Maximum size of a chunk of output: the capacity of a pipe.
 const CHUNK: usize = 64 << 10;
 
-/// How much of the standard error is read ahead by who waits for the exit and does not read.
+/// Maximum amount of standard error read ahead while waiting for the exit.
 const AHEAD: usize = 256 << 10;
 
-/// The standard error of a line, with the far side's records in it. Who reads it and who waits for a record share it.
+/// Standard error of a line with embedded records, shared by the reader and by tasks waiting for a
+/// record.
 #[derive(Debug)]
 pub(super) struct ErrorStream {
-    reading: AsyncMutex<Reading>,
+    reading: AsyncMutex<ReadState>,
     records: Mutex<VecDeque<String>>,
-    /// A record has come.
+    /// Notified when a record arrives.
     recorded: Notify,
     tail: Mutex<Tail>,
-    /// Something read ahead was taken.
+    /// Notified when text that was read ahead is taken.
     taken: Notify,
 }
 
 #[derive(Debug)]
-struct Reading {
+struct ReadState {
     /// `None` at the end.
     pipe: Option<ChildStderr>,
     scanner: Scanner,
-    /// Text that nobody has taken yet.
+    /// Text that was read ahead.
     ahead: VecDeque<Vec<u8>>,
     buffer: Vec<u8>,
-    /// There was a record; before it the client and the login shell speak, after it the command.
-    is_announced: bool,
+    /// A record was seen: before it the client and the login shell write, after it the command.
+    saw_record: bool,
 }
 
 impl ErrorStream {
-    pub(super) fn new(pipe: ChildStderr, mark: &Mark) -> Self {
-        let reading = Reading {
+    pub(super) fn new(pipe: ChildStderr, marker: &RecordMarker) -> Self {
+        let reading = ReadState {
             pipe: Some(pipe),
-            scanner: Scanner::new(mark),
+            scanner: Scanner::new(marker),
             ahead: VecDeque::new(),
             buffer: Vec::new(),
-            is_announced: false,
+            saw_record: false,
         };
         Self {
             reading: AsyncMutex::new(reading),
@@ -71,8 +72,8 @@ impl ErrorStream {
         }
     }
 
-    /// The next record, `None` if there will be none. Text before the first one is not
-    /// the command's; later text is kept for who reads. Cancel safe.
+    /// Returns the next record, or `None` at the end. Discards text before the first record, which
+    /// is not the command's; keeps later text for the reader. Cancel safe.
     pub(super) async fn record(&self) -> Option<String> {
         loop {
             if let Some(record) = self.take_record() {
@@ -82,14 +83,14 @@ impl ErrorStream {
                 reading = self.reading.lock() => if !self.read_ahead(reading).await {
                     return self.take_record();
                 },
-                // Who reads keeps the stream for himself until there is text.
+                // The reader holds the stream until there is text.
                 () = self.recorded.notified() => {}
             }
         }
     }
 
-    /// Reads once, unless enough was read ahead; whether there can be more. Cancel safe.
-    async fn read_ahead(&self, mut reading: MutexGuard<'_, Reading>) -> bool {
+    /// Reads once, unless enough was read ahead; returns true if there can be more. Cancel safe.
+    async fn read_ahead(&self, mut reading: MutexGuard<'_, ReadState>) -> bool {
         if self.has_record() {
             return true;
         }
@@ -105,10 +106,10 @@ impl ErrorStream {
         true
     }
 
-    /// The next text, `None` at the end. Cancel safe.
+    /// Returns the next text, or `None` at the end. Cancel safe.
     async fn text(&self) -> Option<Vec<u8>> {
         loop {
-            // Given up after each read: who waits for a record that this one has read takes its turn.
+            // Unlocked after each read, so that a task waiting for a record gets its turn.
             let mut reading = self.reading.lock().await;
             if let Some(text) = reading.ahead.pop_front() {
                 self.taken.notify_one();
@@ -119,37 +120,37 @@ impl ErrorStream {
         }
     }
 
-    /// The last that was said.
+    /// Returns the end of the stream so far.
     pub(super) fn tail(&self) -> String {
         self.tail.lock().unwrap_or_else(PoisonError::into_inner).text()
     }
 
-    /// Reads once. Cancel safe, as one read is.
-    async fn advance(&self, reading: &mut Reading) {
-        let Reading { pipe, scanner, ahead, buffer, is_announced } = reading;
+    /// Reads once. Cancel safe, as a single read is.
+    async fn advance(&self, reading: &mut ReadState) {
+        let ReadState { pipe, scanner, ahead, buffer, saw_record } = reading;
         let bytes = match pipe {
             Some(pipe) => read(pipe, buffer).await,
             None => None,
         };
-        let mut take = |piece| match piece {
+        let mut emit = |piece| match piece {
             Piece::Text(text) => {
                 self.tail.lock().unwrap_or_else(PoisonError::into_inner).push(&text);
-                if *is_announced {
+                if *saw_record {
                     ahead.push_back(text);
                 }
             }
             Piece::Record(record) => {
-                *is_announced = true;
+                *saw_record = true;
                 self.records.lock().unwrap_or_else(PoisonError::into_inner).push_back(record);
                 self.recorded.notify_one();
             }
         };
         if let Some(bytes) = bytes {
-            scanner.feed(bytes, take);
+            scanner.feed(bytes, emit);
         } else {
             let rest = scanner.finish();
             if !rest.is_empty() {
-                take(Piece::Text(rest));
+                emit(Piece::Text(rest));
             }
             *pipe = None;
         }
@@ -164,14 +165,14 @@ impl ErrorStream {
     }
 }
 
-/// The standard output of a line, held by who reads it and by who lets its command say goodbye.
+/// Standard output of a line, shared by the reader and by the termination of its command.
 pub(super) type SharedStdout = Arc<AsyncMutex<ChildStdout>>;
 
-/// The output of a remote process. `None` is a stream at its end.
+/// Output of a remote process. A stream is `None` at its end.
 pub(super) struct RemoteOutput {
     stdout: Option<SharedStdout>,
-    preamble: Preamble,
-    /// What came right behind the preamble.
+    preamble: PreambleScanner,
+    /// Output that followed the preamble in the same block.
     ahead: Vec<u8>,
     stderr: Option<Arc<ErrorStream>>,
     channel: Arc<Channel>,
@@ -182,20 +183,20 @@ impl RemoteOutput {
     pub(super) fn new(
         stdout: SharedStdout,
         stderr: Arc<ErrorStream>,
-        mark: &Mark,
+        marker: &RecordMarker,
         channel: Arc<Channel>,
     ) -> Self {
-        let (preamble, stderr) = (Preamble::new(mark), Some(stderr));
+        let (preamble, stderr) = (PreambleScanner::new(marker), Some(stderr));
         Self { stdout: Some(stdout), preamble, ahead: Vec::new(), stderr, channel, buffer: Vec::new() }
     }
 
-    /// The first record on the standard output; pending for ever if there is none. Cancel safe.
-    pub(super) async fn announcement(&mut self) -> String {
+    /// Returns the first record on standard output; pending forever if there is none. Cancel safe.
+    pub(super) async fn first_record(&mut self) -> String {
         while !self.preamble.is_over()
             && let Some(bytes) = read_open(self.stdout.as_deref(), &mut self.buffer).await
         {
-            if let Some(Announced { record, behind }) = self.preamble.feed(bytes) {
-                self.ahead = behind;
+            if let Some(FirstRecord { record, after }) = self.preamble.feed(bytes) {
+                self.ahead = after;
                 return record;
             }
         }
@@ -221,7 +222,7 @@ impl ProcessOutput for RemoteOutput {
                         return Ok(Some(OutputChunk::new(OutputStream::Stdout, bytes)));
                     }
                     Some(bytes) => {
-                        self.ahead = self.preamble.feed(bytes).map(|announced| announced.behind).unwrap_or_default();
+                        self.ahead = self.preamble.feed(bytes).map(|announced| announced.after).unwrap_or_default();
                     }
                     None => self.stdout = None,
                 },
@@ -243,13 +244,13 @@ async fn text_open(stream: Option<&ErrorStream>) -> Option<Vec<u8>> {
     stream?.text().await
 }
 
-/// One read; `None` at the end. Cancel safe.
+/// Reads once; `None` at the end. Cancel safe.
 async fn read<'a>(pipe: &mut (impl AsyncRead + Unpin), buffer: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     buffer.resize(CHUNK, 0);
     let read = match pipe.read(buffer).await {
         Ok(read) => read,
         Err(error) => {
-            tracing::warn!(%error, "the output of a client ends early");
+            tracing::warn!(%error, "cannot read the output of a client");
             0
         }
     };

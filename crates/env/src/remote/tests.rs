@@ -1,5 +1,9 @@
-//! A far side that is no further than a shell of this machine: what does not depend on the way there.
-#![expect(clippy::disallowed_methods, reason = "the shell is the far side, and the tests prepare its files")]
+//! Tests against a shell of the local machine in place of a remote one: everything independent of
+//! the transport.
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a local shell plays the remote one, and the tests prepare its files"
+)]
 
 pub(crate) mod late_start;
 pub(crate) mod matrix;
@@ -19,17 +23,17 @@ use self::matrix::LONG;
 use super::*;
 use crate::{GrepMode, contract};
 
-/// Runs lines in a shell of this machine.
+/// Runs lines in a local shell.
 #[derive(Debug)]
-struct Nearby {
+struct LocalShell {
     shell: PathBuf,
     opened: AtomicUsize,
-    /// From now on lines are taken and nothing comes of them.
+    /// When set, lines are accepted but have no effect.
     hangs: AtomicBool,
 }
 
 #[async_trait]
-impl Transport for Nearby {
+impl Transport for LocalShell {
     async fn open(&self) -> Result<(), EnvError> {
         self.opened.fetch_add(1, Ordering::Relaxed);
         Ok(())
@@ -42,8 +46,8 @@ impl Transport for Nearby {
         command
     }
 
-    fn lost(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
-        lost_error("nearby", format!("{stderr_tail} {status}"))
+    fn exit_error(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
+        lost_error("local-shell", format!("{stderr_tail} {status}"))
     }
 
     fn concurrency(&self) -> usize {
@@ -51,27 +55,27 @@ impl Transport for Nearby {
     }
 
     fn name(&self) -> &str {
-        "nearby"
+        "local-shell"
     }
 }
 
-fn nearby(shell: impl Into<PathBuf>) -> (TempDir, Remote<Nearby>) {
+fn local_shell(shell: impl Into<PathBuf>) -> (TempDir, Remote<LocalShell>) {
     let directory = TempDir::new().unwrap();
     let settings =
         Settings { working_directory: Some(directory.path().canonicalize().unwrap()), ..Settings::default() };
     let transport =
-        Nearby { shell: shell.into(), opened: AtomicUsize::new(0), hangs: AtomicBool::new(false) };
+        LocalShell { shell: shell.into(), opened: AtomicUsize::new(0), hangs: AtomicBool::new(false) };
     (directory, Remote::new(transport, settings).unwrap())
 }
 
 #[tokio::test]
-async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
+async fn a_failed_write_or_rename_removes_created_directories() {
     for shell in ["/bin/sh", "/bin/bash"] {
-        let (directory, environment) = nearby(shell);
+        let (directory, environment) = local_shell(shell);
         let at = |name: &str| directory.path().join(name);
         fs::create_dir(at("old")).unwrap();
         fs::write(at("file"), "").unwrap();
-        // No file system takes this name, which shows only when the file is put in place.
+        // No file system accepts this name, which fails only at the rename.
         let too_long = "n".repeat(300);
         for above in ["new/a/b", "old/a", "old"] {
             let target = at(above).join(&too_long);
@@ -87,8 +91,8 @@ async fn a_failed_write_or_rename_removes_the_directories_that_it_made() {
 }
 
 #[tokio::test]
-async fn keeps_the_contract_in_every_shell_that_is_here() {
-    // What a POSIX shell is called where it is the system's; one under several names is tried once.
+async fn keeps_the_contract_in_every_shell() {
+    // Names of POSIX shells as the system shell. A shell with several names is tested once.
     let shells = ["/bin/sh", "/bin/dash", "/bin/bash", "/bin/mksh", "/bin/ksh93"];
     let mut tried = BTreeMap::new();
     for shell in shells {
@@ -99,7 +103,7 @@ async fn keeps_the_contract_in_every_shell_that_is_here() {
     let mut checks = tokio::task::JoinSet::new();
     for shell in tried.into_values() {
         checks.spawn(async move {
-            let (_directory, environment) = nearby(shell);
+            let (_directory, environment) = local_shell(shell);
             environment.initialize().await.unwrap();
             assert_eq!(environment.platform(), "linux");
             assert!(environment.os_version().starts_with("Linux "));
@@ -113,11 +117,11 @@ async fn keeps_the_contract_in_every_shell_that_is_here() {
 }
 
 #[tokio::test]
-async fn a_command_does_not_start_after_its_host() {
-    let test = "remote::tests::a_command_does_not_start_after_its_host";
+async fn no_command_starts_after_its_application_died() {
+    let test = "remote::tests::no_command_starts_after_its_application_died";
     let build = |client: &Path| {
-        let (directory, environment) = nearby(client);
-        // The host is killed, and its directory goes with the test's.
+        let (directory, environment) = local_shell(client);
+        // The application is killed, so the test's directory cleans up.
         let _ = directory.keep();
         environment
     };
@@ -125,8 +129,8 @@ async fn a_command_does_not_start_after_its_host() {
 }
 
 #[tokio::test]
-async fn a_search_finds_what_one_through_the_primitives_finds() {
-    let (directory, environment) = nearby("/bin/sh");
+async fn remote_and_portable_searches_agree() {
+    let (directory, environment) = local_shell("/bin/sh");
     for (name, content) in [
         (".gitignore", "*.log\n"),
         ("a.log", "needle\n"),
@@ -140,14 +144,14 @@ async fn a_search_finds_what_one_through_the_primitives_finds() {
         fs::write(directory.path().join(name), content).unwrap();
     }
     fs::write(directory.path().join("b/wide"), b"\xff\xfen\0e\0e\0d\0l\0e\0").unwrap();
-    let has_ripgrep = environment.facts().await.unwrap().has_ripgrep;
+    let has_ripgrep = environment.system_info().await.unwrap().has_ripgrep;
     println!("with ripgrep: {has_ripgrep}");
     for pattern in ["needle", "n[e]+dle", "nothing", "absent"] {
         for mode in [GrepMode::Content, GrepMode::FilesWithMatches, GrepMode::Count] {
             for ignored in [false, true] {
                 let request = GrepRequest::new(pattern).with_output_mode(mode).with_case_insensitive(ignored);
                 let there = environment.grep(&request).await.unwrap();
-                let through = crate::search::grep(&environment, &request).await.unwrap();
+                let through = crate::environment::search::grep(&environment, &request).await.unwrap();
                 assert_eq!(there, through, "{request:?}");
             }
         }
@@ -156,8 +160,8 @@ async fn a_search_finds_what_one_through_the_primitives_finds() {
 }
 
 #[tokio::test]
-async fn a_cleanup_ends_what_runs_and_the_next_command_connects_anew() {
-    let (directory, environment) = nearby("/bin/sh");
+async fn commands_reconnect_after_a_cleanup() {
+    let (directory, environment) = local_shell("/bin/sh");
     let request = ExecRequest::new("echo $$ >id; sleep 1000").with_timeout(LONG);
     let cleanup = async {
         matrix::until("the command begins", || directory.path().join("id").exists()).await;
@@ -165,7 +169,7 @@ async fn a_cleanup_ends_what_runs_and_the_next_command_connects_anew() {
         environment.cleanup().await.unwrap();
     };
     let (ended, ()) = tokio::join!(environment.exec_command(request), cleanup);
-    // Either its end was told, or the end of the supervisor was noticed first.
+    // Either its exit was reported, or the exit of the supervisor was seen first.
     assert!(!matches!(&ended, Ok(result) if result.exit_code != 143), "{ended:?}");
     let id = fs::read_to_string(directory.path().join("id")).unwrap();
     assert!(!Path::new("/proc").join(id.trim()).exists());
@@ -175,17 +179,17 @@ async fn a_cleanup_ends_what_runs_and_the_next_command_connects_anew() {
 }
 
 #[tokio::test]
-async fn a_client_that_ends_without_a_word_is_a_loss() {
-    let (_directory, environment) = nearby("/bin/false");
+async fn a_silent_client_exit_is_a_loss() {
+    let (_directory, environment) = local_shell("/bin/false");
     let error = environment.initialize().await.unwrap_err();
     let EnvError::EnvironmentLost { environment, source: Some(source) } = error else { panic!("{error:?}") };
-    assert_eq!(environment, "nearby");
+    assert_eq!(environment, "local-shell");
     assert!(source.to_string().contains(&process::ExitStatus::from_raw(1 << 8).to_string()), "{source}");
 }
 
 #[tokio::test]
-async fn a_command_that_kills_its_wrapper_is_a_loss_and_leaves_nothing() {
-    let (directory, environment) = nearby("/bin/sh");
+async fn killing_the_wrapper_is_a_loss_and_leaves_nothing() {
+    let (directory, environment) = local_shell("/bin/sh");
     let line = "echo $$ >id; kill -KILL $PPID; sleep 1000";
     let started = Instant::now();
     let error = environment.exec_command(ExecRequest::new(line).with_timeout(LONG)).await.unwrap_err();
@@ -198,8 +202,8 @@ async fn a_command_that_kills_its_wrapper_is_a_loss_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn what_a_command_says_at_once_is_not_taken_for_the_clients() {
-    let (_directory, environment) = nearby("/bin/sh");
+async fn early_output_belongs_to_the_command() {
+    let (_directory, environment) = local_shell("/bin/sh");
     for _ in 0..20 {
         let result = environment.exec_command(ExecRequest::new("echo error >&2")).await.unwrap();
         assert_eq!(result.stderr.to_text_lossy().unwrap(), "error\n");
@@ -208,9 +212,9 @@ async fn what_a_command_says_at_once_is_not_taken_for_the_clients() {
 }
 
 #[tokio::test]
-async fn an_exit_is_told_to_who_waits_while_another_reads() {
-    let (_directory, environment) = nearby("/bin/sh");
-    // The job holds both streams and says nothing.
+async fn waiting_and_reading_do_not_block_each_other() {
+    let (_directory, environment) = local_shell("/bin/sh");
+    // The job holds both streams open without writing.
     let mut process = environment.spawn(Command::shell("sleep 1000 & exit 3")).await.unwrap();
     let mut output = process.take_output().unwrap();
     let status = tokio::select! {
@@ -219,20 +223,20 @@ async fn an_exit_is_told_to_who_waits_while_another_reads() {
         status = process.wait() => status.unwrap(),
     };
     assert_eq!(status.code(), 3);
-    assert_eq!(process.end(std::time::Duration::from_secs(2)).await.unwrap(), 1);
+    assert_eq!(process.terminate(std::time::Duration::from_secs(2)).await.unwrap(), 1);
     environment.cleanup().await.unwrap();
 }
 
 #[tokio::test]
-async fn processes_that_run_for_ever_leave_room_for_commands() {
-    let (_directory, environment) = nearby("/bin/sh");
+async fn endless_processes_leave_slots_for_commands() {
+    let (_directory, environment) = local_shell("/bin/sh");
     let spawn = || environment.spawn(Command::shell("sleep 1000"));
     let mut running = Vec::new();
     for _ in 0..3 {
         running.push(spawn().await.unwrap());
     }
     let one_more = tokio::time::timeout(std::time::Duration::from_millis(200), spawn()).await;
-    assert!(one_more.is_err(), "it has taken the last place");
+    assert!(one_more.is_err(), "it took the last slot");
     assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
     drop(running.pop());
     drop(spawn().await.unwrap());
@@ -240,11 +244,11 @@ async fn processes_that_run_for_ever_leave_room_for_commands() {
 }
 
 #[tokio::test]
-async fn a_far_side_that_begins_nothing_is_lost_in_time() {
-    let (_directory, environment) = nearby("/bin/sh");
+async fn a_hanging_start_is_a_loss() {
+    let (_directory, environment) = local_shell("/bin/sh");
     environment.initialize().await.unwrap();
     environment.transport().hangs.store(true, Ordering::Relaxed);
-    // Nothing happens any more, so the time that nobody waits for passes at once.
+    // Nothing will happen any more, so let the paused clock skip the time-out.
     tokio::time::pause();
     let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
     tokio::time::resume();
@@ -253,29 +257,29 @@ async fn a_far_side_that_begins_nothing_is_lost_in_time() {
 }
 
 #[tokio::test]
-async fn what_is_printed_before_a_line_is_nobodys_output() {
-    let (_directory, environment) = nearby("/bin/sh");
-    let noisy = Noisy(environment.transport);
-    let environment = Remote::new(noisy, environment.settings).unwrap();
+async fn output_before_a_line_is_discarded() {
+    let (_directory, environment) = local_shell("/bin/sh");
+    let transport = NoisyTransport(environment.transport);
+    let environment = Remote::new(transport, environment.settings).unwrap();
     let result = environment.exec_command(ExecRequest::new("echo out; echo err >&2")).await.unwrap();
     assert_eq!(result.stdout.to_text_lossy().unwrap(), "out\n");
     assert_eq!(result.stderr.to_text_lossy().unwrap(), "err\n");
     environment.cleanup().await.unwrap();
 }
 
-/// Prints on both streams before it runs a line, and does not end what it prints with a line end.
+/// Prints on both streams before it runs a line, without a final line feed.
 #[derive(Debug)]
-struct Noisy(Arc<Nearby>);
+struct NoisyTransport(Arc<LocalShell>);
 
 #[async_trait]
-impl Transport for Noisy {
+impl Transport for NoisyTransport {
     fn command(&self, line: &str) -> process::Command {
         let noise = "head -c 30000 /dev/zero; head -c 600000 /dev/zero >&2;";
         self.0.command(&format!("{noise} {line}"))
     }
 
-    fn lost(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
-        self.0.lost(status, stderr_tail)
+    fn exit_error(&self, status: process::ExitStatus, stderr_tail: &str) -> EnvError {
+        self.0.exit_error(status, stderr_tail)
     }
 
     fn concurrency(&self) -> usize {

@@ -1,4 +1,4 @@
-//! The way to a far side.
+//! Transports to remote systems.
 
 use std::{
     fmt,
@@ -9,41 +9,44 @@ use async_trait::async_trait;
 
 use crate::error::EnvError;
 
-/// The way to a far side: a local client program that runs one POSIX shell line there.
+/// A way to reach a remote system: a local client program that runs one POSIX shell line there.
 #[async_trait]
 pub(crate) trait Transport: Send + Sync + fmt::Debug + 'static {
-    /// Makes sure that lines can be run; called before the first one, and again before the next one when the
-    /// connection was lost.
+    /// Ensures that lines can be run. Called before the first line, and again before the next one
+    /// after the connection was lost.
     async fn open(&self) -> Result<(), EnvError> {
         Ok(())
     }
 
-    /// Gives up what [`open`](Self::open) made; called at the end of a cleanup, when no line runs any more.
+    /// Releases what [`open`](Self::open) created. Called at the end of a cleanup, when no line is
+    /// running.
     async fn close(&self) -> Result<(), EnvError> {
         Ok(())
     }
 
-    /// A local command that runs `line` with the far side's `/bin/sh`, its three standard streams passed through
-    /// byte for byte.
+    /// Returns a local command that runs `line` with the remote `/bin/sh` and passes the three
+    /// standard streams through unchanged.
     ///
     /// The caller sets the streams and the process group.
     fn command(&self, line: &str) -> Command;
 
-    /// What went wrong when the client program ended without the far side's word for it.
+    /// Returns the error for a client program that exited without a record from the remote side.
     ///
-    /// `stderr_tail` is the last that the client wrote to its standard error.
-    fn lost(&self, status: ExitStatus, stderr_tail: &str) -> EnvError;
+    /// `stderr_tail` is the end of the client's standard error.
+    fn exit_error(&self, status: ExitStatus, stderr_tail: &str) -> EnvError;
 
-    /// How many commands may run at the same time.
+    /// Maximum number of concurrent commands.
     ///
-    /// Beside them run the supervisor's line and one line for files for every eight commands, at least one.
+    /// In addition to these there are the supervisor's line and one line for helper scripts per
+    /// eight commands, at least one.
     fn concurrency(&self) -> usize;
 
-    /// Names the far side in errors: `docker:NAME`, `ssh:HOST`.
+    /// Name of the remote system in errors: `docker:NAME`, `ssh:HOST`.
     fn name(&self) -> &str;
 
-    /// A shell command that the far side runs when the lifeline is cut and everything has been ended.
-    fn last_words(&self) -> &str {
+    /// A shell command that the remote side runs after the lifeline was cut and everything was
+    /// terminated.
+    fn exit_command(&self) -> &str {
         ":"
     }
 }

@@ -1,4 +1,4 @@
-//! What the kernel is told, on a thread that ends when it has started one command.
+//! Applies the restrictions on a thread that exits after starting one command.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -25,45 +25,45 @@ use tokio::{
 
 use super::Protection;
 
-/// What every program may write to, where it exists.
+/// Devices that every program may write to, if they exist.
 const DEVICES: [&str; 6] = ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"];
 
-/// The kernel's interface whose writing accesses are all there: truncation came last.
+/// Landlock version that covers all write accesses; truncation was the last one added.
 const WRITES: ABI = ABI::V3;
 
-/// The type of a socket without the flags beside it.
+/// Mask of the socket type without its flags.
 const SOCKET_TYPE: u64 = 0xf;
 
-/// Set in the numbers of the same system calls in the x32 mode of an x86-64 kernel.
+/// Bit that marks system calls of the x32 mode of an x86-64 kernel.
 #[cfg(target_arch = "x86_64")]
 const X32: i64 = 0x4000_0000;
 
-/// What sandboxed commands may do.
+/// Permissions of sandboxed commands.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Rules {
     pub(super) writable: Vec<PathBuf>,
     pub(super) network: bool,
     pub(super) unix_sockets: bool,
-    /// What need not be enforced.
+    /// Restrictions that need not be enforced.
     pub(super) accepted: BTreeSet<Protection>,
 }
 
 /// Starts a command under the rules.
 pub(super) fn spawn(rules: &Rules, mut command: Command) -> io::Result<Child> {
     let runtime = Handle::try_current().map_err(io::Error::other)?;
-    apart(|| {
+    on_own_thread(|| {
         let _guard = runtime.enter();
         restrict(rules)?;
         command.spawn()
     })
 }
 
-/// Puts the rules in force where they do no harm.
-pub(super) fn rehearse(rules: &Rules) -> io::Result<()> {
-    apart(|| restrict(rules))
+/// Applies the rules on a thread that then exits, to check that they can be applied.
+pub(super) fn dry_run(rules: &Rules) -> io::Result<()> {
+    on_own_thread(|| restrict(rules))
 }
 
-/// What the kernel does not enforce.
+/// Returns the restrictions that the kernel does not enforce.
 pub(super) fn unenforced(rules: &Rules) -> io::Result<BTreeSet<Protection>> {
     let handles = |access: BitFlags<AccessFs>| {
         let ruleset =
@@ -76,7 +76,7 @@ pub(super) fn unenforced(rules: &Rules) -> io::Result<BTreeSet<Protection>> {
     };
     let filters = || {
         let is_refused = |error: io::Error| error.kind() == io::ErrorKind::PermissionDenied;
-        apart(|| {
+        on_own_thread(|| {
             let is_filtered = filter_sockets(rules).is_ok();
             let network = UdpSocket::bind("127.0.0.1:0").is_err_and(is_refused);
             let local = rules.unix_sockets || UnixDatagram::unbound().is_err_and(is_refused);
@@ -96,28 +96,28 @@ pub(super) fn unenforced(rules: &Rules) -> io::Result<BTreeSet<Protection>> {
     Ok(unenforced)
 }
 
-/// Runs `work` on a thread of its own, which takes all restrictions with it when it ends.
-fn apart<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+/// Runs `work` on its own thread, so that all restrictions end with it.
+fn on_own_thread<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new().name("pintle-sandbox".to_owned()).spawn_scoped(scope, work)?;
-        thread.join().unwrap_or_else(|_| Err(io::Error::other("the thread of the sandbox has panicked")))
+        thread.join().unwrap_or_else(|_| Err(io::Error::other("the sandbox thread panicked")))
     })
 }
 
-/// Restricts the calling thread and what it starts, for good.
+/// Permanently restricts the calling thread and the processes it starts.
 fn restrict(rules: &Rules) -> io::Result<()> {
     let status = ruleset(rules)?.restrict_self().map_err(io::Error::other)?;
     let landlock = [Protection::Writes, Protection::Devices, Protection::Signals];
     let is_whole = status.ruleset == RulesetStatus::FullyEnforced && status.no_new_privs;
     if !is_whole && !landlock.iter().any(|protection| rules.accepted.contains(protection)) {
-        return Err(io::Error::other(format!("the kernel enforces the sandbox in part only: {status:?}")));
+        return Err(io::Error::other(format!("the kernel enforces the sandbox only partially: {status:?}")));
     }
     if rules.network {
         return Ok(());
     }
     match filter_sockets(rules) {
         Err(error) if rules.accepted.contains(&Protection::Sockets) => {
-            tracing::debug!(%error, "sockets are not refused");
+            tracing::debug!(%error, "cannot refuse sockets");
             Ok(())
         }
         filtered => filtered,
@@ -162,7 +162,7 @@ fn filter_sockets(rules: &Rules) -> io::Result<()> {
     seccompiler::apply_filter(&program).map_err(io::Error::other)
 }
 
-/// Refuses the system calls that make sockets, and nothing else.
+/// Creates a filter that refuses the system calls that create sockets, and nothing else.
 fn socket_filter(rules: &Rules) -> Result<BpfProgram, BackendError> {
     let mut refused = BTreeMap::from([(libc::SYS_io_uring_setup, Vec::new())]);
     if rules.unix_sockets {
@@ -170,7 +170,7 @@ fn socket_filter(rules: &Rules) -> Result<BpfProgram, BackendError> {
         refused.insert(libc::SYS_socket, vec![other_family]);
     } else {
         refused.insert(libc::SYS_socket, Vec::new());
-        // One end of a pair can write a datagram to any address; a stream is tied to its other end.
+        // One end of a datagram pair can send to any address; a stream is tied to its other end.
         let is_datagram = SeccompCmpOp::MaskedEq(SOCKET_TYPE);
         let pair = argument(1, is_datagram, libc::SOCK_DGRAM.unsigned_abs().into())?;
         refused.insert(libc::SYS_socketpair, vec![pair]);
@@ -180,7 +180,7 @@ fn socket_filter(rules: &Rules) -> Result<BpfProgram, BackendError> {
         refused.insert(number | X32, conditions);
     }
     let errno = SeccompAction::Errno(libc::EACCES.unsigned_abs());
-    // A call of another architecture ends the process: its numbers mean other calls.
+    // A system call of another architecture kills the process: its numbers have other meanings.
     SeccompFilter::new(refused, SeccompAction::Allow, errno, std::env::consts::ARCH.try_into()?)?.try_into()
 }
 

@@ -1,4 +1,4 @@
-#![expect(clippy::disallowed_methods, reason = "the tests look at what the commands did")]
+#![expect(clippy::disallowed_methods, reason = "the tests inspect the effects of commands")]
 
 use std::{
     fs,
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use super::*;
 use crate::{Confined, ExecRequest, ExecResult, contract};
 
-/// A writable directory beside one that is not.
-struct Place {
+/// A writable directory next to one that is not writable.
+struct Harness {
     directory: TempDir,
 }
 
-impl Place {
+impl Harness {
     fn new() -> Self {
         let directory = TempDir::new().unwrap();
         for name in ["root", "outside"] {
@@ -30,7 +30,7 @@ impl Place {
         self.directory.path().canonicalize().unwrap().join(name)
     }
 
-    /// `None` where the kernel has no sandbox, which is said.
+    /// Returns `None`, with a message, if the kernel has no sandbox.
     async fn sandboxed(&self) -> Option<Sandboxed> {
         let local =
             LocalEnvironment::builder(self.at("root")).variable("PATH", "/usr/bin:/bin").build().unwrap();
@@ -51,8 +51,8 @@ async fn run(environment: &Sandboxed, line: &str) -> ExecResult {
 
 #[tokio::test]
 async fn commands_write_only_inside_the_roots() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
     environment.initialize().await.unwrap();
     for line in [
         "echo x >file && mkdir -p a/b && mv file a/b/file && ln a/b/file hard && ln -s a soft && rm -r a",
@@ -83,21 +83,21 @@ async fn commands_write_only_inside_the_roots() {
         let result = run(&environment, line).await;
         assert!(!result.success(), "{line}: {:?}", result.output.to_text_lossy());
     }
-    assert_eq!(fs::read_to_string(place.at("outside/secret")).unwrap(), "secret");
-    assert_eq!(fs::read_dir(place.at("outside")).unwrap().count(), 1);
+    assert_eq!(fs::read_to_string(harness.at("outside/secret")).unwrap(), "secret");
+    assert_eq!(fs::read_dir(harness.at("outside")).unwrap().count(), 1);
     environment.cleanup().await.unwrap();
-    // The host itself stays free.
-    fs::write(place.at("outside/of-the-host"), "x").unwrap();
+    // The embedding process remains unrestricted.
+    fs::write(harness.at("outside/of-the-host"), "x").unwrap();
     UdpSocket::bind("127.0.0.1:0").unwrap();
 }
 
-/// The documentation says so. If a kernel comes to refuse it, the documentation is to be changed.
+/// Documented behavior. If a kernel starts to refuse it, update the documentation.
 #[tokio::test]
-async fn what_a_file_is_called_to_allow_is_not_held_and_its_content_is() {
+async fn modes_can_change_but_contents_cannot() {
     use std::os::unix::fs::PermissionsExt;
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
-    let secret = place.at("outside/secret");
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
+    let secret = harness.at("outside/secret");
     fs::set_permissions(&secret, fs::Permissions::from_mode(0o444)).unwrap();
     let result = run(&environment, "chmod 666 ../outside/secret && echo x >../outside/secret").await;
     assert!(!result.success());
@@ -107,12 +107,12 @@ async fn what_a_file_is_called_to_allow_is_not_held_and_its_content_is() {
 }
 
 #[tokio::test]
-async fn commands_reach_no_network_unless_it_is_allowed() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
+async fn the_network_is_refused_unless_allowed() {
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
     let tcp = TcpListener::bind("127.0.0.1:0").unwrap();
     let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-    let _unix = UnixListener::bind(place.at("root/socket")).unwrap();
+    let _unix = UnixListener::bind(harness.at("root/socket")).unwrap();
     let (tcp, udp) = (tcp.local_addr().unwrap().port(), udp.local_addr().unwrap().port());
     let bash = |line: String| format!("exec bash -c '{line}'");
     let to_tcp = bash(format!("exec 3<>/dev/tcp/127.0.0.1/{tcp}"));
@@ -128,12 +128,12 @@ async fn commands_reach_no_network_unless_it_is_allowed() {
     for line in [&to_tcp, &to_udp] {
         assert!(run(&environment, line).await.success(), "{line}");
     }
-    // The network opens no file.
+    // Network access does not grant file access.
     assert!(!run(&environment, "echo x >../outside/secret").await.success());
     environment.cleanup().await.unwrap();
 }
 
-/// Every family and way that the shell cannot name.
+/// Socket families and system calls that a shell cannot test.
 const SOCKETS: &str = r#"
 import ctypes, os, socket, sys
 def refused(what, make):
@@ -161,15 +161,15 @@ if os.uname().machine == "x86_64":
 "#;
 
 #[tokio::test]
-async fn every_way_to_a_socket_is_refused() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
+async fn all_kinds_of_sockets_are_refused() {
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
     if !run(&environment, "command -v python3").await.success() {
         println!("SKIPPED: python3 is not here to try the system calls");
         return;
     }
-    fs::write(place.at("root/sockets.py"), SOCKETS).unwrap();
-    let _listener = UnixListener::bind(place.at("root/socket")).unwrap();
+    fs::write(harness.at("root/sockets.py"), SOCKETS).unwrap();
+    let _listener = UnixListener::bind(harness.at("root/socket")).unwrap();
     let result = run(&environment, "python3 sockets.py").await;
     assert!(result.success(), "{:?}", result.stderr.to_text_lossy());
     let environment = environment.with_unix_sockets(true);
@@ -180,9 +180,9 @@ async fn every_way_to_a_socket_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_accepted_is_enforced_all_the_same_where_it_can_be() {
-    let place = Place::new();
-    let Some(mut environment) = place.sandboxed().await else { return };
+async fn accepted_restrictions_are_still_enforced() {
+    let harness = Harness::new();
+    let Some(mut environment) = harness.sandboxed().await else { return };
     for protection in [Protection::Writes, Protection::Devices, Protection::Signals, Protection::Sockets] {
         environment = environment.accepting(protection);
     }
@@ -195,9 +195,9 @@ async fn what_is_accepted_is_enforced_all_the_same_where_it_can_be() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_cannot_be_made_starts_no_command() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
+async fn no_command_starts_without_a_sandbox() {
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
     let environment = environment.with_writable("gone");
     let error = environment.initialize().await.unwrap_err();
     assert!(matches!(error, EnvError::NotFound { .. }), "{error:?}");
@@ -207,13 +207,13 @@ async fn a_sandbox_that_cannot_be_made_starts_no_command() {
 
 #[tokio::test]
 async fn keeps_the_contract() {
-    let place = Place::new();
-    let Some(environment) = place.sandboxed().await else { return };
-    let roots = [place.at("root")];
+    let harness = Harness::new();
+    let Some(environment) = harness.sandboxed().await else { return };
+    let roots = [harness.at("root")];
     let environment = Confined::new(Arc::new(environment), roots);
     environment.initialize().await.unwrap();
-    contract::files(&environment, &place.at("root/files")).await.unwrap();
-    contract::search(&environment, &place.at("root/search")).await.unwrap();
-    contract::commands(&environment, &place.at("root/commands")).await.unwrap();
+    contract::files(&environment, &harness.at("root/files")).await.unwrap();
+    contract::search(&environment, &harness.at("root/search")).await.unwrap();
+    contract::commands(&environment, &harness.at("root/commands")).await.unwrap();
     environment.cleanup().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! Which files a search passes over: the rules of ripgrep, with a bound above the search.
+//! Ignore rules of a search: those of ripgrep, bounded by the repository or the working directory.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,15 +10,15 @@ use ignore::{
     gitignore::{Gitignore, GitignoreBuilder},
 };
 
-/// The name of the directory, or file, that makes its parent a repository.
+/// Name of the directory, or file, that marks its parent as a repository.
 pub(crate) const REPOSITORY: &str = ".git";
 
-/// Where the ignore rules of a directory stand, relative to it.
+/// Ignore files of a directory, relative to it.
 pub(crate) const IGNORE_FILE: &str = ".ignore";
 pub(crate) const GITIGNORE_FILE: &str = ".gitignore";
 pub(crate) const EXCLUDE_FILE: &str = ".git/info/exclude";
 
-/// The ignore files of one directory, as read.
+/// Contents of the ignore files of one directory.
 #[derive(Debug, Default)]
 pub(crate) struct IgnoreFiles {
     pub(crate) ignore: Vec<u8>,
@@ -27,7 +27,7 @@ pub(crate) struct IgnoreFiles {
     pub(crate) is_repository: bool,
 }
 
-/// The ignore rules that hold in a directory: its own, then those of its parents.
+/// The ignore rules in effect in a directory: its own, then those of its parents.
 #[derive(Debug)]
 pub(crate) struct IgnoreRules {
     parent: Option<Arc<IgnoreRules>>,
@@ -38,7 +38,7 @@ pub(crate) struct IgnoreRules {
 }
 
 impl IgnoreRules {
-    /// The rules that hold in `directory`, which stands below that of `parent`.
+    /// Returns the rules in effect in `directory`, whose parent directory has the rules `parent`.
     pub(crate) fn below(parent: Option<&Arc<Self>>, directory: &Path, files: &IgnoreFiles) -> Arc<Self> {
         let has_files =
             [&files.ignore, &files.gitignore, &files.exclude].iter().any(|content| !content.is_empty());
@@ -57,12 +57,12 @@ impl IgnoreRules {
         })
     }
 
-    /// Whether an entry of the directory is passed over.
+    /// Returns true if an entry of the directory is ignored.
     ///
-    /// `.ignore` of any level goes before `.gitignore` of any level, and that before the
-    /// repository's exclude file; within one kind the nearest level decides. Git's rules end at the
-    /// root of the repository.
-    pub(crate) fn passes_over(&self, path: &Path, is_dir: bool) -> bool {
+    /// `.ignore` of any level takes precedence over `.gitignore` of any level, which takes
+    /// precedence over the repository's exclude file. Within one kind the nearest level decides.
+    /// Git's rules end at the root of the repository.
+    pub(crate) fn excludes(&self, path: &Path, is_dir: bool) -> bool {
         if path.file_name().is_some_and(|name| name == REPOSITORY) {
             return true;
         }
@@ -84,10 +84,10 @@ impl IgnoreRules {
     }
 }
 
-/// The directories whose rules hold for a search in `root`, outermost first, `root` last.
+/// Returns the directories whose rules apply to a search in `root`, outermost first, `root` last.
 ///
-/// Rules count from the root of the repository on, or without one from the working directory on, so
-/// that nothing outside of the project hides its files.
+/// Rules apply from the root of the repository, or without one from the working directory, so that
+/// nothing outside the project hides its files.
 pub(crate) fn governing_directories(
     root: &Path,
     working_directory: &Path,
@@ -104,7 +104,7 @@ pub(crate) fn governing_directories(
     directories
 }
 
-/// A line that is not a valid rule is passed over, as git does.
+/// Parses an ignore file, skipping invalid lines as git does.
 fn parse(directory: &Path, content: &[u8]) -> Gitignore {
     if content.is_empty() {
         return Gitignore::empty();
@@ -138,20 +138,20 @@ mod tests {
     fn the_nearest_level_decides() {
         let outer = rules(None, "/r", &gitignore("*.log\n/build\n"));
         let inner = rules(Some(&outer), "/r/a", &gitignore("!keep.log\n"));
-        for (path, is_dir, passed_over) in [
+        for (path, is_dir, is_excluded) in [
             ("/r/a/x.log", false, true),
             ("/r/a/keep.log", false, false),
             ("/r/a/build", true, false),
             ("/r/a/.git", true, true),
             ("/r/a/.github", true, false),
         ] {
-            assert_eq!(inner.passes_over(Path::new(path), is_dir), passed_over, "{path}");
+            assert_eq!(inner.excludes(Path::new(path), is_dir), is_excluded, "{path}");
         }
-        assert!(outer.passes_over(Path::new("/r/build"), true));
+        assert!(outer.excludes(Path::new("/r/build"), true));
     }
 
     #[test]
-    fn gits_rules_end_at_the_repository_and_ignores_do_not() {
+    fn gitignores_end_at_the_repository() {
         let outer = rules(
             None,
             "/r",
@@ -159,9 +159,9 @@ mod tests {
         );
         let files = IgnoreFiles { is_repository: true, exclude: "*.c\n".into(), ..IgnoreFiles::default() };
         let inner = rules(Some(&outer), "/r/nested", &files);
-        for (name, passed_over) in [("x.a", true), ("x.b", false), ("x.c", true)] {
+        for (name, is_excluded) in [("x.a", true), ("x.b", false), ("x.c", true)] {
             let path = Path::new("/r/nested").join(name);
-            assert_eq!(inner.passes_over(&path, false), passed_over, "{name}");
+            assert_eq!(inner.excludes(&path, false), is_excluded, "{name}");
         }
     }
 

@@ -1,23 +1,23 @@
-//! Globs: which files to find, and which to search.
+//! Globs that select the files to find or to search.
 
 use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use crate::{environment::MAX_ENTRIES, error::EnvError, path::normalize};
+use crate::{error::EnvError, file::MAX_ENTRIES, path::normalize};
 
-/// A glob with the directory that it starts from.
+/// A glob with its base directory.
 #[derive(Clone, Debug)]
 pub(crate) struct GlobPattern {
-    /// Where to look: the root with the names before the first wildcard.
+    /// The directory to search: the root plus the names before the first wildcard.
     pub(crate) base: PathBuf,
-    /// How many levels below the base a match can stand, if that is known.
+    /// Maximum depth of a match below the base, if bounded.
     pub(crate) max_depth: Option<usize>,
     matcher: GlobMatcher,
 }
 
 impl GlobPattern {
-    /// Reads a glob that is relative to `root`, or absolute.
+    /// Parses a glob that is relative to `root`, or absolute.
     pub(crate) fn parse(pattern: &str, root: &Path) -> Result<Self, EnvError> {
         if pattern.is_empty() {
             return Err(EnvError::invalid_pattern(pattern, "the glob is empty"));
@@ -31,12 +31,12 @@ impl GlobPattern {
         })
     }
 
-    /// Whether a path below the base matches.
+    /// Returns true if a path below the base matches.
     pub(crate) fn matches(&self, path: &Path) -> bool {
         path.strip_prefix(&self.base).is_ok_and(|relative| self.matcher.is_match(relative))
     }
 
-    /// Refuses more results than one answer holds.
+    /// Fails if there are more results than one search may return.
     pub(crate) fn check_count(&self, found: usize) -> Result<(), EnvError> {
         if found <= MAX_ENTRIES {
             return Ok(());
@@ -45,17 +45,17 @@ impl GlobPattern {
     }
 }
 
-/// Which files a content search looks at.
+/// A filter on the files of a content search.
 #[derive(Clone, Debug)]
 pub(crate) struct FileFilter {
     matcher: GlobMatcher,
-    /// Matched against the relative path rather than the name.
+    /// Match the relative path rather than the name.
     anchored: bool,
     negated: bool,
 }
 
 impl FileFilter {
-    /// Reads a filter: a glob, with a leading `!` for all but what it matches.
+    /// Parses a filter: a glob, negated by a leading `!`.
     pub(crate) fn parse(filter: &str) -> Result<Self, EnvError> {
         let glob = filter.strip_prefix('!').unwrap_or(filter);
         let negated = glob.len() < filter.len();
@@ -68,7 +68,7 @@ impl FileFilter {
         })
     }
 
-    /// Whether a file with this path, relative to the searched directory, is looked at.
+    /// Returns true if a file passes; `relative` is its path below the searched directory.
     pub(crate) fn admits(&self, relative: &Path) -> bool {
         let matches = if self.anchored {
             self.matcher.is_match(relative)
@@ -83,8 +83,8 @@ fn compile(glob: &str) -> Result<GlobMatcher, globset::Error> {
     GlobBuilder::new(glob).literal_separator(true).build().map(|glob| glob.compile_matcher())
 }
 
-/// Splits off the directories before the first name with a wildcard. The last name stays with the
-/// rest in any case.
+/// Splits off the directories before the first name with a wildcard. The last name always remains
+/// in the rest.
 fn split_literal_prefix(pattern: &str) -> (&str, &str) {
     let first_wildcard = pattern.find(['*', '?', '[', '{', '\\']);
     let literal = pattern.get(..first_wildcard.unwrap_or(pattern.len()));
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn literal_names_say_where_to_look() {
+    fn literal_prefixes_select_the_base() {
         for (pattern, base, depth, hit) in [
             ("*.rs", "/r", Some(1), "/r/a.rs"),
             ("**/*.rs", "/r", None, "/r/a.rs"),
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_globs_are_refused() {
+    fn invalid_globs_are_refused() {
         for pattern in ["", "a[", "{a"] {
             let error = GlobPattern::parse(pattern, Path::new("/r")).unwrap_err();
             assert!(matches!(error, EnvError::InvalidPattern { .. }), "{pattern}");

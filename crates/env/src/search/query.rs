@@ -1,4 +1,4 @@
-//! Searching the lines of one file.
+//! Searches the lines of a file.
 
 use std::{
     io::{self, Read},
@@ -14,10 +14,10 @@ use grep_searcher::{
 use super::{GrepFile, GrepLine, GrepMode, GrepRequest, pattern::FileFilter};
 use crate::{blocking::Cancelled, error::EnvError};
 
-/// The most bytes of one line that are reported.
+/// Maximum length of a reported line, in bytes.
 const MAX_LINE: usize = 64 << 10;
 
-/// The most memory for one line while it is searched.
+/// Memory limit for one line during the search.
 const MAX_LINE_BUFFER: usize = 64 << 20;
 
 /// A compiled [`GrepRequest`].
@@ -31,7 +31,7 @@ pub(crate) struct Query {
     after_context: usize,
 }
 
-/// What came of searching one file.
+/// Result of searching one file.
 #[derive(Debug)]
 pub(crate) enum FileOutcome {
     NoMatch,
@@ -60,13 +60,13 @@ impl Query {
         })
     }
 
-    /// Whether the filter lets a file below `root` be searched.
+    /// Returns true if a file below `root` passes the filter.
     pub(crate) fn admits(&self, root: &Path, path: &Path) -> bool {
         let relative = path.strip_prefix(root).unwrap_or(path);
         self.filter.as_ref().is_none_or(|filter| filter.admits(relative))
     }
 
-    /// Searches the content of the file at `path`.
+    /// Searches `content`, the content of the file at `path`.
     pub(crate) fn search(&self, path: PathBuf, content: impl Read, cancelled: &Cancelled) -> FileOutcome {
         FileSearch::new(self).search(path, content, cancelled)
     }
@@ -84,8 +84,8 @@ impl Query {
     }
 }
 
-/// Searches one file after the other with what only one thread can use at a time: buffers, and the scratch space
-/// of the expression. Making them takes longer than searching a small file.
+/// Searches files one after the other on one thread, reusing the buffers and the scratch space of
+/// the regular expression. Creating these takes longer than searching a small file.
 #[derive(Debug)]
 pub(crate) struct FileSearch {
     query: Query,
@@ -97,7 +97,7 @@ impl FileSearch {
         Self { query: query.clone(), searcher: query.searcher() }
     }
 
-    /// Searches the content of the file at `path`.
+    /// Searches `content`, the content of the file at `path`.
     pub(crate) fn search(&mut self, path: PathBuf, content: impl Read, cancelled: &Cancelled) -> FileOutcome {
         let Self { query, searcher } = self;
         let mut lines = LineSink { query, lines: Vec::new(), matches: 0, is_binary: false };
@@ -114,7 +114,7 @@ impl FileSearch {
     }
 }
 
-/// Collects what one file has.
+/// Collects the matching lines of one file.
 struct LineSink<'a> {
     query: &'a Query,
     lines: Vec<GrepLine>,
@@ -136,7 +136,7 @@ impl Sink for LineSink<'_> {
         match self.query.mode {
             GrepMode::Content => {
                 self.keep(found.bytes(), found.line_number(), true);
-                // One more than asked for shows that there is more.
+                // One match beyond the limit shows that there are more.
                 Ok(self.matches <= self.query.max_results)
             }
             GrepMode::FilesWithMatches => Ok(false),
@@ -155,7 +155,7 @@ impl Sink for LineSink<'_> {
     }
 }
 
-/// Ends a search of a large file when nobody waits for it any more.
+/// Aborts the search of a large file once it is cancelled.
 struct CancellableRead<'a, R> {
     content: R,
     cancelled: &'a Cancelled,
@@ -175,7 +175,7 @@ fn line_text(bytes: &[u8]) -> String {
     let line = line.strip_suffix(b"\r").unwrap_or(line);
     let mut text = String::from_utf8_lossy(line.get(..MAX_LINE).unwrap_or(line)).into_owned();
     if line.len() > MAX_LINE {
-        // The cut may have split a character, which then shows as one replacement.
+        // The cut may have split a character, which then became a replacement character.
         while text.ends_with(char::REPLACEMENT_CHARACTER) {
             text.pop();
         }

@@ -1,4 +1,4 @@
-//! Keeping the first results of a search, whatever order they come in.
+//! Keeps the first results of a search, in whatever order they arrive.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -7,10 +7,10 @@ use std::{
 
 use super::{GrepFile, GrepMode, GrepOutput, GrepRequest, query::FileOutcome};
 
-/// Results in the order of their paths, bounded by the request.
+/// Results sorted by path and limited by the request.
 ///
-/// Files may be added in any order, so that they can be searched in parallel: the outcome is the
-/// same as that of a search in order.
+/// Files may be added in any order, so that they can be searched in parallel; the result equals
+/// that of a search in order.
 #[derive(Debug)]
 pub(crate) struct Results {
     mode: GrepMode,
@@ -19,7 +19,7 @@ pub(crate) struct Results {
     files: BTreeMap<PathBuf, GrepFile>,
     binary: BTreeSet<PathBuf>,
     unreadable: BTreeSet<PathBuf>,
-    /// Lines or files kept, whichever the limit counts.
+    /// Number of lines or files kept, depending on the mode.
     total: usize,
 }
 
@@ -36,13 +36,13 @@ impl Results {
         }
     }
 
-    /// Whether a match in the file could still be among the first ones.
+    /// Returns true if a match in the file could still be among the first results.
     pub(crate) fn wants(&self, path: &Path) -> bool {
         let last = self.files.last_key_value();
         self.total <= self.max || last.is_some_and(|(last, _)| path < last.as_path())
     }
 
-    /// Adds what came of searching a file.
+    /// Adds the outcome of searching a file.
     pub(crate) fn add(&mut self, path: PathBuf, outcome: FileOutcome) {
         match outcome {
             FileOutcome::NoMatch => {}
@@ -60,7 +60,7 @@ impl Results {
         }
     }
 
-    /// The first results.
+    /// Returns the first results.
     pub(crate) fn finish(mut self) -> GrepOutput {
         let truncated = self.total > self.max;
         if truncated {
@@ -85,7 +85,7 @@ impl Results {
         }
     }
 
-    /// Lets the last files go as long as the others alone exceed the limit.
+    /// Drops the last files while the remaining ones exceed the limit on their own.
     fn evict(&mut self) {
         while let Some(last) = self.files.last_entry() {
             let cost = match self.mode {
@@ -100,7 +100,7 @@ impl Results {
         }
     }
 
-    /// Cuts the last file, the one in which the limit is exceeded.
+    /// Truncates the last file, in which the limit is exceeded.
     fn cut_last(&mut self) {
         let Some(mut last) = self.files.last_entry() else {
             return;
@@ -116,7 +116,7 @@ impl Results {
     }
 }
 
-/// Keeps the first `file.matches` matching lines with the context that belongs to them.
+/// Keeps the first `file.matches` matching lines with their context.
 fn cut_lines(file: &mut GrepFile, after_context: u64) {
     let mut matches = 0;
     let mut last_match = 0;
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn a_context_may_be_as_long_as_it_likes() {
+    fn a_context_may_be_unlimited() {
         let request = GrepRequest::new("x").with_max_results(1).with_context(0, usize::MAX);
         let mut results = Results::new(&request);
         let (path, outcome) = found("/a", 2);

@@ -1,4 +1,4 @@
-//! The environment on a host, and how it is built.
+//! The ssh environment and its builder.
 
 use std::{ffi::OsString, fmt, path::PathBuf, time::Duration};
 
@@ -7,19 +7,21 @@ use crate::{
     error::EnvError,
     local::EnvPolicy,
     output::OutputLimits,
-    remote::{Remote, Settings, pass_on_to_remote},
+    remote::{Remote, Settings, delegate_to_remote},
 };
 
-/// Runs tools on a host that the system's `ssh` reaches.
+/// Runs tools on a remote host that the system's `ssh` can reach.
 ///
-/// The user's configuration, agent and jump hosts are honoured, and nobody is ever asked: a host whose key is not
-/// known, or that wants a password, is an error. The other side needs a POSIX shell at `/bin/sh`, and uses `rg` if it
-/// has one. The login shell may be any, and its start-up files may print: nothing of that reaches an output.
+/// The user's configuration, agent and jump hosts are used, without any prompt: a host with an
+/// unknown key, or one that requires a password, is an error. The remote host needs a POSIX shell
+/// at `/bin/sh`, and `rg` is used if present. Any login shell works, and its start-up files may
+/// print: none of that reaches an output.
 ///
-/// One connection carries everything: a control master of the environment's own, with its socket in a private
-/// directory. It is made by [`initialize`](crate::ExecutionEnvironment::initialize), or by the first call, and ended by
-/// [`cleanup`](crate::ExecutionEnvironment::cleanup). Agent, windows and ports are not forwarded, whatever the
-/// configuration says. Commands that are one too many for the host's limit of sessions wait for their turn.
+/// One connection carries everything: a control master owned by the environment, with its socket in
+/// a private directory. It is opened by [`initialize`](crate::ExecutionEnvironment::initialize) or
+/// the first call, and closed by [`cleanup`](crate::ExecutionEnvironment::cleanup). Agent, X11 and
+/// ports are not forwarded, regardless of the configuration. Commands beyond the limit wait for a
+/// slot.
 ///
 /// ```no_run
 /// use pintle_env::{ExecRequest, ExecutionEnvironment, SshEnvironment};
@@ -36,13 +38,14 @@ use crate::{
 ///
 /// # A lost connection
 ///
-/// A call that is running when the connection goes fails with [`EnvError::EnvironmentLost`]: at once if the connection
-/// was closed, within 15 seconds if the host just fell silent. It is never repeated. A later call connects again, and
-/// fails with [`EnvError::Unreachable`] if that does not work.
+/// A call in progress when the connection is lost fails with [`EnvError::EnvironmentLost`]: at once
+/// if the connection was closed, within 15 seconds if the remote host became silent. It is never
+/// repeated. A later call reconnects, and fails with [`EnvError::Unreachable`] if that is not
+/// possible.
 ///
-/// What runs on the host is ended by a supervisor there, not by us: at once when it sees that the connection is
-/// closed, and after 30 seconds without a sign of life otherwise; then commands have two seconds before they are
-/// killed. The same happens when the host of this library is killed.
+/// A supervisor on the remote host terminates what runs there: at once when it sees the connection
+/// closed, otherwise after 30 seconds without a heartbeat. Commands then have two seconds before
+/// they are killed. The same happens when the embedding application is killed.
 pub struct SshEnvironment {
     remote: Remote<SshTransport>,
 }
@@ -56,84 +59,88 @@ pub struct SshEnvironmentBuilder {
 }
 
 impl SshEnvironment {
-    /// Starts to build an environment on `host`: a name, `USER@NAME`, or a host of the ssh configuration.
+    /// Creates a builder for an environment on `host`: a name, `USER@NAME`, or a host of the ssh
+    /// configuration.
     pub fn builder(host: impl Into<String>) -> SshEnvironmentBuilder {
         SshEnvironmentBuilder { connection: Connection::new(host.into()), settings: Settings::default() }
     }
 }
 
 impl SshEnvironmentBuilder {
-    /// Where commands start and relative paths begin on the host, absolute; default where it puts who logs in.
+    /// Sets the remote directory in which commands start and relative paths begin, absolute;
+    /// default the login directory.
     pub fn working_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.settings.working_directory = Some(directory.into());
         self
     }
 
-    /// The port of the host; default what the configuration says, else 22.
+    /// Sets the port; default from the ssh configuration, else 22.
     pub fn port(mut self, port: u16) -> Self {
         self.connection.port = Some(port);
         self
     }
 
-    /// The ssh configuration to read instead of the user's and the system's.
+    /// Sets the ssh configuration file to use instead of the user's and the system's.
     pub fn config_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.connection.config_file = Some(file.into());
         self
     }
 
-    /// The ssh client, OpenSSH or one that takes its options; default `ssh`, looked up in the path.
+    /// Sets the ssh client, OpenSSH or a compatible one; default `ssh` from `PATH`.
     pub fn program(mut self, program: impl Into<PathBuf>) -> Self {
         self.connection.program = program.into();
         self
     }
 
-    /// How long connecting may take, with all jump hosts; default 15 seconds.
+    /// Sets the time-out for connecting, jump hosts included; default 15 seconds.
     pub fn connect_timeout(mut self, timeout: Duration) -> Self {
         self.connection.connect_timeout = timeout;
         self
     }
 
-    /// How long the host may be silent before it is asked whether it is there, in whole seconds; default 5. Two
-    /// questions may stay without an answer: the connection is lost after three times as long.
+    /// Sets the time of silence after which the remote host is probed, in whole seconds; default 5.
+    /// Two probes may remain unanswered: the connection is lost after three times this interval.
     pub fn alive_interval(mut self, interval: Duration) -> Self {
         self.connection.alive_interval = interval;
         self
     }
 
-    /// How many commands run at the same time, at least one; default 8. With the supervisor, and one line for files
-    /// per eight commands, that makes the ten sessions that a server allows by default.
+    /// Sets the maximum number of concurrent commands, at least one; default 8. Together with the
+    /// supervisor and one line for helper scripts per eight commands, that uses the ten sessions
+    /// that servers allow by default.
     pub fn max_commands(mut self, commands: usize) -> Self {
         self.connection.commands = commands.max(1);
         self
     }
 
-    /// The local directory in which the private one for the socket is made; default `/tmp`. The system allows sockets
-    /// some 100 bytes for their path.
+    /// Sets the local parent of the private socket directory; default `/tmp`. Socket paths are
+    /// limited to some 100 bytes.
     pub fn socket_directory(mut self, directory: impl Into<PathBuf>) -> Self {
         self.connection.socket_directory = directory.into();
         self
     }
 
-    /// Which of the variables that the host gives who logs in reach commands; default
-    /// [`EnvPolicy::InheritFiltered`]. The variables of this side reach none.
+    /// Sets which variables of the remote login reach commands; default
+    /// [`EnvPolicy::InheritFiltered`]. Local variables are not passed on.
     pub fn env_policy(mut self, policy: EnvPolicy) -> Self {
         self.settings.policy = policy;
         self
     }
 
-    /// A variable for every command, whatever the policy.
+    /// Adds a variable for every command, regardless of the policy.
     pub fn variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Self {
         self.settings.variables.insert(name.into(), value.into());
         self
     }
 
-    /// How much output is kept and where on this side; default [`OutputLimits::default`].
+    /// Sets the limits on captured output, which is stored locally; default
+    /// [`OutputLimits::default`].
     pub fn output_limits(mut self, limits: OutputLimits) -> Self {
         self.settings.output_limits = limits;
         self
     }
 
-    /// Makes the environment. Nothing is connected yet.
+    /// Builds the environment without connecting.
     ///
     /// # Errors
     ///
@@ -144,7 +151,7 @@ impl SshEnvironmentBuilder {
     }
 }
 
-pass_on_to_remote!(SshEnvironment);
+delegate_to_remote!(SshEnvironment);
 
 impl fmt::Debug for SshEnvironment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

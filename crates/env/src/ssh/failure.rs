@@ -1,76 +1,79 @@
-//! Why a host cannot be used: what the ssh client says, sorted once, here.
+//! Classification of connection failures by the messages of the ssh client.
 
 use std::{error::Error, fmt};
 
-/// The most characters of the client's own words that an error carries.
-const WORDS: usize = 1000;
+/// Maximum number of characters of the client's message kept in an error.
+const MAX_MESSAGE: usize = 1000;
 
-/// Why there is no connection to a host: the cause below [`EnvError::Unreachable`](crate::EnvError::Unreachable)
-/// and [`EnvError::EnvironmentLost`](crate::EnvError::EnvironmentLost).
+/// Cause of a failed connection to a remote host: the source of
+/// [`EnvError::Unreachable`](crate::EnvError::Unreachable) and
+/// [`EnvError::EnvironmentLost`](crate::EnvError::EnvironmentLost).
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SshError {
     /// The kind of failure.
     pub kind: SshErrorKind,
-    /// The last words of the ssh client, cut to some lines; empty if it said nothing.
-    pub words: String,
+    /// The last messages of the ssh client, truncated; empty if there was none.
+    pub message: String,
 }
 
-/// The kinds of failure of an ssh connection.
+/// Kind of a failed ssh connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SshErrorKind {
-    /// The name of the host or an option cannot be passed to ssh, or ssh refuses its configuration.
+    /// ssh rejects its configuration, the host name, or an option.
     Configuration,
-    /// The name has no address.
+    /// The host name cannot be resolved.
     UnknownHost,
-    /// Nobody listens there, or a firewall says no.
+    /// The connection was refused by the host or a firewall.
     Refused,
-    /// There is no way to the host.
+    /// There is no route to the host.
     NoRoute,
-    /// The host did not answer within the limit for connecting.
+    /// The host did not answer within the connect time-out.
     TimedOut,
-    /// The host's key is not among the known ones, and nobody is asked.
+    /// The host key is unknown, and confirmation is never requested.
     HostKeyUnknown,
-    /// The host has another key than the one that is known: it may be another machine.
+    /// The host key differs from the known one: it may be another machine.
     HostKeyChanged,
-    /// The host accepts none of our keys.
+    /// The host accepts none of the user's keys.
     AuthenticationFailed,
-    /// The host allows fewer sessions on a connection than the environment uses.
+    /// The server allows fewer sessions per connection than the environment uses.
     SessionRefused,
-    /// The connection is gone.
+    /// The connection was lost.
     ConnectionLost,
-    /// Before [`initialize`](crate::ExecutionEnvironment::initialize), or after
+    /// Not connected: before [`initialize`](crate::ExecutionEnvironment::initialize) or after
     /// [`cleanup`](crate::ExecutionEnvironment::cleanup).
     NotConnected,
-    /// Anything else; the words tell.
+    /// Any other failure; see the message.
     Other,
 }
 
 impl SshError {
     pub(super) fn new(kind: SshErrorKind) -> Self {
-        Self { kind, words: String::new() }
+        Self { kind, message: String::new() }
     }
 
-    /// Sorts what the client said when it did not get through.
-    pub(super) fn of_connecting(words: &[u8]) -> Self {
-        Self::sorted(words, SshErrorKind::Other)
+    /// Classifies the client's message after a failed attempt to connect.
+    pub(super) fn of_connecting(message: &[u8]) -> Self {
+        Self::classify(message, SshErrorKind::Other)
     }
 
-    /// Sorts what the client said when a connection ended that had been there.
-    pub(super) fn of_connection(words: &[u8]) -> Self {
-        Self::sorted(words, SshErrorKind::ConnectionLost)
+    /// Classifies the client's message after an established connection ended.
+    pub(super) fn of_connection(message: &[u8]) -> Self {
+        Self::classify(message, SshErrorKind::ConnectionLost)
     }
 
-    fn sorted(words: &[u8], otherwise: SshErrorKind) -> Self {
-        let words = String::from_utf8_lossy(words);
-        // The client is started with the locale `C`, so that the system's words are these, too.
-        let known = KINDS.iter().find(|(_, signs)| signs.iter().any(|sign| words.contains(sign)));
-        Self { kind: known.map_or(otherwise, |(kind, _)| *kind), words: printable(&words) }
+    fn classify(message: &[u8], otherwise: SshErrorKind) -> Self {
+        let message = String::from_utf8_lossy(message);
+        // The client runs in the locale `C`, so messages of the system match too.
+        let known =
+            MESSAGES.iter().find(|(_, patterns)| patterns.iter().any(|pattern| message.contains(pattern)));
+        Self { kind: known.map_or(otherwise, |(kind, _)| *kind), message: printable(&message) }
     }
 }
 
-/// What ssh says in which case, the more telling first: a changed key also fails the verification.
-const KINDS: [(SshErrorKind, &[&str]); 9] = [
+/// Known messages by kind, more specific ones first: a changed key also fails verification.
+const MESSAGES: [(SshErrorKind, &[&str]); 9] = [
     (SshErrorKind::Configuration, &["onfiguration option", "user config file", "hostname contains invalid"]),
     (SshErrorKind::HostKeyChanged, &["HOST IDENTIFICATION HAS CHANGED", "REVOKED HOST KEY"]),
     (SshErrorKind::HostKeyUnknown, &["Host key verification failed", "host key is known"]),
@@ -85,17 +88,17 @@ const KINDS: [(SshErrorKind, &[&str]); 9] = [
 impl SshErrorKind {
     fn text(self) -> &'static str {
         match self {
-            Self::Configuration => "ssh does not accept the host's name or its configuration",
-            Self::UnknownHost => "the name of the host has no address",
-            Self::Refused => "the host refuses the connection",
-            Self::NoRoute => "there is no way to the host",
-            Self::TimedOut => "the host does not answer",
-            Self::HostKeyUnknown => "the key of the host is not known",
-            Self::HostKeyChanged => "the key of the host is not the known one",
-            Self::AuthenticationFailed => "the host accepts none of our keys",
-            Self::SessionRefused => "the host allows no further session on the connection",
-            Self::ConnectionLost => "the ssh connection has ended",
-            Self::NotConnected => "there is no ssh connection",
+            Self::Configuration => "ssh rejected the host name or its configuration",
+            Self::UnknownHost => "cannot resolve the host name",
+            Self::Refused => "the host refused the connection",
+            Self::NoRoute => "no route to the host",
+            Self::TimedOut => "the host did not answer in time",
+            Self::HostKeyUnknown => "the host key is unknown",
+            Self::HostKeyChanged => "the host key has changed",
+            Self::AuthenticationFailed => "the host accepted none of the keys",
+            Self::SessionRefused => "the host refused a further session on the connection",
+            Self::ConnectionLost => "the ssh connection was lost",
+            Self::NotConnected => "no ssh connection",
             Self::Other => "the ssh client failed",
         }
     }
@@ -104,26 +107,26 @@ impl SshErrorKind {
 impl fmt::Display for SshError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.kind.text())?;
-        match self.words.as_str() {
+        match self.message.as_str() {
             "" => Ok(()),
-            words => write!(f, " ({words})"),
+            message => write!(f, " ({message})"),
         }
     }
 }
 
 impl Error for SshError {}
 
-/// The last of the words in one line, without anything that a terminal would obey.
-fn printable(words: &str) -> String {
-    let words: String = words
+/// Returns the end of a message in one line, without control characters.
+fn printable(message: &str) -> String {
+    let message: String = message
         .chars()
         .map(|character| if character.is_control() { ' ' } else { character })
         .filter(|character| *character != '@')
         .collect();
-    let words: Vec<_> = words.split_whitespace().collect();
-    let words = words.join(" ");
-    let excess = words.chars().count().saturating_sub(WORDS);
-    words.chars().skip(excess).collect()
+    let words: Vec<_> = message.split_whitespace().collect();
+    let message = words.join(" ");
+    let excess = message.chars().count().saturating_sub(MAX_MESSAGE);
+    message.chars().skip(excess).collect()
 }
 
 #[cfg(test)]
@@ -131,8 +134,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_ssh_says_is_sorted() {
-        for (words, kind) in [
+    fn ssh_messages_are_classified() {
+        for (message, kind) in [
             ("ssh: Could not resolve hostname x: Name or service not known", SshErrorKind::UnknownHost),
             ("ssh: connect to host 127.0.0.1 port 1: Connection refused", SshErrorKind::Refused),
             ("ssh: connect to host x port 22: Network is unreachable", SshErrorKind::NoRoute),
@@ -155,7 +158,7 @@ mod tests {
             ),
             ("something new", SshErrorKind::Other),
         ] {
-            assert_eq!(SshError::of_connecting(words.as_bytes()).kind, kind, "{words}");
+            assert_eq!(SshError::of_connecting(message.as_bytes()).kind, kind, "{message}");
         }
         assert_eq!(
             SshError::of_connection(b"Timeout, server x not responding.").kind,
@@ -164,11 +167,11 @@ mod tests {
     }
 
     #[test]
-    fn words_are_one_line_that_obeys_nobody() {
+    fn messages_are_one_printable_line() {
         let error = SshError::of_connecting(b"\x1b[2Ja\r\nb\0 \xff");
         assert_eq!(error.to_string(), "the ssh client failed ([2Ja b \u{fffd})");
-        assert_eq!(SshError::new(SshErrorKind::NotConnected).to_string(), "there is no ssh connection");
+        assert_eq!(SshError::new(SshErrorKind::NotConnected).to_string(), "no ssh connection");
         let long = "ä".repeat(5000);
-        assert_eq!(SshError::of_connecting(long.as_bytes()).words.chars().count(), WORDS);
+        assert_eq!(SshError::of_connecting(long.as_bytes()).message.chars().count(), MAX_MESSAGE);
     }
 }

@@ -1,8 +1,8 @@
-//! The control master: the one connection that every line goes over.
+//! The control master: the single connection that all lines share.
 //!
-//! It is an `ssh` without a session of its own, below a shell that holds the reading end of a pipe. The pipe is the
-//! lifeline: when its other end closes, because we let it go or because we were killed, the shell ends the ssh and
-//! removes the socket's directory. So nothing has to be done by who is killed.
+//! It is an `ssh` without a session, started by a shell that holds the reading end of a pipe. The
+//! pipe is the lifeline: when its other end closes, because the master is dropped or because this
+//! process is killed, the shell terminates ssh and removes the socket directory.
 #![expect(
     clippy::disallowed_methods,
     reason = "the local client of the connection is a process of this module"
@@ -28,11 +28,12 @@ use super::{
 };
 use crate::{blocking::blocking, error::EnvError};
 
-/// Runs the words after the first, and removes the directory that the first names when they have ended.
+/// Runs the arguments after the first, and removes the directory named by the first once they exit.
 ///
-/// The ssh gets a session of its own where the system can give it one: without a terminal nobody can be asked, not
-/// by the ssh of a jump host either, which does not get our options. It is told to end until it does: a signal that
-/// comes just before it falls asleep is seen when it wakes up next, and that may be seconds later.
+/// ssh gets its own session where possible: without a terminal it cannot prompt, and neither can
+/// the ssh of a jump host, which does not receive our options. The terminate signal is repeated
+/// until ssh exits: a signal that arrives just before it goes to sleep is handled only when it
+/// wakes up, possibly seconds later.
 const SCRIPT: &str = r#"
 directory=$1
 shift
@@ -54,28 +55,28 @@ echo pintle-ended
 exit "$status"
 "#;
 
-/// What the client runs on this side when the connection stands and the socket listens.
-pub(super) const SAY_CONNECTED: &str = "echo pintle-connected";
+/// Command that ssh runs locally once the connection is established and the socket is listening.
+pub(super) const PRINT_CONNECTED: &str = "echo pintle-connected";
 
-/// What that and the script print.
+/// Lines printed by that command and by the script.
 const CONNECTED: &[u8] = b"pintle-connected\n";
 const ENDED: &[u8] = b"pintle-ended\n";
 
-/// How many of the client's words are kept, the last ones.
-const WORDS: usize = 8 << 10;
+/// Bytes of the client's messages kept, from the end.
+const MAX_MESSAGES: usize = 8 << 10;
 
-/// How long the client may take to go.
+/// Time-out for the client's exit.
 const END_LIMIT: Duration = Duration::from_secs(5);
 
-/// The exit status of a shell that does not find a program.
+/// Exit status of a shell that cannot find a program.
 const NOT_FOUND: i32 = 127;
 
-/// A connection, from the attempt to its end. Dropping it ends it.
+/// A connection, established or in progress. Dropping it closes it.
 pub(super) struct Master {
     state: watch::Receiver<State>,
-    /// The end of the pipe that keeps it alive.
+    /// Writing end of the lifeline pipe.
     lifeline: Option<ChildStdin>,
-    /// Reads what the client says, and waits for it.
+    /// Reads the client's output and waits for it.
     thread: Option<JoinHandle<()>>,
     socket: PathBuf,
     id: u32,
@@ -85,7 +86,7 @@ pub(super) struct Master {
 enum State {
     Connecting,
     Connected,
-    Ended { status: Option<i32>, words: Vec<u8> },
+    Exited { status: Option<i32>, messages: Vec<u8> },
 }
 
 impl Master {
@@ -98,55 +99,55 @@ impl Master {
             timeout(limit, known).await.is_ok_and(|state| state.is_ok())
         };
         if !reached {
-            master.end().await?;
+            master.close().await?;
             return Err(connection.unreachable(SshError::new(SshErrorKind::TimedOut)));
         }
         if let Some(error) = master.failure(connection) {
-            master.end().await?;
+            master.close().await?;
             return Err(error);
         }
         tracing::debug!(host = connection.host, id = master.id, "connected");
         Ok(master)
     }
 
-    /// Where lines are taken.
+    /// Returns the path of the control socket.
     pub(super) fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// What the client said when the connection ended; `None` while it stands.
-    pub(super) fn last_words(&self) -> Option<Vec<u8>> {
+    /// Returns the client's last messages if the connection ended, else `None`.
+    pub(super) fn last_messages(&self) -> Option<Vec<u8>> {
         match &*self.state.borrow() {
             State::Connecting | State::Connected => None,
-            State::Ended { words, .. } => Some(words.clone()),
+            State::Exited { messages, .. } => Some(messages.clone()),
         }
     }
 
-    /// Ends the connection and waits until the client is gone.
-    pub(super) async fn end(&mut self) -> Result<(), EnvError> {
+    /// Closes the connection and waits until the client has exited.
+    pub(super) async fn close(&mut self) -> Result<(), EnvError> {
         self.lifeline = None;
-        let ended = self.state.wait_for(|state| matches!(state, State::Ended { .. }));
+        let ended = self.state.wait_for(|state| matches!(state, State::Exited { .. }));
         if timeout(END_LIMIT, ended).await.is_err() {
             return Err(EnvError::Stuck { id: self.id });
         }
         if let Some(thread) = self.thread.take()
             && blocking(move || thread.join()).await?.is_err()
         {
-            tracing::error!("the thread that reads what ssh says has panicked");
+            tracing::error!("the thread that reads messages of ssh panicked");
         }
         Ok(())
     }
 
-    /// Why there is no connection, if it has ended.
+    /// Returns the error of a failed connection.
     fn failure(&self, connection: &Connection) -> Option<EnvError> {
         let state = self.state.borrow();
         match &*state {
             State::Connecting | State::Connected => None,
-            State::Ended { status: Some(NOT_FOUND), .. } => {
+            State::Exited { status: Some(NOT_FOUND), .. } => {
                 let program = connection.program.display().to_string();
                 Some(EnvError::Spawn { program, source: io::ErrorKind::NotFound.into() })
             }
-            State::Ended { words, .. } => Some(connection.unreachable(SshError::of_connecting(words))),
+            State::Exited { messages, .. } => Some(connection.unreachable(SshError::of_connecting(messages))),
         }
     }
 
@@ -158,7 +159,7 @@ impl Master {
             .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&connection.socket_directory)
             .map_err(|source| {
-                EnvError::from_io("make a directory in", &connection.socket_directory, source)
+                EnvError::from_io("create a directory in", &connection.socket_directory, source)
             })?;
         let socket = directory.path().join("master");
         let mut shell = Command::new("/bin/sh");
@@ -166,7 +167,7 @@ impl Master {
         shell.args(connection.master_options(&socket)).arg("--").arg(&connection.host);
         let mut child = shell
             .env("LC_ALL", "C")
-            // It is also for the clients of jump hosts: no window pops up to ask for a password.
+            // Also for the clients of jump hosts: suppresses graphical password prompts.
             .env("SSH_ASKPASS_REQUIRE", "never")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -177,7 +178,7 @@ impl Master {
         let (id, lifeline) = (child.id(), child.stdin.take());
         let (sender, state) = watch::channel(State::Connecting);
         let reader = thread::Builder::new().name("pintle-ssh".to_owned());
-        let thread = reader.spawn(move || follow(&mut child, directory, &sender)).map_err(failed)?;
+        let thread = reader.spawn(move || read_until_exit(&mut child, directory, &sender)).map_err(failed)?;
         Ok(Self { state, lifeline, thread: Some(thread), socket, id })
     }
 }
@@ -188,9 +189,9 @@ impl fmt::Debug for Master {
     }
 }
 
-/// Reads until the client has ended, tells when it is connected, and waits for it.
-fn follow(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
-    let mut words = Vec::new();
+/// Reads the client's output until it exits, reports the connection, and waits for the client.
+fn read_until_exit(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
+    let mut messages = Vec::new();
     let mut block = [0; 1 << 10];
     let mut is_connected = false;
     while let Some(stdout) = &mut child.stdout {
@@ -199,27 +200,27 @@ fn follow(child: &mut Child, directory: TempDir, state: &watch::Sender<State>) {
             Ok(0) | Err(_) => break,
             Ok(read) => read,
         };
-        words.extend_from_slice(block.get(..read).unwrap_or_default());
-        if !is_connected && cut(&mut words, CONNECTED) {
+        messages.extend_from_slice(block.get(..read).unwrap_or_default());
+        if !is_connected && take_line(&mut messages, CONNECTED) {
             is_connected = true;
             state.send_replace(State::Connected);
         }
-        // Somebody whom the client has started may hold the pipe for longer.
-        if cut(&mut words, ENDED) {
+        // A child of the client may hold the pipe open for longer.
+        if take_line(&mut messages, ENDED) {
             break;
         }
-        words.drain(..words.len().saturating_sub(WORDS));
+        messages.drain(..messages.len().saturating_sub(MAX_MESSAGES));
     }
     let status = child.wait().ok().and_then(|status| status.code());
     drop(directory);
-    state.send_replace(State::Ended { status, words });
+    state.send_replace(State::Exited { status, messages });
 }
 
-/// Takes a line out of the words, if it is there.
-fn cut(words: &mut Vec<u8>, line: &[u8]) -> bool {
-    let found = words.windows(line.len()).position(|part| part == line);
+/// Removes a line from the messages; returns true if it was there.
+fn take_line(messages: &mut Vec<u8>, line: &[u8]) -> bool {
+    let found = messages.windows(line.len()).position(|part| part == line);
     if let Some(start) = found {
-        words.drain(start..start + line.len());
+        messages.drain(start..start + line.len());
     }
     found.is_some()
 }

@@ -1,7 +1,7 @@
-//! A real server, and servers that misbehave.
+//! Tests with a real server, and with servers that misbehave.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the tests prepare keys and configurations, and look at what the connection left"
+    reason = "the tests prepare keys and configurations, and inspect what the connection left"
 )]
 
 mod connecting;

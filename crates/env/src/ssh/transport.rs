@@ -1,5 +1,5 @@
-//! Lines over the connection.
-#![expect(clippy::disallowed_methods, reason = "it describes the local client of each line; others start it")]
+//! Runs lines over the control master.
+#![expect(clippy::disallowed_methods, reason = "this module describes local clients; others start them")]
 
 use std::{
     ffi::OsString,
@@ -23,33 +23,34 @@ use super::{
 };
 use crate::{error::EnvError, remote::transport::Transport};
 
-/// How long the client of the connection may take to say that it is there.
+/// Time-out for checking an existing connection.
 const CHECK_LIMIT: Duration = Duration::from_secs(2);
 
-/// Runs lines on a host, over one connection that must stand.
+/// Runs lines on a remote host, over one established connection.
 #[derive(Debug)]
 pub(super) struct SshTransport {
     connection: Connection,
     name: String,
-    /// `None` before the first connection and after one was ended in order. One that was lost stays, with its last
-    /// words.
+    /// `None` before the first connection and after it was closed. A lost connection remains, with
+    /// its last messages.
     master: Mutex<Option<Master>>,
-    /// Whether a line was lost since the connection was looked at.
-    is_doubted: AtomicBool,
-    /// Held by who connects or ends the connection.
-    alone: tokio::sync::Mutex<()>,
+    /// A line was lost since the connection was last checked.
+    needs_check: AtomicBool,
+    /// Held while the connection is opened or closed.
+    exclusive: tokio::sync::Mutex<()>,
 }
 
 impl SshTransport {
     pub(super) fn new(connection: Connection) -> Self {
-        let (name, alone) = (connection.name(), tokio::sync::Mutex::default());
-        Self { connection, name, alone, is_doubted: AtomicBool::new(false), master: Mutex::new(None) }
+        let (name, exclusive) = (connection.name(), tokio::sync::Mutex::default());
+        Self { connection, name, exclusive, needs_check: AtomicBool::new(false), master: Mutex::new(None) }
     }
 
-    /// Whether the connection stands. One that has lost a line is asked, since its client may be on its way out.
-    async fn stands(&self) -> bool {
-        let running = self.lock().as_ref().filter(|master| master.last_words().is_none()).is_some();
-        if !running || !self.is_doubted.swap(false, Ordering::Relaxed) {
+    /// Returns true if the connection is established. After a lost line it is checked, since the
+    /// client may be exiting.
+    async fn is_connected(&self) -> bool {
+        let running = self.lock().as_ref().filter(|master| master.last_messages().is_none()).is_some();
+        if !running || !self.needs_check.swap(false, Ordering::Relaxed) {
             return running;
         }
         let mut check = tokio::process::Command::from(self.client(&["-O", "check"]));
@@ -58,11 +59,11 @@ impl SshTransport {
         answer.is_ok_and(|status| status.is_ok_and(|status| status.success()))
     }
 
-    /// The local client, which is told nothing but the socket and what `options` say.
+    /// Returns a local client that uses only the socket and `options`.
     ///
-    /// No configuration is read: all that it says was said to the connection, and a command or a variable of its own
-    /// would come between. Without a connection the client fails, since its own attempt to connect goes through a
-    /// program that does nothing.
+    /// No configuration is read: the master applied it already, and commands or variables set there
+    /// would interfere. Without a connection the client fails, since its own attempt to connect
+    /// goes through `false` as a proxy.
     fn client(&self, options: &[&str]) -> Command {
         let mut command = Command::new(&self.connection.program);
         let socket = self.lock().as_ref().map(|master| escape_percent(master.socket()));
@@ -81,22 +82,22 @@ impl SshTransport {
 
 #[async_trait]
 impl Transport for SshTransport {
-    /// Connects, unless a connection stands. One that was lost is replaced.
+    /// Connects unless a connection is established. A lost one is replaced.
     async fn open(&self) -> Result<(), EnvError> {
-        let _alone = self.alone.lock().await;
-        if !self.stands().await {
+        let _guard = self.exclusive.lock().await;
+        if !self.is_connected().await {
             let master = Master::connect(&self.connection).await?;
             *self.lock() = Some(master);
         }
         Ok(())
     }
 
-    /// Ends the connection and waits until the local client is gone.
+    /// Closes the connection and waits until the local client has exited.
     async fn close(&self) -> Result<(), EnvError> {
-        let _alone = self.alone.lock().await;
+        let _guard = self.exclusive.lock().await;
         let master = self.lock().take();
         match master {
-            Some(mut master) => master.end().await,
+            Some(mut master) => master.close().await,
             None => Ok(()),
         }
     }
@@ -107,12 +108,12 @@ impl Transport for SshTransport {
         command
     }
 
-    fn lost(&self, _status: ExitStatus, stderr_tail: &str) -> EnvError {
-        self.is_doubted.store(true, Ordering::Relaxed);
+    fn exit_error(&self, _status: ExitStatus, stderr_tail: &str) -> EnvError {
+        self.needs_check.store(true, Ordering::Relaxed);
         let error = match &*self.lock() {
             None => SshError::new(SshErrorKind::NotConnected),
-            Some(master) => match master.last_words() {
-                Some(words) if !words.is_empty() => SshError::of_connection(&words),
+            Some(master) => match master.last_messages() {
+                Some(messages) if !messages.is_empty() => SshError::of_connection(&messages),
                 Some(_) | None => SshError::of_connection(stderr_tail.as_bytes()),
             },
         };
@@ -128,14 +129,14 @@ impl Transport for SshTransport {
     }
 }
 
-/// Percent signs begin a token in the path of a socket.
+/// Escapes percent signs, which start a token in the path of a socket.
 pub(super) fn escape_percent(path: &Path) -> OsString {
     let parts: Vec<_> = path.as_os_str().as_bytes().split(|byte| *byte == b'%').collect();
     OsString::from_vec(parts.join(b"%%".as_slice()))
 }
 
-/// One word for the user's login shell, which need not be a POSIX one: quotes and backslashes stand outside of the
-/// single quotes, where fish reads them as a POSIX shell does.
+/// Quotes one word for the user's login shell, which need not be POSIX: quotes and backslashes are
+/// placed outside the single quotes, where fish parses them like a POSIX shell.
 fn quoted(line: &str) -> String {
     let mut word = String::with_capacity(line.len() + 2);
     word.push('\'');

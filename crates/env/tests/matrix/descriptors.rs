@@ -1,5 +1,5 @@
-//! Many commands at a time in a process that may open few files: this test binary, started once more, since the limit is
-//! that of the process.
+//! Many concurrent commands with a low limit on open files: this test binary, started again, since
+//! the limit is per process.
 
 use std::{
     process::{Command, Stdio},
@@ -11,20 +11,20 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 use pintle_env::{ExecRequest, ExecutionEnvironment, LocalEnvironment};
 use tokio::task::JoinSet;
 
-use super::world::in_a_world;
+use super::harness::run_case;
 
-/// Tells the second process that its limit may be lowered.
+/// Set for the process that may lower its limit.
 const LIMITED: &str = "PINTLE_TEST_FEW_DESCRIPTORS";
 
 const DESCRIPTORS: u64 = 32;
 const COMMANDS: usize = 200;
 
-pub(crate) fn suffice(test: &str) {
+pub(crate) fn check(test: &str) {
     if std::env::var_os(LIMITED).is_some() {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(4).enable_all().build();
         return runtime.unwrap().block_on(run_many());
     }
-    in_a_world(async |_| {
+    run_case(async |_| {
         let limited = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
             .env(LIMITED, "1")
@@ -56,7 +56,7 @@ async fn run_many() {
             Ok::<_, String>(())
         });
     }
-    // One that is dropped leaves the queue, and takes nobody's turn.
+    // A dropped command leaves the queue and holds no slot.
     let dropped = environment.exec_command(ExecRequest::new("sleep 60"));
     let _ = tokio::time::timeout(Duration::from_millis(100), dropped).await;
 

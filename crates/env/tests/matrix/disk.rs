@@ -1,4 +1,4 @@
-//! File systems that refuse: this test binary, started once more where one is mounted for it alone.
+//! File systems that refuse writes: runs this test binary again in a mount namespace of its own.
 
 use std::{
     fs, io,
@@ -9,37 +9,38 @@ use std::{
 use pintle_env::{EnvError, ExecRequest, ExecutionEnvironment, LocalEnvironment, OutputLimits};
 use tempfile::TempDir;
 
-use super::world::in_a_world;
+use super::harness::run_case;
 
-/// Names the mounted file system, for the process that uses it.
+/// Path of the mounted file system, set for the process that uses it.
 const DISK: &str = "PINTLE_TEST_DISK";
 
 const OLD: &str = "the old content\n";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Disk {
-    /// With a quarter of a mebibyte of room.
+    /// Has 256 KiB of space.
     Full,
     ReadOnly,
 }
 
-/// Plays both roles of a test: the user of the disk if it was started as one, else the one who mounts it.
-pub(crate) fn refuses(test: &str, disk: Disk) {
-    if let Some(place) = std::env::var_os(DISK) {
+/// Plays both roles of a test: the user of the file system if started as such, else the process
+/// that mounts it.
+pub(crate) fn check(test: &str, disk: Disk) {
+    if let Some(directory) = std::env::var_os(DISK) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        runtime.block_on(use_disk(Path::new(&place), disk));
+        runtime.block_on(use_disk(Path::new(&directory), disk));
         return;
     }
-    in_a_world(async |_| {
-        let place = TempDir::new().unwrap();
+    run_case(async |_| {
+        let directory = TempDir::new().unwrap();
         let mount = "mount -t tmpfs -o size=256k tmpfs \"$1\" || exit 99; printf '%s' \"$4\" >\"$1/file\"; mkdir \"$1/empty\"; \
                      [ \"$5\" = full ] || mount -o remount,ro \"$1\"; exec \"$2\" --exact \"$3\" --nocapture";
         let status = Command::new("unshare")
             .args(["--mount", "/bin/sh", "-c", mount, "sh"])
-            .arg(place.path())
+            .arg(directory.path())
             .arg(std::env::current_exe().unwrap())
             .args([test, OLD, if disk == Disk::Full { "full" } else { "read-only" }])
-            .env(DISK, place.path())
+            .env(DISK, directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .status();
@@ -59,9 +60,9 @@ fn skip(reason: &str) {
     assert!(std::env::var_os("CI").is_none(), "{reason}");
 }
 
-async fn use_disk(place: &Path, disk: Disk) {
-    let limits = OutputLimits::default().with_spool_dir(place).with_inline(1 << 10);
-    let environment = LocalEnvironment::builder(place)
+async fn use_disk(directory: &Path, disk: Disk) {
+    let limits = OutputLimits::default().with_spool_dir(directory).with_inline(1 << 10);
+    let environment = LocalEnvironment::builder(directory)
         .variable("PATH", "/usr/bin:/bin")
         .output_limits(limits)
         .build()
@@ -84,19 +85,20 @@ async fn use_disk(place: &Path, disk: Disk) {
         is_expected(environment.rename(Path::new("file"), Path::new("moved")).await.unwrap_err());
     }
     assert_eq!(environment.read_file(Path::new("file"), None, None).await.unwrap(), OLD);
-    // Nothing half written is left, nor a temporary file.
+    // No partial or temporary file is left.
     let mut files = environment.glob("**", Path::new("")).await.unwrap();
     files.retain(|file| fs::metadata(file).unwrap().len() > 0);
-    assert_eq!(files, [place.join("file")]);
-    // Nor a directory that was made on the way.
-    let mut names: Vec<_> = fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(files, [directory.join("file")]);
+    // No created directory is left.
+    let mut names: Vec<_> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().file_name()).collect();
     names.sort();
     assert_eq!(names, ["empty", "file"]);
-    // An output that cannot be spooled is counted and does not fail the command.
+    // Output that cannot be spooled is counted and does not fail the command.
     let result = environment.exec_command(ExecRequest::new("head -c 1000000 /dev/zero")).await.unwrap();
     assert!(result.success());
     assert_eq!(result.stdout.len() + result.stdout.dropped(), 1_000_000);
     assert!(result.stdout.dropped() > 0);
-    assert_eq!(fs::read_dir(place.join("empty")).unwrap().count(), 0);
+    assert_eq!(fs::read_dir(directory.join("empty")).unwrap().count(), 0);
     environment.cleanup().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! A host that ends without a word while its commands run: this test binary, started once more.
+//! An application that dies while its commands run: this test binary, started again.
 
 use std::{
     path::Path,
@@ -9,16 +9,16 @@ use std::{
 use pintle_env::{ExecRequest, ExecutionEnvironment};
 use tempfile::TempDir;
 
-use super::world::{LONG, World, in_a_world, is_running};
+use super::harness::{Harness, LONG, is_running, run_case};
 
-/// Names the place of the host, for the process that plays it.
-const PLACE: &str = "PINTLE_TEST_HOST";
+/// Directory of the application, set for the process that plays it.
+const DIRECTORY: &str = "PINTLE_TEST_HOST";
 
-/// How commands are gone after their host, at the most: half a second, two seconds of grace, and what a slow
-/// machine adds, times ten.
+/// Time limit until the commands are gone: ten times half a second of detection, two seconds of
+/// grace, and a margin.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Commands that do not end by themselves; each writes the id of its last process to a file.
+/// Commands that do not exit on their own; each writes the id of its last process to a file.
 const COMMANDS: [(&str, &str); 6] = [
     ("plain", "echo $$ >plain; exec sleep 1000"),
     ("stubborn", "trap '' TERM PIPE HUP; echo $$ >stubborn; while :; do sleep 0.1; done"),
@@ -34,60 +34,60 @@ pub(crate) enum End {
     Exits,
 }
 
-/// Plays both roles of a test: the host if it was started as one, else the one who looks at what is left.
-pub(crate) fn ends(test: &str, end: End) {
-    if let Some(place) = std::env::var_os(PLACE) {
-        play_host(Path::new(&place), end);
+/// Plays both roles of a test: the application if started as such, else the observer.
+pub(crate) fn check(test: &str, end: End) {
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
+        run_application(Path::new(&directory), end);
         return;
     }
-    in_a_world(async |_| {
-        let place = TempDir::new().unwrap();
+    run_case(async |_| {
+        let directory = TempDir::new().unwrap();
         let mut host = Command::new(std::env::current_exe().unwrap())
             .args(["--exact", test, "--nocapture"])
-            .env(PLACE, place.path())
+            .env(DIRECTORY, directory.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .spawn()
             .unwrap();
-        let world = World::new(place.path(), place.path());
+        let harness = Harness::new(directory.path(), directory.path());
         let mut ids = Vec::new();
         for (name, _) in COMMANDS {
-            ids.push((name, world.written(name).await.parse::<i32>().unwrap()));
+            ids.push((name, harness.wait_for_line(name).await.parse::<i32>().unwrap()));
         }
         match end {
             End::Killed => host.kill().unwrap(),
-            End::Exits => std::fs::write(world.at("exit"), "").unwrap(),
+            End::Exits => std::fs::write(harness.at("exit"), "").unwrap(),
         }
         host.wait().unwrap();
         let ended = Instant::now();
         for (name, id) in ids {
             while is_running(id) {
-                assert!(ended.elapsed() < LIMIT, "{name} runs on");
+                assert!(ended.elapsed() < LIMIT, "{name} still runs");
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         }
-        while world.running() > 0 {
-            assert!(ended.elapsed() < LIMIT, "{} of the host's processes run on", world.running());
+        while harness.running() > 0 {
+            assert!(ended.elapsed() < LIMIT, "{} processes still run", harness.running());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         println!("the last command was gone after {:?}", ended.elapsed());
     });
 }
 
-fn play_host(place: &Path, end: End) {
-    let world = World::new(place, place);
+fn run_application(directory: &Path, end: End) {
+    let harness = Harness::new(directory, directory);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let mut commands = tokio::task::JoinSet::new();
         for (_, line) in COMMANDS {
-            let environment = std::sync::Arc::clone(&world.environment);
+            let environment = std::sync::Arc::clone(&harness.environment);
             let request = ExecRequest::new(line).with_timeout(LONG * 10);
             commands.spawn(async move { environment.exec_command(request).await });
         }
-        while end == End::Killed || !world.at("exit").exists() {
+        while end == End::Killed || !harness.at("exit").exists() {
             tokio::time::sleep(Duration::from_millis(10)).await;
         }
-        // Without a drop, which would end the commands in the usual way.
+        // Without drops, which would terminate the commands in the usual way.
         std::process::exit(0);
     });
 }

@@ -119,15 +119,15 @@ fn a_host_must_be_known_and_let_us_in() {
     let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
 
     let rows = [
-        (format!(" Port {closed}\n"), "the host refuses the connection"),
-        (format!(" HostName {}\n", "a".repeat(64)), "the name of the host has no address"),
-        (format!(" IdentityFile {}\n", key.display()), "the host accepts none of our keys"),
+        (format!(" Port {closed}\n"), "the host refused the connection"),
+        (format!(" HostName {}\n", "a".repeat(64)), "cannot resolve the host name"),
+        (format!(" IdentityFile {}\n", key.display()), "the host accepted none of the keys"),
         (
             format!(" UserKnownHostsFile {}\n", empty.display()),
             "connect once with `ssh` to check and accept the key",
         ),
-        (format!(" UserKnownHostsFile {}\n", changed.display()), "the key of the host is not the known one"),
-        (" Jabber yes\n".to_owned(), "ssh does not accept the host's name or its configuration"),
+        (format!(" UserKnownHostsFile {}\n", changed.display()), "the host key has changed"),
+        (" Jabber yes\n".to_owned(), "ssh rejected the host name or its configuration"),
     ];
     for (lines, part) in rows {
         let (_folder, config) = configuration(services, &lines);

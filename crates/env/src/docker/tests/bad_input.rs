@@ -1,4 +1,4 @@
-//! Bad input gets typed errors with the path, and leaves what was there as it was.
+//! Bad input causes typed errors with the path, and leaves existing files unchanged.
 
 use std::{
     os::unix::fs::{PermissionsExt, symlink},
@@ -21,7 +21,7 @@ fn text(result: &ExecResult) -> String {
 }
 
 #[tokio::test]
-async fn bad_paths_are_told_apart() {
+async fn bad_paths_have_distinct_errors() {
     in_a_container(Some("1000:1000"), async |environment| {
         run(environment, "ln -s gone broken; ln -s loop loop; mkfifo pipe; mkdir full; >full/x; >closed; chmod 0 closed").await;
         run(environment, "mkdir shut; >shut/x; chmod 0 shut").await;
@@ -49,7 +49,7 @@ async fn bad_paths_are_told_apart() {
         assert!(matches!(spawned, Err(EnvError::PermissionDenied { .. })), "{spawned:?}");
         let renamed = environment.rename(Path::new("full/x"), Path::new("/dev/shm/x")).await.unwrap_err();
         assert!(matches!(renamed, EnvError::Io { action: "rename", .. }), "{renamed:?}");
-        // A link to nowhere makes its target.
+        // A dangling link creates its target.
         environment.write(Path::new("broken"), b"made").await.unwrap();
         assert_eq!(environment.read(Path::new("gone"), None).await.unwrap(), b"made");
     })
@@ -78,7 +78,7 @@ async fn modes_owners_and_links_are_kept() {
 }
 
 #[tokio::test]
-async fn a_huge_file_is_read_in_parts_only() {
+async fn a_huge_file_can_only_be_read_in_ranges() {
     in_a_container(None, async |environment| {
         run(environment, "dd if=/dev/null of=huge bs=1 seek=2147483648; printf end >>huge").await;
         let huge = Path::new("huge");
@@ -93,7 +93,7 @@ async fn a_huge_file_is_read_in_parts_only() {
 }
 
 #[tokio::test]
-async fn a_full_disk_and_one_that_cannot_be_written_keep_the_old_content() {
+async fn full_and_read_only_disks_keep_the_old_content() {
     let Some(image) = image() else {
         return;
     };
@@ -123,7 +123,7 @@ async fn a_full_disk_and_one_that_cannot_be_written_keep_the_old_content() {
 }
 
 #[tokio::test]
-async fn bad_patterns_are_refused() {
+async fn invalid_patterns_are_refused() {
     in_a_container(None, async |environment| {
         let error = environment.glob("a[", Path::new("")).await.unwrap_err();
         assert!(matches!(error, EnvError::InvalidPattern { .. }), "{error:?}");
@@ -137,7 +137,7 @@ async fn bad_patterns_are_refused() {
 }
 
 #[tokio::test]
-async fn a_write_that_is_dropped_leaves_the_old_file() {
+async fn a_dropped_write_leaves_the_old_file() {
     in_a_container(None, async |environment| {
         let path = Path::new("file");
         environment.write(path, b"old").await.unwrap();
@@ -148,7 +148,7 @@ async fn a_write_that_is_dropped_leaves_the_old_file() {
                 .await
                 .expect_err("it takes longer");
         }
-        // Commands that were dropped are ended soon, with what they had begun.
+        // Dropped commands are terminated soon, and their temporary files removed.
         for _ in 0..100 {
             if environment.list(Path::new("")).await.unwrap().len() == 1 {
                 break;
@@ -162,7 +162,7 @@ async fn a_write_that_is_dropped_leaves_the_old_file() {
 }
 
 #[tokio::test]
-async fn policies_filter_what_the_container_gives() {
+async fn policies_filter_container_variables() {
     let Some(image) = image() else {
         return;
     };
@@ -176,7 +176,7 @@ async fn policies_filter_what_the_container_gives() {
         (EnvPolicy::InheritAll, "A_TOKEN DB EDITOR HOME HOSTNAME PATH"),
         (EnvPolicy::InheritFiltered, "EDITOR HOME HOSTNAME PATH"),
         (EnvPolicy::InheritCore, "HOME PATH"),
-        // A shell that is given no PATH takes one of its own.
+        // A shell without a PATH sets a default one.
         (EnvPolicy::InheritNone, "PATH"),
     ] {
         let environment = DockerEnvironment::attach(container.as_str())
@@ -210,7 +210,7 @@ async fn policies_filter_what_the_container_gives() {
 }
 
 #[tokio::test]
-async fn what_is_read_only_for_others_is_written_by_the_superuser() {
+async fn the_superuser_writes_read_only_files() {
     let Some(image) = image() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! A host that is killed leaves nothing.
+//! A killed application leaves nothing behind.
 
 use std::{
     fs,
@@ -18,31 +18,34 @@ use crate::{
     },
 };
 
-/// Tells the second process that it is the host, and of which container.
-const HOST_OF: &str = "PINTLE_TEST_HOST_OF";
+/// Set in the second process, which plays the application: the container to use.
+const APPLICATION_OF: &str = "PINTLE_TEST_APPLICATION_OF";
 
-/// Within what time everything is gone: the supervisor notices at once, then come terminate, two seconds, kill.
+/// Time limit until everything is gone: the supervisor notices at once, then sends the terminate
+/// signal, waits two seconds, and kills.
 const GONE: Duration = Duration::from_secs(10);
 
-/// What the host runs: one that goes when it is asked to, and two that do not.
+/// Command of the application, with three processes: one that honors the terminate signal and two
+/// that ignore it.
 const COMMAND: &str = "trap '' TERM; (setsid sh -c 'trap \"\" TERM; sleep 4322 & wait; wait' &); sleep 4323 & echo begun; wait; wait";
 
 fn docker(words: &[&str]) -> std::process::Output {
     Command::new("docker").args(words).output().unwrap()
 }
 
-/// Runs this test again as the host in a process of its own, waits until its command runs, and kills it.
-fn kill_a_host(test: &str, (name, value): (&str, &str)) -> String {
-    let mut host = this_test(test).env(name, value).stdout(Stdio::piped()).spawn().unwrap();
-    let mut lines = BufReader::new(host.stdout.take().unwrap()).lines();
+/// Runs this test again as the application in its own process, waits until its command runs, and
+/// kills it.
+fn kill_application(test: &str, (name, value): (&str, &str)) -> String {
+    let mut application = this_test(test).env(name, value).stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(application.stdout.take().unwrap()).lines();
     let begun = lines.find_map(|line| line.unwrap().strip_prefix("begun in ").map(str::to_owned));
-    host.kill().unwrap();
-    host.wait().unwrap();
-    begun.expect("the host says in which container its command runs")
+    application.kill().unwrap();
+    application.wait().unwrap();
+    begun.expect("the application prints its container")
 }
 
-/// The part of the host: it never comes back.
-async fn be_the_host(environment: DockerEnvironment) {
+/// Plays the application; never returns.
+async fn run_application(environment: DockerEnvironment) {
     environment.initialize().await.unwrap();
     let container = environment.container().unwrap();
     let request = ExecRequest::new(COMMAND).with_timeout(Duration::from_secs(100));
@@ -51,17 +54,20 @@ async fn be_the_host(environment: DockerEnvironment) {
 }
 
 #[tokio::test]
-async fn commands_do_not_survive_their_host() {
+async fn commands_die_with_their_application() {
     let Some(image) = image() else {
         return;
     };
-    if let Ok(container) = std::env::var(HOST_OF) {
-        return be_the_host(DockerEnvironment::attach(container).build().unwrap()).await;
+    if let Ok(container) = std::env::var(APPLICATION_OF) {
+        return run_application(DockerEnvironment::attach(container).build().unwrap()).await;
     }
     let first = "while :; do sleep 1000 & wait $!; done";
     let started = docker(&["run", "--detach", "--rm", "--network", "none", &image.name, "sh", "-c", first]);
     let container = String::from_utf8(started.stdout).unwrap().trim().to_owned();
-    kill_a_host("docker::tests::host::commands_do_not_survive_their_host", (HOST_OF, &container));
+    kill_application(
+        "docker::tests::host::commands_die_with_their_application",
+        (APPLICATION_OF, &container),
+    );
     let since = Instant::now();
     let running = || String::from_utf8(docker(&["top", &container]).stdout).unwrap();
     until("commands are ended", || !running().contains("sleep 432") && running().lines().count() <= 3).await;
@@ -70,11 +76,11 @@ async fn commands_do_not_survive_their_host() {
 }
 
 #[tokio::test]
-async fn a_command_does_not_start_after_its_host() {
+async fn no_command_starts_after_its_application_died() {
     let Some(image) = image() else {
         return;
     };
-    let container = match std::env::var(HOST_OF) {
+    let container = match std::env::var(APPLICATION_OF) {
         Ok(container) => container,
         Err(_unset) => {
             let first = "while :; do sleep 1000 & wait $!; done";
@@ -82,15 +88,15 @@ async fn a_command_does_not_start_after_its_host() {
             String::from_utf8(docker(&words).stdout).unwrap().trim().to_owned()
         }
     };
-    let test = "docker::tests::host::a_command_does_not_start_after_its_host";
+    let test = "docker::tests::host::no_command_starts_after_its_application_died";
     let build = |client: &Path| DockerEnvironment::attach(&container).program(client).build().unwrap();
-    late_start::leaves_nothing(test, Some((HOST_OF, &container)), "docker", build).await;
+    late_start::leaves_nothing(test, Some((APPLICATION_OF, &container)), "docker", build).await;
     docker(&["kill", &container]);
 }
 
-/// Many containers have a first process that waits for nobody.
+/// In many containers the first process does not reap orphans.
 #[tokio::test]
-async fn nothing_is_left_for_the_first_process_to_wait_for() {
+async fn no_zombie_is_left_to_the_first_process() {
     let Some(image) = image() else {
         return;
     };
@@ -102,7 +108,7 @@ async fn nothing_is_left_for_the_first_process_to_wait_for() {
         environment.exec_command(ExecRequest::new(command)).await.unwrap();
     }
     environment.cleanup().await.unwrap();
-    // The engine lists no process that has ended; the kernel does, for as long as nobody waits for it.
+    // The engine does not list zombies; the kernel does.
     let first =
         String::from_utf8(docker(&["inspect", "--format", "{{.State.Pid}}", &container]).stdout).unwrap();
     let children = fs::read_to_string(format!("/proc/{0}/task/{0}/children", first.trim())).unwrap();
@@ -110,8 +116,8 @@ async fn nothing_is_left_for_the_first_process_to_wait_for() {
     assert_eq!(children, "");
 }
 
-/// A client that starts containers and whose other lines never come to anything.
-fn client_that_only_starts(directory: &Path, name: &str) -> PathBuf {
+/// Creates a client that can start containers but runs nothing in them.
+fn start_only_client(directory: &Path, name: &str) -> PathBuf {
     let client = directory.join(name);
     let script = "#!/bin/sh\n[ \"$1\" = exec ] || exec docker \"$@\"\nexec sleep 60\n";
     fs::write(&client, script).unwrap();
@@ -120,31 +126,30 @@ fn client_that_only_starts(directory: &Path, name: &str) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_container_does_not_survive_a_host_that_dies_before_its_supervisor_comes() {
+async fn a_container_dies_with_its_application_before_the_supervisor_starts() {
     const CLIENT: &str = "PINTLE_TEST_CLIENT";
     let Some(image) = image() else {
         return;
     };
     if let Some(client) = std::env::var_os(CLIENT) {
         let environment = DockerEnvironment::start(image).program(client).build().unwrap();
-        let coming = environment.initialize();
+        let starting = environment.initialize();
         tokio::select! {
-            came = coming => panic!("the supervisor came: {came:?}"),
+            result = starting => panic!("the supervisor started: {result:?}"),
             () = until("the container runs", || environment.container().is_some()) => {}
         }
         println!("begun in {}", environment.container().unwrap());
         std::future::pending::<()>().await;
     }
     let directory = tempfile::tempdir().unwrap();
-    let client = client_that_only_starts(directory.path(), "client");
-    let test =
-        "docker::tests::host::a_container_does_not_survive_a_host_that_dies_before_its_supervisor_comes";
-    let container = kill_a_host(test, (CLIENT, client.to_str().unwrap()));
+    let client = start_only_client(directory.path(), "client");
+    let test = "docker::tests::host::a_container_dies_with_its_application_before_the_supervisor_starts";
+    let container = kill_application(test, (CLIENT, client.to_str().unwrap()));
     until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
 }
 
 #[tokio::test]
-async fn a_container_does_not_survive_an_environment_that_is_dropped() {
+async fn dropping_the_environment_removes_the_container() {
     let Some(image) = image() else {
         return;
     };
@@ -156,15 +161,15 @@ async fn a_container_does_not_survive_an_environment_that_is_dropped() {
 }
 
 #[tokio::test]
-async fn a_container_does_not_survive_the_host_that_started_it() {
+async fn a_container_dies_with_its_application() {
     let Some(image) = image() else {
         return;
     };
-    if std::env::var(HOST_OF).is_ok() {
-        return be_the_host(DockerEnvironment::start(image).build().unwrap()).await;
+    if std::env::var(APPLICATION_OF).is_ok() {
+        return run_application(DockerEnvironment::start(image).build().unwrap()).await;
     }
-    let test = "docker::tests::host::a_container_does_not_survive_the_host_that_started_it";
-    let container = kill_a_host(test, (HOST_OF, ""));
+    let test = "docker::tests::host::a_container_dies_with_its_application";
+    let container = kill_application(test, (APPLICATION_OF, ""));
     let since = Instant::now();
     until("the container is gone", || !docker(&["inspect", &container]).status.success()).await;
     assert!(since.elapsed() < GONE, "it went after {:?}", since.elapsed());

@@ -1,4 +1,4 @@
-//! What happens when a container goes away, and what refuses to begin.
+//! Containers that disappear or cannot be started.
 
 use std::time::{Duration, Instant};
 
@@ -8,18 +8,19 @@ use crate::{
     remote::tests::matrix::{LONG, until},
 };
 
-/// What a lost container may take to be noticed: 20 seconds of silence, looked at every 3, on a slow machine.
-const NOTICED: Duration = Duration::from_secs(30);
+/// Time limit for detecting a lost container: 20 seconds of silence, checked every 3, plus a
+/// margin.
+const DETECTION_LIMIT: Duration = Duration::from_secs(30);
 
-/// Asks the engine itself.
+/// Runs the engine's client directly.
 fn docker(words: &[&str]) -> String {
     let output = std::process::Command::new("docker").args(words).output().unwrap();
     assert!(output.status.success(), "{words:?} {output:?}");
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// Runs a command that does not end by itself, harms the container meanwhile, and returns the error.
-async fn lost_by(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
+/// Runs a long command, harms the container meanwhile, and returns the error.
+async fn error_after(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
     let request = ExecRequest::new("echo begun; sleep 4321").with_timeout(LONG);
     let container = environment.container().unwrap();
     let (harmed, harm) =
@@ -32,35 +33,35 @@ async fn lost_by(environment: &DockerEnvironment, harm: &[&str]) -> EnvError {
         *at.lock().unwrap() = Some(Instant::now());
     }));
     let error = environment.exec_command(request).await.unwrap_err();
-    let harmed = harmed.lock().unwrap().expect("the command has begun");
-    assert!(harmed.elapsed() < NOTICED, "noticed after {:?}", harmed.elapsed());
+    let harmed = harmed.lock().unwrap().expect("the command has started");
+    assert!(harmed.elapsed() < DETECTION_LIMIT, "detected after {:?}", harmed.elapsed());
     error
 }
 
 #[tokio::test]
-async fn a_container_that_dies_is_lost() {
+async fn a_killed_container_is_lost() {
     in_a_container(None, async |environment| {
-        let error = lost_by(environment, &["kill"]).await;
+        let error = error_after(environment, &["kill"]).await;
         assert!(matches!(&error, EnvError::EnvironmentLost { environment, .. } if environment.starts_with("docker:")), "{error:?}");
     })
     .await;
 }
 
-/// Another container would be empty, and whoever works in it would not know.
+/// A replacement would be empty, without the user knowing.
 #[tokio::test]
-async fn no_other_container_takes_the_place_of_one_that_is_lost() {
+async fn a_lost_container_is_not_replaced() {
     for harm in ["pause", "kill"] {
         in_a_container(None, async |environment| {
             let container = environment.container().unwrap();
-            let error = lost_by(environment, &[harm]).await;
+            let error = error_after(environment, &[harm]).await;
             assert!(matches!(error, EnvError::EnvironmentLost { .. }), "{harm}: {error:?}");
             let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
             assert!(matches!(error, EnvError::Unreachable { .. }), "{harm}: {error:?}");
             assert_eq!(environment.container().as_ref(), Some(&container), "{harm}");
-            // Whoever cleans up has done with it: it goes, and there may be a new one.
+            // After a cleanup the container is removed, and a new one may be started.
             environment.cleanup().await.unwrap();
             let looked = std::process::Command::new("docker").args(["inspect", &container]).output().unwrap();
-            assert!(!looked.status.success(), "{harm}: the container is left");
+            assert!(!looked.status.success(), "{harm}: the container still exists");
             assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
             assert_ne!(environment.container().unwrap(), container);
         })
@@ -69,7 +70,7 @@ async fn no_other_container_takes_the_place_of_one_that_is_lost() {
 }
 
 #[tokio::test]
-async fn a_container_that_is_paused_is_lost_and_can_come_back() {
+async fn a_paused_container_is_lost_and_can_be_reused() {
     let Some(image) = image() else {
         return;
     };
@@ -86,24 +87,24 @@ async fn a_container_that_is_paused_is_lost_and_can_come_back() {
     ]);
     let environment = DockerEnvironment::attach(container.as_str()).build().unwrap();
     environment.initialize().await.unwrap();
-    let error = lost_by(&environment, &["pause"]).await;
+    let error = error_after(&environment, &["pause"]).await;
     assert!(matches!(error, EnvError::EnvironmentLost { .. }), "{error:?}");
     let started = Instant::now();
     let error = environment.exec_command(ExecRequest::new("true")).await.unwrap_err();
     assert!(matches!(error, EnvError::Unreachable { .. }), "{error:?}");
-    assert!(started.elapsed() < NOTICED);
+    assert!(started.elapsed() < DETECTION_LIMIT);
     docker(&["unpause", &container]);
     assert!(environment.exec_command(ExecRequest::new("true")).await.unwrap().success());
-    // What ran when it was paused is ended by the supervisor that has lost its host.
+    // The supervisor that lost its application terminates what ran when the container was paused.
     until("the command is ended", || !docker(&["top", &container]).contains("sleep 4321")).await;
     environment.cleanup().await.unwrap();
-    // One that was attached to goes on.
+    // A container that was attached to keeps running.
     assert_eq!(docker(&["inspect", "--format", "{{.State.Running}}", &container]), "true");
     docker(&["kill", &container]);
 }
 
 #[tokio::test]
-async fn what_cannot_be_reached_says_why() {
+async fn unreachable_containers_report_a_cause() {
     let Some(image) = image() else {
         return;
     };
@@ -127,7 +128,7 @@ async fn what_cannot_be_reached_says_why() {
 }
 
 #[tokio::test]
-async fn a_working_directory_that_is_missing_is_told() {
+async fn a_missing_working_directory_is_an_error() {
     let Some(image) = image() else {
         return;
     };

@@ -1,4 +1,4 @@
-//! The same tree, searched from the host and from the container, which has nothing but busybox.
+//! Searches the same tree locally and in a container that has nothing but busybox.
 
 use super::image;
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn a_search_finds_the_same_from_both_sides() {
+async fn local_and_container_searches_agree() {
     let Some(image) = image() else {
         return;
     };

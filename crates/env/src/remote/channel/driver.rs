@@ -1,5 +1,5 @@
-//! The thread behind a channel. A thread of its own, with a runtime of its own, since the heartbeat goes on and
-//! dropped commands are ended whether or not anybody awaits anything.
+//! The thread of a channel. It has its own runtime, because the heartbeat and the termination of
+//! dropped commands must proceed whether or not the application awaits anything.
 
 use std::{collections::HashMap, io, sync::Arc, time::Duration};
 
@@ -10,45 +10,45 @@ use tokio::{
     time::{Instant, Interval, MissedTickBehavior, interval_at, timeout},
 };
 
-use super::{ENDING_LIMIT, Held, LINGER, Leader, Loss, Message, Released, lost_error};
+use super::{ENDING_LIMIT, LINGER, Loss, Message, ProcessIdentity, Released, RetainedClient, lost_error};
 use crate::{
     error::EnvError,
     remote::{
         client::{Client, Tail},
         nonce::nonce,
-        places::Place,
         quote::quote,
-        records::Mark,
+        records::RecordMarker,
+        slots::Slot,
         transport::Transport,
     },
 };
 
 const SUPERVISOR: &str = include_str!("../scripts/supervisor.sh");
 
-/// How often the supervisor gets, and gives, a sign of life.
-const BEAT: Duration = Duration::from_secs(3);
+/// Interval of the heartbeat, in both directions.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(3);
 
-/// Without a sign of life for so long the environment is lost. A supervisor among hundreds of busy processes may take
-/// its time.
-const SILENCE: Duration = Duration::from_secs(20);
+/// Time without an answer after which the environment is lost. A supervisor on a busy system may be
+/// slow.
+const HEARTBEAT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The far side's own limit, in seconds: it is looked at this often, so the host counts as gone after twice as long
-/// at most.
-const FAR_SILENCE: u32 = 15;
+/// Interval, in seconds, at which the remote side checks for heartbeats: it notices a dead
+/// application after at most twice this time.
+const REMOTE_SILENCE: u32 = 15;
 
-/// How long the supervisor may take to start.
+/// Time-out for the start of the supervisor.
 const OPENING_LIMIT: Duration = Duration::from_secs(30);
 
-/// How long a request may take to be handed to the client.
+/// Time-out for writing a request to the client.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
-/// More bytes than any answer of the supervisor has.
+/// Upper bound for the size of an answer, in bytes.
 const MAX_ANSWER: usize = 4 << 10;
 
-/// How often it is looked whether killed clients have gone.
+/// Poll interval for killed clients.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Drives one channel to its end.
+/// Drives one channel from start to end.
 pub(super) struct Driver<T> {
     transport: Arc<T>,
     tag: String,
@@ -56,10 +56,10 @@ pub(super) struct Driver<T> {
     lost: watch::Sender<Option<Loss>>,
 }
 
-/// The supervisor's stream of answers was closed.
-struct Ended;
+/// The supervisor closed its stream of answers.
+struct AnswersClosed;
 
-/// The streams of a supervisor.
+/// A supervisor and its streams.
 struct Link {
     child: Child,
     stdin: ChildStdin,
@@ -68,32 +68,32 @@ struct Link {
     tail: Tail,
 }
 
-/// What a supervisor says, line by line.
+/// Reads the supervisor's answers line by line.
 struct Answers {
     stdout: ChildStdout,
-    /// What has no line end yet.
+    /// Bytes of an incomplete line.
     read: Vec<u8>,
 }
 
-/// What waits for an answer.
+/// Action on an outstanding answer.
 enum Pending {
     Reply(oneshot::Sender<String>),
-    /// The far side says when nothing is left; then the command's place is free.
-    Ended {
-        place: Option<Place>,
-        client: Option<Held>,
+    /// The answer means that all processes are gone; the slot is free then.
+    Terminated {
+        slot: Option<Slot>,
+        client: Option<RetainedClient>,
     },
-    Beat,
+    Heartbeat,
 }
 
-/// A channel at work.
-struct Work {
+/// An open channel.
+struct Connection {
     link: Link,
     ids: u64,
     pending: HashMap<u64, Pending>,
-    /// Killed, and not yet waited for.
-    clients: Vec<(Held, Option<Place>)>,
-    heard: Instant,
+    /// Clients that were killed and not yet reaped.
+    clients: Vec<(RetainedClient, Option<Slot>)>,
+    last_answer: Instant,
 }
 
 impl<T: Transport> Driver<T> {
@@ -107,7 +107,7 @@ impl<T: Transport> Driver<T> {
     }
 
     /// Blocks the thread until the channel is finished or lost.
-    pub(super) fn run(mut self, opened: oneshot::Sender<Result<Leader, EnvError>>) {
+    pub(super) fn run(mut self, opened: oneshot::Sender<Result<ProcessIdentity, EnvError>>) {
         let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime,
             Err(error) => {
@@ -123,63 +123,63 @@ impl<T: Transport> Driver<T> {
                     return;
                 }
             };
-            let mut work = Work::new(link);
+            let mut connection = Connection::new(link);
             let served = match opened.send(Ok(supervisor)) {
-                Ok(()) => work.serve(&mut self.messages).await,
-                Err(_nobody) => Ok(0),
+                Ok(()) => connection.serve(&mut self.messages).await,
+                Err(_dropped) => Ok(0),
             };
             match served {
-                Ok(linger) => work.quit(linger).await,
+                Ok(linger) => connection.quit(linger).await,
                 Err(reason) => {
-                    let loss = work.explain(reason).await;
+                    let loss = connection.explain(reason).await;
                     tracing::warn!(environment = self.transport.name(), ?loss, "lost");
                     self.lost.send_replace(Some(loss));
                 }
             }
             self.messages.close();
             while let Ok(message) = self.messages.try_recv() {
-                if let Message::Release(Released { client, place, .. }) = message {
-                    work.kill(client, place);
+                if let Message::Release(Released { client, slot, .. }) = message {
+                    connection.kill(client, slot);
                 }
             }
-            work.reap().await;
+            connection.shut_down().await;
         });
     }
 
-    async fn open(&self) -> Result<(Link, Leader), EnvError> {
+    async fn open(&self) -> Result<(Link, ProcessIdentity), EnvError> {
         let Client { child, mut stdin, stdout, stderr } = Client::start(&*self.transport)?;
-        let mark = Mark::new(&nonce());
+        let marker = RecordMarker::new(&nonce());
         let mut link = Link {
             child,
             answers: Answers { stdout, read: Vec::new() },
             stderr: Some(stderr),
             tail: Tail::default(),
             stdin: {
-                // A client that is gone already says why below.
-                let _ = stdin.write_all(&self.script(&mark)).await;
+                // If the client is gone already, its exit is reported below.
+                let _ = stdin.write_all(&self.script(&marker)).await;
                 stdin
             },
         };
-        let ended = match timeout(OPENING_LIMIT, link.hello(&mark)).await {
+        let exited = match timeout(OPENING_LIMIT, link.greeting(&marker)).await {
             Ok(Ok(supervisor)) => return Ok((link, supervisor)),
-            Ok(Err(Ended)) => timeout(WRITE_LIMIT, link.child.wait()).await,
+            Ok(Err(AnswersClosed)) => timeout(WRITE_LIMIT, link.child.wait()).await,
             Err(elapsed) => Err(elapsed),
         };
-        Err(match ended {
-            Ok(Ok(status)) => self.transport.lost(status, &link.tail.text()),
+        Err(match exited {
+            Ok(Ok(status)) => self.transport.exit_error(status, &link.tail.text()),
             Ok(Err(error)) => lost_error(self.transport.name(), error),
             Err(elapsed) => lost_error(self.transport.name(), elapsed),
         })
     }
 
-    fn script(&self, mark: &Mark) -> Vec<u8> {
+    fn script(&self, marker: &RecordMarker) -> Vec<u8> {
         let mut line = Vec::new();
         for (name, value) in [
-            ("pintle_k", mark.as_bytes()),
+            ("pintle_k", marker.as_bytes()),
             ("pintle_tag", self.tag.as_bytes()),
-            ("pintle_wait", FAR_SILENCE.to_string().as_bytes()),
+            ("pintle_silence", REMOTE_SILENCE.to_string().as_bytes()),
             ("pintle_linger", LINGER.to_string().as_bytes()),
-            ("pintle_last", self.transport.last_words().as_bytes()),
+            ("pintle_exit_command", self.transport.exit_command().as_bytes()),
         ] {
             line.extend_from_slice(name.as_bytes());
             line.push(b'=');
@@ -194,20 +194,20 @@ impl<T: Transport> Driver<T> {
 }
 
 impl Link {
-    /// Waits until the supervisor says that it is there. What start-up files of a login shell say comes before, and
-    /// need not end its line. Returns the supervisor's process.
-    async fn hello(&mut self, mark: &Mark) -> Result<Leader, Ended> {
+    /// Waits for the supervisor's greeting and returns its process. Output of login-shell start-up
+    /// files may precede it, even on the same line.
+    async fn greeting(&mut self, marker: &RecordMarker) -> Result<ProcessIdentity, AnswersClosed> {
         loop {
             tokio::select! {
                 line = self.answers.next() => match line {
                     Some(line) => {
-                        if let Some(supervisor) = parse_hello(&line, mark) {
+                        if let Some(supervisor) = parse_greeting(&line, marker) {
                             return Ok(supervisor);
                         }
                     }
                     None => {
                         self.drain_stderr().await;
-                        return Err(Ended);
+                        return Err(AnswersClosed);
                     }
                 },
                 () = read_tail(&mut self.stderr, &mut self.tail) => {}
@@ -221,13 +221,14 @@ impl Link {
                 read_tail(&mut self.stderr, &mut self.tail).await;
             }
         };
-        // Somebody else may hold the stream.
+        // Another process may hold the stream open.
         let _ = timeout(Duration::from_secs(1), drained).await;
     }
 }
 
 impl Answers {
-    /// The next line; `None` at the end. Of a line that is too long to be an answer only the end is kept. Cancel safe.
+    /// Returns the next line; `None` at the end. An overlong line is truncated to its end. Cancel
+    /// safe.
     async fn next(&mut self) -> Option<String> {
         loop {
             if let Some(end) = memchr::memchr(b'\n', &self.read) {
@@ -235,7 +236,7 @@ impl Answers {
                 return Some(String::from_utf8_lossy(&line).trim_end().to_owned());
             }
             self.read.drain(..self.read.len().saturating_sub(MAX_ANSWER));
-            // An error is an end as well.
+            // An error counts as the end.
             let read = self.stdout.read_buf(&mut self.read).await.unwrap_or_default();
             if read == 0 {
                 return None;
@@ -244,14 +245,14 @@ impl Answers {
     }
 }
 
-/// `MARK ID START` behind anything.
-fn parse_hello(line: &str, mark: &Mark) -> Option<Leader> {
-    let (_, supervisor) = line.rsplit_once(mark.as_str())?;
+/// Parses `MARKER ID START` with any prefix.
+fn parse_greeting(line: &str, marker: &RecordMarker) -> Option<ProcessIdentity> {
+    let (_, supervisor) = line.rsplit_once(marker.as_str())?;
     let (id, started) = supervisor.trim().split_once(' ')?;
-    Some(Leader { id: id.parse().ok()?, started: started.parse().ok()? })
+    Some(ProcessIdentity { id: id.parse().ok()?, started: started.parse().ok()? })
 }
 
-/// Takes in a piece of what a client says; pending for ever when it has said everything. Cancel safe.
+/// Reads some of the client's standard error; pending forever after its end. Cancel safe.
 async fn read_tail(stderr: &mut Option<ChildStderr>, tail: &mut Tail) {
     let Some(pipe) = stderr else {
         return std::future::pending().await;
@@ -263,18 +264,18 @@ async fn read_tail(stderr: &mut Option<ChildStderr>, tail: &mut Tail) {
     }
 }
 
-impl Work {
+impl Connection {
     fn new(link: Link) -> Self {
-        Self { link, ids: 0, pending: HashMap::new(), clients: Vec::new(), heard: Instant::now() }
+        Self { link, ids: 0, pending: HashMap::new(), clients: Vec::new(), last_answer: Instant::now() }
     }
 
-    /// Serves until it is told to finish, and returns for how long commands that may be about to start are to be waited
-    /// for, in tenths of a second. The error is the reason of a loss, if it is known already.
+    /// Serves messages until told to finish. Returns the time to wait for commands that may be
+    /// about to start, in tenths of a second. The error is the cause of a loss, if already known.
     async fn serve(
         &mut self,
         messages: &mut mpsc::UnboundedReceiver<Message>,
     ) -> Result<u32, Option<String>> {
-        let (mut beats, mut polls) = (ticks(BEAT), ticks(POLL));
+        let (mut heartbeats, mut polls) = (ticks(HEARTBEAT_INTERVAL), ticks(POLL));
         loop {
             let Link { answers, stderr, tail, .. } = &mut self.link;
             tokio::select! {
@@ -286,34 +287,34 @@ impl Work {
                 message = messages.recv() => match message {
                     None => return Ok(0),
                     Some(Message::Finish { linger }) => return Ok(linger),
-                    Some(message) => self.take(message).await.map_err(|error| Some(error.to_string()))?,
+                    Some(message) => self.handle(message).await.map_err(|error| Some(error.to_string()))?,
                 },
-                _ = beats.tick() => {
-                    if self.heard.elapsed() > SILENCE {
-                        return Err(Some(format!("no sign of life for {} s", SILENCE.as_secs())));
+                _ = heartbeats.tick() => {
+                    if self.last_answer.elapsed() > HEARTBEAT_TIMEOUT {
+                        return Err(Some(format!("no heartbeat for {} s", HEARTBEAT_TIMEOUT.as_secs())));
                     }
-                    let sent = self.request("beat", Pending::Beat).await;
+                    let sent = self.request("beat", Pending::Heartbeat).await;
                     sent.map_err(|error| Some(error.to_string()))?;
                 }
-                _ = polls.tick(), if !self.clients.is_empty() => self.look_after_clients(),
+                _ = polls.tick(), if !self.clients.is_empty() => self.reap_exited_clients(),
             }
         }
     }
 
-    async fn take(&mut self, message: Message) -> io::Result<()> {
+    async fn handle(&mut self, message: Message) -> io::Result<()> {
         match message {
             Message::Ask { request, reply } => self.request(&request, Pending::Reply(reply)).await,
             Message::Tell(request) => self.write(0, &request).await,
-            Message::Release(Released { client, place, request: Some(request), has_begun: true }) => {
-                self.request(&request, Pending::Ended { place, client }).await
+            Message::Release(Released { client, slot, request: Some(request), has_started: true }) => {
+                self.request(&request, Pending::Terminated { slot, client }).await
             }
-            Message::Release(Released { client, place, request: Some(request), has_begun: false }) => {
-                // Without its client it may not begin at all.
+            Message::Release(Released { client, slot, request: Some(request), has_started: false }) => {
+                // Without its client the command may not start at all.
                 self.kill(client, None);
-                self.request(&request, Pending::Ended { place, client: None }).await
+                self.request(&request, Pending::Terminated { slot, client: None }).await
             }
-            Message::Release(Released { client, place, request: None, .. }) => {
-                self.kill(client, place);
+            Message::Release(Released { client, slot, request: None, .. }) => {
+                self.kill(client, slot);
                 Ok(())
             }
             Message::Finish { .. } => Ok(()),
@@ -329,7 +330,7 @@ impl Work {
     async fn write(&mut self, id: u64, request: &str) -> io::Result<()> {
         let line = format!("{id} {request}\n");
         match timeout(WRITE_LIMIT, self.link.stdin.write_all(line.as_bytes())).await {
-            // One that is gone says more by its end than by a closed pipe.
+            // The exit status of the client is more informative than the closed pipe.
             Ok(Err(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
             Ok(written) => written,
             Err(elapsed) => Err(elapsed.into()),
@@ -337,51 +338,51 @@ impl Work {
     }
 
     fn answer(&mut self, line: &str) {
-        self.heard = Instant::now();
+        self.last_answer = Instant::now();
         let (id, answer) = line.split_once(' ').unwrap_or((line, ""));
         match id.parse().ok().and_then(|id| self.pending.remove(&id)) {
             Some(Pending::Reply(reply)) => {
-                // Nobody may wait for it any more.
+                // The receiver may be gone.
                 let _ = reply.send(answer.to_owned());
             }
-            Some(Pending::Ended { place, client }) => self.kill(client, place),
-            Some(Pending::Beat) | None => {}
+            Some(Pending::Terminated { slot, client }) => self.kill(client, slot),
+            Some(Pending::Heartbeat) | None => {}
         }
     }
 
-    /// Kills a client; its place is free when it is gone.
-    fn kill(&mut self, client: Option<Held>, place: Option<Place>) {
+    /// Kills a client; its slot is free once it exited.
+    fn kill(&mut self, client: Option<RetainedClient>, slot: Option<Slot>) {
         let Some(mut client) = client else {
             return;
         };
         if let Err(error) = client.child.start_kill() {
-            tracing::debug!(%error, "a client has ended already");
+            tracing::debug!(%error, "the client exited already");
         }
-        self.clients.push((client, place));
-        self.look_after_clients();
+        self.clients.push((client, slot));
+        self.reap_exited_clients();
     }
 
-    fn look_after_clients(&mut self) {
-        // An error means that somebody else has waited for it.
+    fn reap_exited_clients(&mut self) {
+        // An error means that the client was reaped elsewhere.
         self.clients.retain_mut(|(client, _)| matches!(client.child.try_wait(), Ok(None)));
     }
 
-    /// Says more of a loss than what was noticed, if anything was; the client may know it.
-    async fn explain(&mut self, noticed: Option<String>) -> Loss {
+    /// Determines the cause of a loss; the client's exit may reveal more than what was detected.
+    async fn explain(&mut self, detected: Option<String>) -> Loss {
         let link = &mut self.link;
-        if let Some(noticed) = noticed {
+        if let Some(failure) = detected {
             link.child.start_kill().ok();
-            return Loss::Noticed(noticed);
+            return Loss::Detected(failure);
         }
         link.drain_stderr().await;
         match timeout(WRITE_LIMIT, link.child.wait()).await {
-            Ok(Ok(status)) => Loss::Client { status, said: link.tail.text() },
-            Ok(Err(error)) => Loss::Noticed(error.to_string()),
-            Err(_elapsed) => Loss::Noticed("the supervisor has ended".to_owned()),
+            Ok(Ok(status)) => Loss::ClientExited { status, stderr_tail: link.tail.text() },
+            Ok(Err(error)) => Loss::Detected(error.to_string()),
+            Err(_elapsed) => Loss::Detected("the supervisor exited".to_owned()),
         }
     }
 
-    /// Tells the supervisor to end everything and waits until it has.
+    /// Asks the supervisor to terminate everything and waits until it has.
     async fn quit(&mut self, linger: u32) {
         let quit = async {
             self.write(0, &format!("quit {linger}")).await?;
@@ -390,23 +391,23 @@ impl Work {
         };
         match timeout(ENDING_LIMIT, quit).await {
             Ok(Ok(_)) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "the supervisor has not said goodbye"),
-            Err(_elapsed) => tracing::warn!("the supervisor does not end"),
+            Ok(Err(error)) => tracing::warn!(%error, "cannot shut down the supervisor"),
+            Err(_elapsed) => tracing::warn!("the supervisor does not exit"),
         }
     }
 
-    /// Waits for the local clients; they have been killed.
-    async fn reap(&mut self) {
+    /// Waits for the killed local clients.
+    async fn shut_down(&mut self) {
         for pending in std::mem::take(&mut self.pending).into_values() {
-            if let Pending::Ended { place, client } = pending {
-                self.kill(client, place);
+            if let Pending::Terminated { slot, client } = pending {
+                self.kill(client, slot);
             }
         }
         let _ = self.link.child.start_kill();
         let _ = timeout(WRITE_LIMIT, self.link.child.wait()).await;
         let deadline = Instant::now() + WRITE_LIMIT;
         while !self.clients.is_empty() && Instant::now() < deadline {
-            self.look_after_clients();
+            self.reap_exited_clients();
             tokio::time::sleep(POLL).await;
         }
     }

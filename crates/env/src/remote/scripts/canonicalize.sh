@@ -1,26 +1,26 @@
-# canonicalize PATH prints where a path leads, every link followed, whether or not anything is there.
-rest=${1#/} done='' links=0
+# canonicalize PATH prints PATH with every link resolved, whether or not the target exists.
+rest=${1#/} resolved='' links=0
 while [ -n "$rest" ]; do
     name=${rest%%/*}
     case $rest in */*) rest=${rest#*/} ;; *) rest='' ;; esac
     case $name in
     '' | .) continue ;;
     ..)
-        done=${done%/*}
+        resolved=${resolved%/*}
         continue
         ;;
     esac
-    if [ -L "$done/$name" ]; then
+    if [ -L "$resolved/$name" ]; then
         links=$((links + 1))
         [ "$links" -le 40 ] || exit $looped
-        link=$(readlink "$done/$name" && echo .) || exit $failed
+        link=$(readlink "$resolved/$name" && echo .) || exit $failed
         link=${link%"$newline".}
         rest=$link/$rest
-        case $link in /*) done='' ;; esac
+        case $link in /*) resolved='' ;; esac
     else
-        [ -z "$done" ] || ! [ -e "$done" ] || [ -d "$done" ] || exit $not_directory
-        [ -z "$done" ] || ! [ -d "$done" ] || [ -x "$done" ] || exit $denied
-        done=$done/$name
+        [ -z "$resolved" ] || ! [ -e "$resolved" ] || [ -d "$resolved" ] || exit $not_directory
+        [ -z "$resolved" ] || ! [ -d "$resolved" ] || [ -x "$resolved" ] || exit $denied
+        resolved=$resolved/$name
     fi
 done
-printf %s "${done:-/}"
+printf %s "${resolved:-/}"

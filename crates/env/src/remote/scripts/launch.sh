@@ -1,8 +1,9 @@
-# Runs one command. Given: pintle_k the nonce, pintle_d the directory, pintle_z the program that makes a session,
-# pintle_u the supervisor's process and pintle_t its start time, and the program with its arguments as the positional
-# parameters. The command's variables are set, but for those that pintle_e puts before the program.
-# Answers are records on the standard error, each a line behind the nonce; descriptor 9 is that stream. The start is
-# told on the standard output, too: what comes first on either stream is never held up behind the other one.
+# Runs one command. Input: pintle_k the record marker, pintle_d the directory, pintle_z the path of
+# setsid, pintle_u the supervisor's process id and pintle_t its start time, and the program with its
+# arguments as the positional parameters. The command's variables are set, except those that
+# pintle_e adds in front of the program. Reports records on standard error (kept as descriptor 9),
+# each one line after the marker. The start is reported on standard output too: the first data on
+# either stream must not be blocked behind the other one.
 exec 2>/dev/null
 pintle_say() { echo "$pintle_k $*" >&9; }
 if ! cd "$pintle_d"; then
@@ -11,15 +12,15 @@ if ! cd "$pintle_d"; then
         pintle_d=${pintle_d%/*}
         pintle_d=${pintle_d:-/}
     done
-    if ! [ -d "$pintle_d" ]; then pintle_say place file
-    elif ! [ -x "$pintle_d" ]; then pintle_say place denied
-    else pintle_say place "${pintle_m:-denied}"
+    if ! [ -d "$pintle_d" ]; then pintle_say directory file
+    elif ! [ -x "$pintle_d" ]; then pintle_say directory denied
+    else pintle_say directory "${pintle_m:-denied}"
     fi
     exit
 fi
 export PWD
 unset OLDPWD
-# The program is looked for now: once it is started, 127 is an exit code as good as any.
+# Look for the program before starting it: afterwards 127 is an ordinary exit code.
 pintle_found() { [ -f "$1" ] && { pintle_m=denied; [ -x "$1" ]; }; }
 pintle_find() {
     pintle_m=missing
@@ -36,12 +37,13 @@ if ! pintle_find "$1"; then
     pintle_say program "$pintle_m"
     exit
 fi
-# Variables that no shell passes on are given by another program.
+# Variables that no shell exports are set by env.
 eval "${pintle_e-}"
-# The first process tells its number, and when it started, before it becomes the program. It alone has the standard
-# error: shells say there how a program was killed.
-# It begins only under a supervisor that is alive: a command that was on its way when the host died may arrive after
-# everything was ended. From before that look on it carries the mark by which the supervisor finds it.
+# The first process reports its id and start time before it executes the program. It alone gets the
+# standard error, where shells report how a program was killed. It starts only under a live
+# supervisor: a command that was on its way when the embedding application died may arrive after
+# everything was terminated. Even before this check it carries the tag by which the supervisor finds
+# it.
 pintle_i='pintle_alive() {
     kill -0 "$1" || return
     [ "$2" -gt 0 ] && IFS= read -r pintle_s </proc/"$1"/stat || return 0
@@ -59,7 +61,7 @@ echo "$pintle_s"
 echo "$pintle_s" >&9
 unset pintle_s
 exec 2>&9 9>&- "$@"'
-# Some shells give their programs no other descriptor than they are told to.
+# Some shells pass only explicitly redirected descriptors to a program.
 if [ -n "$pintle_z" ]; then
     "$pintle_z" /bin/sh -c "$pintle_i" "$pintle_k" "$pintle_u" "$pintle_t" "$@" 9>&9
 else

@@ -1,7 +1,8 @@
-# list PATH prints the entries of a directory: facts, and the path between "./" and "//", which no path holds.
-[ -e "$1" ] || why "$1"
+# list PATH prints the entries of a directory: metadata, then the path between "./" and "//". A path
+# never contains "//".
+[ -e "$1" ] || fail_access "$1"
 [ -d "$1" ] || exit $not_directory
 [ -r "$1" ] && cd "$1" || exit $denied
-# Names go away while they are looked at.
+# Entries may disappear meanwhile.
 find . ! -name . -prune -exec sh -c "$entries" sh {} + 2>/dev/null
 exit 0

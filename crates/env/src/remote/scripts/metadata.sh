@@ -1,3 +1,3 @@
-# metadata PATH prints the kind and bits in hexadecimal, the size, and the time of the last change.
-[ -e "$1" ] || why "$1"
-facts L "$1" || exit $failed
+# metadata PATH prints mode (hexadecimal), size and modification time.
+[ -e "$1" ] || fail_access "$1"
+stat_path L "$1" || exit $failed

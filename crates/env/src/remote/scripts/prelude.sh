@@ -1,10 +1,9 @@
-# What the tools for files share. A tool is a script with its own arguments; what went wrong is its exit status.
+# Shared by the scripts for files. A script reports a failure by its exit status.
 missing=71 not_directory=72 is_directory=73 not_regular=74 denied=75 looped=76 crossing=77 failed=78
 newline='
 '
 
-# follow PATH sets target to the place that the path names when links at its end are followed, even if nothing is
-# there.
+# follow PATH sets target to PATH with links at its end resolved, whether or not the target exists.
 follow() {
     target=$1 links=0
     while [ -L "$target" ]; do
@@ -19,57 +18,59 @@ follow() {
     done
 }
 
-# why PATH exits with the reason why nothing can be done with it.
-why() {
-    place=$1
-    while ! [ -e "$place" ] && ! [ -L "$place" ] && [ "$place" != / ]; do
-        place=${place%/*}
-        place=${place:-/}
+# fail_access PATH exits with the reason why PATH cannot be used.
+fail_access() {
+    ancestor=$1
+    while ! [ -e "$ancestor" ] && ! [ -L "$ancestor" ] && [ "$ancestor" != / ]; do
+        ancestor=${ancestor%/*}
+        ancestor=${ancestor:-/}
     done
-    if ! [ -e "$place" ]; then
-        follow "$place"
-        [ "$place" = "$target" ] || why "$target"
+    if ! [ -e "$ancestor" ]; then
+        follow "$ancestor"
+        [ "$ancestor" = "$target" ] || fail_access "$target"
         exit $missing
     fi
-    if [ "$place" = "$1" ]; then exit $denied; fi
-    [ -d "$place" ] || exit $not_directory
-    [ -x "$place" ] || exit $denied
+    if [ "$ancestor" = "$1" ]; then exit $denied; fi
+    [ -d "$ancestor" ] || exit $not_directory
+    [ -x "$ancestor" ] || exit $denied
     exit $missing
 }
 
-# refuse PATH exits with the reason why a tool has failed at it: what it said is on the standard error.
-refuse() {
-    # To the superuser nothing is denied, so it must be something else.
+# fail_write PATH exits with the reason why writing to PATH failed; the tool's message is on
+# standard error.
+fail_write() {
+    # Nothing is denied to the superuser, so the failure has another reason.
     [ -w "$1" ] || [ "$(id -u)" = 0 ] || exit $denied
     exit $failed
 }
 
-# parent_of PATH sets parent, and makes the directory where it is missing. What it makes is removed again when the tool
-# fails, if nobody has put anything into it: a tool that sets its own trap for EXIT calls unmake in it.
-parent_of() {
+# create_parent PATH sets parent and creates that directory if missing. Created directories are
+# removed again if the script fails and they are empty: a script that sets its own EXIT trap calls
+# remove_created in it.
+create_parent() {
     parent=${1%/*}
     parent=${parent:-/}
-    present=$parent
-    while ! [ -e "$present" ] && ! [ -L "$present" ]; do
-        present=${present%/*}
-        present=${present:-/}
+    existing=$parent
+    while ! [ -e "$existing" ] && ! [ -L "$existing" ]; do
+        existing=${existing%/*}
+        existing=${existing:-/}
     done
-    trap unmake EXIT
+    trap remove_created EXIT
     mkdir -p "$parent" && return
-    place=$parent
-    while ! [ -e "$place" ] && ! [ -L "$place" ]; do
-        place=${place%/*}
-        place=${place:-/}
+    ancestor=$parent
+    while ! [ -e "$ancestor" ] && ! [ -L "$ancestor" ]; do
+        ancestor=${ancestor%/*}
+        ancestor=${ancestor:-/}
     done
-    [ -d "$place" ] || exit $not_directory
-    refuse "$place"
+    [ -d "$ancestor" ] || exit $not_directory
+    fail_write "$ancestor"
 }
 
-# unmake removes the directories that parent_of has made.
-unmake() {
-    made=$parent
-    while [ "$made" != "$present" ] && [ -n "$made" ]; do
-        rmdir "$made" 2>/dev/null
-        made=${made%/*}
+# remove_created removes the directories that create_parent created.
+remove_created() {
+    created=$parent
+    while [ "$created" != "$existing" ] && [ -n "$created" ]; do
+        rmdir "$created" 2>/dev/null
+        created=${created%/*}
     done
 }

@@ -1,5 +1,5 @@
-# read PATH START LENGTH prints bytes of a regular file.
-[ -e "$1" ] || why "$1"
+# read PATH START LENGTH prints part of a regular file.
+[ -e "$1" ] || fail_access "$1"
 [ ! -d "$1" ] || exit $is_directory
 [ -f "$1" ] || exit $not_regular
 [ -r "$1" ] || exit $denied
@@ -8,15 +8,15 @@ if [ "$2" -eq 0 ]; then
     exit 0
 fi
 # shellcheck disable=SC2046
-size=$(set -- $(facts L "$1") && echo "$2") || exit $failed
-# Files of the kernel's own tell no size, and cannot be sought in.
+size=$(set -- $(stat_path L "$1") && echo "$2") || exit $failed
+# Files of the kernel report no size and cannot be seeked in.
 if [ "$size" -eq 0 ]; then
     tail -c "+$(($2 + 1))" <"$1" | head -c "$3"
     exit 0
 fi
-# Behind the end some tools would seek for ever.
+# Past the end, some tools would seek forever.
 [ "$2" -lt "$size" ] || exit 0
-# Whole blocks are skipped by seeking, the rest by reading.
+# Skip whole blocks by seeking, the rest by reading.
 skip=$(($2 / 65536)) rest=$(($2 % 65536))
 count=$((($3 + rest) / 65536 + 1))
 exec 3>&1

@@ -1,9 +1,9 @@
-# rename FROM TO gives a file another name, within one file system.
-[ -e "$1" ] || [ -L "$1" ] || why "$1"
+# rename FROM TO renames a file within one file system.
+[ -e "$1" ] || [ -L "$1" ] || fail_access "$1"
 if [ -d "$2" ] && ! [ -L "$2" ]; then exit $is_directory; fi
-parent_of "$2"
+create_parent "$2"
 [ "$(device "${1%/*}/")" = "$(device "$parent/")" ] || exit $crossing
-# A link to a directory is replaced, not entered.
+# Replace a link to a directory instead of moving into its target.
 if [ -d "$2" ]; then set -- "$1" "$2" -T; fi
-mv -f ${3+"$3"} "$1" "$2" || refuse "$parent"
+mv -f ${3+"$3"} "$1" "$2" || fail_write "$parent"
 trap - EXIT

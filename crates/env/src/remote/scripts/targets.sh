@@ -1,4 +1,4 @@
-# targets PATH... prints, for each path, the facts of what it leads to, or an empty line.
+# targets PATH... prints the metadata of each path's target, or an empty line if there is none.
 for path in "$@"; do
-    [ -e "$path" ] && facts L "$path" || echo
+    [ -e "$path" ] && stat_path L "$path" || echo
 done

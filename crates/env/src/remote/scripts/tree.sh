@@ -1,6 +1,6 @@
-# tree PATH [DEPTH] prints what is below a directory, as list does; of a repository's own directory only that it is
-# there.
-[ -e "$1" ] || why "$1"
+# tree PATH [DEPTH] lists a tree recursively, in the format of list; .git directories are listed but
+# not entered.
+[ -e "$1" ] || fail_access "$1"
 [ -d "$1" ] || exit $not_directory
 [ -r "$1" ] && cd "$1" || exit $denied
 find . ${2:+-maxdepth "$2"} -name .git -prune -exec sh -c "$entries" sh {} + \

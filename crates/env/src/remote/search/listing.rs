@@ -1,4 +1,4 @@
-//! A tree of the far side, and which of its files the ignore rules leave.
+//! Listing of a remote tree, filtered by the ignore rules.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -18,21 +18,21 @@ use crate::{
     },
 };
 
-/// What ignore files say; `None` for what is not there.
+/// Contents of ignore files; `None` for files that do not exist.
 pub(super) type Rules = BTreeMap<PathBuf, Option<Vec<u8>>>;
 
-/// Everything below a directory.
+/// The tree below a directory.
 #[derive(Debug, Default)]
 pub(super) struct Listing {
     root: PathBuf,
-    /// With full paths, each directory before what is in it.
+    /// Entries with full paths, each directory before its entries.
     entries: Vec<Entry>,
-    /// The rules that hold above the root.
+    /// Rules in effect in the parent of the root.
     above: Option<Arc<IgnoreRules>>,
 }
 
 impl Listing {
-    /// Entries with paths relative to `root`.
+    /// Creates a listing from entries with paths relative to `root`.
     pub(super) fn new(root: &Path, mut entries: Vec<Entry>) -> Self {
         for entry in &mut entries {
             entry.path = root.join(&entry.path);
@@ -41,7 +41,7 @@ impl Listing {
         Self { root: root.to_path_buf(), entries, above: None }
     }
 
-    /// What must be known of the root's own and of the directories above it.
+    /// Returns the paths to read for the rules above the root.
     pub(super) fn above(root: &Path) -> Vec<PathBuf> {
         root.ancestors().flat_map(rule_files_in).collect()
     }
@@ -57,7 +57,7 @@ impl Listing {
         }
     }
 
-    /// The ignore files in the tree.
+    /// Returns the ignore files in the tree.
     pub(super) fn rule_files(&self) -> Vec<PathBuf> {
         let mut files = Vec::new();
         for entry in &self.entries {
@@ -71,7 +71,7 @@ impl Listing {
         files
     }
 
-    /// Takes out what the scope passes over, with these rules.
+    /// Removes the entries that the scope excludes under these rules.
     pub(super) fn apply(&mut self, known: &Rules, scope: SearchScope) {
         let mut known = known.clone();
         for entry in
@@ -83,11 +83,11 @@ impl Listing {
         let mut rules = HashMap::from([(self.root.clone(), own)]);
         self.entries.retain(|entry| {
             let is_dir = entry.stat.kind() == FileKind::Directory;
-            // Without the rules of its parent, that was passed over itself.
+            // A directory without rules was excluded itself.
             let Some(of_parent) = entry.path.parent().and_then(|parent| rules.get(parent)) else {
                 return false;
             };
-            if scope.passes_over(Some(&**of_parent), &entry.path, is_dir) {
+            if scope.excludes(Some(&**of_parent), &entry.path, is_dir) {
                 return false;
             }
             if is_dir {
@@ -98,13 +98,13 @@ impl Listing {
         });
     }
 
-    /// Files and links.
+    /// Returns files and links.
     pub(super) fn files(&self) -> impl Iterator<Item = &Entry> {
         self.entries.iter().filter(|entry| entry.stat.is_link() || entry.stat.kind() == FileKind::File)
     }
 }
 
-/// What must be known of a directory.
+/// Returns the paths that determine the rules of a directory.
 fn rule_files_in(directory: &Path) -> Vec<PathBuf> {
     [REPOSITORY, IGNORE_FILE, GITIGNORE_FILE, EXCLUDE_FILE].iter().map(|name| directory.join(name)).collect()
 }

@@ -1,10 +1,11 @@
-//! What a file must hold if a pattern is to match in it.
+//! Literals that a matching file must contain.
 
-/// The longest text that every match of a regular expression holds, if one is easily told.
+/// Returns the longest text that every match of a regular expression contains, if easily
+/// determined.
 ///
-/// `None` is always right: it means that a file must be read to know. So patterns with alternatives have none, nor
-/// do those whose text is not ASCII, which a file in another encoding could match.
-pub(super) fn literal_of(pattern: &str) -> Option<String> {
+/// `None` is always correct: the file must be read to know. Patterns with alternatives return
+/// `None`, as do patterns that are not ASCII, which might match a file in another encoding.
+pub(super) fn required_literal(pattern: &str) -> Option<String> {
     if pattern.contains('|') || !pattern.is_ascii() {
         return None;
     }
@@ -12,11 +13,12 @@ pub(super) fn literal_of(pattern: &str) -> Option<String> {
     let mut rest = pattern.chars().peekable();
     while let Some(next) = rest.next() {
         let literal = match next {
-            // What follows may be repeated, optional, or a flag: only what stands before is certain.
+            // What follows may be repeated, optional, or a flag: only the text before is certain.
             '(' | '[' | ')' => break,
             '\\' => match rest.next() {
                 Some(escaped) if escaped.is_ascii_punctuation() => Some(escaped),
-                // A class or an assertion; one with an argument in braces is told by what follows.
+                // A class or an assertion; one with an argument in braces is handled by the next
+                // iteration.
                 Some('b' | 'B' | 'd' | 'D' | 's' | 'S' | 'w' | 'W' | 'A' | 'z') => None,
                 Some(_) | None => break,
             },
@@ -24,12 +26,13 @@ pub(super) fn literal_of(pattern: &str) -> Option<String> {
             plain => Some(plain),
         };
         if next == '{' {
-            // A counted repetition: what it counts has been taken back.
+            // A counted repetition; the repeated character was excluded already.
             if !rest.by_ref().any(|inside| inside == '}') {
                 break;
             }
         }
-        // What may come no time at all is not certain, and repetitions can be repeated: `a+*` matches nothing too.
+        // A character that may occur zero times is not certain, and repetitions nest: `a+*` matches
+        // the empty string.
         let literal = literal.filter(|_| !matches!(rest.peek(), Some('*' | '?' | '+' | '{')));
         run.extend(literal);
         if literal.is_none() {
@@ -56,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_certain_is_told() {
+    fn required_literals_are_found() {
         for (pattern, literal) in [
             ("needle", Some("needle")),
             ("^fn needle\\(", Some("fn needle(")),
@@ -76,20 +79,20 @@ mod tests {
             ("", None),
             (".", None),
         ] {
-            assert_eq!(literal_of(pattern).as_deref(), literal, "{pattern}");
+            assert_eq!(required_literal(pattern).as_deref(), literal, "{pattern}");
         }
     }
 
     proptest! {
         #[test]
-        fn every_match_holds_it(
+        fn every_match_contains_the_literal(
             parts in prop::collection::vec(prop::sample::select(vec![
                 "a", "b", "ab", "c", ".", "\\.", "\\w", "[ab]", "(ab)", "(a)?", "^", "$", "\\b", "(?i)", "*", "?", "+", "{2}", "{0,1}",
             ]), 1..7),
             line in "[abcAB.]{0,8}",
         ) {
             let pattern = parts.concat();
-            if let (Ok(matcher), Some(literal)) = (RegexMatcher::new(&pattern), literal_of(&pattern))
+            if let (Ok(matcher), Some(literal)) = (RegexMatcher::new(&pattern), required_literal(&pattern))
                 && matcher.is_match(line.as_bytes()).unwrap()
             {
                 prop_assert!(line.contains(&literal), "{pattern} {literal} {line}");

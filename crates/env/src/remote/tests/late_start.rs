@@ -1,8 +1,8 @@
-//! A command that is on its way when its host dies: it may arrive while the supervisor ends everything, or after the
-//! supervisor itself has gone.
+//! A command on its way when its application dies. It may arrive while the supervisor terminates
+//! everything, or after the supervisor itself exited.
 #![expect(
     clippy::disallowed_methods,
-    reason = "the test plays the host and looks at the processes from outside"
+    reason = "the test plays the application and inspects processes from outside"
 )]
 
 use std::{
@@ -19,73 +19,75 @@ use nix::{
     unistd::Pid,
 };
 
-use super::matrix::{LONG, marked, this_test, until};
+use super::matrix::{LONG, processes_with, this_test, until};
 use crate::{ExecRequest, ExecutionEnvironment};
 
-/// Tells the second process that it is the host, and the directory of the test.
-const HOST_IN: &str = "PINTLE_TEST_LATE_START";
+/// Set in the second process, which plays the application: the directory of the test.
+const APPLICATION_IN: &str = "PINTLE_TEST_LATE_START";
 
-/// The variable by which the test knows the processes of the late command.
-const MARK: &str = "PINTLE_LATE_START";
+/// Variable that identifies the processes of the late command.
+const VARIABLE: &str = "PINTLE_LATE_START";
 
-/// The delay in seconds between the death of the host and the arrival of the command: within the time that the
-/// supervisor lingers, and after it.
+/// Delays in seconds between the death of the application and the arrival of the command: within
+/// the supervisor's linger time, and after it.
 const DELAYS: [u32; 2] = [1, 6];
 
-/// How long a line takes to begin, at most, once its client has passed it on.
-const SETTLING: Duration = Duration::from_secs(1);
+/// Maximum time that a line takes to start after its client forwarded it.
+const START_MARGIN: Duration = Duration::from_secs(1);
 
-/// Plays both roles of the test that is called `test`: the host, which has the given variable and an environment from
-/// `build`, whose argument is a client program, and the observer.
+/// Plays both roles of the test `test`: the application, which has the given variable and creates
+/// its environment with `build` from the path of a client program; and the observer.
 pub(crate) async fn leaves_nothing<E: ExecutionEnvironment + 'static>(
     test: &str,
     variable: Option<(&str, &str)>,
     program: &str,
     build: impl FnOnce(&Path) -> E,
 ) {
-    if let Some(directory) = std::env::var_os(HOST_IN) {
+    if let Some(directory) = std::env::var_os(APPLICATION_IN) {
         let directory = PathBuf::from(directory);
         let environment = Arc::new(build(&client(&directory, program)));
-        return be_the_host(environment, &directory).await;
+        return run_application(environment, &directory).await;
     }
     for delay in DELAYS {
         let directory = tempfile::tempdir().unwrap();
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
         fs::write(directory.path().join("delay"), delay.to_string()).unwrap();
-        let mut host = this_test(test);
-        // What the host cannot remove any more goes with our directory.
-        host.envs(variable).env("TMPDIR", directory.path());
-        host.env(HOST_IN, directory.path()).stdout(Stdio::null());
-        let mut host = host.spawn().unwrap();
+        let mut application = this_test(test);
+        // Files that the killed application cannot remove are removed with our directory.
+        application.envs(variable).env("TMPDIR", directory.path());
+        application.env(APPLICATION_IN, directory.path()).stdout(Stdio::null());
+        let mut application = application.spawn().unwrap();
         let waiting = directory.path().join("waiting");
         let id = || fs::read_to_string(&waiting).ok().and_then(|id| id.trim().parse::<i32>().ok());
         until("the client of the command is held up", || id().is_some()).await;
-        host.kill().unwrap();
-        host.wait().unwrap();
+        application.kill().unwrap();
+        application.wait().unwrap();
         let client = Client(id().unwrap());
-        let mark = mark(directory.path());
+        let variable = assignment(directory.path());
         until("the client ends", || !client.is_running()).await;
-        // The client may be gone before its line begins on the other end, and nothing tells that it never will.
-        tokio::time::sleep(SETTLING).await;
-        until("the command has ended", || marked(&mark).is_empty()).await;
+        // The client may exit before its line starts remotely, and nothing reports that it never
+        // will.
+        tokio::time::sleep(START_MARGIN).await;
+        until("the command has ended", || processes_with(&variable).is_empty()).await;
     }
 }
 
-async fn be_the_host(environment: Arc<dyn ExecutionEnvironment>, directory: &Path) {
+async fn run_application(environment: Arc<dyn ExecutionEnvironment>, directory: &Path) {
     environment.initialize().await.unwrap();
     let first = environment.exec_command(ExecRequest::new("true")).await.unwrap();
-    assert!(first.success(), "the supervisor is there before the command");
+    assert!(first.success(), "the supervisor starts before the command");
     fs::rename(directory.join("delay"), directory.join("slow")).unwrap();
-    let (name, value) = mark(directory).split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())).unwrap();
+    let (name, value) =
+        assignment(directory).split_once('=').map(|(n, v)| (n.to_owned(), v.to_owned())).unwrap();
     let request = ExecRequest::new("exec sleep 4324").with_env(name, value).with_timeout(10 * LONG);
-    panic!("nobody killed the host: {:?}", environment.exec_command(request).await);
+    panic!("the application was not killed: {:?}", environment.exec_command(request).await);
 }
 
-fn mark(directory: &Path) -> String {
-    format!("{MARK}={}", directory.file_name().unwrap().to_str().unwrap())
+fn assignment(directory: &Path) -> String {
+    format!("{VARIABLE}={}", directory.file_name().unwrap().to_str().unwrap())
 }
 
-/// A client that is as slow as the file `slow` says, once that exists.
+/// Creates a client that is delayed by the seconds in the file `slow`, once that exists.
 fn client(directory: &Path, program: &str) -> PathBuf {
     let client = directory.join("client");
     let here = directory.display();
@@ -98,7 +100,7 @@ fn client(directory: &Path, program: &str) -> PathBuf {
     client
 }
 
-/// The client of the late command, killed when the test is over, which ends the command as well.
+/// The client of the late command, killed at the end of the test together with the command.
 struct Client(i32);
 
 impl Client {

@@ -1,8 +1,8 @@
-//! The process matrix of a far side: after each case no process, no descriptor and no file of ours is left.
+//! Process matrix of a remote environment: no case leaves a process, descriptor or file behind.
 //!
-//! The far side is on this machine, so the tests look at its processes themselves and need not believe the
-//! environment.
-#![expect(clippy::disallowed_methods, reason = "the tests look at what is left, from outside")]
+//! The remote system is the local machine, so the tests inspect its processes directly instead of
+//! asking the environment.
+#![expect(clippy::disallowed_methods, reason = "the tests inspect leftovers from outside")]
 
 use std::{
     collections::BTreeSet,
@@ -22,34 +22,34 @@ use crate::{
     process::{ExitStatus, TERMINATE_GRACE},
 };
 
-/// Ten times what anything here should take.
+/// Ten times what any step here should take.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// The variable by which the tests know the processes of a case.
-const MARK: &str = "PINTLE_MATRIX";
+/// Variable that identifies the processes of a case.
+const VARIABLE: &str = "PINTLE_MATRIX";
 
-/// How long the environment may take to end what is left. Twice the grace, for a slow machine.
+/// Time limit for terminating leftovers: twice the grace period, plus a margin for slow machines.
 pub(crate) const END: Duration = Duration::from_secs(2 * TERMINATE_GRACE.as_secs() + 4);
 
-/// Runs every case in `root`, a directory that has the same path on this machine and on the far side. The
-/// environment has been initialized.
+/// Runs every case in `root`, a directory with the same path locally and remotely, in an
+/// initialized environment.
 pub(crate) async fn matrix(name: &str, env: Arc<dyn ExecutionEnvironment>, root: &Path) {
-    let mark = root.file_name().unwrap().to_str().unwrap().to_owned();
-    let field = Field { env, root: root.to_path_buf(), mark };
-    // Whatever is made once, for instance a thread, is made now; and what goes, goes.
-    field.run("true").await;
-    let before = Left::settled(&field).await;
-    let mut rows = 0;
-    macro_rules! rows {
-        ($($row:ident),* $(,)?) => {$(
+    let value = root.file_name().unwrap().to_str().unwrap().to_owned();
+    let harness = Harness { env, root: root.to_path_buf(), value };
+    // Create everything that is created only once, for instance threads, before the first snapshot.
+    harness.run("true").await;
+    let before = Resources::when_stable(&harness).await;
+    let mut cases = 0;
+    macro_rules! cases {
+        ($($case:ident),* $(,)?) => {$(
             let started = Instant::now();
-            field.$row().await;
-            before.is_all_that_is_left(&field, stringify!($row)).await;
-            rows += 1;
-            println!("{name:<8} {:<40} pass {:>6.2} s", stringify!($row), started.elapsed().as_secs_f64());
+            harness.$case().await;
+            before.check_leftovers(&harness, stringify!($case)).await;
+            cases += 1;
+            println!("{name:<8} {:<40} pass {:>6.2} s", stringify!($case), started.elapsed().as_secs_f64());
         )*};
     }
-    rows!(
+    cases!(
         exit_0,
         exit_7,
         killed_by_a_signal,
@@ -72,19 +72,19 @@ pub(crate) async fn matrix(name: &str, env: Arc<dyn ExecutionEnvironment>, root:
         ten_thousand_variables,
         deleted_working_directory,
     );
-    assert_eq!(rows, 21);
+    assert_eq!(cases, 21);
 }
 
-/// Where the cases run.
-struct Field {
+/// Environment and directory of the cases.
+struct Harness {
     env: Arc<dyn ExecutionEnvironment>,
     root: PathBuf,
-    mark: String,
+    value: String,
 }
 
-impl Field {
+impl Harness {
     fn request(&self, line: impl Into<String>) -> ExecRequest {
-        ExecRequest::new(line).with_env(MARK, self.mark.as_str()).with_timeout(LONG)
+        ExecRequest::new(line).with_env(VARIABLE, self.value.as_str()).with_timeout(LONG)
     }
 
     async fn exec(&self, request: ExecRequest) -> ExecResult {
@@ -96,9 +96,9 @@ impl Field {
         self.exec(self.request(line)).await
     }
 
-    /// The processes of this field, looked up on this machine.
+    /// Finds the live processes of the cases on the local machine.
     fn processes(&self) -> BTreeSet<u32> {
-        marked(&format!("{MARK}={}", self.mark))
+        processes_with(&format!("{VARIABLE}={}", self.value))
     }
 
     async fn code(&self, line: &str, expected: i32) {
@@ -114,7 +114,7 @@ impl Field {
 
     async fn exit_7(&self) {
         self.code("exit 7", 7).await;
-        // What the client itself says when it fails.
+        // The exit code of a failed client.
         self.code("exit 255", 255).await;
     }
 
@@ -211,13 +211,13 @@ impl Field {
             assert!(polled.is_none());
         }
         self.code("true", 0).await;
-        // It may have got so far as to be started; then it is ended.
+        // The command may have started; then it is terminated.
         until("a cancelled command is gone", || self.processes().is_empty()).await;
         let _ = fs::remove_file(path);
     }
 
-    /// Starts a command and returns when it runs.
-    async fn begun(&self, line: &str, cancel: impl AsyncFnOnce(ExecRequest)) {
+    /// Runs `cancel` on a command that creates the file `begun`.
+    async fn run_and_clean(&self, line: &str, cancel: impl AsyncFnOnce(ExecRequest)) {
         let file = self.root.join("begun");
         let request = self.request(format!("touch begun; {line}"));
         cancel(request).await;
@@ -228,7 +228,7 @@ impl Field {
         for line in
             ["sleep 1000", "sleep 1000 & setsid sleep 1000 & wait", "trap '' TERM; sleep 1000; sleep 1000"]
         {
-            self.begun(line, async |request| {
+            self.run_and_clean(line, async |request| {
                 tokio::select! {
                     ended = self.env.exec_command(request) => panic!("{line} ended: {ended:?}"),
                     () = until("a command begins", || self.root.join("begun").exists()) => {}
@@ -242,7 +242,7 @@ impl Field {
     }
 
     async fn drop_of_the_future(&self) {
-        let command = Command::shell("touch begun; sleep 1000").with_env(MARK, self.mark.as_str());
+        let command = Command::shell("touch begun; sleep 1000").with_env(VARIABLE, self.value.as_str());
         let process = self.env.spawn(command).await.unwrap();
         until("a process begins", || self.root.join("begun").exists()).await;
         drop(process);
@@ -270,7 +270,7 @@ impl Field {
         let bytes: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
         let result = self.exec(self.request("cat").with_stdin(bytes.clone())).await;
         assert!(result.stdout.read_at(0, bytes.len() + 1).unwrap() == bytes);
-        // One that does not read its input is not held up by it.
+        // A command that does not read its input is not blocked by it.
         let result = self.exec(self.request("exec true").with_stdin(bytes)).await;
         assert!(result.success());
     }
@@ -297,18 +297,18 @@ impl Field {
     }
 }
 
-/// What is there before a case and may be there after it.
+/// Snapshot of the resources in use before and after a case.
 #[derive(Debug, PartialEq, Eq)]
-struct Left {
+struct Resources {
     descriptors: usize,
-    /// What stands in the directory of the tests.
+    /// Entries of the test directory.
     files: BTreeSet<PathBuf>,
     children: usize,
 }
 
-impl Left {
-    fn of(field: &Field) -> Self {
-        let names = fs::read_dir(&field.root).unwrap();
+impl Resources {
+    fn of(harness: &Harness) -> Self {
+        let names = fs::read_dir(&harness.root).unwrap();
         Self {
             descriptors: fs::read_dir("/proc/self/fd").unwrap().count(),
             files: names.map(|entry| entry.unwrap().path()).collect(),
@@ -316,13 +316,13 @@ impl Left {
         }
     }
 
-    /// What is there when nothing has gone for a second.
-    async fn settled(field: &Field) -> Self {
-        let mut last = Self::of(field);
+    /// Takes a snapshot once nothing has changed for a second.
+    async fn when_stable(harness: &Harness) -> Self {
+        let mut last = Self::of(harness);
         let mut since = Instant::now();
         while since.elapsed() < Duration::from_secs(1) {
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let now = Self::of(field);
+            let now = Self::of(harness);
             if now != last {
                 (last, since) = (now, Instant::now());
             }
@@ -330,23 +330,23 @@ impl Left {
         last
     }
 
-    async fn is_all_that_is_left(&self, field: &Field, row: &str) {
+    async fn check_leftovers(&self, harness: &Harness, case: &str) {
         let started = Instant::now();
         loop {
-            let (now, processes) = (Self::of(field), field.processes());
+            let (now, processes) = (Self::of(harness), harness.processes());
             if now == *self && processes.is_empty() {
                 return;
             }
             assert!(
                 started.elapsed() < END,
-                "{row} leaves {now:?} and {processes:?}, before it were {self:?}"
+                "{case} leaves {now:?} and {processes:?}, before it were {self:?}"
             );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
 }
 
-/// The local processes that were started here, ended or not, threads not counted.
+/// Counts the local child processes, zombies included, threads excluded.
 fn children_of(parent: u32) -> usize {
     let is_child = |id: &u32| {
         let line = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
@@ -370,7 +370,7 @@ async fn polled_once<F: Future>(future: std::pin::Pin<&mut F>) -> Option<F::Outp
     .await
 }
 
-/// Waits until something holds.
+/// Waits until `holds` returns true.
 pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let started = Instant::now();
     while !holds() {
@@ -379,22 +379,22 @@ pub(crate) async fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Runs a test in a process of its own, so that what the process has is what the test has made.
-pub(crate) fn alone<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
-    const ALONE: &str = "PINTLE_TEST_ALONE";
-    if std::env::var_os(ALONE).is_some() {
+/// Runs a test in its own process, so that all resources of the process belong to the test.
+pub(crate) fn in_own_process<F: Future<Output = ()>>(name: &str, test: impl FnOnce() -> F) {
+    const IN_OWN_PROCESS: &str = "PINTLE_TEST_ALONE";
+    if std::env::var_os(IN_OWN_PROCESS).is_some() {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         return runtime.block_on(test());
     }
-    let output = this_test(name).env(ALONE, "1").output().unwrap();
-    let said = String::from_utf8_lossy(&output.stdout);
-    print!("{said}{}", String::from_utf8_lossy(&output.stderr));
+    let output = this_test(name).env(IN_OWN_PROCESS, "1").output().unwrap();
+    let stdout = String::from_utf8_lossy(&output.stdout);
+    print!("{stdout}{}", String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{}", output.status);
-    assert!(said.contains("1 passed"), "{name} is not the name of a test");
+    assert!(stdout.contains("1 passed"), "{name} is not the name of a test");
 }
 
-/// This program, to run one test and nothing else.
+/// Returns a command that runs a single test of this executable.
 pub(crate) fn this_test(name: &str) -> std::process::Command {
     // The file itself may have been replaced by a newer build.
     let mut command = std::process::Command::new("/proc/self/exe");
@@ -402,8 +402,8 @@ pub(crate) fn this_test(name: &str) -> std::process::Command {
     command
 }
 
-/// The processes that have `variable`, as `NAME=value`, in their environment.
-pub(crate) fn marked(variable: &str) -> BTreeSet<u32> {
+/// Finds the processes with `variable`, as `NAME=value`, in their environment.
+pub(crate) fn processes_with(variable: &str) -> BTreeSet<u32> {
     let has = |id: &u32| {
         let variables = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
         variables.split(|byte| *byte == 0).any(|found| found == variable.as_bytes())
@@ -411,7 +411,7 @@ pub(crate) fn marked(variable: &str) -> BTreeSet<u32> {
     process_ids().filter(has).collect()
 }
 
-/// Every process of this machine.
+/// Lists all local processes.
 pub(crate) fn process_ids() -> impl Iterator<Item = u32> {
     let entries = fs::read_dir("/proc").unwrap();
     entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse::<u32>().ok())

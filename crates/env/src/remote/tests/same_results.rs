@@ -1,5 +1,5 @@
-//! The same tree, searched on this machine and through a far side that sees it at the same place.
-#![expect(clippy::disallowed_methods, reason = "the tests prepare the files of the far side")]
+//! Searches the same tree locally and through a remote environment that sees it at the same path.
+#![expect(clippy::disallowed_methods, reason = "the tests prepare the remote files")]
 
 use std::{
     ffi::OsStr,
@@ -10,7 +10,7 @@ use std::{
 
 use crate::{ExecutionEnvironment, GlobRequest, GrepMode, GrepRequest, LocalEnvironment, SearchScope};
 
-/// Fills a tree with everything that a search treats in its own way.
+/// Creates a tree with every case that a search handles specially.
 pub(crate) fn fill(root: &Path) {
     let files: [(&[u8], &[u8]); 24] = [
         (b".git/info/exclude", b"excluded.txt\n"),
@@ -52,50 +52,53 @@ pub(crate) fn fill(root: &Path) {
     }
 }
 
-/// Searches a tree that was filled from both sides. The far side works in `root`.
+/// Compares local and remote searches of a tree created by [`fill`]. The remote environment works
+/// in `root`.
 pub(crate) async fn searches_find_the_same(remote: &dyn ExecutionEnvironment, root: &Path) {
     let local = LocalEnvironment::builder(root).build().unwrap();
     for request in requests() {
-        let (here, there) = (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
-        assert_eq!(here, there, "{request:?}");
+        let (local_result, remote_result) =
+            (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
+        assert_eq!(local_result, remote_result, "{request:?}");
     }
     for (pattern, path) in
         [("**", ""), ("*.txt", ""), ("**/*", "names"), ("src/*/*.txt", ""), ("**", "src/nested")]
     {
-        let (mut here, mut there) = (
+        let (mut local_result, mut remote_result) = (
             local.glob(pattern, Path::new(path)).await.unwrap(),
             remote.glob(pattern, Path::new(path)).await.unwrap(),
         );
-        // The times of busybox are whole seconds, so the order within one is that of the paths.
-        here.sort();
-        there.sort();
-        assert_eq!(here, there, "{pattern} {path}");
+        // busybox reports whole seconds, so files of the same second are sorted by path.
+        local_result.sort();
+        remote_result.sort();
+        assert_eq!(local_result, remote_result, "{pattern} {path}");
     }
     for (hidden, ignored) in [(false, false), (true, true), (false, true)] {
         let scope = SearchScope::default().with_hidden(hidden).with_ignored(ignored);
         let request = GlobRequest::new("**").with_scope(scope);
-        let (mut here, mut there) =
+        let (mut local_result, mut remote_result) =
             (local.find_files(&request).await.unwrap(), remote.find_files(&request).await.unwrap());
-        here.sort();
-        there.sort();
-        assert_eq!(here, there, "{request:?}");
+        local_result.sort();
+        remote_result.sort();
+        assert_eq!(local_result, remote_result, "{request:?}");
         let request = GrepRequest::new("needle").with_scope(scope).with_max_results(1000);
-        let (here, there) = (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
-        assert_eq!(here, there, "{request:?}");
+        let (local_result, remote_result) =
+            (local.grep(&request).await.unwrap(), remote.grep(&request).await.unwrap());
+        assert_eq!(local_result, remote_result, "{request:?}");
     }
-    let (here, there) = (
+    let (local_result, remote_result) = (
         local.list_directory(Path::new(""), 9).await.unwrap(),
         remote.list_directory(Path::new(""), 9).await.unwrap(),
     );
-    assert_eq!(here, there);
+    assert_eq!(local_result, remote_result);
 }
 
-/// Every pattern in the whole tree, one pattern in every place, in each of the ways to ask.
+/// Every pattern in the whole tree, and one pattern in every path, in all modes.
 fn requests() -> Vec<GrepRequest> {
     let patterns = ["needle", "NEEDLE", "^fn needle\\(", "need.e|nothing", "e{2}dle$", "\\bneedle \\d+"];
-    let places = ["src", "build", "src/build/in.txt", "private", "names", "directory.txt"];
+    let paths = ["src", "build", "src/build/in.txt", "private", "names", "directory.txt"];
     let everywhere = patterns.map(|pattern| GrepRequest::new(pattern).with_path(""));
-    let needle = places.map(|place| GrepRequest::new("needle").with_path(place));
+    let needle = paths.map(|path| GrepRequest::new("needle").with_path(path));
     let ways = |request: GrepRequest| {
         [
             request.clone().with_context(1, 1),

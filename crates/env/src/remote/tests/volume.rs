@@ -1,4 +1,4 @@
-//! More output than anybody keeps.
+//! Output larger than the limits.
 #![expect(clippy::disallowed_methods, reason = "the tests look at the memory of their own process")]
 
 use std::{
@@ -13,17 +13,18 @@ use std::{
 use super::matrix::LONG;
 use crate::{command::ExecRequest, environment::ExecutionEnvironment, output::OutputLimits};
 
-/// What the process may take more than before: the pieces under way, and what is kept.
+/// Additional memory that the process may use: chunks in flight, and kept output.
 const MEMORY: u64 = 32 << 20;
 
-/// What an environment keeps of an output in these tests.
+/// Output limits of the environments under test.
 pub(crate) fn limits() -> OutputLimits {
     OutputLimits::default().with_total(1 << 20)
 }
 
-/// Lets a far side print so many bytes. All of it passes, little of it is kept, and the far side is not taken for lost
-/// meanwhile. To be run in a process of its own, since its memory is measured.
-pub(crate) async fn a_flood_passes(env: &dyn ExecutionEnvironment, bytes: u64) {
+/// Lets a remote command print this many bytes. All of them pass, few are kept, and the environment
+/// is not reported as lost meanwhile. Must run in a process of its own, since its memory is
+/// measured.
+pub(crate) async fn check_flood(env: &dyn ExecutionEnvironment, bytes: u64) {
     let passed = Arc::new(AtomicU64::new(0));
     let sink = Arc::clone(&passed);
     let request = ExecRequest::new(format!("head -c {bytes} /dev/zero"))
@@ -42,8 +43,8 @@ pub(crate) async fn a_flood_passes(env: &dyn ExecutionEnvironment, bytes: u64) {
     assert!(more < MEMORY, "{more} bytes of memory");
 }
 
-/// Floods both streams from the first moment on, several times: neither may hold up what is told on the other.
-pub(crate) async fn floods_hold_up_nothing(env: &dyn ExecutionEnvironment) {
+/// Floods both streams from the start, several times; neither may block messages on the other one.
+pub(crate) async fn floods_block_nothing(env: &dyn ExecutionEnvironment) {
     for line in ["yes & yes >&2 & wait", "exec yes", "exec yes >&2"] {
         for _ in 0..4 {
             let request = ExecRequest::new(line).with_timeout(Duration::from_millis(200));
@@ -53,7 +54,7 @@ pub(crate) async fn floods_hold_up_nothing(env: &dyn ExecutionEnvironment) {
     }
 }
 
-/// A line of this process's status, in bytes.
+/// Returns a field of this process's status, in bytes.
 fn memory(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();

@@ -1,4 +1,4 @@
-//! The connection: how it is made, what it refuses, how it is lost and how it ends.
+//! Connections: establishing, refusals, loss and closing.
 
 use std::{
     error::Error,
@@ -7,7 +7,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use super::service::{Proxy, Setup, closed_port, config_file, option, processes_naming, silent_server};
+use super::service::{Harness, Proxy, closed_port, config_file, option, processes_naming, silent_server};
 use crate::{
     error::EnvError,
     remote::tests::matrix::{LONG, until},
@@ -29,9 +29,9 @@ fn kind(error: &EnvError) -> SshErrorKind {
 #[tokio::test]
 async fn lines_run_with_their_streams_and_exits() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
+    let harness = Harness::new(&services, "");
     for (host, user) in [("root", "root"), ("tester", "tester"), ("limits", "tester")] {
-        let transport = SshTransport::new(setup.connection(host));
+        let transport = SshTransport::new(harness.connection(host));
         transport.open().await.unwrap();
         let output = run(&transport, "id -un; echo err >&2; exit 7").await;
         assert_eq!(String::from_utf8(output.stdout).unwrap().trim(), user);
@@ -39,31 +39,31 @@ async fn lines_run_with_their_streams_and_exits() {
         assert_eq!(output.status.code(), Some(7));
         transport.close().await.unwrap();
     }
-    assert_eq!(setup.sockets(), 0);
+    assert_eq!(harness.sockets(), 0);
 }
 
 #[tokio::test]
-async fn a_line_arrives_as_it_is() {
+async fn a_line_arrives_unchanged() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let transport = SshTransport::new(setup.connection("tester"));
+    let harness = Harness::new(&services, "");
+    let transport = SshTransport::new(harness.connection("tester"));
     transport.open().await.unwrap();
     let words = "it's|\"|\\|\\\\|$(id)|`id`|*|~|!x|%h %%|a  b|ä\u{1f980}|two\nlines|;&<>|-n|#|\t|\\n";
     let line = format!("cat <<'END'\n{words}\nEND\n");
     let output = run(&transport, &line).await;
     assert_eq!(String::from_utf8(output.stdout).unwrap(), format!("{words}\n"));
-    // The shell is the system's, and gets nothing of what this process has in its environment.
+    // The system's shell, without the environment of this process.
     let output = run(&transport, "echo \"$0|${CARGO_MANIFEST_DIR-unset}\"").await;
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "/bin/sh|unset\n");
     transport.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn the_socket_is_private_and_goes_with_the_connection() {
+async fn the_socket_is_private_and_removed_on_close() {
     use std::os::unix::fs::PermissionsExt;
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let connection = setup.connection("tester");
+    let harness = Harness::new(&services, "");
+    let connection = harness.connection("tester");
     let sockets = connection.socket_directory.clone();
     let transport = SshTransport::new(connection);
     transport.open().await.unwrap();
@@ -72,24 +72,24 @@ async fn the_socket_is_private_and_goes_with_the_connection() {
     assert_eq!(made.len(), 1, "one connection is enough");
     assert_eq!(fs::metadata(&made[0]).unwrap().permissions().mode() & 0o777, 0o700);
     assert!(!processes_naming(&made[0]).is_empty());
-    // The same as a host that is killed: the lifeline closes and nobody waits.
+    // Equivalent to a killed application: the lifeline closes, and no one waits.
     drop(transport);
     until("the client and its directory go", || {
-        processes_naming(&made[0]).is_empty() && setup.sockets() == 0
+        processes_naming(&made[0]).is_empty() && harness.sockets() == 0
     })
     .await;
 }
 
 #[tokio::test]
-async fn without_a_connection_there_is_none() {
+async fn lines_fail_without_a_connection() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let transport = SshTransport::new(setup.connection("tester"));
+    let harness = Harness::new(&services, "");
+    let transport = SshTransport::new(harness.connection("tester"));
     for _ in 0..2 {
         let output = run(&transport, "echo ran").await;
         assert!(!output.status.success());
-        assert!(output.stdout.is_empty(), "a line went some other way");
-        let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+        assert!(output.stdout.is_empty(), "a line ran without the connection");
+        let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
         assert!(
             matches!(&error, EnvError::EnvironmentLost { environment, .. } if environment == "ssh:tester")
         );
@@ -101,10 +101,10 @@ async fn without_a_connection_there_is_none() {
 }
 
 #[tokio::test]
-async fn bytes_pass_through_as_they_are() {
+async fn bytes_pass_through_unchanged() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let transport = SshTransport::new(setup.connection("tester"));
+    let harness = Harness::new(&services, "");
+    let transport = SshTransport::new(harness.connection("tester"));
     transport.open().await.unwrap();
     let bytes: Vec<u8> =
         (0..3_000_000_u32).map(|number| (number * 31 % 251) as u8 ^ (number % 256) as u8).collect();
@@ -125,12 +125,12 @@ async fn bytes_pass_through_as_they_are() {
 }
 
 #[tokio::test]
-async fn a_session_too_many_is_refused_and_the_connection_stands() {
+async fn a_refused_session_keeps_the_connection() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let transport = SshTransport::new(setup.connection("limits"));
+    let harness = Harness::new(&services, "");
+    let transport = SshTransport::new(harness.connection("limits"));
     transport.open().await.unwrap();
-    // The server's default, and what eight commands need with what runs beside them.
+    // The default of servers, and exactly what eight commands with their helpers need.
     let mut sessions = Vec::new();
     for _ in 0..10 {
         let mut command = tokio::process::Command::from(transport.command("echo up; cat"));
@@ -141,8 +141,8 @@ async fn a_session_too_many_is_refused_and_the_connection_stands() {
         sessions.push(session);
     }
     let output = run(&transport, "echo ran").await;
-    assert!(output.stdout.is_empty(), "a line went some other way");
-    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    assert!(output.stdout.is_empty(), "a line ran without the connection");
+    let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert_eq!(kind(&error), SshErrorKind::SessionRefused);
     for session in &mut sessions {
         drop(session.stdin.take());
@@ -153,9 +153,9 @@ async fn a_session_too_many_is_refused_and_the_connection_stands() {
     transport.close().await.unwrap();
 }
 
-/// Connects and tells why that does not work, within the time for connecting and some more.
-async fn refusal(setup: &Setup, host: &str, limit: Duration) -> SshErrorKind {
-    let mut connection = setup.connection(host);
+/// Fails to connect within the time limit plus a margin, and returns the kind of error.
+async fn refusal(harness: &Harness, host: &str, limit: Duration) -> SshErrorKind {
+    let mut connection = harness.connection(host);
     connection.connect_timeout = limit;
     let started = Instant::now();
     let error = SshTransport::new(connection).open().await.unwrap_err();
@@ -163,12 +163,12 @@ async fn refusal(setup: &Setup, host: &str, limit: Duration) -> SshErrorKind {
     assert!(
         matches!(&error, EnvError::Unreachable { environment, .. } if *environment == format!("ssh:{host}"))
     );
-    assert_eq!(setup.sockets(), 0, "{error:?} leaves a socket");
+    assert_eq!(harness.sockets(), 0, "{error:?} leaves a socket");
     kind(&error)
 }
 
 #[tokio::test]
-async fn who_cannot_be_reached_is_a_typed_error() {
+async fn unreachable_hosts_are_typed_errors() {
     let Some(services) = config_file() else { return };
     let (silent, _tasks) = silent_server().await;
     let unknown = "a".repeat(64);
@@ -178,30 +178,30 @@ async fn who_cannot_be_reached_is_a_typed_error() {
         closed_port(),
         silent.port(),
     );
-    let setup = Setup::new(&services, &lines);
+    let harness = Harness::new(&services, &lines);
     let limit = Duration::from_secs(3);
-    assert_eq!(refusal(&setup, "refuses", LONG).await, SshErrorKind::Refused);
-    assert_eq!(refusal(&setup, "nowhere", LONG).await, SshErrorKind::UnknownHost);
-    assert_eq!(refusal(&setup, "silent", limit).await, SshErrorKind::TimedOut);
+    assert_eq!(refusal(&harness, "refuses", LONG).await, SshErrorKind::Refused);
+    assert_eq!(refusal(&harness, "nowhere", LONG).await, SshErrorKind::UnknownHost);
+    assert_eq!(refusal(&harness, "silent", limit).await, SshErrorKind::TimedOut);
     assert_eq!(
-        refusal(&Setup::new(&services, "Jabber yes"), "tester", LONG).await,
+        refusal(&Harness::new(&services, "Jabber yes"), "tester", LONG).await,
         SshErrorKind::Configuration
     );
-    let missing = Setup::new(&services, "");
+    let missing = Harness::new(&services, "");
     fs::remove_file(missing.directory.path().join("config")).unwrap();
     assert_eq!(refusal(&missing, "tester", LONG).await, SshErrorKind::Configuration);
     assert_eq!(refusal(&missing, "-oProxyCommand=true", LONG).await, SshErrorKind::Configuration);
 }
 
 #[tokio::test]
-async fn keys_that_do_not_fit_are_typed_errors() {
+async fn key_problems_are_typed_errors() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let (key, empty) = (setup.key("key"), setup.directory.path().join("empty"));
+    let harness = Harness::new(&services, "");
+    let (key, empty) = (harness.key("key"), harness.directory.path().join("empty"));
     fs::write(&empty, "").unwrap();
     let port = option(&services, "tester", "port");
     let public = fs::read_to_string(key.with_extension("pub")).unwrap();
-    let changed = setup.directory.path().join("changed");
+    let changed = harness.directory.path().join("changed");
     fs::write(&changed, format!("[127.0.0.1]:{port} {public}")).unwrap();
     for (line, expected) in [
         (format!("IdentityFile {}", key.display()), SshErrorKind::AuthenticationFailed),
@@ -216,13 +216,14 @@ async fn keys_that_do_not_fit_are_typed_errors() {
             SshErrorKind::HostKeyChanged,
         ),
     ] {
-        // Of several keys each is tried, so the services' own configuration is not included here.
-        let own = Setup::new(&setup.directory.path().join("nothing"), &bare_host(&services, &line));
+        // ssh tries each of several keys, so the configuration of the services is not included
+        // here.
+        let own = Harness::new(&harness.directory.path().join("nothing"), &bare_host(&services, &line));
         assert_eq!(refusal(&own, "tester", LONG).await, expected, "{line}");
     }
 }
 
-/// A host like `tester`, with `line` before what the services say.
+/// Configuration of a host like `tester`, with `line` before the settings of the services.
 fn bare_host(services: &std::path::Path, line: &str) -> String {
     let get = |name| option(services, "tester", name);
     format!(
@@ -241,17 +242,17 @@ fn bare_host(services: &std::path::Path, line: &str) -> String {
 #[tokio::test]
 async fn a_missing_client_is_not_started() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let mut connection = setup.connection("tester");
+    let harness = Harness::new(&services, "");
+    let mut connection = harness.connection("tester");
     connection.program = "no-such-client".into();
     let error = SshTransport::new(connection).open().await.unwrap_err();
     assert!(matches!(&error, EnvError::Spawn { program, .. } if program == "no-such-client"), "{error:?}");
 }
 
 #[tokio::test]
-async fn jump_hosts_and_the_users_configuration_are_honoured() {
+async fn jump_hosts_and_user_configuration_are_used() {
     let Some(services) = config_file() else { return };
-    // What would come between a line and its shell is set, too: none of it may reach the lines.
+    // Settings that would affect the lines; none of them may have an effect.
     let lines = "Host behind\n ProxyJump limits\n HostName 127.0.0.1\n User root\n RequestTTY force\n \
                  RemoteCommand echo no\n ControlMaster auto\n ControlPersist yes\n SetEnv PINTLE=1\n \
                  LocalForward 127.0.0.1:1 127.0.0.1:2\n";
@@ -262,36 +263,36 @@ async fn jump_hosts_and_the_users_configuration_are_honoured() {
         get("identityfile"),
         get("userknownhostsfile")
     );
-    let setup = Setup::new(&services, &format!("{lines}{keys}"));
-    let transport = SshTransport::new(setup.connection("behind"));
+    let harness = Harness::new(&services, &format!("{lines}{keys}"));
+    let transport = SshTransport::new(harness.connection("behind"));
     transport.open().await.unwrap();
     let output = run(&transport, "id -un; [ -t 0 ] || echo no terminal").await;
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "root\nno terminal\n");
     transport.close().await.unwrap();
-    assert_eq!(setup.sockets(), 0);
+    assert_eq!(harness.sockets(), 0);
 }
 
 #[tokio::test]
-async fn the_client_of_a_jump_host_asks_nobody_either() {
+async fn the_client_of_a_jump_host_does_not_prompt() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let empty = setup.directory.path().join("empty");
+    let harness = Harness::new(&services, "");
+    let empty = harness.directory.path().join("empty");
     fs::write(&empty, "").unwrap();
-    // Our options do not reach it: without them it would ask whether the key is right.
+    // The jump host's client does not receive our options: it would ask to confirm the key.
     let known = format!(" UserKnownHostsFile {}\n StrictHostKeyChecking ask\n", empty.display());
     let lines = format!("Host behind\n ProxyJump limits\n HostName 127.0.0.1\nHost limits\n{known}");
-    let setup = Setup::new(&services, &lines);
-    let kind = refusal(&setup, "behind", LONG).await;
+    let harness = Harness::new(&services, &lines);
+    let kind = refusal(&harness, "behind", LONG).await;
     assert_eq!(kind, SshErrorKind::HostKeyUnknown);
 }
 
 #[tokio::test]
-async fn a_cut_connection_is_lost_at_once_and_made_again_by_a_later_call() {
+async fn a_cut_connection_is_lost_and_reopened_later() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
-    let proxy = Proxy::before(port).await;
-    let setup = Setup::new(&services, &proxy.host_lines("tester", port));
-    let transport = SshTransport::new(setup.connection("tester"));
+    let proxy = Proxy::in_front_of(port).await;
+    let harness = Harness::new(&services, &proxy.host_lines("tester", port));
+    let transport = SshTransport::new(harness.connection("tester"));
     transport.open().await.unwrap();
     let line = run(&transport, "echo begun; sleep 100");
     let cut = async {
@@ -303,34 +304,34 @@ async fn a_cut_connection_is_lost_at_once_and_made_again_by_a_later_call() {
     assert!(since.elapsed() < Duration::from_secs(5), "{:?}", since.elapsed());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), "begun\n");
     assert!(!output.status.success());
-    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert!(matches!(&error, EnvError::EnvironmentLost { .. }), "{error:?}");
-    // The way is closed now, and a new attempt says so.
+    // The proxy is closed now, so a new attempt fails.
     let error = transport.open().await.unwrap_err();
     assert!(matches!(&error, EnvError::Unreachable { .. }), "{error:?}");
-    let again = Setup::new(&services, "");
-    fs::copy(again.directory.path().join("config"), setup.directory.path().join("config")).unwrap();
+    let again = Harness::new(&services, "");
+    fs::copy(again.directory.path().join("config"), harness.directory.path().join("config")).unwrap();
     transport.open().await.unwrap();
     assert!(run(&transport, "true").await.status.success());
     transport.close().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_half_open_connection_is_found_within_three_intervals() {
+async fn a_half_open_connection_is_detected() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
-    let proxy = Proxy::before(port).await;
-    let setup = Setup::new(&services, &proxy.host_lines("tester", port));
-    let mut connection = setup.connection("tester");
+    let proxy = Proxy::in_front_of(port).await;
+    let harness = Harness::new(&services, &proxy.host_lines("tester", port));
+    let mut connection = harness.connection("tester");
     connection.alive_interval = Duration::from_secs(1);
     let transport = SshTransport::new(connection);
     transport.open().await.unwrap();
     proxy.freeze();
     let started = Instant::now();
     let output = run(&transport, "echo unheard").await;
-    // Three seconds, and one for a slow machine.
+    // Three seconds, plus a margin.
     assert!(started.elapsed() < Duration::from_secs(6), "{:?}", started.elapsed());
-    let error = transport.lost(output.status, &String::from_utf8_lossy(&output.stderr));
+    let error = transport.exit_error(output.status, &String::from_utf8_lossy(&output.stderr));
     assert_eq!(kind(&error), SshErrorKind::ConnectionLost);
     transport.close().await.unwrap();
 }

@@ -1,4 +1,4 @@
-//! The environment as a whole: the contract, bad input, loss, and the death of the host.
+//! The environment as a whole: the contract, bad input, loss, and death of the application.
 
 use std::{
     error::Error,
@@ -15,7 +15,7 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::service::{Proxy, Setup, config_file, environment, far_directory, option, processes_naming};
+use super::service::{Harness, Proxy, config_file, environment, option, processes_naming, remote_directory};
 use crate::{
     command::ExecRequest,
     contract,
@@ -23,7 +23,7 @@ use crate::{
     error::EnvError,
     remote::tests::{
         late_start,
-        matrix::{LONG, alone, marked, this_test, until},
+        matrix::{LONG, in_own_process, processes_with, this_test, until},
         same_results::{fill, searches_find_the_same},
         volume,
     },
@@ -31,33 +31,33 @@ use crate::{
     ssh::{SshEnvironment, SshError, SshErrorKind},
 };
 
-/// How long the far side may go on when its host is gone: what the far supervisor waits for a sign of life, and the
-/// end of the commands.
+/// Time limit for remote processes after the application died: the heartbeat time-out of the remote
+/// supervisor, plus the termination of the commands.
 const WATCHDOG: Duration = Duration::from_secs(40);
 
 #[tokio::test]
-async fn the_contract_holds_for_every_user_and_within_default_limits() {
+async fn keeps_the_contract_for_every_user() {
     let Some(services) = config_file() else { return };
     let mut checks = JoinSet::new();
     for host in ["root", "tester", "limits"] {
-        let (far, setup) = (far_directory(host), Setup::new(&services, ""));
+        let (remote, harness) = (remote_directory(host), Harness::new(&services, ""));
         checks.spawn(async move {
-            let env = setup.environment(host, far.path());
+            let env = harness.environment(host, remote.path());
             env.initialize().await.unwrap();
-            let kept = contract::all(&env, &far.path().join("contract")).await;
+            let kept = contract::all(&env, &remote.path().join("contract")).await;
             kept.unwrap_or_else(|violation| panic!("{host}: {violation:?}"));
             env.cleanup().await.unwrap();
-            assert_eq!(setup.sockets(), 0);
+            assert_eq!(harness.sockets(), 0);
         });
     }
     checks.join_all().await;
 }
 
 #[tokio::test]
-async fn facts_come_from_the_host() {
+async fn system_information_is_remote() {
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
-    let config = setup.directory.path().join("config");
+    let harness = Harness::new(&services, "");
+    let config = harness.directory.path().join("config");
     let env = SshEnvironment::builder("tester")
         .config_file(config)
         .variable("GREETING", "it's\nme")
@@ -76,30 +76,31 @@ async fn facts_come_from_the_host() {
     assert!(matches!(relative, Err(EnvError::InvalidPath { path, .. }) if path == Path::new("here")));
 }
 
-/// A bash that finds itself started by ssh would read it.
+/// bash would read `.bashrc` when it detects that ssh started it.
 #[tokio::test]
-async fn commands_read_no_start_up_file() {
+async fn commands_read_no_startup_file() {
     let Some(services) = config_file() else { return };
-    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
-    fs::write(far.path().join(".bashrc"), "echo noise; echo noise >&2").unwrap();
-    let env = setup.environment("tester", far.path());
-    let request = ExecRequest::new("echo done").with_env("HOME", far.path().to_str().unwrap());
+    let (remote, harness) = (remote_directory("tester"), Harness::new(&services, ""));
+    fs::write(remote.path().join(".bashrc"), "echo noise; echo noise >&2").unwrap();
+    let env = harness.environment("tester", remote.path());
+    let request = ExecRequest::new("echo done").with_env("HOME", remote.path().to_str().unwrap());
     let result = env.exec_command(request).await.unwrap();
     assert_eq!(result.output.to_text_lossy().unwrap(), "done\n");
     env.cleanup().await.unwrap();
 }
 
-/// Login shells of every kind, whose start-up files print on both streams without a line end.
+/// All kinds of login shells, with start-up files that print on both streams without a final line
+/// feed.
 #[tokio::test]
-async fn any_login_shell_will_do_whatever_its_start_up_files_print() {
+async fn any_login_shell_works() {
     let Some(services) = config_file() else { return };
     for host in ["bash", "csh", "fish"] {
-        let (far, setup) = (far_directory(host), Setup::new(&services, ""));
-        let env = setup.environment(host, far.path());
+        let (remote, harness) = (remote_directory(host), Harness::new(&services, ""));
+        let env = harness.environment(host, remote.path());
         env.initialize().await.unwrap();
         assert_eq!(env.platform(), "linux", "{host}");
         for name in HOSTILE {
-            let path = far.path().join(OsStr::from_bytes(name));
+            let path = remote.path().join(OsStr::from_bytes(name));
             env.write(&path, name).await.unwrap();
             assert_eq!(env.read(&path, None).await.unwrap(), name, "{host}");
         }
@@ -109,62 +110,63 @@ async fn any_login_shell_will_do_whatever_its_start_up_files_print() {
         assert_eq!(result.stderr.to_text_lossy().unwrap(), "err", "{host}");
         assert_eq!(result.exit_code, 7, "{host}");
         let request = ExecRequest::new("sleep 1000 & sleep 1000").with_timeout(Duration::from_millis(300));
-        assert!(env.exec_command(request.with_env("PINTLE_SHELL", far.name())).await.unwrap().timed_out);
-        assert_eq!(marked(&format!("PINTLE_SHELL={}", far.name())).len(), 0, "{host}");
+        assert!(env.exec_command(request.with_env("PINTLE_SHELL", remote.name())).await.unwrap().timed_out);
+        assert_eq!(processes_with(&format!("PINTLE_SHELL={}", remote.name())).len(), 0, "{host}");
         env.cleanup().await.unwrap();
     }
 }
 
-/// The servers are on this machine, so the far side has what it has: continuous integration installs `rg`.
+/// The servers run on this machine, so `rg` must be installed locally; it is in continuous
+/// integration.
 #[tokio::test]
-async fn a_search_with_the_far_ripgrep_finds_the_same() {
+async fn local_and_remote_ripgrep_searches_agree() {
     let Some(services) = config_file() else { return };
-    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
-    fill(far.path());
-    let env = setup.environment("tester", far.path());
+    let (remote, harness) = (remote_directory("tester"), Harness::new(&services, ""));
+    fill(remote.path());
+    let env = harness.environment("tester", remote.path());
     let has_ripgrep = env.exec_command(ExecRequest::new("command -v rg")).await.unwrap().success();
     if !has_ripgrep {
-        assert!(std::env::var_os("CI").is_none(), "there is no rg on the far side");
-        eprintln!("SKIPPED: there is no rg on the far side");
+        assert!(std::env::var_os("CI").is_none(), "rg is not installed on the remote host");
+        eprintln!("SKIPPED: rg is not installed on the remote host");
     }
-    searches_find_the_same(&env, far.path()).await;
+    searches_find_the_same(&env, remote.path()).await;
     env.cleanup().await.unwrap();
 }
 
 #[tokio::test]
-async fn floods_hold_up_nothing() {
+async fn floods_block_nothing() {
     let Some(services) = config_file() else { return };
-    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
-    let env = setup.environment("tester", far.path());
-    volume::floods_hold_up_nothing(&env).await;
+    let (remote, harness) = (remote_directory("tester"), Harness::new(&services, ""));
+    let env = harness.environment("tester", remote.path());
+    volume::floods_block_nothing(&env).await;
     env.cleanup().await.unwrap();
 }
 
 #[test]
-fn a_gibibyte_passes_in_little_memory() {
-    alone("ssh::tests::environment::a_gibibyte_passes_in_little_memory", async || {
+fn a_gibibyte_uses_bounded_memory() {
+    in_own_process("ssh::tests::environment::a_gibibyte_uses_bounded_memory", async || {
         let Some(services) = config_file() else { return };
-        let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
+        let (remote, harness) = (remote_directory("tester"), Harness::new(&services, ""));
         let mut builder =
-            SshEnvironment::builder("").working_directory(far.path()).output_limits(volume::limits());
-        builder.connection = setup.connection("tester");
+            SshEnvironment::builder("").working_directory(remote.path()).output_limits(volume::limits());
+        builder.connection = harness.connection("tester");
         let env = builder.build().unwrap();
         env.initialize().await.unwrap();
-        volume::a_flood_passes(&env, 1 << 30).await;
+        volume::check_flood(&env, 1 << 30).await;
         env.cleanup().await.unwrap();
     });
 }
 
 #[tokio::test]
-async fn hostile_names_and_bytes_pass_both_ways() {
+async fn hostile_names_and_bytes_are_preserved() {
     let Some(services) = config_file() else { return };
-    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
-    let env = setup.environment("tester", far.path());
+    let (remote, harness) = (remote_directory("tester"), Harness::new(&services, ""));
+    let env = harness.environment("tester", remote.path());
     for name in HOSTILE {
-        let directory = far.path().join(OsStr::from_bytes(name));
+        let directory = remote.path().join(OsStr::from_bytes(name));
         let path = directory.join(OsStr::from_bytes(name));
         env.write(&path, name).await.unwrap();
-        // The far side is this machine: what it has written is really there.
+        // The remote host is this machine: the file must exist locally.
         assert_eq!(fs::read(&path).unwrap(), name);
         assert_eq!(env.read(&path, None).await.unwrap(), name);
         let result =
@@ -181,7 +183,7 @@ async fn hostile_names_and_bytes_pass_both_ways() {
     env.cleanup().await.unwrap();
 }
 
-/// Names that a shell, a printf, an option parser or a listing would take for something else.
+/// Names that a shell, printf, an option parser or a listing might misinterpret.
 const HOSTILE: [&[u8]; 14] = [
     b"two words",
     b"it's",
@@ -202,13 +204,13 @@ const HOSTILE: [&[u8]; 14] = [
 #[tokio::test]
 async fn bad_input_is_a_typed_error_with_its_path() {
     let Some(services) = config_file() else { return };
-    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
-    let env = setup.environment("tester", far.path());
-    let at = |name: &str| far.path().join(name);
+    let (remote, harness) = (remote_directory("tester"), Harness::new(&services, ""));
+    let env = harness.environment("tester", remote.path());
+    let at = |name: &str| remote.path().join(name);
     let text = Path::new("a\0b");
     assert!(matches!(env.read(text, None).await, Err(EnvError::InvalidPath { .. })));
     assert!(
-        matches!(env.read(far.path(), None).await, Err(EnvError::IsADirectory { path }) if path == far.path())
+        matches!(env.read(remote.path(), None).await, Err(EnvError::IsADirectory { path }) if path == remote.path())
     );
     let large = fs::File::create(at("large")).unwrap();
     large.set_len(2 << 30).unwrap();
@@ -238,22 +240,23 @@ async fn bad_input_is_a_typed_error_with_its_path() {
     );
     let invalid = env.grep(&GrepRequest::new("(")).await;
     assert!(matches!(invalid, Err(EnvError::InvalidPattern { pattern, .. }) if pattern == "("));
-    assert!(matches!(env.glob("a[", far.path()).await, Err(EnvError::InvalidPattern { .. })));
+    assert!(matches!(env.glob("a[", remote.path()).await, Err(EnvError::InvalidPattern { .. })));
     env.cleanup().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_full_or_read_only_disk_keeps_the_old_content() {
     let Some(services) = config_file() else { return };
-    let (far, setup) = (far_directory("tester"), Setup::new(&services, ""));
-    let (root, env) = (setup.environment("root", far.path()), setup.environment("tester", far.path()));
-    // The servers have mounts of their own, so what is mounted there ends with them at the latest.
+    let (remote, harness) = (remote_directory("tester"), Harness::new(&services, ""));
+    let (root, env) =
+        (harness.environment("root", remote.path()), harness.environment("tester", remote.path()));
+    // The servers have their own mount namespace, so mounts disappear with them at the latest.
     let as_root = async |line: &str| {
         let result = root.exec_command(ExecRequest::new(line)).await.unwrap();
         assert!(result.success(), "{line}: {}", result.output.to_text_lossy().unwrap());
     };
     as_root("mkdir disk && mount -t tmpfs -o size=64k,mode=1777 tmpfs disk").await;
-    let file = far.path().join("disk/file");
+    let file = remote.path().join("disk/file");
     env.write(&file, b"old").await.unwrap();
     let error = env.write(&file, &vec![b'x'; 1 << 20]).await.unwrap_err();
     assert!(matches!(&error, EnvError::Io { path, .. } if *path == file), "{error:?}");
@@ -261,30 +264,30 @@ async fn a_full_or_read_only_disk_keeps_the_old_content() {
     let error = env.write(&file, b"new").await.unwrap_err();
     assert!(matches!(&error, EnvError::Io { .. } | EnvError::PermissionDenied { .. }), "{error:?}");
     assert_eq!(env.read(&file, None).await.unwrap(), b"old");
-    let listed = env.list(&far.path().join("disk")).await.unwrap();
-    assert_eq!(listed.len(), 1, "something half written is left: {listed:?}");
+    let listed = env.list(&remote.path().join("disk")).await.unwrap();
+    assert_eq!(listed.len(), 1, "a partial file is left: {listed:?}");
     as_root("umount disk").await;
     env.cleanup().await.unwrap();
     root.cleanup().await.unwrap();
 }
 
 #[tokio::test]
-async fn a_lost_connection_ends_the_call_and_the_far_command() {
+async fn a_lost_connection_ends_call_and_remote_command() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
     for freeze in [false, true] {
-        let (far, proxy) = (far_directory("tester"), Proxy::before(port).await);
-        let setup = Setup::new(&services, &proxy.host_lines("tester", port));
-        let mut connection = setup.connection("tester");
+        let (remote, proxy) = (remote_directory("tester"), Proxy::in_front_of(port).await);
+        let harness = Harness::new(&services, &proxy.host_lines("tester", port));
+        let mut connection = harness.connection("tester");
         connection.alive_interval = Duration::from_secs(1);
-        let env = environment(connection, far.path());
-        let mark = format!("PINTLE_LOST={}", far.name());
-        // One of them has wiped its variables: only its group tells that it belongs to the command.
-        let wiped = format!("env -i sh -c 'sleep 1000; :' {}", far.path().display());
+        let env = environment(connection, remote.path());
+        let variable = format!("PINTLE_LOST={}", remote.name());
+        // One process has cleared its variables: only its group identifies it.
+        let wiped = format!("env -i sh -c 'sleep 1000; :' {}", remote.path().display());
         let line = format!("{wiped} & touch begun; sleep 1000");
-        let request = ExecRequest::new(line).with_timeout(10 * LONG).with_env("PINTLE_LOST", far.name());
+        let request = ExecRequest::new(line).with_timeout(10 * LONG).with_env("PINTLE_LOST", remote.name());
         let losing = async {
-            until("a command begins", || far.path().join("begun").exists()).await;
+            until("a command begins", || remote.path().join("begun").exists()).await;
             if freeze {
                 proxy.freeze()
             } else {
@@ -303,13 +306,13 @@ async fn a_lost_connection_ends_the_call_and_the_far_command() {
         let kind =
             source.downcast_ref::<SshError>().unwrap_or_else(|| panic!("{source:?} is of another type")).kind;
         assert_eq!(kind, SshErrorKind::ConnectionLost);
-        // Nobody can reach the far side now, and it does not need to be reached.
+        // The remote host cannot be reached now, and does not need to be.
         let started = Instant::now();
-        while !marked(&mark).is_empty() || !processes_naming(far.path()).is_empty() {
-            assert!(started.elapsed() < WATCHDOG, "freeze {freeze}: the far command goes on");
+        while !processes_with(&variable).is_empty() || !processes_naming(remote.path()).is_empty() {
+            assert!(started.elapsed() < WATCHDOG, "freeze {freeze}: the remote command still runs");
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
-        println!("freeze {freeze}: the far command went after {:?}", started.elapsed());
+        println!("freeze {freeze}: the remote command was gone after {:?}", started.elapsed());
         let again = env.exec_command(ExecRequest::new("true")).await;
         let error = again.expect_err("there is no way");
         assert!(
@@ -317,7 +320,7 @@ async fn a_lost_connection_ends_the_call_and_the_far_command() {
             "never a fall back: {error:?}"
         );
         drop(env);
-        until("the client goes", || setup.sockets() == 0).await;
+        until("the client exits", || harness.sockets() == 0).await;
     }
 }
 
@@ -325,74 +328,75 @@ async fn a_lost_connection_ends_the_call_and_the_far_command() {
 async fn a_later_call_connects_again() {
     let Some(services) = config_file() else { return };
     let port: u16 = option(&services, "tester", "port").parse().unwrap();
-    let (far, proxy) = (far_directory("tester"), Proxy::before(port).await);
-    let setup = Setup::new(&services, &proxy.host_lines("tester", port));
-    let env = setup.environment("tester", far.path());
+    let (remote, proxy) = (remote_directory("tester"), Proxy::in_front_of(port).await);
+    let harness = Harness::new(&services, &proxy.host_lines("tester", port));
+    let env = harness.environment("tester", remote.path());
     env.initialize().await.unwrap();
     proxy.hang_up();
-    // The call that meets the loss may fail; the one after it does not.
+    // The call that detects the loss may fail; the next one succeeds.
     let _ = env.exec_command(ExecRequest::new("true")).await;
     let result = env.exec_command(ExecRequest::new("echo again")).await.unwrap();
     assert_eq!(result.stdout.to_text_lossy().unwrap(), "again\n");
     env.cleanup().await.unwrap();
-    assert_eq!(setup.sockets(), 0);
+    assert_eq!(harness.sockets(), 0);
 }
 
-/// Both roles are played by this test: it starts itself as the host that is to die.
+/// The test plays both roles: it starts itself as the application that gets killed.
 #[tokio::test]
-async fn a_killed_host_leaves_nothing_on_either_side() {
+async fn a_killed_application_leaves_nothing_on_either_host() {
     const DOOMED: &str = "PINTLE_TEST_DOOMED";
     let Some(services) = config_file() else { return };
-    let setup = Setup::new(&services, "");
+    let harness = Harness::new(&services, "");
     if let Some(directory) = std::env::var_os(DOOMED) {
         let directory = PathBuf::from(directory);
-        let mut connection = setup.connection("tester");
+        let mut connection = harness.connection("tester");
         connection.socket_directory = directory.join("sockets");
         let env = environment(connection, &directory);
         let name = directory.file_name().unwrap().to_str().unwrap();
         let request =
             ExecRequest::new("setsid sleep 1000 & trap '' TERM; touch begun; sleep 1000; sleep 1000");
         let request = request.with_env("PINTLE_DOOMED", name).with_timeout(10 * LONG);
-        panic!("nobody killed the host: {:?}", env.exec_command(request).await);
+        panic!("the application was not killed: {:?}", env.exec_command(request).await);
     }
-    let far = far_directory("tester");
-    let sockets = far.path().join("sockets");
+    let remote = remote_directory("tester");
+    let sockets = remote.path().join("sockets");
     fs::create_dir(&sockets).unwrap();
-    let mark = format!("PINTLE_DOOMED={}", far.name());
-    let name = "ssh::tests::environment::a_killed_host_leaves_nothing_on_either_side";
-    let mut host = this_test(name)
-        .env(DOOMED, far.path())
-        // What it cannot remove any more goes with our directory.
-        .env("TMPDIR", far.path())
+    let variable = format!("PINTLE_DOOMED={}", remote.name());
+    let name = "ssh::tests::environment::a_killed_application_leaves_nothing_on_either_host";
+    let mut application = this_test(name)
+        .env(DOOMED, remote.path())
+        // Files that it cannot remove are removed with our directory.
+        .env("TMPDIR", remote.path())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    until("the host's command begins", || far.path().join("begun").exists()).await;
-    assert!(marked(&mark).len() >= 2);
-    host.kill().unwrap();
-    host.wait().unwrap();
+    until("the command starts", || remote.path().join("begun").exists()).await;
+    assert!(processes_with(&variable).len() >= 2);
+    application.kill().unwrap();
+    application.wait().unwrap();
     let started = Instant::now();
-    while !(marked(&mark).is_empty() && processes_naming(&sockets).is_empty()) {
-        assert!(started.elapsed() < Duration::from_secs(10), "left: {:?}", marked(&mark));
+    while !(processes_with(&variable).is_empty() && processes_naming(&sockets).is_empty()) {
+        assert!(started.elapsed() < Duration::from_secs(10), "left: {:?}", processes_with(&variable));
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
-    println!("everything of the killed host was gone after {:?}", started.elapsed());
+    println!("everything of the killed application was gone after {:?}", started.elapsed());
     assert_eq!(fs::read_dir(&sockets).unwrap().count(), 0);
 }
 
-/// As a rule the connection goes with the host, and a late client finds none; none may be opened for it either.
+/// The connection normally closes with the application, so that a late client finds none; it must
+/// not open a new one.
 #[tokio::test]
-async fn a_command_does_not_start_after_its_host() {
+async fn no_command_starts_after_its_application_died() {
     let Some(services) = config_file() else { return };
     let build = |client: &Path| {
-        let setup = Setup::new(&services, "");
-        let mut connection = setup.connection("tester");
+        let harness = Harness::new(&services, "");
+        let mut connection = harness.connection("tester");
         connection.program = client.to_path_buf();
-        // The host is killed, and its directory goes with the test's.
-        let _ = setup.directory.keep();
+        // The application is killed, so the test's directory cleans up.
+        let _ = harness.directory.keep();
         environment(connection, Path::new("/"))
     };
-    let test = "ssh::tests::environment::a_command_does_not_start_after_its_host";
+    let test = "ssh::tests::environment::no_command_starts_after_its_application_died";
     late_start::leaves_nothing(test, None, "ssh", build).await;
 }

@@ -1,34 +1,34 @@
-//! The process matrix of a far side, over ssh.
+//! The process matrix over ssh.
 
 use std::sync::Arc;
 
-use super::service::{Setup, config_file, far_directory};
+use super::service::{Harness, config_file, remote_directory};
 use crate::{
     environment::ExecutionEnvironment,
-    remote::tests::matrix::{alone, matrix},
+    remote::tests::matrix::{in_own_process, matrix},
 };
 
 #[test]
 fn the_process_matrix_as_root() {
-    alone("ssh::tests::matrix::the_process_matrix_as_root", || at("root"));
+    in_own_process("ssh::tests::matrix::the_process_matrix_as_root", || at("root"));
 }
 
 #[test]
 fn the_process_matrix_as_another_user() {
-    alone("ssh::tests::matrix::the_process_matrix_as_another_user", || at("tester"));
+    in_own_process("ssh::tests::matrix::the_process_matrix_as_another_user", || at("tester"));
 }
 
 #[test]
-fn the_process_matrix_within_a_servers_default_limits() {
-    alone("ssh::tests::matrix::the_process_matrix_within_a_servers_default_limits", || at("limits"));
+fn the_process_matrix_within_default_limits() {
+    in_own_process("ssh::tests::matrix::the_process_matrix_within_default_limits", || at("limits"));
 }
 
 async fn at(host: &str) {
     let Some(services) = config_file() else { return };
-    let (far, setup) = (far_directory(host), Setup::new(&services, ""));
-    let env = Arc::new(setup.environment(host, far.path()));
+    let (far, harness) = (remote_directory(host), Harness::new(&services, ""));
+    let env = Arc::new(harness.environment(host, far.path()));
     env.initialize().await.unwrap();
     matrix(host, Arc::clone(&env) as Arc<dyn ExecutionEnvironment>, far.path()).await;
     env.cleanup().await.unwrap();
-    assert_eq!(setup.sockets(), 0);
+    assert_eq!(harness.sockets(), 0);
 }

@@ -1,4 +1,4 @@
-//! The servers that `cargo xtask services up` starts, and what stands in front of them.
+//! The servers started by `cargo xtask services up`, and a proxy in front of them.
 
 use std::{
     fs,
@@ -24,25 +24,23 @@ use crate::{
     ssh::{Connection, SshEnvironment},
 };
 
-/// The configuration of the services, or `None` with the reason on standard error. In CI it must be there.
+/// Returns the configuration of the services, or `None` with a message on standard error. Required
+/// in CI.
 pub(super) fn config_file() -> Option<PathBuf> {
     if let Some(file) = std::env::var_os("PINTLE_TEST_SSH") {
         return Some(file.into());
     }
-    assert!(
-        std::env::var_os("CI").is_none(),
-        "PINTLE_TEST_SSH is not set: `cargo xtask services up` says it"
-    );
-    eprintln!("SKIPPED: no ssh server; `cargo xtask services up` starts one and says where");
+    assert!(std::env::var_os("CI").is_none(), "PINTLE_TEST_SSH is not set: see `cargo xtask services up`");
+    eprintln!("SKIPPED: no ssh server; `cargo xtask services up` starts one");
     None
 }
 
-/// The services' configuration with lines of the test's own before it: what is said first counts.
-pub(super) struct Setup {
+/// An ssh configuration that prepends lines to that of the services; the first setting counts.
+pub(super) struct Harness {
     pub(super) directory: TempDir,
 }
 
-impl Setup {
+impl Harness {
     pub(super) fn new(services: &Path, lines: &str) -> Self {
         let directory = TempDir::new().unwrap();
         let config = format!("{lines}\nHost *\nInclude \"{}\"\n", services.display());
@@ -50,7 +48,7 @@ impl Setup {
         Self { directory }
     }
 
-    /// The way to `host` with sockets in a directory of the test's own.
+    /// Returns a connection to `host` with sockets in the test's directory.
     pub(super) fn connection(&self, host: &str) -> Connection {
         let mut connection = Connection::new(host.to_owned());
         connection.config_file = Some(self.directory.path().join("config"));
@@ -59,17 +57,17 @@ impl Setup {
         connection
     }
 
-    /// The environment at `host` that works in `directory`.
+    /// Returns an environment on `host` that works in `directory`.
     pub(super) fn environment(&self, host: &str, directory: &Path) -> SshEnvironment {
         environment(self.connection(host), directory)
     }
 
-    /// What is left of connections.
+    /// Counts the remaining socket directories.
     pub(super) fn sockets(&self) -> usize {
         fs::read_dir(self.directory.path().join("sockets")).unwrap().count()
     }
 
-    /// A pair of keys that no server knows.
+    /// Creates a key pair unknown to all servers.
     pub(super) fn key(&self, name: &str) -> PathBuf {
         let file = self.directory.path().join(name);
         let made = Command::new("ssh-keygen")
@@ -83,14 +81,14 @@ impl Setup {
     }
 }
 
-/// The environment that is reached by `connection` and works in `directory`.
+/// Creates an environment from a connection and a working directory.
 pub(super) fn environment(connection: Connection, directory: &Path) -> SshEnvironment {
     let mut builder = SshEnvironment::builder("").working_directory(directory);
     builder.connection = connection;
     builder.build().unwrap()
 }
 
-/// The value of an option that ssh would use for `host`.
+/// Returns the value of an ssh option for `host`.
 pub(super) fn option(config: &Path, host: &str, name: &str) -> String {
     let output = Command::new("ssh").arg("-F").arg(config).args(["-G", host]).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -98,7 +96,7 @@ pub(super) fn option(config: &Path, host: &str, name: &str) -> String {
     found.unwrap_or_else(|| panic!("ssh -G does not say {name}: {text}")).to_owned()
 }
 
-/// Stands before a server and can stop to pass on what it gets, or hang up.
+/// A proxy in front of a server that can stop forwarding or disconnect.
 pub(super) struct Proxy {
     address: SocketAddr,
     frozen: Arc<AtomicBool>,
@@ -107,7 +105,7 @@ pub(super) struct Proxy {
 }
 
 impl Proxy {
-    pub(super) async fn before(port: u16) -> Self {
+    pub(super) async fn in_front_of(port: u16) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (frozen, links) = (Arc::new(AtomicBool::new(false)), Arc::new(Mutex::new(JoinSet::new())));
@@ -115,46 +113,47 @@ impl Proxy {
         let (freeze, all) = (Arc::clone(&frozen), Arc::clone(&links));
         accepting.spawn(async move {
             loop {
-                let (near, _) = listener.accept().await.unwrap();
-                let far = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
-                all.lock().unwrap().spawn(link(near, far, Arc::clone(&freeze)));
+                let (local, _) = listener.accept().await.unwrap();
+                let remote = TcpStream::connect(("127.0.0.1", port)).await.unwrap();
+                all.lock().unwrap().spawn(link(local, remote, Arc::clone(&freeze)));
             }
         });
         Self { address, frozen, links, accepting: Mutex::new(accepting) }
     }
 
-    /// Both sides stay connected and hear nothing any more.
+    /// Stops forwarding; both sides stay connected.
     pub(super) fn freeze(&self) {
         self.frozen.store(true, Ordering::SeqCst);
     }
 
-    /// Both sides are hung up on, and nobody is let in again.
+    /// Disconnects both sides and accepts no new connections.
     pub(super) fn cut(&self) {
         self.accepting.lock().unwrap().abort_all();
         self.hang_up();
     }
 
-    /// Both sides are hung up on; who comes again is let in.
+    /// Disconnects both sides; new connections are accepted.
     pub(super) fn hang_up(&self) {
         self.links.lock().unwrap().abort_all();
     }
 
-    /// What makes `host` go this way, when its server listens on `port`.
+    /// Returns configuration lines that route `host` through the proxy, if its server listens on
+    /// `port`.
     pub(super) fn host_lines(&self, host: &str, port: u16) -> String {
         format!("Host {host}\n Port {}\n HostKeyAlias [127.0.0.1]:{port}\n", self.address.port())
     }
 }
 
-async fn link(near: TcpStream, far: TcpStream, frozen: Arc<AtomicBool>) {
-    let (mut near_read, mut near_write) = near.into_split();
-    let (mut far_read, mut far_write) = far.into_split();
+async fn link(local: TcpStream, remote: TcpStream, frozen: Arc<AtomicBool>) {
+    let (mut local_read, mut local_write) = local.into_split();
+    let (mut remote_read, mut remote_write) = remote.into_split();
     tokio::select! {
-        () = pass(&mut near_read, &mut far_write, &frozen) => {}
-        () = pass(&mut far_read, &mut near_write, &frozen) => {}
+        () = forward(&mut local_read, &mut remote_write, &frozen) => {}
+        () = forward(&mut remote_read, &mut local_write, &frozen) => {}
     }
 }
 
-async fn pass(
+async fn forward(
     from: &mut (impl AsyncReadExt + Unpin),
     to: &mut (impl AsyncWriteExt + Unpin),
     frozen: &AtomicBool,
@@ -170,27 +169,27 @@ async fn pass(
     }
 }
 
-/// A server that takes connections and never says a word.
+/// Starts a server that accepts connections and never sends anything.
 pub(super) async fn silent_server() -> (SocketAddr, JoinSet<()>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        let mut guests = Vec::new();
+        let mut connections = Vec::new();
         loop {
-            guests.push(listener.accept().await.unwrap());
+            connections.push(listener.accept().await.unwrap());
         }
     });
     (address, tasks)
 }
 
-/// A port that nobody listens on.
+/// Returns a port without a listener.
 pub(super) fn closed_port() -> u16 {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap().port()
 }
 
-/// The local processes whose command line names `word`.
+/// Finds the local processes with `word` in their command line.
 pub(super) fn processes_naming(word: &Path) -> Vec<u32> {
     let word = word.as_os_str().as_encoded_bytes();
     let names = |id: &u32| {
@@ -200,22 +199,22 @@ pub(super) fn processes_naming(word: &Path) -> Vec<u32> {
     process_ids().filter(names).collect()
 }
 
-/// A directory of the far side, which is this machine, that everybody may write to.
-pub(super) struct FarDirectory(TempDir);
+/// A world-writable directory on the remote host, which is this machine.
+pub(super) struct RemoteDirectory(TempDir);
 
-pub(super) fn far_directory(host: &str) -> FarDirectory {
+pub(super) fn remote_directory(host: &str) -> RemoteDirectory {
     let directory =
-        tempfile::Builder::new().prefix(&format!("pintle-far-{host}-")).tempdir_in("/tmp").unwrap();
+        tempfile::Builder::new().prefix(&format!("pintle-remote-{host}-")).tempdir_in("/tmp").unwrap();
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).unwrap();
-    FarDirectory(directory)
+    RemoteDirectory(directory)
 }
 
-impl FarDirectory {
+impl RemoteDirectory {
     pub(super) fn path(&self) -> &Path {
         self.0.path()
     }
 
-    /// A word that no other directory has.
+    /// Returns the unique name of the directory.
     pub(super) fn name(&self) -> String {
         self.path().file_name().unwrap().to_str().unwrap().to_owned()
     }

@@ -230,7 +230,7 @@ async fn drive(entry: Arc<Entry>, mut process: Box<dyn Process>) {
     let _ =
         timeout(if exited.is_some() { DRAIN } else { Duration::ZERO }, keep_all(&entry, &mut output)).await;
     let ended = {
-        let mut ending = process.end(TERMINATE_GRACE);
+        let mut ending = process.terminate(TERMINATE_GRACE);
         loop {
             tokio::select! {
                 ended = &mut ending => break ended,

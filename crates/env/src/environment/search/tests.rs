@@ -1,4 +1,4 @@
-//! A search through the primitives of a place that goes away meanwhile.
+//! Searches through the primitives of an environment that becomes unreachable.
 
 use std::{
     ops::Range,
@@ -10,25 +10,25 @@ use async_trait::async_trait;
 use super::*;
 use crate::{Command, DirEntry, MemoryEnvironment, Metadata, Process};
 
-/// Answers so many questions, and is out of reach from then on.
+/// An environment that becomes unreachable after a number of operations.
 #[derive(Debug)]
-struct Leaving {
+struct FailingEnvironment {
     inner: MemoryEnvironment,
-    answers: usize,
-    asked: AtomicUsize,
+    successes: usize,
+    operations: AtomicUsize,
 }
 
-impl Leaving {
-    fn answer(&self) -> Result<(), EnvError> {
-        match self.asked.fetch_add(1, Ordering::Relaxed) {
-            asked if asked < self.answers => Ok(()),
+impl FailingEnvironment {
+    fn count_operation(&self) -> Result<(), EnvError> {
+        match self.operations.fetch_add(1, Ordering::Relaxed) {
+            operations if operations < self.successes => Ok(()),
             _ => Err(EnvError::Unreachable { environment: "nowhere".to_owned(), source: None }),
         }
     }
 }
 
 #[async_trait]
-impl ExecutionEnvironment for Leaving {
+impl ExecutionEnvironment for FailingEnvironment {
     fn working_directory(&self) -> &Path {
         self.inner.working_directory()
     }
@@ -46,7 +46,7 @@ impl ExecutionEnvironment for Leaving {
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        self.answer()?;
+        self.count_operation()?;
         self.inner.read(path, range).await
     }
 
@@ -55,12 +55,12 @@ impl ExecutionEnvironment for Leaving {
     }
 
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        self.answer()?;
+        self.count_operation()?;
         self.inner.metadata(path).await
     }
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        self.answer()?;
+        self.count_operation()?;
         self.inner.list(path).await
     }
 
@@ -73,10 +73,10 @@ impl ExecutionEnvironment for Leaving {
     }
 }
 
-/// Whichever question is the last one that is answered: nothing is taken for a file that cannot be read, and nobody
-/// is asked again, since each attempt to reach the place may take its time.
+/// Regardless of when the environment becomes unreachable, no file is reported as unreadable and no
+/// further operation is tried, since each attempt to reconnect may take long.
 #[tokio::test]
-async fn a_place_that_goes_away_ends_the_search_at_once() {
+async fn a_lost_environment_ends_the_search_at_once() {
     let inner = MemoryEnvironment::new("/w/project")
         .with_file("/w/.ignore", "*.log\n")
         .with_file(".gitignore", "*.tmp\n")
@@ -84,28 +84,29 @@ async fn a_place_that_goes_away_ends_the_search_at_once() {
         .with_file("b/c.txt", "needle\n")
         .with_file("b/.gitignore", "")
         .with_file(".git/info/exclude", "");
-    let leaving = |answers| Leaving { inner: inner.clone(), answers, asked: AtomicUsize::new(0) };
+    let failing =
+        |successes| FailingEnvironment { inner: inner.clone(), successes, operations: AtomicUsize::new(0) };
     let request = GrepRequest::new("needle").with_path("/w/project/b");
     for by_name in [true, false] {
-        let mut answers = 0;
+        let mut successes = 0;
         loop {
-            let env = leaving(answers);
+            let env = failing(successes);
             let result = match by_name {
                 true => env.glob("**/*.txt", Path::new("b")).await.map(|found| found.len()),
                 false => env.grep(&request).await.map(|output| output.files.len()),
             };
-            let asked = env.asked.load(Ordering::Relaxed);
-            if asked <= answers {
+            let operations = env.operations.load(Ordering::Relaxed);
+            if operations <= successes {
                 assert_eq!(result.unwrap(), 1);
                 break;
             }
             assert!(
                 matches!(result, Err(EnvError::Unreachable { .. })),
-                "after {answers} answers: {result:?}"
+                "after {successes} successes: {result:?}"
             );
-            assert_eq!(asked, answers + 1, "it is asked once too often");
-            answers += 1;
+            assert_eq!(operations, successes + 1, "an operation follows the failure");
+            successes += 1;
         }
-        assert!(answers > 5, "the search asks its questions");
+        assert!(successes > 5, "the search performs operations");
     }
 }

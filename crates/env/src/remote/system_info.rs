@@ -1,27 +1,27 @@
-//! What there is to know about a far side.
+//! Properties of a remote system.
 
 use std::path::PathBuf;
 
-use super::tool::StatWords;
+use super::script::StatDialect;
 
-/// Facts that do not change while an environment lives.
+/// Properties that are constant during the lifetime of an environment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Facts {
-    /// In the words of the loop specification: `linux`, `darwin`.
+pub(super) struct SystemInfo {
+    /// Platform as the loop specification names it: `linux`, `darwin`.
     pub(super) platform: String,
     pub(super) os_version: String,
-    /// Where a line starts.
+    /// The directory in which a line starts.
     pub(super) home: PathBuf,
-    pub(super) stat: StatWords,
+    pub(super) stat: StatDialect,
     pub(super) has_ripgrep: bool,
-    /// The names of its variables.
+    /// Names of the environment variables.
     pub(super) variables: Vec<String>,
-    /// The names of those with a value that looks like a secret.
+    /// Names of the variables whose value is recognized as a secret.
     pub(super) secrets: Vec<String>,
 }
 
-impl Facts {
-    /// Reads what the script `facts.sh` prints.
+impl SystemInfo {
+    /// Parses the output of `system_info.sh`.
     pub(super) fn parse(answer: &str) -> Option<Self> {
         let mut lines = answer.lines();
         let (system, release) = (lines.next()?, lines.next()?);
@@ -29,7 +29,7 @@ impl Facts {
             platform: system.to_lowercase(),
             os_version: format!("{system} {release}").trim().to_owned(),
             home: PathBuf::from(lines.next()?),
-            stat: if lines.next()? == "c" { StatWords::C } else { StatWords::F },
+            stat: if lines.next()? == "c" { StatDialect::Gnu } else { StatDialect::Bsd },
             has_ripgrep: lines.next()? == "rg",
             variables: lines.by_ref().take_while(|name| !name.is_empty()).map(str::to_owned).collect(),
             secrets: lines.map(str::to_owned).collect(),
@@ -43,11 +43,11 @@ mod tests {
 
     #[test]
     fn facts_are_read() {
-        let facts = Facts::parse("Darwin\n24.1.0\n/Users/me\nf\nrg\nHOME\nPATH\n\nPATH\n").unwrap();
+        let facts = SystemInfo::parse("Darwin\n24.1.0\n/Users/me\nf\nrg\nHOME\nPATH\n\nPATH\n").unwrap();
         assert_eq!((facts.platform.as_str(), facts.os_version.as_str()), ("darwin", "Darwin 24.1.0"));
-        assert_eq!((facts.stat, facts.has_ripgrep), (StatWords::F, true));
+        assert_eq!((facts.stat, facts.has_ripgrep), (StatDialect::Bsd, true));
         assert_eq!(facts.variables, ["HOME", "PATH"]);
         assert_eq!(facts.secrets, ["PATH"]);
-        assert_eq!(Facts::parse("Linux\n6.1\n"), None);
+        assert_eq!(SystemInfo::parse("Linux\n6.1\n"), None);
     }
 }

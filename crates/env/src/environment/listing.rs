@@ -1,14 +1,14 @@
-//! Listing a tree on top of [`ExecutionEnvironment::list`].
+//! Recursive listing on top of [`ExecutionEnvironment::list`].
 
 use std::path::Path;
 
 use crate::{
-    environment::{ExecutionEnvironment, MAX_ENTRIES},
+    environment::ExecutionEnvironment,
     error::EnvError,
-    file::DirEntry,
+    file::{DirEntry, MAX_ENTRIES},
 };
 
-/// The entries below `path`, each directory before its own entries.
+/// Lists the entries below `path`, each directory before its own entries.
 pub(crate) async fn list_directory<E: ExecutionEnvironment + ?Sized>(
     env: &E,
     path: &Path,
@@ -16,14 +16,14 @@ pub(crate) async fn list_directory<E: ExecutionEnvironment + ?Sized>(
 ) -> Result<Vec<DirEntry>, EnvError> {
     let root = env.resolve(path);
     let mut listed = Vec::new();
-    // Entries still to be visited with their depth, the next one last.
+    // Entries to visit with their depth; the next one is last.
     let mut pending = children(env, &root, Path::new(""), 1).await?;
     while let Some((entry, level)) = pending.pop() {
         if listed.len() == MAX_ENTRIES {
             return Err(EnvError::TooManyEntries { path: root, limit: MAX_ENTRIES });
         }
         if entry.is_dir && level < depth {
-            // A directory that goes away or is closed to us is listed without its entries.
+            // A directory that disappears or cannot be read is listed without its entries.
             match children(env, &root, &entry.name, level + 1).await {
                 Ok(below) => {
                     listed.push(entry);
@@ -39,7 +39,7 @@ pub(crate) async fn list_directory<E: ExecutionEnvironment + ?Sized>(
     Ok(listed)
 }
 
-/// The entries of one directory, named relative to `root`, the first one last.
+/// Lists one directory with names relative to `root`; the first entry is last.
 async fn children<E: ExecutionEnvironment + ?Sized>(
     env: &E,
     root: &Path,

@@ -1,16 +1,13 @@
-//! Reading lines of text on top of [`ExecutionEnvironment::read`].
+//! Reads lines of text on top of [`ExecutionEnvironment::read`].
 
 use std::path::Path;
 
-use crate::{
-    environment::{ExecutionEnvironment, MAX_READ},
-    error::EnvError,
-};
+use crate::{environment::ExecutionEnvironment, error::EnvError, file::MAX_READ};
 
-/// The size of one read: lines of a large file are found without the whole of it in memory.
+/// Size of one read, so that lines of a large file are found without loading all of it.
 const BLOCK: u64 = 1 << 20;
 
-/// `limit` lines from the 1-based line `offset` on.
+/// Reads `limit` lines from the 1-based line `offset`.
 pub(crate) async fn read_lines<E: ExecutionEnvironment + ?Sized>(
     env: &E,
     path: &Path,
@@ -40,7 +37,7 @@ pub(crate) async fn read_lines<E: ExecutionEnvironment + ?Sized>(
     }
 }
 
-/// Cuts a range of lines out of a stream of blocks.
+/// Extracts a range of lines from a stream of blocks.
 struct Lines {
     to_skip: usize,
     to_keep: usize,
@@ -48,7 +45,7 @@ struct Lines {
 }
 
 impl Lines {
-    /// Takes what is wanted of a block; returns how far the block was looked at.
+    /// Appends the wanted lines of a block; returns the number of bytes examined.
     fn feed(&mut self, block: &[u8]) -> usize {
         if self.to_skip == 0 && self.to_keep == usize::MAX {
             self.kept.extend_from_slice(block);
@@ -80,7 +77,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn blocks_do_not_matter(
+        fn block_boundaries_do_not_matter(
             text in "[ab\n\r]{0,40}",
             size in 1_usize..8,
             skip in 0_usize..6,
@@ -96,7 +93,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_what_is_read_must_be_text() {
+    async fn only_the_lines_read_must_be_text() {
         let environment = crate::MemoryEnvironment::new("/").with_file("mixed", "one\ntwo\n\0\n");
         let path = Path::new("mixed");
         assert_eq!(environment.read_file(path, Some(2), Some(1)).await.unwrap(), "two\n");

@@ -1,27 +1,31 @@
-//! Walking a tree through [`ExecutionEnvironment::list`].
+//! Walks a directory tree through [`ExecutionEnvironment::list`].
 
 use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use super::{
-    ignore_rules::{
-        EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
-        governing_directories,
+use crate::{
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    file::DirEntry,
+    search::{
+        SearchScope,
+        ignore_rules::{
+            EXCLUDE_FILE, GITIGNORE_FILE, IGNORE_FILE, IgnoreFiles, IgnoreRules, REPOSITORY,
+            governing_directories,
+        },
     },
-    scope::SearchScope,
 };
-use crate::{environment::ExecutionEnvironment, error::EnvError, file::DirEntry};
 
-/// A file that a walk met.
+/// A file or link visited by a walk.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) path: PathBuf,
     pub(super) is_symlink: bool,
 }
 
-/// The files below a directory that the ignore rules leave, links included and not followed.
+/// Walks the files below a directory that are not ignored, including links, which are not followed.
 pub(super) struct Walk<'a, E: ?Sized> {
     env: &'a E,
     max_depth: usize,
@@ -33,12 +37,12 @@ pub(super) struct Walk<'a, E: ?Sized> {
 struct Directory {
     path: PathBuf,
     depth: usize,
-    /// The rules that hold in its parent.
+    /// The rules of its parent.
     rules: Option<Arc<IgnoreRules>>,
 }
 
 impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
-    /// Starts at `root`; a root that does not exist holds no files.
+    /// Starts at `root`; a root that does not exist contains no files.
     pub(super) async fn new(
         env: &'a E,
         root: &Path,
@@ -50,7 +54,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
         let mut rules = None;
         for directory in governing.iter().filter(|directory| *directory != root) {
             let entries = match env.list(directory).await {
-                Err(lost) if lost.is_of_environment() => return Err(lost),
+                Err(lost) if lost.is_environment_failure() => return Err(lost),
                 listed => listed.unwrap_or_default(),
             };
             rules = Some(rules_of(env, directory, rules.as_ref(), &entries).await?);
@@ -65,7 +69,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
         Ok(Self { env, max_depth: max_depth.unwrap_or(usize::MAX), scope, pending, found: Vec::new() })
     }
 
-    /// The next file. The order is not that of the paths.
+    /// Returns the next file, in no particular order.
     pub(super) async fn next(&mut self) -> Result<Option<Found>, EnvError> {
         loop {
             if let Some(found) = self.found.pop() {
@@ -81,14 +85,14 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
     async fn enter(&mut self, directory: Directory) -> Result<(), EnvError> {
         let entries = match self.env.list(&directory.path).await {
             Ok(entries) => entries,
-            Err(lost) if lost.is_of_environment() => return Err(lost),
-            // A directory that goes away or is closed to us holds nothing for us.
+            Err(lost) if lost.is_environment_failure() => return Err(lost),
+            // A directory that disappears or cannot be read counts as empty.
             Err(_unreadable) => return Ok(()),
         };
         let rules = rules_of(self.env, &directory.path, directory.rules.as_ref(), &entries).await?;
         for entry in entries {
             let path = directory.path.join(&entry.name);
-            if self.scope.passes_over(Some(&*rules), &path, entry.is_dir) {
+            if self.scope.excludes(Some(&*rules), &path, entry.is_dir) {
                 continue;
             }
             if !entry.is_dir {
@@ -108,7 +112,7 @@ impl<'a, E: ExecutionEnvironment + ?Sized> Walk<'a, E> {
     }
 }
 
-/// The nearest directory at or above `path` that is the root of a repository.
+/// Returns the nearest ancestor of `path`, or `path` itself, that is the root of a repository.
 async fn find_repository<E: ExecutionEnvironment + ?Sized>(
     env: &E,
     path: &Path,
@@ -116,7 +120,7 @@ async fn find_repository<E: ExecutionEnvironment + ?Sized>(
     for directory in path.ancestors() {
         match env.file_exists(&directory.join(REPOSITORY)).await {
             Ok(true) => return Ok(Some(directory.to_path_buf())),
-            // What a wrapper keeps out of sight has no rules for what is in sight.
+            // A directory hidden by a wrapper has no rules for what is visible.
             Ok(false) | Err(EnvError::Refused { .. }) => {}
             Err(error) => return Err(error),
         }
@@ -144,11 +148,11 @@ async fn rules_of<E: ExecutionEnvironment + ?Sized>(
     Ok(IgnoreRules::below(parent, directory, &files))
 }
 
-/// An ignore file that cannot be read has no rules.
+/// Reads an ignore file; one that cannot be read has no rules.
 async fn read_rules<E: ExecutionEnvironment + ?Sized>(env: &E, path: &Path) -> Result<Vec<u8>, EnvError> {
     match env.read(path, None).await {
         Ok(content) => Ok(content),
-        Err(lost) if lost.is_of_environment() => Err(lost),
+        Err(lost) if lost.is_environment_failure() => Err(lost),
         Err(_unreadable) => Ok(Vec::new()),
     }
 }

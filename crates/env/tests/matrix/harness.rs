@@ -1,4 +1,4 @@
-//! A place for one row of the matrix, and what is counted before and after it.
+//! Environment for one case of the matrix, with checks for leftovers.
 
 use std::{
     collections::BTreeMap,
@@ -11,33 +11,33 @@ use std::{
 use pintle_env::{ExecRequest, ExecResult, ExecutionEnvironment, LocalEnvironment, OutputLimits};
 use tempfile::TempDir;
 
-/// Ten times what a row should take.
+/// Ten times what a case should take.
 pub(crate) const LONG: Duration = Duration::from_secs(30);
 
-/// Marks all processes of a row, beside the marks of the environment.
-const VARIABLE: &str = "PINTLE_TEST_WORLD";
+/// Variable that identifies all processes of a case, in addition to the environment's own tag.
+const VARIABLE: &str = "PINTLE_TEST_CASE";
 
 static ALONE: Mutex<()> = Mutex::new(());
-static WARM: Once = Once::new();
+static WARM_UP: Once = Once::new();
 
-pub(crate) struct World {
+pub(crate) struct Harness {
     pub(crate) environment: Arc<LocalEnvironment>,
     directory: PathBuf,
     spool: PathBuf,
 }
 
-/// Runs a row, then looks whether anything of it is left.
-pub(crate) fn in_a_world(row: impl AsyncFnOnce(&World)) {
+/// Runs a case, then checks that it left nothing behind.
+pub(crate) fn run_case(case: impl AsyncFnOnce(&Harness)) {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    // The runtime keeps descriptors of its own from the first process on.
-    WARM.call_once(|| play(async |world| drop(world.run("true").await)));
+    // The runtime keeps some descriptors from the first process on.
+    WARM_UP.call_once(|| run_once(async |harness| drop(harness.run("true").await)));
     let before = descriptors();
-    play(row);
+    run_once(case);
     let left = || {
         let more = |(name, count): &(PathBuf, usize)| *count > before.get(name).copied().unwrap_or(0);
         descriptors().into_iter().filter(more).collect::<Vec<_>>()
     };
-    // A thread of the row that is on its way out may hold its descriptors for a moment longer.
+    // An exiting thread of the case may hold its descriptors for a moment longer.
     let started = Instant::now();
     while !left().is_empty() && started.elapsed() < LONG {
         std::thread::sleep(Duration::from_millis(5));
@@ -45,16 +45,16 @@ pub(crate) fn in_a_world(row: impl AsyncFnOnce(&World)) {
     assert_eq!(left(), [], "descriptors are left");
 }
 
-fn play(row: impl AsyncFnOnce(&World)) {
+fn run_once(case: impl AsyncFnOnce(&Harness)) {
     let directory = TempDir::new().unwrap();
     let spool = TempDir::new().unwrap();
-    let world = World::new(directory.path(), spool.path());
+    let harness = Harness::new(directory.path(), spool.path());
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
     runtime.block_on(async {
-        row(&world).await;
-        world.environment.cleanup().await.unwrap();
+        case(&harness).await;
+        harness.environment.cleanup().await.unwrap();
     });
-    assert_eq!(world.running(), 0, "processes are left");
+    assert_eq!(harness.running(), 0, "processes are left");
     assert_eq!(children(), [], "children are left");
     assert_eq!(fs::read_dir(spool.path()).unwrap().count(), 0, "spool files are left");
     let hidden = fs::read_dir(directory.path()).unwrap().flatten();
@@ -62,8 +62,8 @@ fn play(row: impl AsyncFnOnce(&World)) {
     assert_eq!(hidden.count(), 0, "temporary files are left");
 }
 
-impl World {
-    /// The same place for every process that is given the same directory.
+impl Harness {
+    /// All processes with the same directory share one identity.
     pub(crate) fn new(directory: &Path, spool: &Path) -> Self {
         let (directory, spool) = (directory.canonicalize().unwrap(), spool.to_path_buf());
         let limits = OutputLimits::default().with_spool_dir(&spool);
@@ -76,7 +76,7 @@ impl World {
         Self { environment: Arc::new(environment), directory, spool }
     }
 
-    /// One more environment, which keeps this many bytes of an output.
+    /// Creates another environment, with a total limit on output.
     pub(crate) fn environment_with_total(&self, bytes: u64) -> LocalEnvironment {
         let limits = OutputLimits::default().with_spool_dir(&self.spool).with_total(bytes);
         LocalEnvironment::builder(&self.directory)
@@ -95,8 +95,8 @@ impl World {
         self.environment.exec_command(request).await.unwrap()
     }
 
-    /// The line that a command wrote to a file, once it is there.
-    pub(crate) async fn written(&self, name: &str) -> String {
+    /// Waits for the line that a command writes to a file.
+    pub(crate) async fn wait_for_line(&self, name: &str) -> String {
         let started = Instant::now();
         loop {
             let content = fs::read_to_string(self.at(name)).unwrap_or_default();
@@ -108,47 +108,47 @@ impl World {
         }
     }
 
-    /// How many processes carry the mark of this world.
+    /// Counts the processes of this case.
     pub(crate) fn running(&self) -> usize {
-        let mark = format!("{VARIABLE}={}", self.directory.display());
-        let carries = |id: &i32| {
+        let variable = format!("{VARIABLE}={}", self.directory.display());
+        let has_variable = |id: &i32| {
             let variables = fs::read(format!("/proc/{id}/environ")).unwrap_or_default();
-            variables.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
+            variables.split(|byte| *byte == 0).any(|found| found == variable.as_bytes())
         };
-        processes().filter(carries).count()
+        processes().filter(has_variable).count()
     }
 }
 
-/// The text of the standard output.
+/// Returns standard output as text.
 pub(crate) fn text(result: &ExecResult) -> String {
     result.stdout.to_text_lossy().unwrap()
 }
 
-/// The children of this process, zombies among them.
+/// Returns the children of this process, including zombies.
 pub(crate) fn children() -> Vec<i32> {
     let parent = std::process::id().cast_signed();
     processes().filter(|id| fields(*id).is_some_and(|(_, of)| of == parent)).collect()
 }
 
-/// Whether a process runs: one that ended and is not yet waited for does not.
+/// Returns true for a live process; a zombie is not.
 pub(crate) fn is_running(id: i32) -> bool {
     fields(id).is_some_and(|(state, _)| state != "Z" && state != "X")
 }
 
-/// A line of this process's status, in bytes.
+/// Returns a field of this process's status, in bytes.
 pub(crate) fn memory(name: &str) -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }
 
-/// Makes `VmHWM` begin anew.
+/// Resets `VmHWM`.
 pub(crate) fn reset_memory_peak() {
     fs::write("/proc/self/clear_refs", "5").unwrap();
 }
 
-/// What the open descriptors stand for, and how many do. The one through which they are listed is gone before
-/// its name could be asked for.
+/// Counts open descriptors by target. The descriptor used for listing is closed before its target
+/// is read.
 fn descriptors() -> BTreeMap<PathBuf, usize> {
     let open = fs::read_dir("/proc/self/fd").unwrap().flatten().collect::<Vec<_>>();
     let mut named = BTreeMap::new();
@@ -165,7 +165,7 @@ fn processes() -> impl Iterator<Item = i32> {
         .filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
 }
 
-/// The state and the parent.
+/// Returns the state and the parent of a process.
 fn fields(id: i32) -> Option<(String, i32)> {
     let stat = fs::read(format!("/proc/{id}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat).into_owned();

@@ -1,6 +1,6 @@
-# narrow TOOL FLAG PATTERN PATH... names the files that cannot be read, then, after an empty line, those in which the
-# pattern can match, then those that hold a zero byte: with z, or with w if they begin like UTF-16, which is read as
-# text. No name holds a line end.
+# prefilter TOOL FLAG PATTERN PATH... prints the unreadable files; after an empty line, the files in
+# which the pattern can match; after another one, the files with a zero byte: "z PATH", or "w PATH"
+# if they start like UTF-16 and are searched as text. No path contains a line feed.
 tool=$1 flag=$2 pattern=$3 unreadable=''
 shift 3
 for path in "$@"; do
@@ -21,11 +21,11 @@ case $tool in
 rg) rg --no-config --no-messages -uuu --text --files-with-matches "$flag" -e "$pattern" -- "$@" ;;
 *) grep -lsF -e "$pattern" -- "$@" ;;
 esac
-# What a search engine fails at is for us to read.
+# If the search tool fails, all files are searched locally.
 [ $? -le 1 ] || printf '%s\n' "$@"
 echo
 
-# zeros FILE... halves the list until it has found them; most trees have none.
+# zeros FILE... bisects the list to find files with zero bytes; most trees have none.
 zeros() {
     [ "$(cat -- "$@" 2>/dev/null | tr -dc '\000' | head -c 1 | wc -c)" -gt 0 ] || return 0
     if [ $# -eq 1 ]; then

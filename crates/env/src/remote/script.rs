@@ -1,4 +1,4 @@
-//! Running one of our own scripts on the far side.
+//! Runs helper scripts on the remote system.
 
 use std::{
     collections::BTreeMap,
@@ -12,8 +12,8 @@ use tokio::io::AsyncWriteExt;
 
 use crate::{
     command::{Program, Stdin},
-    environment::MAX_READ,
     error::EnvError,
+    file::MAX_READ,
     output::OutputStream,
     process::{ExitStatus, Process, ProcessOutput},
 };
@@ -22,59 +22,59 @@ use super::{
     Remote,
     client::Tail,
     launch::Launch,
-    process::{RemoteProcess, Setting, spawn},
+    process::{RemoteProcess, SpawnContext, spawn},
     transport::Transport,
 };
 
 const PRELUDE: &str = include_str!("scripts/prelude.sh");
-const STAT_C: &str = include_str!("scripts/stat_c.sh");
-const STAT_F: &str = include_str!("scripts/stat_f.sh");
+const STAT_GNU: &str = include_str!("scripts/stat_gnu.sh");
+const STAT_BSD: &str = include_str!("scripts/stat_bsd.sh");
 
-/// More than any answer but the content of a file may take.
-const MAX_ANSWER: u64 = MAX_READ + (1 << 20);
+/// Maximum size of the output of a script.
+const MAX_OUTPUT: u64 = MAX_READ + (1 << 20);
 
-/// How the far side's `stat` wants to be asked.
+/// Command-line dialect of the remote `stat`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum StatWords {
+pub(super) enum StatDialect {
     /// `-c`: GNU, busybox.
     #[default]
-    C,
-    /// `-f`: the BSDs, macOS.
-    F,
+    Gnu,
+    /// `-f`: BSD, macOS.
+    Bsd,
 }
 
-/// A script with what it is given.
+/// A helper script and its arguments.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Tool<'a> {
+pub(super) struct HelperScript<'a> {
     pub(super) script: &'static str,
     pub(super) arguments: &'a [&'a [u8]],
-    /// Its standard input.
+    /// The standard input.
     pub(super) input: Option<&'a [u8]>,
-    /// Where it runs.
+    /// The directory to run in.
     pub(super) directory: &'static str,
 }
 
-/// What came of a script.
+/// Result of a script.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ScriptOutput {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
-    /// The last of the standard error.
-    pub(super) complaint: String,
+    /// The end of the standard error.
+    pub(super) stderr_tail: String,
 }
 
-impl<'a> Tool<'a> {
+impl<'a> HelperScript<'a> {
     pub(super) fn new(script: &'static str, arguments: &'a [&'a [u8]]) -> Self {
         Self { script, arguments, input: None, directory: "/" }
     }
 
-    /// The whole script as a program.
-    fn program(&self, words: StatWords) -> Program {
-        let words = match words {
-            StatWords::C => STAT_C,
-            StatWords::F => STAT_F,
+    /// Returns the complete script as a program.
+    fn program(&self, dialect: StatDialect) -> Program {
+        let stat_functions = match dialect {
+            StatDialect::Gnu => STAT_GNU,
+            StatDialect::Bsd => STAT_BSD,
         };
-        let script = [words, PRELUDE, self.script].concat();
+        let script = [stat_functions, PRELUDE, self.script].concat();
         let fixed = ["-c", script.as_str(), "pintle"].map(OsString::from);
         let given = self.arguments.iter().map(|argument| OsStr::from_bytes(argument).to_os_string());
         Program::Argv { program: "/bin/sh".into(), arguments: fixed.into_iter().chain(given).collect() }
@@ -82,33 +82,37 @@ impl<'a> Tool<'a> {
 }
 
 impl<T: Transport> Remote<T> {
-    /// Runs a script to its end. Dropping the future ends it.
-    pub(super) async fn run_tool(&self, tool: Tool<'_>, words: StatWords) -> Result<Answer, EnvError> {
-        let place = self.place(self.places.for_tool()).await?;
+    /// Runs a script to completion. Dropping the future terminates it.
+    pub(super) async fn run_script(
+        &self,
+        script: HelperScript<'_>,
+        dialect: StatDialect,
+    ) -> Result<ScriptOutput, EnvError> {
+        let slot = self.acquire(self.slots.for_script()).await?;
         let channel = self.channel().await?;
-        let program = tool.program(words);
-        // Messages and classes of characters are the same everywhere.
+        let program = script.program(dialect);
+        // Fixes the language of messages and the character classes.
         let variables = BTreeMap::from([("LC_ALL".into(), "C".into())]);
         let launch = Launch {
             program: &program,
-            directory: Path::new(tool.directory),
+            directory: Path::new(script.directory),
             variables: &variables,
             withheld: &[],
-            stdin: if tool.input.is_some() { Stdin::Piped } else { Stdin::Null },
+            stdin: if script.input.is_some() { Stdin::Piped } else { Stdin::Null },
         };
-        let setting = Setting { transport: self.transport.clone(), channel, place };
-        let mut process = spawn(&launch, setting).await?;
-        let answer = self.collect(&mut process, tool.input).await?;
-        // Our scripts leave nothing running.
+        let context = SpawnContext { transport: self.transport.clone(), channel, slot };
+        let mut process = spawn(&launch, context).await?;
+        let output = self.collect(&mut process, script.input).await?;
+        // Helper scripts leave no process behind.
         process.settle();
-        Ok(answer)
+        Ok(output)
     }
 
     async fn collect(
         &self,
         process: &mut RemoteProcess<T>,
         input: Option<&[u8]>,
-    ) -> Result<Answer, EnvError> {
+    ) -> Result<ScriptOutput, EnvError> {
         let output = process.take_output();
         let stdin = process.take_stdin();
         let feed = async {
@@ -119,28 +123,28 @@ impl<T: Transport> Remote<T> {
             }
         };
         let ((), read) = tokio::join!(feed, read_all(output));
-        let (stdout, complaint) = read?;
-        Ok(Answer { status: process.wait().await?, stdout, complaint })
+        let (stdout, stderr_tail) = read?;
+        Ok(ScriptOutput { status: process.wait().await?, stdout, stderr_tail })
     }
 }
 
 async fn read_all(output: Option<Box<dyn ProcessOutput>>) -> Result<(Vec<u8>, String), EnvError> {
-    let (mut stdout, mut complaint) = (Vec::new(), Tail::default());
+    let (mut stdout, mut stderr_tail) = (Vec::new(), Tail::default());
     let Some(mut output) = output else {
         return Ok((stdout, String::new()));
     };
     while let Some(chunk) = output.next_chunk().await? {
         match chunk.stream {
-            OutputStream::Stdout if stdout.len() as u64 > MAX_ANSWER => {
+            OutputStream::Stdout if stdout.len() as u64 > MAX_OUTPUT => {
                 return Err(EnvError::Io {
                     action: "read",
                     path: "/".into(),
-                    source: io::Error::other(format!("an answer of more than {MAX_ANSWER} bytes")),
+                    source: io::Error::other(format!("more than {MAX_OUTPUT} bytes of output")),
                 });
             }
             OutputStream::Stdout => stdout.extend(chunk.bytes),
-            OutputStream::Stderr => complaint.push(&chunk.bytes),
+            OutputStream::Stderr => stderr_tail.push(&chunk.bytes),
         }
     }
-    Ok((stdout, complaint.text()))
+    Ok((stdout, stderr_tail.text()))
 }

@@ -1,0 +1,82 @@
+//! Search on top of the primitives, for environments that cannot walk faster.
+
+mod walk;
+
+use std::path::{Path, PathBuf};
+
+use self::walk::Walk;
+use crate::{
+    blocking::{Cancelled, blocking},
+    environment::ExecutionEnvironment,
+    error::EnvError,
+    search::{
+        GlobRequest, GrepOutput, GrepRequest, newest_first,
+        pattern::GlobPattern,
+        query::{FileOutcome, Query},
+        results::Results,
+    },
+};
+
+/// Implements [`ExecutionEnvironment::find_files`] on top of the primitives.
+pub(crate) async fn find_files<E: ExecutionEnvironment + ?Sized>(
+    env: &E,
+    request: &GlobRequest,
+) -> Result<Vec<PathBuf>, EnvError> {
+    let root = env.resolve(request.directory());
+    env.metadata(&root).await?;
+    let pattern = GlobPattern::parse(&request.pattern, &root)?;
+    let mut walk = Walk::new(env, &pattern.base, pattern.max_depth, request.scope).await?;
+    let mut found = Vec::new();
+    while let Some(file) = walk.next().await? {
+        if !pattern.matches(&file.path) {
+            continue;
+        }
+        match env.metadata(&file.path).await {
+            Ok(metadata) if metadata.is_dir() => {}
+            Ok(metadata) => found.push((metadata.modified, file.path)),
+            Err(lost) if lost.is_environment_failure() => return Err(lost),
+            // A dangling link is not a file.
+            Err(_gone) => {}
+        }
+        pattern.check_count(found.len())?;
+    }
+    Ok(newest_first(found))
+}
+
+/// Implements [`ExecutionEnvironment::grep`] on top of the primitives.
+pub(crate) async fn grep<E: ExecutionEnvironment + ?Sized>(
+    env: &E,
+    request: &GrepRequest,
+) -> Result<GrepOutput, EnvError> {
+    let query = Query::compile(request)?;
+    let root = env.resolve(request.path.as_deref().unwrap_or(Path::new("")));
+    let mut results = Results::new(request);
+    if env.metadata(&root).await?.is_file() {
+        let bytes = env.read(&root, None).await?;
+        results.add(root.clone(), search_bytes(&query, root, bytes).await?);
+        return Ok(results.finish());
+    }
+    let mut walk = Walk::new(env, &root, None, request.scope).await?;
+    while let Some(file) = walk.next().await? {
+        if file.is_symlink || !query.admits(&root, &file.path) || !results.wants(&file.path) {
+            continue;
+        }
+        let outcome = match env.read(&file.path, None).await {
+            Ok(bytes) => search_bytes(&query, file.path.clone(), bytes).await?,
+            Err(lost) if lost.is_environment_failure() => return Err(lost),
+            Err(_unreadable) => FileOutcome::Unreadable,
+        };
+        results.add(file.path, outcome);
+    }
+    Ok(results.finish())
+}
+
+async fn search_bytes(query: &Query, path: PathBuf, bytes: Vec<u8>) -> Result<FileOutcome, EnvError> {
+    let query = query.clone();
+    let cancelled = Cancelled::default();
+    let _guard = cancelled.on_drop();
+    blocking(move || query.search(path, bytes.as_slice(), &cancelled)).await
+}
+
+#[cfg(test)]
+mod tests;

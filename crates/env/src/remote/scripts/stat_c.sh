@@ -1,5 +1,0 @@
-# The words of the GNU tools and of busybox for stat. The latter tells whole seconds.
-facts() { stat ${1:+"-$1"} -c '%f %s %.9Y' "$2"; }
-identity() { stat -c '%u:%g %a' "$1"; }
-device() { stat -L -c %d "$1"; }
-entries='exec stat -c "%f %s %.9Y %n//" "$@"'
