@@ -66,7 +66,7 @@ fn native() -> [ProviderProfile; 4] {
 
 /// Every profile in both toolsets with these options, the specification's first.
 fn equipped(options: &ToolsetOptions) -> impl Iterator<Item = ProviderProfile> + use<> {
-    let of = |toolset| all().map(|profile| profile.with_toolset_and(toolset, options));
+    let of = |toolset| all().map(|profile| profile.with_toolset_options(toolset, options));
     of(Toolset::Spec).into_iter().chain(of(Toolset::Native))
 }
 
@@ -121,7 +121,8 @@ fn a_search_of_the_provider_is_one_of_its_own_tools_and_goes_with_the_toolset() 
             all().into_iter().zip([Some("web_search"), Some("web_search_20250305"), None, None])
         {
             let id = profile.id.clone();
-            let profile = profile.with_toolset_and(toolset, &searching).with_toolset_and(toolset, &searching);
+            let profile =
+                profile.with_toolset_options(toolset, &searching).with_toolset_options(toolset, &searching);
             let tools = profile.provider_options.get(&id).map(|options| options["tools"].clone());
             let kinds: Option<Vec<Value>> = tools
                 .map(|tools| tools.as_array().unwrap().iter().map(|tool| tool["type"].clone()).collect());
@@ -131,7 +132,7 @@ fn a_search_of_the_provider_is_one_of_its_own_tools_and_goes_with_the_toolset() 
     }
     let own = json!({"tools": [{"type": "code_interpreter"}], "service_tier": "flex"});
     let profile = ProviderProfile::openai("m").with_provider_options("openai", own.clone());
-    let with = profile.with_toolset_and(Toolset::Native, &searching);
+    let with = profile.with_toolset_options(Toolset::Native, &searching);
     assert_eq!(with.provider_options["openai"]["tools"].as_array().unwrap().len(), 2);
     assert_eq!(with.with_toolset(Toolset::Native).provider_options["openai"], own);
 }
