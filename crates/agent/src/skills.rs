@@ -114,7 +114,7 @@ async fn read(env: &dyn ExecutionEnvironment, path: &Path) -> Result<Option<Skil
         Err(error) => return Err(SkippedFile::new(path, error_chain(&error))),
     };
     let text = String::from_utf8_lossy(&bytes);
-    match FrontMatter::read(&text) {
+    match FrontMatter::parse(&text) {
         Ok(FrontMatter { name, description }) => {
             Ok(Some(Skill::new(name, description, path.to_string_lossy())))
         }

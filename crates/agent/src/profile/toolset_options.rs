@@ -114,7 +114,7 @@ impl ToolsetOptions {
     pub(super) fn conversation_tools(&self) -> BuiltInTools {
         BuiltInTools::new()
             .with_optional(self.plan.then(UpdatePlan::new))
-            .with_some(self.questions.then(AskUser::new))
+            .with_optional(self.questions.then(AskUser::new))
     }
 
     /// Tools for background commands.
