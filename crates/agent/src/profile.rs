@@ -89,25 +89,26 @@ struct ModelDefaults {
 }
 
 impl ProviderProfile {
-    /// Profile for OpenAI's models: edits with `apply_patch` (section 3.4).
+    /// Creates the profile for OpenAI's models: edits with `apply_patch` (section 3.4).
     #[must_use]
     pub fn openai(model: impl Into<String>) -> Self {
         openai::profile(model.into())
     }
 
-    /// Profile for Claude: edits with `edit_file`, two minutes per command (section 3.5).
+    /// Creates the profile for Claude: edits with `edit_file`, two minutes per command (section 3.5).
     #[must_use]
     pub fn anthropic(model: impl Into<String>) -> Self {
         anthropic::profile(model.into())
     }
 
-    /// Profile for Gemini: edits with Gemini's form of `edit_file`, batch reading, directory listing (section 3.6).
+    /// Creates the profile for Gemini: edits with Gemini's form of `edit_file`, batch reading, directory listing (section
+    /// 3.6).
     #[must_use]
     pub fn gemini(model: impl Into<String>) -> Self {
         gemini::profile(model.into())
     }
 
-    /// Profile for local and other models behind Chat Completions: short instructions, one call at a time.
+    /// Creates the profile for local and other models behind Chat Completions: short instructions, one call at a time.
     #[must_use]
     pub fn openai_compatible(model: impl Into<String>) -> Self {
         compatible::profile(model.into())
@@ -122,8 +123,8 @@ impl ProviderProfile {
         Ok(provider.parse::<ModelFamily>()?.profile(model))
     }
 
-    /// Custom profile: no instructions, no tools, `AGENTS.md` as the only project document, streaming, one call at a time,
-    /// and a window of 32,768 tokens unless the catalog has the model.
+    /// Creates a custom profile: no instructions, no tools, `AGENTS.md` as the only project document, streaming, one call
+    /// at a time, and a window of 32,768 tokens unless the catalog has the model.
     #[must_use]
     pub fn new(id: impl Into<String>, model: impl Into<String>) -> Self {
         let id = id.into();
@@ -150,13 +151,13 @@ impl ProviderProfile {
         profile.with_model(model)
     }
 
-    /// Newest model with tool calls in the built-in catalog; `None` for a provider without models there.
+    /// Returns the first model in the built-in catalog that supports tool calls; `None` for a provider without one.
     #[must_use]
     pub fn default_model(id: &str) -> Option<&'static str> {
         Catalog::built_in().latest(id, Some(Capability::Tools)).map(|model| model.id.as_str())
     }
 
-    /// Tool definitions as sent to the model.
+    /// Returns the tool definitions as sent to the model.
     #[must_use]
     pub fn tools(&self) -> ToolList {
         self.tool_registry.definitions()
@@ -363,7 +364,7 @@ impl ProviderProfile {
         client.with_middleware(TextToolCalls::new(self.text_tool_calls.iter().copied()))
     }
 
-    /// An eighth of the window in characters, at four per token: whole KiB, at least one.
+    /// Returns an eighth of the window in characters, at four per token: whole KiB, at least one.
     fn text_budget(&self) -> usize {
         let chars = usize::try_from(self.context_window_size / 2).unwrap_or(usize::MAX);
         (chars / 1024).max(1) * 1024

@@ -186,7 +186,7 @@ impl ProjectDocs {
         Self { documents, skills, skipped, truncated, budget: PROJECT_DOC_BUDGET }
     }
 
-    /// Marker at the end of a truncated document. It does not count towards the budget.
+    /// Returns the marker at the end of a truncated document. It does not count towards the budget.
     pub(crate) fn truncation_marker(&self) -> String {
         format!("[Project instructions truncated at {}KB]", self.budget / 1024)
     }

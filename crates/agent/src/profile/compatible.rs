@@ -24,7 +24,7 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     }
 }
 
-/// Both toolsets are the same: these models were not trained on the tools of a particular agent.
+/// Returns the tools of both toolsets, which are the same: these models were not trained on the tools of any agent.
 pub(super) fn toolset_parts(options: &ToolsetOptions) -> ToolsetParts {
     let tools = BuiltInTools::new()
         .with(ReadFile::new())

@@ -127,7 +127,7 @@ impl ProfileData {
         self
     }
 
-    /// Name of the client's provider that requests are sent to.
+    /// Returns the name of the client's provider that requests are sent to.
     #[must_use]
     pub fn provider(&self) -> &str {
         self.provider.as_deref().unwrap_or(self.extends.name())

@@ -37,7 +37,7 @@ impl ModelFamily {
     /// All families.
     pub const ALL: [Self; 4] = [Self::OpenAi, Self::Anthropic, Self::Gemini, Self::OpenAiCompatible];
 
-    /// Name of the family, its profile and its provider.
+    /// Returns the name of the family, its profile and its provider.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -13,12 +13,12 @@ use crate::skills::Skill as SkillInfo;
 /// Maximum number of directories that are searched for the root of the project.
 const MAX_DEPTH: usize = 64;
 
-/// Claude Code's tool for skills in these directories.
+/// Creates Claude Code's tool for skills in these directories.
 pub(super) fn claude_skill(skill_dirs: &[String]) -> Skill {
     Skill { skill_dirs: skill_dirs.to_vec() }
 }
 
-/// gemini-cli's tool for skills in these directories.
+/// Creates gemini-cli's tool for skills in these directories.
 pub(super) fn gemini_skill(skill_dirs: &[String]) -> ActivateSkill {
     ActivateSkill { skill_dirs: skill_dirs.to_vec() }
 }

@@ -48,7 +48,7 @@ pub enum SearchBy {
 }
 
 impl ToolsetOptions {
-    /// No optional tools.
+    /// Creates options without any optional tools.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -89,7 +89,7 @@ impl ToolsetOptions {
         self
     }
 
-    /// Search engine of the embedding application, if searches use one.
+    /// Returns the search engine of the embedding application, if searches use one.
     pub(super) fn engine(&self) -> Option<Arc<dyn WebSearchClient>> {
         match &self.search {
             Some(SearchBy::Client(engine)) => Some(Arc::clone(engine)),
@@ -102,7 +102,7 @@ impl ToolsetOptions {
         matches!(self.search, Some(SearchBy::Provider))
     }
 
-    /// The optional tools under their generic names.
+    /// Returns the optional tools under their generic names.
     pub(super) fn built_in(&self) -> BuiltInTools {
         self.background_tools()
             .with_optional(self.web.clone().map(WebFetch::new))
@@ -110,14 +110,14 @@ impl ToolsetOptions {
             .with_all(self.conversation_tools())
     }
 
-    /// Tools for plans and questions.
+    /// Returns the tools for plans and questions.
     pub(super) fn conversation_tools(&self) -> BuiltInTools {
         BuiltInTools::new()
             .with_optional(self.plan.then(UpdatePlan::new))
             .with_optional(self.questions.then(AskUser::new))
     }
 
-    /// Tools for background commands.
+    /// Returns the tools for background commands.
     pub(super) fn background_tools(&self) -> BuiltInTools {
         if !self.background {
             return BuiltInTools::new();
@@ -131,12 +131,12 @@ impl ToolsetOptions {
     }
 }
 
-/// OpenAI's hosted search tool, as codex requests it.
+/// Returns OpenAI's hosted search tool, as codex requests it.
 pub(super) fn openai_search() -> Value {
     json!({"type": "web_search", "external_web_access": true})
 }
 
-/// Anthropic's hosted search tool, with Claude Code's limit on searches per response.
+/// Returns Anthropic's hosted search tool, with Claude Code's limit on searches per response.
 pub(super) fn anthropic_search() -> Value {
     json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 8})
 }

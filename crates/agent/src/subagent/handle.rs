@@ -39,13 +39,13 @@ impl SubagentHandle {
         handle
     }
 
-    /// Name among the subagents of its parent, such as `agent_1`.
+    /// Returns the name among the subagents of its parent, such as `agent_1`.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.origin.agent_id
     }
 
-    /// Position of the subagent in its tree of sessions.
+    /// Returns the position of the subagent in its tree of sessions.
     #[must_use]
     pub fn origin(&self) -> &SubagentOrigin {
         &self.origin
@@ -58,13 +58,13 @@ impl SubagentHandle {
         self.tree.handle(&self.origin.session_id)
     }
 
-    /// Current status.
+    /// Returns the current status.
     #[must_use]
     pub fn status(&self) -> SubagentStatus {
         self.mailbox.borrow().report().status
     }
 
-    /// Result of its last message; `None` while it is running.
+    /// Returns the result of its last message; `None` while it is running.
     #[must_use]
     pub fn result(&self) -> Option<SubagentResult> {
         let mailbox = self.mailbox.borrow();

@@ -18,17 +18,17 @@ pub(crate) struct Lineage {
 }
 
 impl Lineage {
-    /// Lineage of a session that the embedding application builds.
+    /// Creates the lineage of a session that the embedding application builds.
     pub(crate) fn root() -> Self {
         Self { tree: Arc::default(), origin: None, parent_link: None }
     }
 
-    /// Lineage of a session that is resumed from a record. Its former parent is unreachable.
+    /// Creates the lineage of a session that is resumed from a record. Its former parent is unreachable.
     pub(crate) fn of_record(origin: Option<SubagentOrigin>) -> Self {
         Self { origin, ..Self::root() }
     }
 
-    /// Lineage of a subagent of this session.
+    /// Creates the lineage of a subagent of this session.
     pub(super) fn child(&self, origin: SubagentOrigin, parent_link: ParentLink) -> Self {
         Self { tree: Arc::clone(&self.tree), origin: Some(origin), parent_link: Some(parent_link) }
     }

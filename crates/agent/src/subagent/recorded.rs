@@ -38,7 +38,7 @@ impl RecordedSubagent {
         all
     }
 
-    /// Final report, as far as the record has it.
+    /// Returns the final report, as far as the record has it.
     pub(super) fn report(&self) -> Report {
         match self.ended {
             None => Report::failed(LOST, String::new(), 0),

@@ -37,7 +37,7 @@ impl Report {
         Self { status: SubagentStatus::Running, output: String::new(), reason: None, turns_used: 0 }
     }
 
-    /// Report of a finished run. `last_text` is the agent's last text, which a failure reports as its output.
+    /// Creates the report of a finished run. A failure has `last_text`, the agent's last text, as its output.
     pub(super) fn of(outcome: Outcome, last_text: String, turns_used: u64) -> Self {
         let Some(reason) = failure(&outcome) else {
             let status = SubagentStatus::Completed;
@@ -50,7 +50,7 @@ impl Report {
         Self { status: SubagentStatus::Failed, output: last_text, reason: Some(reason.into()), turns_used }
     }
 
-    /// The specification's result record, for the embedding application.
+    /// Returns the specification's result record, for the embedding application.
     pub(super) fn result(&self) -> SubagentResult {
         SubagentResult {
             output: self.output.clone(),
@@ -60,7 +60,7 @@ impl Report {
         }
     }
 
-    /// The specification's result record, as text for the model.
+    /// Formats the specification's result record as text for the model.
     pub(super) fn for_model(&self) -> String {
         let mut text = format!(
             "success: {}\nturns_used: {}\n",

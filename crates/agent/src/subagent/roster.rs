@@ -84,7 +84,7 @@ impl Roster {
         self.lock().handles.clone()
     }
 
-    /// Identity of a new subagent, with a fresh session id.
+    /// Creates the identity of a new subagent, with a fresh session id.
     pub(super) fn new_origin(&self, name: String) -> SubagentOrigin {
         self.child_origin(name, SessionId::generate())
     }
@@ -149,7 +149,7 @@ impl State {
         (self.last_number, self.inherited) = (last_number, last_number);
     }
 
-    /// Error message for a name that no subagent has.
+    /// Formats the error message for a name that no subagent has.
     fn unknown(&self, name: &str) -> String {
         if agent_number(name).is_some_and(|number| (1..=self.inherited).contains(&number)) {
             return format!(

@@ -69,7 +69,8 @@ fn send(agent: &SubagentHandle, message: String, interrupt: bool) -> Result<(), 
     })
 }
 
-/// Output of a call that spawns and waits: the bare text of a success, or the reason of a failure with the last text.
+/// Formats the output of a call that spawns and waits: the bare text of a success, or the reason of a failure with the
+/// last text.
 fn output_of(report: &Report) -> ToolOutput {
     match &report.reason {
         None => ToolOutput::new(report.text().to_owned()),

@@ -181,7 +181,7 @@ impl Tree {
         roster.map(|roster| roster.handles()).unwrap_or_default()
     }
 
-    /// In-memory records of all sessions so far, in the order in which they began.
+    /// Returns the in-memory records of all sessions so far, in the order in which they began.
     pub(crate) fn records(&self) -> Vec<Record> {
         let recorders = self.lock().recorders.clone();
         recorders.iter().filter_map(|recorder| recorder.record()).collect()
@@ -205,7 +205,7 @@ impl State {
 
 #[cfg(test)]
 impl Tree {
-    /// Number of sessions whose events a new stream can read.
+    /// Returns the number of sessions whose events a new stream can read.
     pub(super) fn member_count(&self) -> usize {
         self.lock().members.len()
     }
