@@ -40,8 +40,8 @@ pub struct ApprovalRequest {
 }
 
 impl ApprovalRequest {
-    /// Creates a request without a reason, written files or a dry run. For tests of an [`Approver`]; sessions create their
-    /// own requests.
+    /// Creates a request without a reason, written files or a dry run. For tests of an [`Approver`]; sessions create
+    /// their own requests.
     #[must_use]
     pub fn new(
         call_id: impl Into<String>,

@@ -78,7 +78,8 @@ pub struct ProviderProfile {
     pub context_window_size: u64,
     /// Maximum output tokens of one response; `None` if unknown.
     pub max_output_tokens: Option<u64>,
-    /// Catalog entry of the model, for the prices of its calls; `None` if the catalog has no such model of this provider.
+    /// Catalog entry of the model, for the prices of its calls; `None` if the catalog has no such model of this
+    /// provider.
     pub pricing: Option<Box<ModelInfo>>,
 }
 
@@ -101,8 +102,8 @@ impl ProviderProfile {
         anthropic::profile(model.into())
     }
 
-    /// Creates the profile for Gemini: edits with Gemini's form of `edit_file`, batch reading, directory listing (section
-    /// 3.6).
+    /// Creates the profile for Gemini: edits with Gemini's form of `edit_file`, batch reading, directory listing
+    /// (section 3.6).
     #[must_use]
     pub fn gemini(model: impl Into<String>) -> Self {
         gemini::profile(model.into())
@@ -123,8 +124,8 @@ impl ProviderProfile {
         Ok(provider.parse::<ModelFamily>()?.profile(model))
     }
 
-    /// Creates a custom profile: no instructions, no tools, `AGENTS.md` as the only project document, streaming, one call
-    /// at a time, and a window of 32,768 tokens unless the catalog has the model.
+    /// Creates a custom profile: no instructions, no tools, `AGENTS.md` as the only project document, streaming, one
+    /// call at a time, and a window of 32,768 tokens unless the catalog has the model.
     #[must_use]
     pub fn new(id: impl Into<String>, model: impl Into<String>) -> Self {
         let id = id.into();
@@ -212,8 +213,8 @@ impl ProviderProfile {
 
     /// Sets the facts of the model from `catalog`.
     ///
-    /// If the model is not in it, display name, cutoff and output limit become unknown, and window and reasoning take the
-    /// family's defaults. A custom profile keeps these two.
+    /// If the model is not in it, display name, cutoff and output limit become unknown, and window and reasoning take
+    /// the family's defaults. A custom profile keeps these two.
     #[must_use]
     pub fn with_catalog(mut self, catalog: &Catalog) -> Self {
         // Aliases hold for the entry's own provider only: elsewhere they may name another model.
@@ -371,7 +372,8 @@ impl ProviderProfile {
     }
 }
 
-/// Largest default output limit of any tool, in characters. A window whose text budget reaches it needs no further limits.
+/// Largest default output limit of any tool, in characters. A window whose text budget reaches it needs no further
+/// limits.
 const MAX_DEFAULT_OUTPUT: usize = 50_000;
 
 fn model_defaults(id: &str) -> Option<ModelDefaults> {

@@ -116,8 +116,8 @@ impl ProjectDocs {
     /// directory: projects often link one name to another. Files that cannot be read, are directories or binary, or are
     /// links out of the project are listed as skipped.
     ///
-    /// If `git_root` is not an ancestor of the working directory by name, because of a link between them, the directories
-    /// in between are not read. Dropping the future stops the reading.
+    /// If `git_root` is not an ancestor of the working directory by name, because of a link between them, the
+    /// directories in between are not read. Dropping the future stops the reading.
     pub async fn discover(
         env: &dyn ExecutionEnvironment,
         git_root: Option<&Path>,
@@ -155,10 +155,10 @@ impl ProjectDocs {
 
     /// Adds the skills in the directories named `skill_dirs`, relative to the same directories as the documents.
     ///
-    /// A skill is a directory with a `SKILL.md` that begins with front matter; at most 16 KiB of it are read. Of several
-    /// skills with one name, the one nearest to the working directory is used, and within one directory the one from the
-    /// later entry of `skill_dirs`. Absolute entries have the lowest precedence. Never fails: unusable skills are listed
-    /// as skipped. Dropping the future stops the reading.
+    /// A skill is a directory with a `SKILL.md` that begins with front matter; at most 16 KiB of it are read. Of
+    /// several skills with one name, the one nearest to the working directory is used, and within one directory the one
+    /// from the later entry of `skill_dirs`. Absolute entries have the lowest precedence. Never fails: unusable skills
+    /// are listed as skipped. Dropping the future stops the reading.
     #[must_use]
     pub async fn with_skills_of(
         mut self,

@@ -1,7 +1,7 @@
 //! Agent Skills: instructions for one kind of work that a model reads on demand.
 //!
-//! A skill is a directory with a `SKILL.md`, whose front matter has its name and description. The prompt lists these; the
-//! model reads the rest with its tools.
+//! A skill is a directory with a `SKILL.md`, whose front matter has its name and description. The prompt lists these;
+//! the model reads the rest with its tools.
 
 mod front_matter;
 

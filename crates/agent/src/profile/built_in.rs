@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use pintle_tools::{DynTool, Tool, ToolForm, ToolRegistry};
 
-/// An ordered list of built-in tools. Their definitions are shared over the process and are checked by a test instead of
-/// at run time.
+/// An ordered list of built-in tools. Their definitions are shared over the process and are checked by a test instead
+/// of at run time.
 #[derive(Default)]
 pub(crate) struct BuiltInTools {
     tools: Vec<(Arc<ToolForm>, Arc<dyn DynTool>)>,

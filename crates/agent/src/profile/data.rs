@@ -10,8 +10,8 @@ use super::{ModelFamily, ProviderProfile, Toolset, ToolsetOptions};
 /// Description of a profile: a built-in one, and the differences from it. `docs/profiles.md` in the repository has an
 /// example of every field.
 ///
-/// Any serde format works; the command reads TOML. Deserialisation fails on an unknown field. An omitted field keeps the
-/// value of the built-in profile.
+/// Any serde format works; the command reads TOML. Deserialisation fails on an unknown field. An omitted field keeps
+/// the value of the built-in profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]

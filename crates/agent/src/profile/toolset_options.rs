@@ -42,8 +42,8 @@ pub struct ToolsetOptions {
 pub enum SearchBy {
     /// A search engine of the embedding application. Searches are ordinary tool calls, with gates and events.
     Client(Arc<dyn WebSearchClient>),
-    /// The model's provider, while it generates the response: no gate sees the search. OpenAI and Anthropic only. Gemini
-    /// does not combine search with functions, and Chat Completions servers have no search; both ignore it.
+    /// The model's provider, while it generates the response: no gate sees the search. OpenAI and Anthropic only.
+    /// Gemini does not combine search with functions, and Chat Completions servers have no search; both ignore it.
     Provider,
 }
 

@@ -1,8 +1,8 @@
 //! Built-in base instructions: one prompt per model family and toolset.
 //!
 //! A prompt consists of two files: a body, which the toolsets of a family share, and a text about the tools, which
-//! replaces `{{tools}}` in the body. Lines about an optional tool are enclosed in `{{if NAME}}` and `{{end}}`. There are no
-//! other placeholders; they are checked at compile time.
+//! replaces `{{tools}}` in the body. Lines about an optional tool are enclosed in `{{if NAME}}` and `{{end}}`. There
+//! are no other placeholders; they are checked at compile time.
 
 use pintle_tools::ToolRegistry;
 

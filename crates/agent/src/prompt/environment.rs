@@ -68,9 +68,9 @@ impl EnvironmentContext {
 
     /// Gathers the facts of `env`. `date` is the current date as `YYYY-MM-DD`; the library reads no clock.
     ///
-    /// Runs one git command with a time-out of five seconds. Never fails: without git, outside of a repository, or where
-    /// commands are refused, `git` is `None`; facts that git did not report in time stay unknown. Dropping the future
-    /// kills the command.
+    /// Runs one git command with a time-out of five seconds. Never fails: without git, outside of a repository, or
+    /// where commands are refused, `git` is `None`; facts that git did not report in time stay unknown. Dropping the
+    /// future kills the command.
     pub async fn gather(env: &dyn ExecutionEnvironment, date: String) -> Self {
         let directory = env.working_directory();
         let context = Self::new(directory.to_string_lossy(), env.platform(), env.os_version(), date);

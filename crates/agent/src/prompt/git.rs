@@ -29,8 +29,8 @@ const BLOCK: usize = 64 << 10;
 /// All queries in one shell line, since every process delays the first request.
 ///
 /// The root and the prefix below it end with a zero byte, because a path may contain a line break. The status is last:
-/// only it can be slow, so that a time-out loses nothing else. File system monitors are disabled, since the repository's
-/// configuration could name any program, which would keep running.
+/// only it can be slow, so that a time-out loses nothing else. File system monitors are disabled, since the
+/// repository's configuration could name any program, which would keep running.
 const QUERIES: &str = "git rev-parse --show-toplevel --show-prefix && printf '\\0' && { \
      git log -n 10 --no-show-signature --no-color '--format=* %h %s'; \
      git -c core.fsmonitor=false status --porcelain=v2 --branch --ignore-submodules=dirty --untracked-files=normal; }";
@@ -75,8 +75,8 @@ fn parse(result: &ExecResult, working_directory: &Path) -> io::Result<Option<Git
 
 /// Returns the root as an ancestor of `working_directory`, from git's root and the prefix below it.
 ///
-/// Git resolves links: if `/tmp` is a link to `/private/tmp`, git's root is not an ancestor of `/tmp/project` by name. If
-/// the working directory ends with the prefix, its path without the prefix is the root.
+/// Git resolves links: if `/tmp` is a link to `/private/tmp`, git's root is not an ancestor of `/tmp/project` by name.
+/// If the working directory ends with the prefix, its path without the prefix is the root.
 fn root_of(location: &[u8], working_directory: &Path) -> Option<PathBuf> {
     let mut lines = location.split(|byte| *byte == b'\n');
     let (root, prefix) = (lines.next()?, lines.next()?);

@@ -77,8 +77,8 @@ impl SubagentHandle {
         self.mailbox.borrow().is_closed()
     }
 
-    /// Sends a message. A running subagent reads it after its current round of tool calls; an idle one starts to work on
-    /// it, in the same conversation.
+    /// Sends a message. A running subagent reads it after its current round of tool calls; an idle one starts to work
+    /// on it, in the same conversation.
     ///
     /// # Errors
     ///
@@ -146,8 +146,9 @@ impl SubagentHandle {
 }
 
 impl Session {
-    /// Lists the subagents of this session, in the order in which they were spawned: those that are open, and the newest
-    /// 64 that are closed. Those of a subagent are listed by the handle of [its session](SubagentHandle::session).
+    /// Lists the subagents of this session, in the order in which they were spawned: those that are open, and the
+    /// newest 64 that are closed. Those of a subagent are listed by the handle of [its
+    /// session](SubagentHandle::session).
     #[must_use]
     pub fn subagents(&self) -> Vec<SubagentHandle> {
         self.handle().subagents()

@@ -56,8 +56,8 @@ impl Roster {
         self.notify()
     }
 
-    /// Starts the subagent's task, which waits until the announcement is in the parent's log: `SUBAGENT_SPAWNED` precedes
-    /// every event of the subagent.
+    /// Starts the subagent's task, which waits until the announcement is in the parent's log: `SUBAGENT_SPAWNED`
+    /// precedes every event of the subagent.
     fn start_worker(
         self: &Arc<Self>,
         state: &mut State,

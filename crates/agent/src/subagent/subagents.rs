@@ -15,8 +15,8 @@ use crate::turn::InputKind;
 /// Smallest context window, in tokens, in which a session offers tools for subagents.
 const MIN_WINDOW: u64 = 16_384;
 
-/// The subagents of a session, owned by its driver. Dropping it aborts them all at once; [`Subagents::close`] closes them
-/// in order.
+/// The subagents of a session, owned by its driver. Dropping it aborts them all at once; [`Subagents::close`] closes
+/// them in order.
 #[derive(Debug)]
 pub(crate) struct Subagents {
     roster: Arc<Roster>,
@@ -31,8 +31,8 @@ impl Subagents {
         Self { published: roster.notifications(), roster, taken: 0 }
     }
 
-    /// Returns `profile` with the tools for subagents, if the session may have any. A tool that the embedding application
-    /// registered under the same name is kept.
+    /// Returns `profile` with the tools for subagents, if the session may have any. A tool that the embedding
+    /// application registered under the same name is kept.
     pub(crate) fn add_tools(&self, profile: &ProviderProfile) -> ProviderProfile {
         let mut extended = profile.clone();
         let Some(tools) = profile.subagent_tools else { return extended };

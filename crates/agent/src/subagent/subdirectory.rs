@@ -24,7 +24,8 @@ impl Subdirectory {
     ///
     /// # Errors
     ///
-    /// [`EnvError::Refused`] for a directory outside, [`EnvError::NotADirectory`] for a file, and any error of the lookup.
+    /// [`EnvError::Refused`] for a directory outside, [`EnvError::NotADirectory`] for a file, and any error of the
+    /// lookup.
     pub(super) async fn enter(
         inner: Arc<dyn ExecutionEnvironment>,
         directory: &str,

@@ -130,7 +130,8 @@ impl Merge {
     fn next(&mut self) -> Option<SessionEvent> {
         self.joined.mark_unchanged();
         self.readers.iter_mut().for_each(Reader::read);
-        // After the heads were read: a subagent joins before its end is logged, so no end is delivered before its events.
+        // After the heads were read: a subagent joins before its end is logged, so no end is delivered before its
+        // events.
         self.open_announced();
         self.readers.retain(|reader| !reader.is_done || reader.head.is_some());
         let at = |index: usize| self.readers.get(index).and_then(|reader| reader.head.as_ref());

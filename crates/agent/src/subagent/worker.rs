@@ -216,8 +216,8 @@ impl Worker {
         message
     }
 
-    /// Reads the events of a run to its end and steers it with messages that arrive meanwhile. Returns how many of these
-    /// it did not read; `None` if the subagent is told to close first.
+    /// Reads the events of a run to its end and steers it with messages that arrive meanwhile. Returns how many of
+    /// these it did not read; `None` if the subagent is told to close first.
     async fn follow(&mut self, session: &Session, run: &mut Run) -> Option<usize> {
         let (handle, closing) = (session.handle(), self.closing.clone());
         let mut steering = Steering { earlier: self.queued, unread: 0 };

@@ -7,8 +7,8 @@ fn close(agent: &str) -> (&'static str, Value) {
     ("close_agent", json!({ "agent_id": agent }))
 }
 
-/// A recorded session with `agent_2`, which is closed, and `agent_3`, which sleeps. The first spawn fails: the number in
-/// a name differs from the number of subagents.
+/// A recorded session with `agent_2`, which is closed, and `agent_3`, which sleeps. The first spawn fails: the number
+/// in a name differs from the number of subagents.
 fn original(profile: &ProviderProfile) -> Harness {
     let failing = ("spawn_agent", json!({ "task": "x", "working_dir": "no" }));
     let parent = model()
