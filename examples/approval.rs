@@ -34,7 +34,7 @@ impl Gate for ManifestGate {
 fn review(request: &ApprovalRequest) -> Decision {
     println!("asked    {}, because {}", request.tool_name, request.reason);
     // A change of files was made where nothing is kept, to find out what it would be. A command cannot be tried so.
-    let Some(rehearsal) = &request.rehearsal else {
+    let Some(rehearsal) = &request.dry_run else {
         return Decision::Deny { reason: Some("ask me again when it is ready".to_owned()) };
     };
     for change in &rehearsal.changes {

@@ -56,7 +56,7 @@ async fn an_edit_is_shown_and_waits_for_its_approval(dialect: Dialect) {
     );
     let requests = asked.0.lock().unwrap().clone();
     let [request] = requests.as_slice() else { panic!("{requests:?}") };
-    let rehearsal = request.rehearsal.as_ref().expect("an edit can be shown beforehand");
+    let rehearsal = request.dry_run.as_ref().expect("an edit can be shown beforehand");
     let done = events.iter().find_map(|event| match &event.kind {
         EventKind::ToolCallEnd { changes, .. } => Some(changes.clone()),
         _ => None,

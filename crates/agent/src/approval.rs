@@ -1,4 +1,4 @@
-//! A person, or whoever stands for one, who decides on calls (design, sections 4 and 7).
+//! Approval of tool calls (design, sections 4 and 7).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -11,37 +11,37 @@ use pintle_tools::pipeline::PreparedCall;
 use serde_json::Value;
 
 use crate::session::Decision;
-use crate::subagent::SubagentOrigin;
+use crate::subagent_info::SubagentOrigin;
 
-/// One call that waits for a decision: what exactly would run, and what it would do.
+/// A tool call that waits for a decision: its exact arguments and expected effects.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct ApprovalRequest {
-    /// The model's id of the call; no other call of the session has it.
+    /// The model's id of the call, unique within the session.
     pub call_id: String,
-    /// The tool, as the model calls it.
+    /// Name of the tool, as the model calls it.
     pub tool_name: String,
-    /// The tool's canonical kind, such as `shell` for one that is called `Bash`.
+    /// Canonical kind of the tool, such as `shell` for `Bash`.
     pub tool_kind: String,
-    /// The arguments that it would run with.
+    /// Arguments after all repairs.
     pub arguments: Value,
-    /// What it does to the world.
+    /// Effect of the tool.
     pub effect: Effect,
-    /// The files that it may change, absolute.
+    /// Absolute paths of the files that it may change.
     pub writes: Vec<PathBuf>,
-    /// Why somebody is asked.
+    /// Reason why a decision is needed.
     pub reason: String,
-    /// What it would change as things are, where that can be found out.
-    pub rehearsal: Option<Rehearsal>,
-    /// What tells this call from every other. A decision is bound to it and holds once.
+    /// Changes that the call would make to files now, where a dry run is possible.
+    pub dry_run: Option<Rehearsal>,
+    /// Fingerprint of the call. A decision is bound to it and holds once.
     pub fingerprint: Fingerprint,
-    /// The subagent whose call it is; `None` for the session that the host made.
+    /// Subagent that makes the call; `None` for the session that the embedding application built.
     pub origin: Option<SubagentOrigin>,
 }
 
 impl ApprovalRequest {
-    /// A request about a call of this tool, without a reason and with nothing to show but the arguments. Sessions make
-    /// their own; this is for whoever tests an [`Approver`].
+    /// Creates a request without a reason, written files or a dry run. For tests of an [`Approver`]; sessions create
+    /// their own requests.
     #[must_use]
     pub fn new(
         call_id: impl Into<String>,
@@ -59,15 +59,15 @@ impl ApprovalRequest {
             effect,
             writes: Vec::new(),
             reason: String::new(),
-            rehearsal: None,
+            dry_run: None,
             fingerprint,
             origin: None,
         }
     }
 
-    /// What is asked about this call, but for the reason and the rehearsal.
+    /// Creates the request for a prepared call, without a reason and a dry run.
     #[must_use]
-    pub fn of(call: &PreparedCall) -> Self {
+    pub fn for_call(call: &PreparedCall) -> Self {
         let (name, arguments) = (call.name(), call.arguments().clone());
         let mut request = Self::new(call.call_id(), name, call.effect(), arguments, call.fingerprint());
         request.tool_kind = call.kind().to_owned();
@@ -75,21 +75,21 @@ impl ApprovalRequest {
         request
     }
 
-    /// With why somebody is asked.
+    /// Sets the reason why a decision is needed.
     #[must_use]
     pub fn with_reason(mut self, reason: impl Into<String>) -> Self {
         self.reason = reason.into();
         self
     }
 
-    /// With what it would change.
+    /// Sets the result of the dry run.
     #[must_use]
-    pub fn with_rehearsal(mut self, rehearsal: Option<Rehearsal>) -> Self {
-        self.rehearsal = rehearsal;
+    pub fn with_dry_run(mut self, dry_run: Option<Rehearsal>) -> Self {
+        self.dry_run = dry_run;
         self
     }
 
-    /// With the subagent that makes the call.
+    /// Sets the subagent that makes the call.
     #[must_use]
     pub fn with_origin(mut self, origin: Option<SubagentOrigin>) -> Self {
         self.origin = origin;
@@ -97,13 +97,14 @@ impl ApprovalRequest {
     }
 }
 
-/// Decides on the calls that a gate asks about. Implemented by hosts.
+/// Decides on the calls that a gate asks about. Implemented by embedding applications.
 ///
-/// Several calls may wait at the same time. When a decision is not wanted any more, because the turn was stopped, the
-/// time ran out or somebody else decided, the future is dropped. One that panics counts as a denial.
+/// Several calls may wait concurrently. The future is dropped when the decision is no longer needed: after the turn was
+/// stopped, after the time-out, or after a decision through [`SessionHandle::decide`](crate::SessionHandle::decide). A
+/// panic counts as a denial.
 #[async_trait]
 pub trait Approver: fmt::Debug + Send + Sync {
-    /// The decision on one call.
+    /// Decides on one call.
     async fn decide(&self, request: &ApprovalRequest) -> Decision;
 }
 

@@ -121,7 +121,7 @@ impl Driver {
         Self {
             machine: Machine::new(config.limits.clone(), config.reasoning_effort.clone()),
             client,
-            profile: subagents.equip(&profile),
+            profile: subagents.add_tools(&profile),
             given: profile,
             subagents,
             lineage,

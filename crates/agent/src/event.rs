@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::id::SessionId;
 use crate::project_docs::LoadedProject;
-use crate::subagent::SubagentStatus;
+use crate::subagent_info::SubagentStatus;
 use crate::timestamp::Timestamp;
 use crate::turn::{BudgetKind, SessionState};
 

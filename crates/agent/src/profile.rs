@@ -1,12 +1,14 @@
-//! What a model family works best with: its tools, its prompt, its limits (loop specification, section 3).
+//! Profiles: the tools, prompt and limits that suit a model family (loop specification, section 3).
 
 mod anthropic;
+mod built_in;
 mod compatible;
 mod data;
+mod family;
 mod gemini;
-mod kit;
 mod openai;
 mod skill;
+mod subagent_tools;
 mod toolset;
 mod toolset_options;
 
@@ -18,103 +20,112 @@ use pintle_llm::{Capability, Catalog, Client, ModelInfo, TextToolCallForm, TextT
 use pintle_tools::{DefinitionError, DynTool, ToolRegistry, TruncationLimits};
 use serde_json::{Map, Value};
 
-pub use self::data::{ModelFamily, ProfileData, ProfileDataError};
-pub(crate) use self::kit::Kit;
-use self::toolset::Equipment;
+pub(crate) use self::built_in::BuiltInTools;
+pub use self::data::{ProfileData, ProfileDataError};
+pub use self::family::{ModelFamily, UnknownFamily};
+pub use self::subagent_tools::SubagentTools;
 pub use self::toolset::Toolset;
+use self::toolset::ToolsetParts;
 pub use self::toolset_options::{SearchBy, ToolsetOptions};
-use crate::config::SubagentLimits;
-use crate::id::SessionId;
 use crate::project_docs::{PROJECT_DOC_BUDGET, ProjectDocs};
-use crate::prompt::{self, EnvironmentContext, PromptLayer, SKILLS_BUDGET, SystemPrompt};
-use crate::subagent::{Lineage, SubagentTools, Subagents};
+use crate::prompt::{self, EnvironmentContext, ProfileFacts, PromptLayer, SKILLS_BUDGET, SystemPrompt};
 
-/// Tools, prompt, limits and request options for one model: plain data, so that a host can change any of it or bring
-/// its own (loop specification, section 3.2).
+/// Tools, prompt, limits and request options for one model (loop specification, section 3.2). Plain data: the embedding
+/// application can change any part or build its own.
 ///
-/// Reasoning effort is not here: a session puts it into each request, and the adapter into the dialect's own field.
-/// What a provider wants besides goes into `provider_options`, which is empty by default: beta headers as
+/// Reasoning effort is not part of it: a session sets it on each request, and the adapter translates it. Parameters of
+/// one provider go into `provider_options`, which is empty by default: beta headers as
 /// `{"anthropic": {"beta_headers": [..]}}`, safety settings and grounding as `{"gemini": {..}}`.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct ProviderProfile {
-    /// `openai`, `anthropic`, `gemini`, `openai-compatible`, or a host's own name.
+    /// `openai`, `anthropic`, `gemini`, `openai-compatible`, or the name of a custom profile.
     pub id: String,
-    /// The name under which the client knows the provider that requests go to; the same as `id` by default.
+    /// Name of the client's provider that requests are sent to. Same as `id` by default.
     pub provider: String,
-    /// The provider's identifier of the model.
+    /// Identifier of the model at its provider.
     pub model: String,
-    /// The model's name for people; `None` if the catalog does not know the model.
+    /// Display name of the model; `None` if the model is not in the catalog.
     pub display_name: Option<String>,
-    /// Until when its training data reaches, as its maker words it; `None` if unknown.
+    /// End of the training data, in the words of the model's maker; `None` if unknown.
     pub knowledge_cutoff: Option<String>,
-    /// The first layer of the system prompt, in Markdown. Sessions and clones of a profile share it.
+    /// First layer of the system prompt, in Markdown. Shared between sessions and clones of a profile.
     pub base_instructions: Arc<str>,
-    /// The tools, in the order in which the model sees them.
+    /// Tools in the order in which the model sees them.
     pub tool_registry: ToolRegistry,
-    /// The tools for subagents that a session adds to these. `None` adds none; so do a depth of 0
-    /// ([`SessionConfig::subagents`](crate::SessionConfig::subagents)) and a window below 16,384 tokens, in which they
-    /// would take the room that the work needs.
+    /// Form of the tools for subagents that a session adds. A session adds none if this is `None`, if its depth limit
+    /// ([`SessionConfig::subagents`](crate::SessionConfig::subagents)) is reached, or in a window below 16,384 tokens,
+    /// where they would crowd out the work.
     pub subagent_tools: Option<SubagentTools>,
-    /// The project documents that the prompt holds: names relative to a directory, the later with more precedence.
+    /// Project documents of the prompt: names relative to a directory, later ones with higher precedence.
     pub doc_files: Vec<String>,
-    /// Where skills stand: names relative to a directory, the later with more precedence, or absolute ones. By default
-    /// `.agents/skills` and the family's own, such as `.claude/skills`; none if the list is empty.
+    /// Directories of skills: relative names, later ones with higher precedence, or absolute ones. By default
+    /// `.agents/skills` and the family's own, such as `.claude/skills`. An empty list turns skills off.
     pub skill_dirs: Vec<String>,
-    /// Parameters that only one provider has, keyed by the provider's name, as in [`pintle_llm::Request`].
+    /// Provider-specific parameters, keyed by provider name as in [`pintle_llm::Request`].
     pub provider_options: Map<String, Value>,
     /// Whether the model reasons before it answers.
     pub supports_reasoning: bool,
-    /// Whether answers can be streamed.
+    /// Whether responses can be streamed.
     pub supports_streaming: bool,
-    /// Whether the model makes several calls in one answer, which then run side by side.
+    /// Whether the model may make several calls in one response, which then run concurrently.
     pub supports_parallel_tool_calls: bool,
-    /// The forms in which tool calls that the model writes as text are recognised, for servers that do not read them
-    /// ([`TextToolCalls`]). None by default: then text is text.
+    /// Forms of tool calls that are recognised in the model's text, for servers that do not parse them
+    /// ([`TextToolCalls`]). Empty by default: text is never taken for a call.
     pub text_tool_calls: Vec<TextToolCallForm>,
-    /// Input and output together, in tokens. A window below 100,000 bounds what of a tool's output, of project
-    /// documents and of skills the model gets: an eighth of it each, at four characters per token.
+    /// Context window for input and output together, in tokens. A window below 100,000 limits the output of each tool
+    /// call, the project documents and the list of skills to an eighth of it each, at four characters per token.
     pub context_window_size: u64,
-    /// The most tokens that the model writes in one answer; `None` if unknown.
+    /// Maximum output tokens of one response; `None` if unknown.
     pub max_output_tokens: Option<u64>,
-    /// What the catalog knows of the model, for the prices of its calls; `None` if it does not know the model of this
+    /// Catalog entry of the model, for the prices of its calls; `None` if the catalog has no such model of this
     /// provider.
     pub pricing: Option<Box<ModelInfo>>,
 }
 
-/// What is taken for granted of a model that the catalog does not know.
-struct UnknownModel {
+/// Facts assumed of a model that is not in the catalog.
+struct ModelDefaults {
     context_window_size: u64,
     supports_reasoning: bool,
 }
 
 impl ProviderProfile {
-    /// For OpenAI's models: `apply_patch` for edits (section 3.4).
+    /// Creates the profile for OpenAI's models: edits with `apply_patch` (section 3.4).
     #[must_use]
     pub fn openai(model: impl Into<String>) -> Self {
         openai::profile(model.into())
     }
 
-    /// For Claude: `edit_file` for edits, and two minutes for a command (section 3.5).
+    /// Creates the profile for Claude: edits with `edit_file`, two minutes per command (section 3.5).
     #[must_use]
     pub fn anthropic(model: impl Into<String>) -> Self {
         anthropic::profile(model.into())
     }
 
-    /// For Gemini: `edit_file` in Gemini's form, batch reading and directory listing (section 3.6).
+    /// Creates the profile for Gemini: edits with Gemini's form of `edit_file`, batch reading, directory listing
+    /// (section 3.6).
     #[must_use]
     pub fn gemini(model: impl Into<String>) -> Self {
         gemini::profile(model.into())
     }
 
-    /// For local and other models behind Chat Completions: short instructions, one call at a time.
+    /// Creates the profile for local and other models behind Chat Completions: short instructions, one call at a time.
     #[must_use]
     pub fn openai_compatible(model: impl Into<String>) -> Self {
         compatible::profile(model.into())
     }
 
-    /// A profile of a host's own: no instructions, no tools, `AGENTS.md` only, streaming, one call at a time, a window
-    /// of 32,768 tokens where the catalog does not know better.
+    /// Returns the built-in profile for a provider: `openai`, `anthropic`, `gemini` or `openai-compatible`.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownFamily`] for any other name; its message lists the known ones.
+    pub fn for_provider(provider: &str, model: impl Into<String>) -> Result<Self, UnknownFamily> {
+        Ok(provider.parse::<ModelFamily>()?.profile(model))
+    }
+
+    /// Creates a custom profile: no instructions, no tools, `AGENTS.md` as the only project document, streaming, one
+    /// call at a time, and a window of 32,768 tokens unless the catalog has the model.
     #[must_use]
     pub fn new(id: impl Into<String>, model: impl Into<String>) -> Self {
         let id = id.into();
@@ -141,28 +152,28 @@ impl ProviderProfile {
         profile.with_model(model)
     }
 
-    /// The best model of the shipped catalog that calls tools; `None` for a provider that it has no models of.
+    /// Returns the first model in the built-in catalog that supports tool calls; `None` for a provider without one.
     #[must_use]
     pub fn default_model(id: &str) -> Option<&'static str> {
         Catalog::built_in().latest(id, Some(Capability::Tools)).map(|model| model.id.as_str())
     }
 
-    /// What the model is told of the tools.
+    /// Returns the tool definitions as sent to the model.
     #[must_use]
     pub fn tools(&self) -> ToolList {
         self.tool_registry.definitions()
     }
 
-    /// What the project between `git_root` and the working directory tells its agents, by this profile's names and in the
-    /// bounds of its window (section 6.5). Never fails; dropping the future stops the reading.
+    /// Reads the project documents and skills between `git_root` and the working directory, by this profile's names and
+    /// within the limits of its window (section 6.5). Never fails; dropping the future stops the reading.
     pub async fn project_docs(&self, env: &dyn ExecutionEnvironment, git_root: Option<&Path>) -> ProjectDocs {
-        let budget = PROJECT_DOC_BUDGET.min(self.share());
+        let budget = PROJECT_DOC_BUDGET.min(self.text_budget());
         let docs = ProjectDocs::discover_within(env, git_root, &self.doc_files, budget).await;
         docs.with_skills_of(env, git_root, &self.skill_dirs).await
     }
 
-    /// The system prompt: the text of all [layers](Self::prompt_layers), with a blank line between two, but for git
-    /// facts, which go on in the environment's block.
+    /// Builds the system prompt: all [layers](Self::prompt_layers), separated by blank lines. Git facts continue the
+    /// environment block without one.
     #[must_use]
     pub fn build_system_prompt(
         &self,
@@ -174,8 +185,8 @@ impl ProviderProfile {
         SystemPrompt::of(&layers).text
     }
 
-    /// The layers of the system prompt that have something to say, in order; the user's instructions are the last
-    /// (section 6.1). The same arguments give the same bytes.
+    /// Returns the non-empty layers of the system prompt in order, the user's instructions last (section 6.1). Equal
+    /// arguments give equal bytes.
     #[must_use]
     pub fn prompt_layers(
         &self,
@@ -183,176 +194,170 @@ impl ProviderProfile {
         docs: &ProjectDocs,
         user_instructions: Option<&str>,
     ) -> Vec<PromptLayer> {
-        prompt::layers(self, environment, docs, user_instructions)
+        let facts = ProfileFacts {
+            base_instructions: &self.base_instructions,
+            model: self.display_name.as_deref().unwrap_or(&self.model),
+            knowledge_cutoff: self.knowledge_cutoff.as_deref(),
+            tools: &self.tool_registry,
+            skill_list_budget: SKILLS_BUDGET.min(self.text_budget()),
+        };
+        prompt::layers(&facts, environment, docs, user_instructions)
     }
 
-    /// For another model, with what the shipped catalog knows of it; an alias becomes the model's identifier.
+    /// Sets the model, with its facts from the built-in catalog. An alias is replaced by the model's identifier.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = model.into();
         self.with_catalog(Catalog::built_in())
     }
 
-    /// With what `catalog` knows of the model.
+    /// Sets the facts of the model from `catalog`.
     ///
-    /// For a model that it does not know, name, cutoff and output limit become unknown, and window and reasoning
-    /// become what is usual for the family; in a host's own profile these two stay.
+    /// If the model is not in it, display name, cutoff and output limit become unknown, and window and reasoning take
+    /// the family's defaults. A custom profile keeps these two.
     #[must_use]
     pub fn with_catalog(mut self, catalog: &Catalog) -> Self {
-        // An alias counts only where the entry's own provider serves the model: elsewhere it may be a model's name.
+        // Aliases hold for the entry's own provider only: elsewhere they may name another model.
         let known = catalog.get(&self.model).filter(|info| info.id == self.model || info.provider == self.id);
         self.display_name = known.map(|info| info.display_name.clone());
         self.knowledge_cutoff = known.and_then(|info| info.knowledge_cutoff.clone());
         self.max_output_tokens = known.and_then(|info| info.max_output);
-        // Another provider may serve a model of this name at another price.
+        // Other providers may serve the same model at another price.
         self.pricing = known.filter(|info| info.provider == self.id).cloned().map(Box::new);
         if let Some(info) = known {
             self.context_window_size = info.context_window;
             self.supports_reasoning = info.supports_reasoning;
             self.model.clone_from(&info.id);
-        } else if let Some(usual) = usual_of(&self.id) {
-            self.context_window_size = usual.context_window_size;
-            self.supports_reasoning = usual.supports_reasoning;
+        } else if let Some(defaults) = model_defaults(&self.id) {
+            self.context_window_size = defaults.context_window_size;
+            self.supports_reasoning = defaults.supports_reasoning;
         }
         self
     }
 
-    /// With the tools of this toolset, and the instructions that speak of them, in the place of the profile's own.
+    /// Replaces tools and base instructions with those of this toolset.
     ///
-    /// Changes of single tools and of the instructions come after it. A host's own profile stays as it is: the toolset
-    /// is that of a family.
+    /// Call it before changes of single tools or of the instructions, which it would undo. It leaves a custom profile
+    /// unchanged, since toolsets belong to families.
     #[must_use]
     pub fn with_toolset(self, toolset: Toolset) -> Self {
-        self.with_toolset_and(toolset, &ToolsetOptions::default())
+        self.with_toolset_options(toolset, &ToolsetOptions::default())
     }
 
-    /// As [`with_toolset`](Self::with_toolset), with the tools that need something of the host.
+    /// As [`with_toolset`](Self::with_toolset), with optional tools.
     ///
-    /// A search that the provider makes within the model's own answers ([`SearchBy::Provider`]) is a tool among the
-    /// profile's [`provider_options`](Self::provider_options), and goes with the toolset.
+    /// A search that the provider runs itself ([`SearchBy::Provider`]) is added to the profile's
+    /// [`provider_options`](Self::provider_options), and removed with the toolset.
     #[must_use]
-    pub fn with_toolset_and(mut self, toolset: Toolset, options: &ToolsetOptions) -> Self {
-        let Equipment { tools, instructions, provider_tools } = match self.id.as_str() {
-            openai::ID => openai::equipment(toolset, options),
-            anthropic::ID => anthropic::equipment(toolset, options, &self.skill_dirs),
-            gemini::ID => gemini::equipment(toolset, options, &self.skill_dirs),
-            compatible::ID => compatible::equipment(options),
+    pub fn with_toolset_options(mut self, toolset: Toolset, options: &ToolsetOptions) -> Self {
+        let ToolsetParts { tools, instructions, provider_tools } = match self.id.as_str() {
+            openai::ID => openai::toolset_parts(toolset, options),
+            anthropic::ID => anthropic::toolset_parts(toolset, options, &self.skill_dirs),
+            gemini::ID => gemini::toolset_parts(toolset, options, &self.skill_dirs),
+            compatible::ID => compatible::toolset_parts(options),
             _ => return self,
         };
         self.tool_registry = tools;
-        self.subagent_tools = Some(SubagentTools::of_family(&self.id, toolset));
+        self.subagent_tools = Some(SubagentTools::for_family(&self.id, toolset));
         self.base_instructions = instructions.into();
         toolset_options::set_provider_tools(&mut self.provider_options, &self.id, provider_tools);
         self
     }
 
-    /// With tool calls recognised that the model writes as text in one of these forms.
+    /// Sets the forms of tool calls that are recognised in the model's text.
     #[must_use]
     pub fn with_text_tool_calls(mut self, forms: impl IntoIterator<Item = TextToolCallForm>) -> Self {
         self.text_tool_calls = forms.into_iter().collect();
         self
     }
 
-    /// With a window of this many tokens, whatever the catalog knows.
+    /// Sets the context window in tokens, overriding the catalog.
     #[must_use]
     pub fn with_context_window(mut self, tokens: u64) -> Self {
         self.context_window_size = tokens;
         self
     }
 
-    /// With requests going to the provider that the client knows by this name.
+    /// Sets the name of the client's provider that requests are sent to.
     #[must_use]
     pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
         self.provider = provider.into();
         self
     }
 
-    /// With other instructions in the first layer of the prompt.
+    /// Sets the base instructions, the first layer of the prompt.
     #[must_use]
     pub fn with_base_instructions(mut self, markdown: impl Into<Arc<str>>) -> Self {
         self.base_instructions = markdown.into();
         self
     }
 
-    /// With one more tool, or with this tool in the place of the one that has its name (section 3.7).
+    /// Adds a tool, or replaces the one of the same name (section 3.7).
     ///
     /// # Errors
     ///
-    /// A name or a schema that no provider would accept.
+    /// A name or a schema that no provider accepts.
     pub fn with_tool(mut self, tool: impl DynTool) -> Result<Self, DefinitionError> {
         self.tool_registry.register(tool)?;
         Ok(self)
     }
 
-    /// Without the tool of this name.
+    /// Removes the tool of this name, if there is one.
     #[must_use]
     pub fn without_tool(mut self, name: &str) -> Self {
         self.tool_registry.unregister(name);
         self
     }
 
-    /// With the tools for subagents in this form, or with none.
+    /// Sets the form of the tools for subagents; `None` removes them.
     #[must_use]
     pub fn with_subagent_tools(mut self, tools: Option<SubagentTools>) -> Self {
         self.subagent_tools = tools;
         self
     }
 
-    /// The profile as a session with these limits shows it to its model: with the tools for subagents. To look at, not
-    /// to build a session from: the tools work in a session only, which adds its own.
-    #[must_use]
-    pub fn as_in_session(&self, limits: SubagentLimits) -> Self {
-        Subagents::new(SessionId::new(""), Lineage::root(), limits).equip(self)
-    }
-
-    /// With other project documents.
+    /// Sets the names of project documents.
     #[must_use]
     pub fn with_doc_files<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.doc_files = names.into_iter().map(Into::into).collect();
         self
     }
 
-    /// With other places for skills, for the prompt and for the native tools that load them.
+    /// Sets the directories of skills, for the prompt and for the native tools that load skills.
     #[must_use]
     pub fn with_skill_dirs<N: Into<String>>(mut self, names: impl IntoIterator<Item = N>) -> Self {
         self.skill_dirs = names.into_iter().map(Into::into).collect();
-        // A tool that loads skills looks where the prompt says that they stand.
-        Kit::new()
+        BuiltInTools::new()
             .with(skill::claude_skill(&self.skill_dirs))
             .with(skill::gemini_skill(&self.skill_dirs))
-            .replace_in(&mut self.tool_registry);
+            .replace_existing(&mut self.tool_registry);
         self
     }
 
-    /// With one provider's own parameters, in the place of those that were set for it.
+    /// Sets the parameters of one provider, replacing any set before.
     #[must_use]
     pub fn with_provider_options(mut self, provider: impl Into<String>, options: Value) -> Self {
         self.provider_options.insert(provider.into(), options);
         self
     }
 
-    /// What a host set for the tools' output, and for the other tools what leaves room in a small window.
-    pub(crate) fn tool_output_limits(&self, set: &TruncationLimits) -> TruncationLimits {
-        let share = self.share();
-        let mut limits = set.clone();
-        if share >= LARGEST_OUTPUT {
+    /// Completes the configured output limits with those of a small window for all other tools.
+    pub(crate) fn tool_output_limits(&self, configured: &TruncationLimits) -> TruncationLimits {
+        let budget = self.text_budget();
+        let mut limits = configured.clone();
+        if budget >= MAX_DEFAULT_OUTPUT {
             return limits;
         }
         for tool in self.tool_registry.names().filter_map(|name| self.tool_registry.get(name)) {
-            let is_set = [tool.name(), tool.kind()].iter().any(|name| set.chars.contains_key(*name));
-            if !is_set && tool.truncation().chars > share {
-                limits.chars.insert(tool.name().to_owned(), share);
+            let is_set = [tool.name(), tool.kind()].iter().any(|name| configured.chars.contains_key(*name));
+            if !is_set && tool.truncation().chars > budget {
+                limits.chars.insert(tool.name().to_owned(), budget);
             }
         }
         limits
     }
 
-    /// What the list of skills may take of the prompt, in bytes.
-    pub(crate) fn skill_list_budget(&self) -> usize {
-        SKILLS_BUDGET.min(self.share())
-    }
-
-    /// A client that reads the calls which this model writes as text.
+    /// Returns a client that recognises the tool calls which this model writes as text.
     pub(crate) fn reading_text_calls(&self, client: &Client) -> Client {
         if self.text_tool_calls.is_empty() {
             return client.clone();
@@ -360,17 +365,18 @@ impl ProviderProfile {
         client.with_middleware(TextToolCalls::new(self.text_tool_calls.iter().copied()))
     }
 
-    /// An eighth of the window in characters, of which a token has four: whole KiB, and one at least.
-    fn share(&self) -> usize {
+    /// Returns an eighth of the window in characters, at four per token: whole KiB, at least one.
+    fn text_budget(&self) -> usize {
         let chars = usize::try_from(self.context_window_size / 2).unwrap_or(usize::MAX);
         (chars / 1024).max(1) * 1024
     }
 }
 
-/// The most that any tool gives by default, in characters. A window in which it is at most a share is not small.
-const LARGEST_OUTPUT: usize = 50_000;
+/// Largest default output limit of any tool, in characters. A window whose text budget reaches it needs no further
+/// limits.
+const MAX_DEFAULT_OUTPUT: usize = 50_000;
 
-fn usual_of(id: &str) -> Option<UnknownModel> {
+fn model_defaults(id: &str) -> Option<ModelDefaults> {
     match id {
         openai::ID => Some(openai::UNKNOWN_MODEL),
         anthropic::ID => Some(anthropic::UNKNOWN_MODEL),

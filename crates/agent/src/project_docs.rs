@@ -1,4 +1,4 @@
-//! The project's instruction files (loop specification, section 6.5).
+//! Project documents: instruction files of a project (loop specification, section 6.5).
 
 use std::path::{Path, PathBuf};
 
@@ -7,33 +7,31 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::discovery::{READ_AHEAD, SkippedFile, error_chain};
 use crate::skills::{self, Skill};
 
-/// How many bytes of project documents a prompt holds: 32 KiB.
+/// Budget of all project documents in a prompt, in bytes: 32 KiB.
 pub const PROJECT_DOC_BUDGET: usize = 32 * 1024;
 
-/// One byte more than can be used tells that there is more.
+/// Bytes read of one document: one more than the budget, to detect that it is longer.
 const READ_LIMIT: u64 = PROJECT_DOC_BUDGET as u64 + 1;
 
-/// How many directories are read at the same time. A remote environment answers each read after a round trip.
-pub(crate) const READ_AHEAD: usize = 8;
-
-/// What a project tells its agents: the instruction files between its root and the working directory, and its skills.
+/// Project documents between the root of a project and the working directory, and the project's skills.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProjectDocs {
-    /// Those of the root first; within one directory in the order of the names that were asked for.
+    /// The root's documents first; within one directory in the order of the requested names.
     pub documents: Vec<ProjectDoc>,
-    /// The skills, by name.
+    /// Skills, sorted by name.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skills: Vec<Skill>,
-    /// What was there and could not be taken.
+    /// Files that exist and could not be used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped: Vec<SkippedFile>,
-    /// Whether the budget cut any of the documents.
+    /// Whether any document was truncated to fit the budget.
     pub truncated: bool,
-    /// The budget that they were read within, in bytes. Default [`PROJECT_DOC_BUDGET`].
-    #[serde(default = "whole_budget")]
+    /// Budget for all documents together, in bytes. Default: [`PROJECT_DOC_BUDGET`].
+    #[serde(default = "default_budget")]
     pub budget: usize,
 }
 
@@ -43,58 +41,48 @@ impl Default for ProjectDocs {
     }
 }
 
-/// One instruction file.
+/// One project document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProjectDoc {
-    /// Where it stands: absolute. What is not UTF-8 in it is replaced.
+    /// Absolute path. Bytes that are not UTF-8 are replaced.
     pub path: String,
-    /// Its text, or the start of it, without a byte-order mark and without white space at the end. Empty if the budget
-    /// had nothing left. Bytes that are not UTF-8 became U+FFFD.
+    /// Text, or its beginning, without a byte-order mark and without trailing white space. Empty if the budget was used
+    /// up. Bytes that are not UTF-8 are replaced by U+FFFD.
     pub content: String,
-    /// Whether there is more of it.
+    /// Whether the file is longer than `content`.
     pub truncated: bool,
 }
 
-/// A file, or a directory of skills, that was there and could not be taken.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[non_exhaustive]
-pub struct SkippedFile {
-    /// Where it stands: absolute. What is not UTF-8 in it is replaced.
-    pub path: String,
-    /// Why, for a person.
-    pub reason: String,
-}
-
-/// What a prompt holds of a project, without the texts.
+/// Project documents and skills in a prompt, without their texts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct LoadedProject {
-    /// The documents, those of the root first.
+    /// Documents, the root's first.
     #[serde(default)]
     pub documents: Vec<LoadedDocument>,
-    /// The skills that the prompt lists, by name.
+    /// Skills that the prompt lists, sorted by name.
     #[serde(default)]
     pub skills: Vec<Skill>,
-    /// What was there and could not be taken.
+    /// Files that exist and could not be used.
     #[serde(default)]
     pub skipped: Vec<SkippedFile>,
 }
 
-/// A project document that a prompt holds.
+/// A project document in a prompt.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct LoadedDocument {
-    /// Where it stands: absolute.
+    /// Absolute path.
     pub path: String,
-    /// How much of it the prompt holds, in bytes.
+    /// Size of its text in the prompt, in bytes.
     pub bytes: usize,
-    /// Whether there is more of it.
+    /// Whether the file is longer.
     pub truncated: bool,
 }
 
 impl LoadedProject {
-    /// Whether nothing was there.
+    /// Returns whether nothing was found.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.documents.is_empty() && self.skills.is_empty() && self.skipped.is_empty()
@@ -117,18 +105,19 @@ impl From<&ProjectDocs> for LoadedProject {
 }
 
 impl ProjectDocs {
-    /// Reads the files named `file_names` in each directory from `git_root` down to the working directory; in the
-    /// working directory alone if there is no root.
+    /// Reads the files named `file_names` in each directory from `git_root` down to the working directory. Without a
+    /// root, only the working directory is read.
     ///
-    /// Of all together at most [`PROJECT_DOC_BUDGET`] bytes are kept. The file nearest to the working directory, which
-    /// has the highest precedence, is served first, so the root's is the first to be cut, always between two
-    /// characters. It never fails: a file that is not there or blank is left out, and so is one with the same text as
-    /// another in its directory, since projects link one name to the other. One that cannot be read, because it is a
-    /// directory, a link to itself or binary, is listed as skipped, and so is a link that leads out of the project. However large a file is, no more than the budget
-    /// is read of it.
+    /// At most [`PROJECT_DOC_BUDGET`] bytes are kept of all documents together, and at most as much is read of any one
+    /// file. Documents nearest to the working directory take precedence and are served first, so that the root's are
+    /// truncated first, always between two characters.
     ///
-    /// A root that is not above the working directory by name, because a link stands between them, is looked at
-    /// without the directories on the way. Dropping the future stops the reading.
+    /// Never fails. Missing and blank files are ignored, and so is a file with the same text as another one in its
+    /// directory: projects often link one name to another. Files that cannot be read, are directories or binary, or are
+    /// links out of the project are listed as skipped.
+    ///
+    /// If `git_root` is not an ancestor of the working directory by name, because of a link between them, the
+    /// directories in between are not read. Dropping the future stops the reading.
     pub async fn discover(
         env: &dyn ExecutionEnvironment,
         git_root: Option<&Path>,
@@ -137,7 +126,7 @@ impl ProjectDocs {
         Self::discover_within(env, git_root, file_names, PROJECT_DOC_BUDGET).await
     }
 
-    /// As [`ProjectDocs::discover`], keeping at most `budget` bytes: [`PROJECT_DOC_BUDGET`], or less.
+    /// As [`ProjectDocs::discover`], with a budget of at most [`PROJECT_DOC_BUDGET`] bytes.
     pub async fn discover_within(
         env: &dyn ExecutionEnvironment,
         git_root: Option<&Path>,
@@ -146,30 +135,30 @@ impl ProjectDocs {
     ) -> Self {
         let budget = budget.min(PROJECT_DOC_BUDGET);
         let nearest_first = directories(env, git_root);
-        // The root's name may be none of the working directory's, because a link stands between them.
-        let project = [Path::new("."), git_root.unwrap_or(Path::new("."))].map(|place| env.resolve(place));
+        // A link may make the root's path unrelated to that of the working directory.
+        let roots = [Path::new("."), git_root.unwrap_or(Path::new("."))].map(|path| env.resolve(path));
         let reads: Vec<_> = nearest_first
             .iter()
-            .map(|directory| read_directory(env, directory, file_names, &project))
+            .map(|directory| read_directory(env, directory, file_names, &roots))
             .collect();
-        let mut found = stream::iter(reads).buffered(READ_AHEAD);
-        let mut room = budget;
+        let mut reads = stream::iter(reads).buffered(READ_AHEAD);
+        let mut remaining = budget;
         let (mut documents, mut skipped) = (Vec::new(), Vec::new());
-        while let Some((of_directory, of_no_use)) = found.next().await {
-            documents.extend(of_directory.into_iter().rev().map(|document| document.cut_to(&mut room)));
-            skipped.extend(of_no_use.into_iter().rev());
+        while let Some((found, unusable)) = reads.next().await {
+            documents.extend(found.into_iter().rev().map(|document| document.truncate_to(&mut remaining)));
+            skipped.extend(unusable.into_iter().rev());
         }
         documents.reverse();
         skipped.reverse();
         Self { skipped, budget, ..Self::new(documents) }
     }
 
-    /// With the skills that stand in the directories named `skill_dirs`, in the same places as the documents.
+    /// Adds the skills in the directories named `skill_dirs`, relative to the same directories as the documents.
     ///
-    /// A skill is a directory with a `SKILL.md` that begins with front matter; of each at most 16 KiB are read. Of two
-    /// that have one name the nearer to the working directory counts, and in one place the one that stands in the
-    /// later of `skill_dirs`. An absolute name in `skill_dirs` is the farthest place of all. It never fails: what is
-    /// no skill is listed as skipped. Dropping the future stops the reading.
+    /// A skill is a directory with a `SKILL.md` that begins with front matter; at most 16 KiB of it are read. Of
+    /// several skills with one name, the one nearest to the working directory is used, and within one directory the one
+    /// from the later entry of `skill_dirs`. Absolute entries have the lowest precedence. Never fails: unusable skills
+    /// are listed as skipped. Dropping the future stops the reading.
     #[must_use]
     pub async fn with_skills_of(
         mut self,
@@ -182,14 +171,14 @@ impl ProjectDocs {
         self.with_skills(found.skills)
     }
 
-    /// With these skills.
+    /// Sets the skills.
     #[must_use]
     pub fn with_skills(mut self, skills: Vec<Skill>) -> Self {
         self.skills = skills;
         self
     }
 
-    /// These documents, those of the root first.
+    /// Creates a set of documents, the root's first, without skills.
     #[must_use]
     pub fn new(documents: Vec<ProjectDoc>) -> Self {
         let truncated = documents.iter().any(|document| document.truncated);
@@ -197,134 +186,120 @@ impl ProjectDocs {
         Self { documents, skills, skipped, truncated, budget: PROJECT_DOC_BUDGET }
     }
 
-    /// Stands where a document was cut. It comes on top of the budget.
+    /// Returns the marker at the end of a truncated document. It does not count towards the budget.
     pub(crate) fn truncation_marker(&self) -> String {
         format!("[Project instructions truncated at {}KB]", self.budget / 1024)
     }
 }
 
 impl ProjectDoc {
-    /// A whole document.
+    /// Creates a complete document.
     #[must_use]
     pub fn new(path: impl Into<String>, content: impl Into<String>) -> Self {
         Self { path: path.into(), content: content.into(), truncated: false }
     }
 
-    /// Says whether there is more of it.
+    /// Sets whether the file is longer than the content.
     #[must_use]
     pub fn with_truncated(mut self, truncated: bool) -> Self {
         self.truncated = truncated;
         self
     }
 
-    /// Takes what it needs from `room`, or what there is.
-    fn cut_to(mut self, room: &mut usize) -> Self {
-        if self.content.len() > *room {
-            let end = (0..=*room).rev().find(|end| self.content.is_char_boundary(*end));
+    /// Truncates the content to the remaining budget, and subtracts its length.
+    fn truncate_to(mut self, remaining: &mut usize) -> Self {
+        if self.content.len() > *remaining {
+            let end = (0..=*remaining).rev().find(|end| self.content.is_char_boundary(*end));
             self.content.truncate(end.unwrap_or(0));
             self.truncated = true;
         }
-        *room -= self.content.len();
+        *remaining -= self.content.len();
         self
     }
 }
 
-impl SkippedFile {
-    pub(crate) fn new(path: &Path, reason: impl Into<String>) -> Self {
-        Self { path: path.to_string_lossy().into_owned(), reason: reason.into() }
-    }
-}
-
-fn whole_budget() -> usize {
+fn default_budget() -> usize {
     PROJECT_DOC_BUDGET
 }
 
-/// From the working directory up to the root.
+/// Lists the directories from the working directory up to the root.
 fn directories(env: &dyn ExecutionEnvironment, git_root: Option<&Path>) -> Vec<PathBuf> {
     let working = env.resolve(Path::new("."));
     match git_root.map(|root| env.resolve(root)) {
         None => vec![working],
         Some(root) if working.starts_with(&root) => {
-            working.ancestors().take_while(|above| above.starts_with(&root)).map(Path::to_path_buf).collect()
+            let within = |directory: &&Path| directory.starts_with(&root);
+            working.ancestors().take_while(within).map(Path::to_path_buf).collect()
         }
         Some(root) => vec![working, root],
     }
 }
 
-/// The documents of one directory, and what is none.
+/// Reads the documents of one directory. Returns the unusable ones separately.
 async fn read_directory(
     env: &dyn ExecutionEnvironment,
     directory: &Path,
     file_names: &[String],
-    project: &[PathBuf],
+    roots: &[PathBuf],
 ) -> (Vec<ProjectDoc>, Vec<SkippedFile>) {
-    let reads = file_names.iter().map(|name| read_document(env, directory.join(name), project));
+    let reads = file_names.iter().map(|name| read_document(env, directory.join(name), roots));
     let (mut documents, mut skipped) = (Vec::<ProjectDoc>::new(), Vec::new());
     for read in future::join_all(reads).await {
         match read {
             Ok(None) => {}
             Ok(Some(document)) if documents.iter().any(|known| known.content == document.content) => {
-                tracing::debug!(
-                    path = document.path,
-                    "the text stands in another project document beside it"
-                );
+                tracing::debug!(path = document.path, "ignored a project document with the text of another");
             }
             Ok(Some(document)) => documents.push(document),
-            Err(of_no_use) => skipped.push(of_no_use),
+            Err(unusable) => skipped.push(unusable),
         }
     }
     (documents, skipped)
 }
 
-/// The document at `path`, nothing if there is none or it is blank.
+/// Reads the document at `path`; `None` if it is missing or blank.
 async fn read_document(
     env: &dyn ExecutionEnvironment,
     path: PathBuf,
-    project: &[PathBuf],
+    roots: &[PathBuf],
 ) -> Result<Option<ProjectDoc>, SkippedFile> {
     let bytes = match env.read(&path, Some(0..READ_LIMIT)).await {
         Ok(bytes) => bytes,
         Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => return Ok(None),
-        Err(error) => return Err(SkippedFile::new(&path, because(&error))),
+        Err(error) => return Err(SkippedFile::new(&path, error_chain(&error))),
     };
     if bytes.contains(&0) {
-        return Err(SkippedFile::new(&path, "it is binary: a zero byte stands in it"));
+        return Err(SkippedFile::new(&path, "it is binary: it contains a zero byte"));
     }
     let truncated = bytes.len() > PROJECT_DOC_BUDGET;
-    let content = text_of(&bytes, truncated);
+    let content = decode(&bytes, truncated);
     let document = ProjectDoc::new(path.to_string_lossy(), content).with_truncated(truncated);
     if document.content.is_empty() {
         return Ok(None);
     }
-    if leads_out(env, &path, project).await {
+    if is_outside(env, &path, roots).await {
         return Err(SkippedFile::new(&path, "it is a link that leads out of the project"));
     }
     Ok(Some(document))
 }
 
-/// Whether a link takes a document from elsewhere. Whoever wrote the project may not have what it shows to the model
-/// be a file of the person who works in it. A place that cannot tell links has none to follow.
-async fn leads_out(env: &dyn ExecutionEnvironment, path: &Path, project: &[PathBuf]) -> bool {
+/// Returns whether links lead from `path` out of the project: a project must not make the model read other files of the
+/// user. An environment that cannot resolve links is assumed to have none.
+async fn is_outside(env: &dyn ExecutionEnvironment, path: &Path, roots: &[PathBuf]) -> bool {
     let Ok(document) = env.canonicalize(path).await else { return false };
-    for place in project {
-        if env.canonicalize(place).await.is_ok_and(|place| document.starts_with(place)) {
+    for root in roots {
+        if env.canonicalize(root).await.is_ok_and(|root| document.starts_with(root)) {
             return false;
         }
     }
     true
 }
 
-/// An error with its causes, in one line.
-pub(crate) fn because(error: &dyn std::error::Error) -> String {
-    let causes = std::iter::successors(error.source(), |cause| cause.source());
-    std::iter::once(error.to_string()).chain(causes.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
-}
-
-/// The text for people, without what frames it.
-fn text_of(bytes: &[u8], truncated: bool) -> String {
+/// Decodes a document and removes the byte-order mark, leading blank lines and trailing white space.
+fn decode(bytes: &[u8], truncated: bool) -> String {
     let text = String::from_utf8_lossy(bytes);
     let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
-    // The limit of the read may stand inside a character.
+    // The read limit may split a character.
     let text = if truncated { text.trim_end_matches('\u{fffd}') } else { text };
     text.trim_start_matches(['\r', '\n']).trim_end().to_owned()
 }

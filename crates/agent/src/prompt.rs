@@ -1,54 +1,63 @@
-//! The system prompt in its layers (loop specification, section 6).
+//! System prompts and their layers (loop specification, section 6).
 
 pub(crate) mod base;
 mod environment;
 mod git;
-mod plain;
 
 use pintle_tools::ToolRegistry;
 use serde::{Deserialize, Serialize};
 
 pub use self::environment::{EnvironmentContext, GitContext};
-use self::plain::defused;
-pub(crate) use self::plain::single_line;
-use crate::profile::ProviderProfile;
 use crate::project_docs::{ProjectDoc, ProjectDocs};
+use crate::sanitize::{escape_end_tag, single_line};
 use crate::skills::Skill;
 
 /// One layer of a system prompt. Later layers take precedence over earlier ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct PromptLayer {
-    /// Which layer it is.
+    /// Kind of the layer.
     pub kind: LayerKind,
-    /// What it says. Never empty: a layer with nothing to say is left out.
+    /// Text of the layer, never empty: empty layers are left out.
     pub text: String,
 }
 
-/// The layers of a system prompt, in their order (loop specification, section 6.1).
+/// Kinds of layers, in the order of the prompt (loop specification, section 6.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LayerKind {
-    /// The profile's own instructions (section 6.2).
+    /// Base instructions of the profile (section 6.2).
     BaseInstructions,
-    /// The environment block (section 6.3): what stays the same while the model works. It is closed by the next layer,
-    /// if there is that one.
+    /// Environment block (section 6.3), without the facts that change with the work tree. If there is a git layer, that
+    /// layer ends the block.
     Environment,
-    /// The git snapshot (section 6.4), with which the environment block ends: what changes with the tree.
+    /// Git snapshot (section 6.4), the last part of the environment block: facts that change with the work tree.
     Git,
-    /// What the tools are for, one line each.
+    /// List of the tools, one line each.
     Tools,
-    /// The project's instruction files (section 6.5).
+    /// Project documents (section 6.5).
     ProjectDocuments,
-    /// The project's skills, by name and description.
+    /// Skills of the project, with name and description.
     Skills,
-    /// What the host's user wants on top.
+    /// Additional instructions of the user.
     UserInstructions,
 }
 
-/// The layers that have something to say, in order.
+/// The parts of a prompt that come from the profile.
+#[derive(Debug)]
+pub(crate) struct ProfileFacts<'p> {
+    pub(crate) base_instructions: &'p str,
+    /// Display name of the model, or its identifier.
+    pub(crate) model: &'p str,
+    pub(crate) knowledge_cutoff: Option<&'p str>,
+    pub(crate) tools: &'p ToolRegistry,
+    /// Maximum size of the skill list, in bytes.
+    pub(crate) skill_list_budget: usize,
+}
+
+/// Returns the non-empty layers in order.
 pub(crate) fn layers(
-    profile: &ProviderProfile,
+    profile: &ProfileFacts<'_>,
     environment: &EnvironmentContext,
     docs: &ProjectDocs,
     user_instructions: Option<&str>,
@@ -57,25 +66,25 @@ pub(crate) fn layers(
         (LayerKind::BaseInstructions, profile.base_instructions.trim().to_owned()),
         (LayerKind::Environment, environment_block(profile, environment)),
         (LayerKind::Git, environment.git.as_ref().map(git_facts).unwrap_or_default()),
-        (LayerKind::Tools, tool_list(&profile.tool_registry)),
+        (LayerKind::Tools, tool_list(profile.tools)),
         (LayerKind::ProjectDocuments, project_documents(docs)),
-        (LayerKind::Skills, skill_list(&docs.skills, profile.skill_list_budget())),
+        (LayerKind::Skills, skill_list(&docs.skills, profile.skill_list_budget)),
         (LayerKind::UserInstructions, user_section(user_instructions.unwrap_or_default())),
     ];
-    let said = layers.into_iter().filter(|(_, text)| !text.is_empty());
-    said.map(|(kind, text)| PromptLayer { kind, text }).collect()
+    let present = layers.into_iter().filter(|(_, text)| !text.is_empty());
+    present.map(|(kind, text)| PromptLayer { kind, text }).collect()
 }
 
-/// A system prompt with the place up to which it does not change with the tree.
+/// A system prompt, divided by whether its text depends on the work tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SystemPrompt {
     pub(crate) text: String,
-    /// In bytes. `None` if nothing changes with the tree.
+    /// Length in bytes of the part that does not depend on the work tree; `None` if nothing does.
     pub(crate) stable: Option<usize>,
 }
 
 impl SystemPrompt {
-    /// The layers with a blank line between two; git facts go on in the environment's block.
+    /// Joins the layers with blank lines between them. Git facts continue the environment block without one.
     pub(crate) fn of(layers: &[PromptLayer]) -> Self {
         let mut prompt = Self::default();
         for layer in layers {
@@ -91,31 +100,29 @@ impl SystemPrompt {
     }
 }
 
-/// The longest path that is shown, in characters: what Linux allows.
-const SHOWN_PATH: usize = 4096;
+/// Maximum length of a path, in characters, as on Linux.
+const MAX_PATH: usize = 4096;
 
-/// The longest other fact that is shown, in characters.
-const SHOWN_FACT: usize = 200;
+/// Maximum length of any other fact, in characters.
+const MAX_FACT: usize = 200;
 
-/// The longest description of a skill that is shown, in characters (the Agent Skills format).
-const SHOWN_DESCRIPTION: usize = 1024;
+/// Maximum length of a skill's description, in characters (Agent Skills format).
+const MAX_DESCRIPTION: usize = 1024;
 
-/// What the skills of a prompt may take together: 16 KiB, less in a small window. Those that come last by name are left
-/// out, and counted.
+/// Maximum size of the skill list: 16 KiB, less in a small window. Skills beyond it are counted instead of listed.
 pub(crate) const SKILLS_BUDGET: usize = 16 * 1024;
 
-/// The block of section 6.3, left open where git facts follow. A line whose fact is unknown is left out.
-fn environment_block(profile: &ProviderProfile, environment: &EnvironmentContext) -> String {
-    let model = profile.display_name.as_deref().unwrap_or(&profile.model);
+/// Formats the block of section 6.3, without its end if git facts follow. Unknown facts are left out.
+fn environment_block(profile: &ProfileFacts<'_>, environment: &EnvironmentContext) -> String {
     let is_git_repository = if environment.is_git_repository { "true" } else { "false" };
     let facts = [
-        ("Working directory", Some(environment.working_directory.as_str()), SHOWN_PATH),
-        ("Is git repository", Some(is_git_repository), SHOWN_FACT),
-        ("Platform", Some(environment.platform.as_str()), SHOWN_FACT),
-        ("OS version", Some(environment.os_version.as_str()), SHOWN_FACT),
-        ("Today's date", Some(environment.date.as_str()), SHOWN_FACT),
-        ("Model", Some(model), SHOWN_FACT),
-        ("Knowledge cutoff", profile.knowledge_cutoff.as_deref(), SHOWN_FACT),
+        ("Working directory", Some(environment.working_directory.as_str()), MAX_PATH),
+        ("Is git repository", Some(is_git_repository), MAX_FACT),
+        ("Platform", Some(environment.platform.as_str()), MAX_FACT),
+        ("OS version", Some(environment.os_version.as_str()), MAX_FACT),
+        ("Today's date", Some(environment.date.as_str()), MAX_FACT),
+        ("Model", Some(profile.model), MAX_FACT),
+        ("Knowledge cutoff", profile.knowledge_cutoff, MAX_FACT),
     ];
     let mut lines = vec!["<environment>".to_owned()];
     for (name, value, limit) in facts {
@@ -127,15 +134,15 @@ fn environment_block(profile: &ProviderProfile, environment: &EnvironmentContext
     lines.join("\n")
 }
 
-/// The snapshot of section 6.4, enough to know where one stands, not the diff; and the end of the environment's block.
+/// Formats the snapshot of section 6.4, which is a summary and not the diff, and the end of the environment block.
 fn git_facts(git: &GitContext) -> String {
     let mut lines = Vec::new();
-    lines.extend(git.branch.as_ref().map(|branch| format!("Git branch: {}", fact(branch, SHOWN_FACT))));
+    lines.extend(git.branch.as_ref().map(|branch| format!("Git branch: {}", fact(branch, MAX_FACT))));
     lines.push(format!("Git status when the session started: {}", short_status(git)));
     if !git.recent_commits.is_empty() {
         lines.push("Recent commits:".to_owned());
     }
-    lines.extend(git.recent_commits.iter().map(|commit| format!("- {}", fact(commit, SHOWN_FACT))));
+    lines.extend(git.recent_commits.iter().map(|commit| format!("- {}", fact(commit, MAX_FACT))));
     lines.push("</environment>".to_owned());
     lines.join("\n")
 }
@@ -148,7 +155,7 @@ fn short_status(git: &GitContext) -> String {
     }
 }
 
-/// The first paragraph of each description: the whole travels with the tool's definition.
+/// Lists the tools with the first paragraph of their descriptions; the definitions have the full text.
 fn tool_list(registry: &ToolRegistry) -> String {
     let definitions = registry.definitions();
     if definitions.is_empty() {
@@ -181,8 +188,8 @@ fn project_documents(docs: &ProjectDocs) -> String {
 }
 
 fn document_block(document: &ProjectDoc, marker: &str) -> String {
-    let path = defused(&fact(&document.path, SHOWN_PATH).replace('"', "'"), "project_document");
-    let content = defused(&document.content, "project_document");
+    let path = escape_end_tag(&fact(&document.path, MAX_PATH).replace('"', "'"), "project_document");
+    let content = escape_end_tag(&document.content, "project_document");
     let mut block = format!("<project_document path=\"{path}\">\n");
     if !content.is_empty() {
         block.push_str(&content);
@@ -208,9 +215,8 @@ fn skill_list(skills: &[Skill], budget: usize) -> String {
     );
     let mut left_out = 0usize;
     for skill in skills {
-        let path = fact(&skill.path, SHOWN_PATH).replace('`', "'");
-        let line =
-            format!("\n- `{}` (`{path}`): {}", skill.name, fact(&skill.description, SHOWN_DESCRIPTION));
+        let path = fact(&skill.path, MAX_PATH).replace('`', "'");
+        let line = format!("\n- `{}` (`{path}`): {}", skill.name, fact(&skill.description, MAX_DESCRIPTION));
         if left_out == 0 && list.len() + line.len() <= budget {
             list.push_str(&line);
         } else {
@@ -230,9 +236,9 @@ fn user_section(instructions: &str) -> String {
     }
 }
 
-/// A fact for one line of a block, which it can neither leave nor close.
+/// Sanitizes a fact for one line of a block, so that it cannot end the line or the block.
 fn fact(text: &str, limit: usize) -> String {
-    defused(&single_line(text, limit), "environment")
+    escape_end_tag(&single_line(text, limit), "environment")
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ pub(crate) use self::recorder::{Journal, Recorder};
 pub use self::replay::{Divergence, Replay, ReplayError};
 use crate::event::EventKind;
 use crate::id::{RunId, SegmentId, SessionId};
-use crate::subagent::SubagentOrigin;
+use crate::subagent_info::SubagentOrigin;
 use crate::turn::{Action, Input, InputKind, SegmentKind, Start};
 
 /// The inputs of a session, from the first on: the whole truth about it.

@@ -1,7 +1,7 @@
-//! Agent Skills: instructions for one kind of work, which a model reads when it needs them.
+//! Agent Skills: instructions for one kind of work that a model reads on demand.
 //!
-//! A skill is a directory with a file `SKILL.md`, whose front matter says what it is called and what it is for. The
-//! prompt lists that much; the rest the model reads by its own tools.
+//! A skill is a directory with a `SKILL.md`, whose front matter has its name and description. The prompt lists these;
+//! the model reads the rest with its tools.
 
 mod front_matter;
 
@@ -13,45 +13,45 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use self::front_matter::FrontMatter;
-use crate::project_docs::{READ_AHEAD, SkippedFile, because};
+use crate::discovery::{READ_AHEAD, SkippedFile, error_chain};
 
-/// What of a file is read for its front matter: 16 KiB.
+/// Bytes of a file that are read for its front matter: 16 KiB.
 const READ_LIMIT: u64 = 16 * 1024;
 
-/// How many entries of one directory of skills are looked at.
+/// Entries that are read in one directory of skills.
 const MAX_PER_DIRECTORY: usize = 200;
 
 /// One skill.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct Skill {
-    /// What it is called: at most 64 letters, digits, `-` and `_`.
+    /// Name: at most 64 letters, digits, `-` and `_`.
     pub name: String,
-    /// What it is for: one line of at most 1,024 characters.
+    /// Description: one line of at most 1,024 characters.
     pub description: String,
-    /// Its `SKILL.md`: absolute. What is not UTF-8 in it is replaced.
+    /// Absolute path of its `SKILL.md`. Bytes that are not UTF-8 are replaced.
     pub path: String,
 }
 
 impl Skill {
-    /// A skill whose `SKILL.md` stands at `path`.
+    /// Creates a skill whose `SKILL.md` is at `path`.
     #[must_use]
     pub fn new(name: impl Into<String>, description: impl Into<String>, path: impl Into<String>) -> Self {
         Self { name: name.into(), description: description.into(), path: path.into() }
     }
 }
 
-/// What was found, by name, and what was there but is no skill.
+/// Skills, sorted by name, and files that could not be used.
 #[derive(Debug, Default)]
 pub(crate) struct Found {
     pub(crate) skills: Vec<Skill>,
     pub(crate) skipped: Vec<SkippedFile>,
 }
 
-/// Looks in each of `skill_dirs` in each of `directories`, the nearest first.
+/// Searches each of `skill_dirs` in each of `directories`, which are ordered by distance, the nearest first.
 ///
-/// Of two skills of one name the nearer one counts, and in one directory the one of the later name in `skill_dirs`. An
-/// absolute name comes after all others. It never fails: what cannot be read is listed as skipped.
+/// Of several skills with one name, the nearest is used, and within one directory the one from the later entry of
+/// `skill_dirs`. Absolute entries have the lowest precedence. Never fails: unusable files are listed as skipped.
 pub(crate) async fn discover(
     env: &dyn ExecutionEnvironment,
     directories: &[PathBuf],
@@ -59,14 +59,14 @@ pub(crate) async fn discover(
 ) -> Found {
     let (absolute, relative): (Vec<&Path>, Vec<&Path>) =
         skill_dirs.iter().rev().map(Path::new).partition(|name| name.is_absolute());
-    let near = directories.iter().flat_map(|above| relative.iter().map(|name| above.join(name)));
-    let places: Vec<PathBuf> = near.chain(absolute.iter().map(|name| name.to_path_buf())).collect();
+    let near = directories.iter().flat_map(|directory| relative.iter().map(|name| directory.join(name)));
+    let roots: Vec<PathBuf> = near.chain(absolute.iter().map(|name| name.to_path_buf())).collect();
     let mut found = Found::default();
-    let lists: Vec<_> = places.iter().map(|place| candidates(env, place)).collect();
+    let lists: Vec<_> = roots.iter().map(|root| candidates(env, root)).collect();
     let mut lists = stream::iter(lists).buffered(READ_AHEAD);
     let mut files = Vec::new();
-    while let Some((of_place, skipped)) = lists.next().await {
-        files.extend(of_place);
+    while let Some((candidates, skipped)) = lists.next().await {
+        files.extend(candidates);
         found.skipped.extend(skipped);
     }
     let reads: Vec<_> = files.iter().map(|path| read(env, path)).collect();
@@ -76,43 +76,45 @@ pub(crate) async fn discover(
             Ok(Some(skill)) if found.skills.iter().all(|nearer| nearer.name != skill.name) => {
                 found.skills.push(skill);
             }
-            Ok(Some(skill)) => tracing::debug!(path = skill.path, "a nearer skill has this name"),
+            Ok(Some(skill)) => {
+                tracing::debug!(path = skill.path, "ignored a skill with the name of a nearer one")
+            }
             Ok(None) => {}
             Err(skipped) => found.skipped.push(skipped),
         }
     }
-    found.skills.sort_by(|one, other| one.name.cmp(&other.name));
+    found.skills.sort_by(|a, b| a.name.cmp(&b.name));
     found
 }
 
-/// The files that may be skills in one directory of skills.
-async fn candidates(env: &dyn ExecutionEnvironment, place: &Path) -> (Vec<PathBuf>, Option<SkippedFile>) {
-    let entries = match env.list(place).await {
+/// Lists the `SKILL.md` files in one directory of skills, whether they exist or not.
+async fn candidates(env: &dyn ExecutionEnvironment, directory: &Path) -> (Vec<PathBuf>, Option<SkippedFile>) {
+    let entries = match env.list(directory).await {
         Ok(entries) => entries,
         Err(EnvError::NotFound { .. }) => return (Vec::new(), None),
-        Err(error) => return (Vec::new(), Some(SkippedFile::new(place, because(&error)))),
+        Err(error) => return (Vec::new(), Some(SkippedFile::new(directory, error_chain(&error)))),
     };
     let directories: Vec<_> = entries.iter().filter(|entry| entry.is_dir || entry.is_symlink).collect();
     let skipped = (directories.len() > MAX_PER_DIRECTORY).then(|| {
         let reason = format!(
-            "holds {} directories: only the first {MAX_PER_DIRECTORY} are looked at",
+            "it holds {} directories, of which only the first {MAX_PER_DIRECTORY} are read",
             directories.len()
         );
-        SkippedFile::new(place, reason)
+        SkippedFile::new(directory, reason)
     });
-    let file = |name: &PathBuf| place.join(name).join("SKILL.md");
+    let file = |name: &PathBuf| directory.join(name).join("SKILL.md");
     (directories.iter().take(MAX_PER_DIRECTORY).map(|entry| file(&entry.name)).collect(), skipped)
 }
 
-/// The skill of this file, nothing if there is no such file.
+/// Reads the skill in this file; `None` if there is no such file.
 async fn read(env: &dyn ExecutionEnvironment, path: &Path) -> Result<Option<Skill>, SkippedFile> {
     let bytes = match env.read(path, Some(0..READ_LIMIT)).await {
         Ok(bytes) => bytes,
         Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => return Ok(None),
-        Err(error) => return Err(SkippedFile::new(path, because(&error))),
+        Err(error) => return Err(SkippedFile::new(path, error_chain(&error))),
     };
     let text = String::from_utf8_lossy(&bytes);
-    match FrontMatter::read(&text) {
+    match FrontMatter::parse(&text) {
         Ok(FrontMatter { name, description }) => {
             Ok(Some(Skill::new(name, description, path.to_string_lossy())))
         }

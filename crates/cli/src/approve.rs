@@ -225,7 +225,7 @@ fn asker(origin: &SubagentOrigin) -> String {
 
 /// The diff, or else the arguments. That it would fail by now is said besides: it may be otherwise when it runs.
 fn details(request: &ApprovalRequest) -> Vec<Part> {
-    let rehearsal = request.rehearsal.as_ref();
+    let rehearsal = request.dry_run.as_ref();
     if let Some(diff) = rehearsal.and_then(|rehearsal| rehearsed(&rehearsal.changes)) {
         return vec![diff];
     }

@@ -124,7 +124,7 @@ impl Model {
     ) -> Result<ProviderProfile, Failure> {
         match &self.own {
             Some((file, _)) => file.profile(Some(&self.route.model), &self.catalog, options),
-            None => Ok(self.profile().with_toolset_and(toolset, options)),
+            None => Ok(self.profile().with_toolset_options(toolset, options)),
         }
     }
 

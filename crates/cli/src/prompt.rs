@@ -59,7 +59,7 @@ fn profile(args: &ShowPromptArgs, host: &Host) -> Result<ProviderProfile, Failur
     })?;
     let (profile, toolset) = (provider.profile(model), args.toolset.into());
     let options = equipment::shown(&profile, toolset, false)?;
-    Ok(profile.with_toolset_and(toolset, &options))
+    Ok(profile.with_toolset_options(toolset, &options))
 }
 
 /// A system prompt, whole and in parts.

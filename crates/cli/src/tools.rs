@@ -30,7 +30,7 @@ pub(crate) async fn tools(args: &ToolsArgs, host: &Host) -> Result<Exit, Failure
     let profile = provider.profile(provider.default_model().unwrap_or(ANY_MODEL));
     let toolset = args.toolset.into();
     let options = equipment::shown(&profile, toolset, false)?;
-    let profile = profile.with_toolset_and(toolset, &options).as_in_session(SubagentLimits::default());
+    let profile = profile.with_toolset_options(toolset, &options).as_in_session(SubagentLimits::default());
     let text = match args.output {
         ListFormat::Json => render::line(&sent(provider, &profile).await?)?,
         ListFormat::Text => profile.tools().iter().map(|tool| described(tool)).collect::<Vec<_>>().join("\n"),

@@ -36,7 +36,7 @@ async fn equipped(dialect: Dialect, turns: &str) -> Lab {
     let options = ToolsetOptions::new().with_web(Arc::new(Library)).with_search(search);
     let options = options.with_questions(true).with_plan(true).with_background(true);
     let lab = Lab::new(dialect, turns).await;
-    let profile = profile(dialect).with_toolset_and(Toolset::Native, &options);
+    let profile = profile(dialect).with_toolset_options(Toolset::Native, &options);
     lab.session.handle().set_profile(profile).unwrap();
     lab
 }

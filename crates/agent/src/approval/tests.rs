@@ -1,4 +1,4 @@
-//! Approvers and what becomes of their decisions, with a fake model and a fake place for tools.
+//! Approvers and the effects of their decisions, with a fake model and an environment in memory.
 
 use std::future::Future;
 use std::path::Path;
@@ -25,17 +25,17 @@ use crate::profile::ProviderProfile;
 use crate::session::{Session, SessionBuilder};
 use crate::turn::{OutcomeStatus, SessionState};
 
-/// Long enough for anything that comes at all.
-const SOON: Duration = Duration::from_secs(20);
+/// Time-out for everything that is expected to happen.
+const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Answers as it is told, and remembers what it was asked.
+/// Always decides the same, and records the requests.
 #[derive(Clone, Debug)]
-struct Fixed {
+struct FixedApprover {
     decision: Decision,
     asked: Arc<Mutex<Vec<ApprovalRequest>>>,
 }
 
-impl Fixed {
+impl FixedApprover {
     fn new(decision: Decision) -> Self {
         Self { decision, asked: Arc::default() }
     }
@@ -46,52 +46,52 @@ impl Fixed {
 }
 
 #[async_trait]
-impl Approver for Fixed {
+impl Approver for FixedApprover {
     async fn decide(&self, request: &ApprovalRequest) -> Decision {
         self.asked.lock().unwrap().push(request.clone());
         self.decision.clone()
     }
 }
 
-/// Never answers; tells when it was asked and when it was dropped.
+/// Never decides; notifies when it is asked and when its future is dropped.
 #[derive(Clone, Debug, Default)]
-struct Silent {
+struct PendingApprover {
     asked: Arc<Notify>,
     dropped: Arc<Notify>,
 }
 
-struct TellDropped(Arc<Notify>);
+struct NotifyOnDrop(Arc<Notify>);
 
-impl Drop for TellDropped {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         self.0.notify_one();
     }
 }
 
 #[async_trait]
-impl Approver for Silent {
+impl Approver for PendingApprover {
     async fn decide(&self, _request: &ApprovalRequest) -> Decision {
-        let _told = TellDropped(Arc::clone(&self.dropped));
+        let _notify = NotifyOnDrop(Arc::clone(&self.dropped));
         self.asked.notify_one();
         std::future::pending().await
     }
 }
 
 #[derive(Debug)]
-struct Panics;
+struct PanickingApprover;
 
 #[async_trait]
-impl Approver for Panics {
+impl Approver for PanickingApprover {
     async fn decide(&self, _request: &ApprovalRequest) -> Decision {
         panic!("no idea")
     }
 }
 
-/// Panics before there is a future, as a function that is not `async` may.
+/// Panics before it returns a future.
 #[derive(Debug)]
-struct PanicsAtOnce;
+struct EagerlyPanickingApprover;
 
-impl Approver for PanicsAtOnce {
+impl Approver for EagerlyPanickingApprover {
     fn decide<'a, 'r, 'd>(
         &'a self,
         _request: &'r ApprovalRequest,
@@ -117,7 +117,7 @@ fn calls(calls: &[(&str, serde_json::Value)]) -> Message {
     Message::new(Role::Assistant, parts.collect())
 }
 
-/// A session whose model makes these calls, one round each, and whose gate asks about all that changes something.
+/// A session whose model makes these rounds of calls, and whose gate asks about writes and commands.
 fn session(
     env: &Arc<MemoryEnvironment>,
     rounds: &[Message],
@@ -140,7 +140,7 @@ fn shell() -> (&'static str, serde_json::Value) {
     ("shell", json!({"command": "make"}))
 }
 
-/// The results that the model got, in order.
+/// Tool results that the model received, in order.
 fn results(session: &Session) -> Vec<String> {
     session
         .history()
@@ -149,8 +149,8 @@ fn results(session: &Session) -> Vec<String> {
         .collect()
 }
 
-/// How often the model's command ran; the session looks around with others.
-fn made(env: &MemoryEnvironment) -> usize {
+/// How often the model's command ran. The session runs other commands for its prompt.
+fn make_runs(env: &MemoryEnvironment) -> usize {
     let is_make = |command: &Command| matches!(&command.program, Program::Shell(line) if line == "make");
     env.commands().iter().filter(|command| is_make(command)).count()
 }
@@ -160,8 +160,8 @@ fn content(env: &MemoryEnvironment) -> String {
 }
 
 #[tokio::test]
-async fn the_approver_sees_what_would_happen_and_lets_it() {
-    let (env, approver) = (env(), Fixed::new(Decision::Approve));
+async fn an_approver_sees_the_dry_run_and_approves() {
+    let (env, approver) = (env(), FixedApprover::new(Decision::Approve));
     let session = session(&env, &[calls(&[edit(), shell()])], |builder| builder.approver(approver.clone()));
     assert_eq!(session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
     assert_eq!(content(&env), "one\n2\n");
@@ -173,21 +173,21 @@ async fn the_approver_sees_what_would_happen_and_lets_it() {
         (write.reason.as_str(), write.writes.as_slice()),
         ("the call changes files", &["/p/a.txt".into()][..])
     );
-    let rehearsal = write.rehearsal.as_ref().unwrap();
-    assert!(rehearsal.changes[0].diff.contains("-two\n+2"), "{rehearsal:?}");
+    let dry_run = write.dry_run.as_ref().unwrap();
+    assert!(dry_run.changes[0].diff.contains("-two\n+2"), "{dry_run:?}");
     assert_eq!(command.arguments, json!({"command": "make"}));
-    assert_eq!(command.rehearsal, None, "a command is not tried out");
-    assert_eq!(made(&env), 1);
+    assert_eq!(command.dry_run, None, "commands have no dry run");
+    assert_eq!(make_runs(&env), 1);
 }
 
 #[tokio::test]
-async fn a_denial_is_told_to_the_model_and_the_session_goes_on() {
-    let rows = [
+async fn the_model_reads_a_denial_and_continues() {
+    let cases = [
         (Some("not now".to_owned()), "The call of edit_file was denied: not now"),
         (None, "The call of edit_file was denied"),
     ];
-    for (reason, expected) in rows {
-        let (env, approver) = (env(), Fixed::new(Decision::Deny { reason }));
+    for (reason, expected) in cases {
+        let (env, approver) = (env(), FixedApprover::new(Decision::Deny { reason }));
         let rounds = [calls(&[edit(), ("read_file", json!({"file_path": "a.txt"}))])];
         let session = session(&env, &rounds, |builder| builder.approver(approver));
         let outcome = session.submit("go").await.unwrap();
@@ -198,19 +198,19 @@ async fn a_denial_is_told_to_the_model_and_the_session_goes_on() {
     }
 }
 
-async fn denies_as_broken(approver: impl Approver + 'static) {
+async fn expect_denial(approver: impl Approver + 'static) {
     let env = env();
     let session = session(&env, &[calls(&[shell()])], |builder| builder.approver(approver));
     let run = session.submit("go");
-    assert_eq!(timeout(SOON, run.outcome()).await.unwrap().unwrap().status, OutcomeStatus::Completed);
+    assert_eq!(timeout(TIMEOUT, run.outcome()).await.unwrap().unwrap().status, OutcomeStatus::Completed);
     assert_eq!(results(&session), ["The call of shell was denied: the approver is broken"]);
-    assert_eq!(made(&env), 0);
+    assert_eq!(make_runs(&env), 0);
 }
 
 #[tokio::test]
-async fn an_approver_that_panics_denies() {
-    denies_as_broken(Panics).await;
-    denies_as_broken(PanicsAtOnce).await;
+async fn a_panicking_approver_denies() {
+    expect_denial(PanickingApprover).await;
+    expect_denial(EagerlyPanickingApprover).await;
 }
 
 #[derive(Clone, Copy)]
@@ -220,87 +220,87 @@ enum Stop {
 }
 
 #[tokio::test]
-async fn stopping_ends_at_once_while_an_approver_waits() {
+async fn stopping_drops_a_pending_approver() {
     for (stop, status) in
         [(Stop::Abort, OutcomeStatus::Aborted), (Stop::Interrupt, OutcomeStatus::Interrupted)]
     {
-        let (env, approver) = (env(), Silent::default());
+        let (env, approver) = (env(), PendingApprover::default());
         let session = session(&env, &[calls(&[shell()])], |builder| builder.approver(approver.clone()));
         let run = session.submit("go");
-        timeout(SOON, approver.asked.notified()).await.unwrap();
+        timeout(TIMEOUT, approver.asked.notified()).await.unwrap();
         match stop {
             Stop::Abort => session.handle().abort().unwrap(),
             Stop::Interrupt => session.handle().interrupt().unwrap(),
         }
-        assert_eq!(timeout(SOON, run.outcome()).await.unwrap().unwrap().status, status);
-        timeout(SOON, approver.dropped.notified()).await.expect("its future is dropped");
+        assert_eq!(timeout(TIMEOUT, run.outcome()).await.unwrap().unwrap().status, status);
+        timeout(TIMEOUT, approver.dropped.notified()).await.expect("its future is dropped");
         assert!(session.handle().approvals().is_empty());
-        assert!(session.handle().decide("call_0", Decision::Approve).is_err(), "it comes too late");
-        assert_eq!(made(&env), 0);
+        assert!(session.handle().decide("call_0", Decision::Approve).is_err(), "the decision is late");
+        assert_eq!(make_runs(&env), 0);
     }
 }
 
 #[tokio::test]
-async fn the_host_may_be_faster_and_a_decision_counts_once() {
-    let (env, approver) = (env(), Silent::default());
+async fn a_decision_through_the_handle_counts_once() {
+    let (env, approver) = (env(), PendingApprover::default());
     let session = session(&env, &[calls(&[shell()])], |builder| builder.approver(approver.clone()));
     let handle = session.handle();
     let run = session.submit("go");
-    timeout(SOON, approver.asked.notified()).await.unwrap();
+    timeout(TIMEOUT, approver.asked.notified()).await.unwrap();
     let waiting = handle.approvals();
     let [request] = waiting.as_slice() else { panic!("{waiting:?}") };
     let other = Fingerprint::of(b"another call");
     let refused = handle.decide_exactly(&request.call_id, other, Decision::Approve);
     assert!(matches!(refused, Err(SessionError::NoSuchApproval(_))));
     handle.decide_exactly(&request.call_id, request.fingerprint, Decision::Approve).unwrap();
-    // A second one may still be sent, and changes nothing.
-    let _too_late = handle.decide(&request.call_id, Decision::Deny { reason: None });
+    // A second decision has no effect.
+    let _ignored = handle.decide(&request.call_id, Decision::Deny { reason: None });
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
-    timeout(SOON, approver.dropped.notified()).await.expect("it is not asked any more");
-    assert_eq!(made(&env), 1);
+    timeout(TIMEOUT, approver.dropped.notified()).await.expect("its future is dropped");
+    assert_eq!(make_runs(&env), 1);
     let again = handle.decide(&request.call_id, Decision::Approve);
     assert!(matches!(again, Err(SessionError::NoSuchApproval(_))));
 }
 
 #[tokio::test]
-async fn the_event_says_what_exactly_would_run() {
+async fn the_event_has_the_repaired_arguments() {
     let env = env();
     let rounds = [calls(&[("shell", json!({"cmd": "make"}))])];
     let session = session(&env, &rounds, |builder| builder);
     let mut run = session.submit("go");
     while let Some(event) = run.next().await {
         if let EventKind::ApprovalRequested { call_id, arguments, fingerprint, .. } = event.kind {
-            assert_eq!(arguments, json!({"command": "make"}), "as it was mended");
+            assert_eq!(arguments, json!({"command": "make"}), "after repair");
             session.handle().decide_exactly(&call_id, fingerprint, Decision::Approve).unwrap();
         }
     }
     assert_eq!(run.await.unwrap().status, OutcomeStatus::Completed);
-    assert_eq!(made(&env), 1);
+    assert_eq!(make_runs(&env), 1);
 }
 
 #[tokio::test]
-async fn one_approval_is_for_one_call() {
-    let (env, approver) = (env(), Fixed::new(Decision::Approve));
+async fn an_approval_holds_for_one_call() {
+    let (env, approver) = (env(), FixedApprover::new(Decision::Approve));
     let rounds = [calls(&[shell()]), calls(&[shell(), shell()])];
     let session = session(&env, &rounds, |builder| builder.approver(approver.clone()));
     assert_eq!(session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
     let asked = approver.asked();
-    assert_eq!((asked.len(), made(&env)), (3, 3), "the same command is asked about each time");
+    assert_eq!((asked.len(), make_runs(&env)), (3, 3), "each call of the same command needs a decision");
     let mut fingerprints: Vec<String> =
         asked.iter().map(|asked| format!("{:?}", asked.fingerprint)).collect();
     fingerprints.sort();
     fingerprints.dedup();
-    assert_eq!(fingerprints.len(), 3, "and no decision fits another call");
+    assert_eq!(fingerprints.len(), 3, "fingerprints differ");
 }
 
 #[tokio::test]
-async fn a_call_is_judged_again_after_its_approval() {
-    /// Changes the file that it is asked about before it agrees.
+async fn gates_check_again_after_approval() {
+    /// Changes the file before it approves.
     #[derive(Debug)]
-    struct Meddles(Arc<MemoryEnvironment>);
+    struct FileChangingApprover(Arc<MemoryEnvironment>);
 
     #[async_trait]
-    impl Approver for Meddles {
+    impl Approver for FileChangingApprover {
         async fn decide(&self, _request: &ApprovalRequest) -> Decision {
             self.0.write_file(Path::new("a.txt"), "mine\ntwo\n").await.unwrap();
             Decision::Approve
@@ -311,7 +311,7 @@ async fn a_call_is_judged_again_after_its_approval() {
     let rounds = [calls(&[("read_file", json!({"file_path": "a.txt"}))]), calls(&[edit()])];
     let shared = Arc::clone(&env);
     let session = session(&env, &rounds, move |builder| {
-        builder.gate(ReadBeforeWrite::new(shared.clone())).approver(Meddles(shared))
+        builder.gate(ReadBeforeWrite::new(shared.clone())).approver(FileChangingApprover(shared))
     });
     let mut run = session.submit("go");
     let mut ends = Vec::new();
@@ -327,13 +327,13 @@ async fn a_call_is_judged_again_after_its_approval() {
 }
 
 #[tokio::test]
-async fn a_question_that_comes_up_right_before_a_call_refuses_it() {
-    /// Has nothing against a call at first.
+async fn a_gate_that_asks_late_refuses_the_call() {
+    /// Allows the first check and asks afterwards.
     #[derive(Debug, Default)]
-    struct AsksLate(AtomicUsize);
+    struct LateAskingGate(AtomicUsize);
 
     #[async_trait]
-    impl Gate for AsksLate {
+    impl Gate for LateAskingGate {
         async fn check(&self, _call: &PreparedCall) -> Verdict {
             match self.0.fetch_add(1, Ordering::SeqCst) {
                 0 => Verdict::Allow,
@@ -342,31 +342,35 @@ async fn a_question_that_comes_up_right_before_a_call_refuses_it() {
         }
     }
 
-    let (env, approver) = (env(), Fixed::new(Decision::Approve));
+    let (env, approver) = (env(), FixedApprover::new(Decision::Approve));
     let rounds = [calls(&[("read_file", json!({"file_path": "a.txt"}))]), calls(&[shell()])];
     let session =
-        session(&env, &rounds, |builder| builder.gate(AsksLate::default()).approver(approver.clone()));
+        session(&env, &rounds, |builder| builder.gate(LateAskingGate::default()).approver(approver.clone()));
     assert_eq!(session.submit("go").await.unwrap().status, OutcomeStatus::Completed);
     let refused = "The call of read_file was denied: the moon is full, which was not so when it was prepared; \
                    make it again to have it decided";
     assert_eq!(results(&session)[0], refused);
-    assert_eq!((approver.asked().len(), made(&env)), (1, 1), "what was approved is not asked about again");
+    assert_eq!(
+        (approver.asked().len(), make_runs(&env)),
+        (1, 1),
+        "an approved call is not asked about again"
+    );
 }
 
 #[tokio::test]
-async fn a_later_gate_denies_what_an_earlier_one_asks_about() {
-    let (env, approver) = (env(), Fixed::new(Decision::Approve));
+async fn a_denial_precedes_an_earlier_question() {
+    let (env, approver) = (env(), FixedApprover::new(Decision::Approve));
     let rounds = [calls(&[("write_file", json!({"file_path": "/etc/x", "content": ""}))])];
     let roots = PathGate::new(env.clone());
     let session = session(&env, &rounds, |builder| builder.gate(roots).approver(approver.clone()));
     session.submit("go").await.unwrap();
     assert_eq!(results(&session), ["The call of write_file was denied: /etc/x is outside of /p"]);
-    assert!(approver.asked().is_empty(), "nobody is asked in vain");
+    assert!(approver.asked().is_empty(), "no one is asked about a denied call");
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_approver_that_takes_too_long_denies() {
-    let (env, approver) = (env(), Silent::default());
+async fn an_approval_timeout_denies() {
+    let (env, approver) = (env(), PendingApprover::default());
     let limits = TurnLimits { approval_timeout: Some(Duration::from_secs(60)), ..TurnLimits::default() };
     let session = session(&env, &[calls(&[shell()])], |builder| {
         builder.approver(approver.clone()).config(SessionConfig::default().with_limits(limits))

@@ -17,7 +17,7 @@ use super::{Driver, Report};
 use crate::approval::ApprovalRequest;
 use crate::id::CallKey;
 use crate::session::Decision;
-use crate::subagent::SubagentOrigin;
+use crate::subagent_info::SubagentOrigin;
 use crate::turn::InputKind;
 
 /// How long it may take to find out what a call would change.
@@ -99,7 +99,7 @@ pub(super) async fn request(
     origin: Option<SubagentOrigin>,
 ) -> Arc<ApprovalRequest> {
     let rehearsal = rehearsal(call, env).await;
-    let request = ApprovalRequest::of(call).with_reason(reason).with_rehearsal(rehearsal);
+    let request = ApprovalRequest::for_call(call).with_reason(reason).with_dry_run(rehearsal);
     Arc::new(request.with_origin(origin))
 }
 

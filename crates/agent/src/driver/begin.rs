@@ -11,7 +11,7 @@ use crate::id::RunId;
 use crate::prompt::EnvironmentContext;
 use crate::record::{Journal, Record, Recorder, ReplayError};
 use crate::session::{Owner, Session, SessionBuilder};
-use crate::subagent::PastSubagent;
+use crate::subagent::RecordedSubagent;
 use crate::turn::{Action, Change, InputKind, Machine, SessionState, Start, TurnContext};
 
 /// What is known of the place where tools run, by a session and its forks together.
@@ -42,7 +42,7 @@ impl Driver {
         start.context = start.context.filter(|context| self.is_of_profile(context));
         self.tools = self.profile.tool_registry.clone();
         self.machine = Machine::starting(start);
-        self.subagents.inherit(self.machine.subagents_named());
+        self.subagents.inherit_names(self.machine.subagents_named());
         self.recording = Recording::to(recorder);
         self.open();
         self.show();
@@ -69,8 +69,8 @@ impl Driver {
         self.segments_drawn.store(record.next_segment(), Ordering::Relaxed);
         self.recording = Recording::to(Some(Arc::new(Recorder::of(record.clone(), journal))));
         self.to_resume = self.inputs_to_resume(record);
-        self.subagents.inherit(record.header.start.subagents_named);
-        self.subagents.restore(&PastSubagent::of(record), self.machine.subagents_named());
+        self.subagents.inherit_names(record.header.start.subagents_named);
+        self.subagents.restore(&RecordedSubagent::all_of(record), self.machine.subagents_named());
         self.show();
         Ok(())
     }

@@ -23,7 +23,7 @@ impl Driver {
         {
             tracing::warn!(%error, "the environment could not be cleaned up");
         }
-        self.subagents.news().into()
+        self.subagents.take_inputs().into()
     }
 }
 

@@ -22,7 +22,7 @@ impl Driver {
     pub(super) fn call_model(&mut self, model_call: ModelCallId, request: Request) {
         // The round before is over, and the calls of this answer mean the tools that it offers.
         self.forget_waiting_calls();
-        self.subagents.forget_orders();
+        self.subagents.clear_reservations();
         self.tools = self.profile.tool_registry.clone();
         self.place = Arc::clone(&self.env);
         let cancel = CancellationToken::new();

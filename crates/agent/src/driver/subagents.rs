@@ -5,17 +5,17 @@ use pintle_tools::pipeline::PreparedCall;
 
 use super::Driver;
 use crate::profile::ProviderProfile;
-use crate::subagent::Blueprint;
+use crate::subagent::SubagentSpec;
 use crate::turn::Spent;
 
 impl Driver {
     /// Tells the machine what is new of subagents.
     pub(super) async fn follow_subagents(&mut self) {
-        if self.subagents.has_news() {
-            for kind in self.subagents.news() {
+        if self.subagents.has_inputs() {
+            for kind in self.subagents.take_inputs() {
                 self.step(kind).await;
             }
-            self.subagents.known();
+            self.subagents.acknowledge();
         }
     }
 
@@ -23,25 +23,25 @@ impl Driver {
     pub(super) fn tell_spent(&self, before: Spent) {
         let now = self.machine.spent();
         if now != before
-            && let Some(above) = &self.lineage.above
+            && let Some(parent) = &self.lineage.parent_link
         {
-            above.spent(now.since(&before));
+            parent.report_spent(now.since(&before));
         }
     }
 
     pub(super) fn set_profile(&mut self, profile: ProviderProfile) {
-        self.profile = self.subagents.equip(&profile);
+        self.profile = self.subagents.add_tools(&profile);
         self.given = profile;
     }
 
     /// Says what the subagent of a call is made of, if the call is one that spawns any: what is newest, and not what
     /// the answer was asked for with, for all its requests come after any change so far, and it hears of none later.
-    pub(super) fn order_subagent(&self, call: &PreparedCall) {
+    pub(super) fn reserve_subagent(&self, call: &PreparedCall) {
         if call.kind() == ToolKind::SpawnAgent.as_str() {
             let mut config = self.config.clone();
             config.limits = self.machine.limits_below();
             config.reasoning_effort = self.machine.reasoning_effort().cloned();
-            let blueprint = Blueprint {
+            let spec = SubagentSpec {
                 client: self.client.clone(),
                 profile: self.given.clone(),
                 env: self.env.clone(),
@@ -52,7 +52,7 @@ impl Driver {
                 record: self.recording.recorder.as_ref().is_some_and(|recorder| recorder.keeps()),
                 span: self.trace.session(),
             };
-            self.subagents.order(call.call_id(), blueprint);
+            self.subagents.reserve(call.call_id(), spec);
         }
     }
 }

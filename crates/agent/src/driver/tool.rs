@@ -17,7 +17,7 @@ use super::context::Readiness;
 use super::report::Prepared;
 use super::{Driver, Report, approval, output, trace};
 use crate::id::CallKey;
-use crate::subagent::SubagentOrigin;
+use crate::subagent_info::SubagentOrigin;
 use crate::turn::{CallPlan, FinishedCall, InputKind, Preparation};
 
 /// How long a call that is told to stop may take to bring what it does to an end, such as writing a file, before it
@@ -72,7 +72,7 @@ impl Driver {
             });
             return;
         };
-        self.order_subagent(&prepared);
+        self.reserve_subagent(&prepared);
         let cancel = CancellationToken::new();
         let mut cx = ToolContext::new(Arc::clone(&self.place), prepared.call_id())
             .with_cancel(cancel.clone())

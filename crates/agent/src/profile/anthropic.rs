@@ -1,28 +1,28 @@
-//! The profile for Claude (loop specification, section 3.5).
+//! Profile for Claude (loop specification, section 3.5).
 
 use std::time::Duration;
 
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 use pintle_tools::native::anthropic;
 
-use super::kit::Kit;
+use super::built_in::BuiltInTools;
 use super::skill::claude_skill;
-use super::toolset::{Equipment, Toolset};
+use super::toolset::{Toolset, ToolsetParts};
 use super::toolset_options::{ToolsetOptions, anthropic_search};
-use super::{ProviderProfile, UnknownModel};
+use super::{ModelDefaults, ProviderProfile, SubagentTools};
 use crate::prompt::base::{ANTHROPIC_NATIVE, ANTHROPIC_SPEC};
-use crate::subagent::SubagentTools;
 
 pub(super) const ID: &str = "anthropic";
 
-pub(super) const UNKNOWN_MODEL: UnknownModel =
-    UnknownModel { context_window_size: 200_000, supports_reasoning: true };
+pub(super) const UNKNOWN_MODEL: ModelDefaults =
+    ModelDefaults { context_window_size: 200_000, supports_reasoning: true };
 
-/// How long a command may run if the call does not say: longer than elsewhere, as these models expect it.
+/// Default time-out of a command; these models expect a longer one than others.
 const SHELL_TIMEOUT: Duration = Duration::from_secs(120);
 
 pub(super) fn profile(model: String) -> ProviderProfile {
-    let Equipment { tools, instructions, .. } = equipment(Toolset::Spec, &ToolsetOptions::default(), &[]);
+    let ToolsetParts { tools, instructions, .. } =
+        toolset_parts(Toolset::Spec, &ToolsetOptions::default(), &[]);
     ProviderProfile {
         base_instructions: instructions.into(),
         tool_registry: tools,
@@ -34,17 +34,21 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     .with_skill_dirs([".agents/skills", ".claude/skills"])
 }
 
-pub(super) fn equipment(toolset: Toolset, options: &ToolsetOptions, skill_dirs: &[String]) -> Equipment {
+pub(super) fn toolset_parts(
+    toolset: Toolset,
+    options: &ToolsetOptions,
+    skill_dirs: &[String],
+) -> ToolsetParts {
     let (prompt, tools) = match toolset {
         Toolset::Spec => (ANTHROPIC_SPEC, spec_tools(options)),
         Toolset::Native => (ANTHROPIC_NATIVE, native_tools(options, skill_dirs)),
     };
     let search = options.provider_searches().then(anthropic_search);
-    Equipment::new(prompt, tools).with_provider_tools(search.into_iter().collect())
+    ToolsetParts::new(prompt, tools).with_provider_tools(search.into_iter().collect())
 }
 
-fn spec_tools(options: &ToolsetOptions) -> Kit {
-    Kit::new()
+fn spec_tools(options: &ToolsetOptions) -> BuiltInTools {
+    BuiltInTools::new()
         .with(ReadFile::new())
         .with(WriteFile::new())
         .with(EditFile::new())
@@ -54,8 +58,8 @@ fn spec_tools(options: &ToolsetOptions) -> Kit {
         .with_all(options.built_in())
 }
 
-fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> Kit {
-    Kit::new()
+fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> BuiltInTools {
+    BuiltInTools::new()
         .with(anthropic::TaskOutput::new())
         .with(anthropic::Bash::new())
         .with(anthropic::Glob::new())
@@ -64,10 +68,10 @@ fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> Kit {
         .with(anthropic::Edit::new())
         .with(anthropic::Write::new())
         .with(anthropic::NotebookEdit::new())
-        .with_some(options.web.clone().map(anthropic::WebFetch::new))
+        .with_optional(options.web.clone().map(anthropic::WebFetch::new))
         .with(anthropic::TodoWrite::new())
-        .with_some(options.engine().map(anthropic::WebSearch::new))
+        .with_optional(options.engine().map(anthropic::WebSearch::new))
         .with(anthropic::TaskStop::new())
-        .with_some(options.questions.then(anthropic::AskUserQuestion::new))
+        .with_optional(options.questions.then(anthropic::AskUserQuestion::new))
         .with(claude_skill(skill_dirs))
 }

@@ -1,22 +1,21 @@
-//! The profile for models behind Chat Completions, local ones above all.
+//! Profile for models behind Chat Completions, mostly local ones.
 
 use pintle_tools::builtin::{EditFile, Glob, Grep, ReadFile, Shell, WriteFile};
 
-use super::kit::Kit;
-use super::toolset::Equipment;
+use super::built_in::BuiltInTools;
+use super::toolset::ToolsetParts;
 use super::toolset_options::ToolsetOptions;
-use super::{ProviderProfile, UnknownModel};
+use super::{ModelDefaults, ProviderProfile, SubagentTools};
 use crate::prompt::base::COMPATIBLE;
-use crate::subagent::SubagentTools;
 
 pub(super) const ID: &str = "openai-compatible";
 
-/// Small, since a window that is thought too large fails late and for no visible reason.
-pub(super) const UNKNOWN_MODEL: UnknownModel =
-    UnknownModel { context_window_size: 32_768, supports_reasoning: false };
+/// A small window, since overestimating it fails late and for no visible reason.
+pub(super) const UNKNOWN_MODEL: ModelDefaults =
+    ModelDefaults { context_window_size: 32_768, supports_reasoning: false };
 
 pub(super) fn profile(model: String) -> ProviderProfile {
-    let Equipment { tools, instructions, .. } = equipment(&ToolsetOptions::default());
+    let ToolsetParts { tools, instructions, .. } = toolset_parts(&ToolsetOptions::default());
     ProviderProfile {
         base_instructions: instructions.into(),
         tool_registry: tools,
@@ -25,9 +24,9 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     }
 }
 
-/// The same in both toolsets: these models were trained on no agent's tools in particular.
-pub(super) fn equipment(options: &ToolsetOptions) -> Equipment {
-    let tools = Kit::new()
+/// Returns the tools of both toolsets, which are the same: these models were not trained on the tools of any agent.
+pub(super) fn toolset_parts(options: &ToolsetOptions) -> ToolsetParts {
+    let tools = BuiltInTools::new()
         .with(ReadFile::new())
         .with(WriteFile::new())
         .with(EditFile::new())
@@ -35,5 +34,5 @@ pub(super) fn equipment(options: &ToolsetOptions) -> Equipment {
         .with(Grep::new())
         .with(Glob::new())
         .with_all(options.built_in());
-    Equipment::new(COMPATIBLE, tools)
+    ToolsetParts::new(COMPATIBLE, tools)
 }

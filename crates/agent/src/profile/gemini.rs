@@ -1,23 +1,23 @@
-//! The profile for Gemini (loop specification, section 3.6).
+//! Profile for Gemini (loop specification, section 3.6).
 
 use pintle_tools::builtin::{EditFile, Glob, Grep, ListDir, ReadFile, ReadManyFiles, Shell, WriteFile};
 use pintle_tools::native::gemini;
 
-use super::kit::Kit;
+use super::built_in::BuiltInTools;
 use super::skill::gemini_skill;
-use super::toolset::{Equipment, Toolset};
+use super::toolset::{Toolset, ToolsetParts};
 use super::toolset_options::ToolsetOptions;
-use super::{ProviderProfile, UnknownModel};
+use super::{ModelDefaults, ProviderProfile, SubagentTools};
 use crate::prompt::base::{GEMINI_NATIVE, GEMINI_SPEC};
-use crate::subagent::SubagentTools;
 
 pub(super) const ID: &str = "gemini";
 
-pub(super) const UNKNOWN_MODEL: UnknownModel =
-    UnknownModel { context_window_size: 1_048_576, supports_reasoning: true };
+pub(super) const UNKNOWN_MODEL: ModelDefaults =
+    ModelDefaults { context_window_size: 1_048_576, supports_reasoning: true };
 
 pub(super) fn profile(model: String) -> ProviderProfile {
-    let Equipment { tools, instructions, .. } = equipment(Toolset::Spec, &ToolsetOptions::default(), &[]);
+    let ToolsetParts { tools, instructions, .. } =
+        toolset_parts(Toolset::Spec, &ToolsetOptions::default(), &[]);
     ProviderProfile {
         base_instructions: instructions.into(),
         tool_registry: tools,
@@ -29,15 +29,19 @@ pub(super) fn profile(model: String) -> ProviderProfile {
     .with_skill_dirs([".agents/skills", ".gemini/skills"])
 }
 
-pub(super) fn equipment(toolset: Toolset, options: &ToolsetOptions, skill_dirs: &[String]) -> Equipment {
+pub(super) fn toolset_parts(
+    toolset: Toolset,
+    options: &ToolsetOptions,
+    skill_dirs: &[String],
+) -> ToolsetParts {
     match toolset {
-        Toolset::Spec => Equipment::new(GEMINI_SPEC, spec_tools(options)),
-        Toolset::Native => Equipment::new(GEMINI_NATIVE, native_tools(options, skill_dirs)),
+        Toolset::Spec => ToolsetParts::new(GEMINI_SPEC, spec_tools(options)),
+        Toolset::Native => ToolsetParts::new(GEMINI_NATIVE, native_tools(options, skill_dirs)),
     }
 }
 
-fn spec_tools(options: &ToolsetOptions) -> Kit {
-    Kit::new()
+fn spec_tools(options: &ToolsetOptions) -> BuiltInTools {
+    BuiltInTools::new()
         .with(ReadFile::new())
         .with(ReadManyFiles::new())
         .with(WriteFile::new())
@@ -49,8 +53,8 @@ fn spec_tools(options: &ToolsetOptions) -> Kit {
         .with_all(options.built_in())
 }
 
-fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> Kit {
-    Kit::new()
+fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> BuiltInTools {
+    BuiltInTools::new()
         .with(gemini::ListDirectory::new())
         .with(gemini::ReadFile::new())
         .with(ReadManyFiles::new())
@@ -58,10 +62,10 @@ fn native_tools(options: &ToolsetOptions, skill_dirs: &[String]) -> Kit {
         .with(gemini::Glob::new())
         .with(gemini::Replace::new())
         .with(gemini::WriteFile::new())
-        .with_some(options.web.clone().map(gemini::WebFetch::new))
+        .with_optional(options.web.clone().map(gemini::WebFetch::new))
         .with(gemini::RunShellCommand::new())
         .with_all(options.background_tools())
-        .with_some(options.engine().map(gemini::GoogleWebSearch::new))
+        .with_optional(options.engine().map(gemini::GoogleWebSearch::new))
         .with(gemini_skill(skill_dirs))
         .with_all(options.conversation_tools())
 }

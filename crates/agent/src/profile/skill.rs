@@ -1,4 +1,4 @@
-//! `Skill` and `activate_skill`: the body of an Agent Skill, by its name.
+//! `Skill` and `activate_skill`: tools that load the body of an Agent Skill by name.
 
 use std::path::{Path, PathBuf};
 
@@ -8,17 +8,17 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use crate::project_docs::ProjectDocs;
-use crate::skills::Skill as Found;
+use crate::skills::Skill as SkillInfo;
 
-/// How many directories above the working directory may be those of its project.
+/// Maximum number of directories that are searched for the root of the project.
 const MAX_DEPTH: usize = 64;
 
-/// The tool of Claude Code, for skills in directories of these names.
+/// Creates Claude Code's tool for skills in these directories.
 pub(super) fn claude_skill(skill_dirs: &[String]) -> Skill {
     Skill { skill_dirs: skill_dirs.to_vec() }
 }
 
-/// The tool of gemini-cli, for skills in directories of these names.
+/// Creates gemini-cli's tool for skills in these directories.
 pub(super) fn gemini_skill(skill_dirs: &[String]) -> ActivateSkill {
     ActivateSkill { skill_dirs: skill_dirs.to_vec() }
 }
@@ -97,7 +97,7 @@ impl Tool for ActivateSkill {
     }
 }
 
-/// The text of a skill below the path of its directory, from which it names other files.
+/// Returns the body of a skill, preceded by the path of its directory: skills refer to other files relative to it.
 async fn load(
     name: &str,
     args: Option<&str>,
@@ -105,10 +105,10 @@ async fn load(
     cx: &ToolContext,
 ) -> Result<ToolOutput, ToolError> {
     let env = cx.env.as_ref();
-    let root = root_of(env).await;
+    let root = find_git_root(env).await;
     let found = ProjectDocs::default().with_skills_of(env, root.as_deref(), skill_dirs).await.skills;
     let Some(skill) = found.iter().find(|skill| skill.name == name.trim()) else {
-        return Err(ToolError::new(ToolErrorKind::NotFound, unknown(name, &found)));
+        return Err(ToolError::new(ToolErrorKind::NotFound, unknown_skill(name, &found)));
     };
     let path = Path::new(&skill.path);
     let text = env.read_file(path, None, None).await?;
@@ -120,7 +120,7 @@ async fn load(
     Ok(ToolOutput::new(output))
 }
 
-fn unknown(name: &str, found: &[Found]) -> String {
+fn unknown_skill(name: &str, found: &[SkillInfo]) -> String {
     let known: Vec<&str> = found.iter().map(|skill| skill.name.as_str()).collect();
     match known.as_slice() {
         [] => format!("there is no skill {name:?}: the project has none"),
@@ -128,7 +128,7 @@ fn unknown(name: &str, found: &[Found]) -> String {
     }
 }
 
-/// What follows the front matter.
+/// Returns the text after the front matter.
 fn body(text: &str) -> &str {
     let text = text.trim_start_matches('\u{feff}');
     let Some(rest) = text.strip_prefix("---") else { return text };
@@ -145,14 +145,14 @@ fn body(text: &str) -> &str {
     text
 }
 
-/// The nearest directory, from the working directory upwards, that holds a `.git`.
-async fn root_of(env: &dyn ExecutionEnvironment) -> Option<PathBuf> {
+/// Returns the nearest directory, from the working directory upwards, that contains `.git`.
+async fn find_git_root(env: &dyn ExecutionEnvironment) -> Option<PathBuf> {
     let working = env.resolve(Path::new("."));
     for directory in working.ancestors().take(MAX_DEPTH) {
         match env.metadata(&directory.join(".git")).await {
             Ok(_) => return Some(directory.to_path_buf()),
             Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => {}
-            // A directory that may not be looked at belongs to others.
+            // An unreadable directory is outside of the project.
             Err(_) => return None,
         }
     }
@@ -188,14 +188,14 @@ mod tests {
         let name = registry.names().next().unwrap().to_owned();
         let call = ToolCall::from_raw("c1", name, arguments.to_string());
         let Preparation::Ready(call) = prepare(&registry, &[], env.as_ref(), &call).await else {
-            panic!("it fits")
+            panic!("the call is valid")
         };
         let execution = execute(&call, &ToolContext::new(env, "c1"), &TruncationLimits::new()).await;
         execution.result.text()
     }
 
     #[tokio::test]
-    async fn a_skill_comes_by_its_name_with_the_place_where_it_stands() {
+    async fn a_skill_is_loaded_with_its_directory() {
         let dirs = [".agents/skills".to_owned(), ".claude/skills".to_owned()];
         insta::assert_snapshot!(call(claude_skill(&dirs), json!({"skill": "forms", "args": "a.pdf"})).await, @"
         Base directory for this skill: /p/.agents/skills/forms

@@ -12,6 +12,7 @@ use pintle_tools::{Effect, ToolContext, ToolError, ToolOutput, TruncationLimits}
 use serde_json::json;
 
 use super::*;
+use crate::config::SubagentLimits;
 use crate::prompt::LayerKind;
 
 fn all() -> [ProviderProfile; 4] {
@@ -25,7 +26,7 @@ fn all() -> [ProviderProfile; 4] {
 
 #[test]
 fn each_family_has_its_tools_and_documents() {
-    let rows: [(&str, &[&str], &[&str], bool); 4] = [
+    let cases: [(&str, &[&str], &[&str], bool); 4] = [
         (
             "openai",
             &["read_file", "apply_patch", "write_file", "shell", "grep", "glob"],
@@ -51,7 +52,7 @@ fn each_family_has_its_tools_and_documents() {
             false,
         ),
     ];
-    for (profile, (id, tools, doc_files, parallel)) in all().into_iter().zip(rows) {
+    for (profile, (id, tools, doc_files, parallel)) in all().into_iter().zip(cases) {
         assert_eq!((profile.id.as_str(), profile.provider.as_str()), (id, id));
         assert_eq!(profile.tools().iter().map(|tool| tool.name.as_str()).collect::<Vec<_>>(), tools, "{id}");
         assert_eq!(profile.doc_files, doc_files, "{id}");
@@ -64,14 +65,14 @@ fn native() -> [ProviderProfile; 4] {
     all().map(|profile| profile.with_toolset(Toolset::Native))
 }
 
-/// Every profile in both toolsets with these options, the specification's first.
-fn equipped(options: &ToolsetOptions) -> impl Iterator<Item = ProviderProfile> + use<> {
-    let of = |toolset| all().map(|profile| profile.with_toolset_and(toolset, options));
+/// Every profile in both toolsets with these options, the specification's toolset first.
+fn in_both_toolsets(options: &ToolsetOptions) -> impl Iterator<Item = ProviderProfile> + use<> {
+    let of = |toolset| all().map(|profile| profile.with_toolset_options(toolset, options));
     of(Toolset::Spec).into_iter().chain(of(Toolset::Native))
 }
 
-/// All that a host can bring.
-fn everything() -> ToolsetOptions {
+/// All optional tools.
+fn all_options() -> ToolsetOptions {
     let search = SearchBy::Client(Arc::new(NoWeb));
     let options = ToolsetOptions::new().with_web(Arc::new(NoWeb)).with_search(search);
     options.with_questions(true).with_plan(true).with_background(true)
@@ -83,22 +84,23 @@ struct NoWeb;
 #[async_trait]
 impl WebClient for NoWeb {
     async fn fetch(&self, _: FetchRequest) -> Result<WebPage, WebError> {
-        Err(WebError::new(WebErrorKind::Failed, "there is no web here"))
+        Err(WebError::new(WebErrorKind::Failed, "no web access"))
     }
 }
 
 #[async_trait]
 impl WebSearchClient for NoWeb {
     async fn search(&self, _: SearchQuery) -> Result<SearchResults, WebError> {
-        Err(WebError::new(WebErrorKind::Failed, "there is no web here"))
+        Err(WebError::new(WebErrorKind::Failed, "no web access"))
     }
 }
 
 #[test]
-fn what_a_host_brings_comes_under_the_name_that_the_family_knows() {
-    let plain: Vec<Vec<String>> = equipped(&ToolsetOptions::new()).map(|profile| names(&profile)).collect();
-    let more = equipped(&everything()).zip(&plain).map(|(profile, plain)| {
-        let added = names(&profile).into_iter().filter(|name| !plain.contains(name));
+fn optional_tools_have_the_familys_names() {
+    let without: Vec<Vec<String>> =
+        in_both_toolsets(&ToolsetOptions::new()).map(|profile| names(&profile)).collect();
+    let more = in_both_toolsets(&all_options()).zip(&without).map(|(profile, without)| {
+        let added = names(&profile).into_iter().filter(|name| !without.contains(name));
         format!("{}: {}", profile.id, added.collect::<Vec<_>>().join(" "))
     });
     insta::assert_snapshot!(more.collect::<Vec<_>>().join("\n"), @"
@@ -114,14 +116,15 @@ fn what_a_host_brings_comes_under_the_name_that_the_family_knows() {
 }
 
 #[test]
-fn a_search_of_the_provider_is_one_of_its_own_tools_and_goes_with_the_toolset() {
+fn provider_search_is_set_and_removed_with_the_toolset() {
     let searching = ToolsetOptions::new().with_search(SearchBy::Provider);
     for toolset in [Toolset::Spec, Toolset::Native] {
         for (profile, kind) in
             all().into_iter().zip([Some("web_search"), Some("web_search_20250305"), None, None])
         {
             let id = profile.id.clone();
-            let profile = profile.with_toolset_and(toolset, &searching).with_toolset_and(toolset, &searching);
+            let profile =
+                profile.with_toolset_options(toolset, &searching).with_toolset_options(toolset, &searching);
             let tools = profile.provider_options.get(&id).map(|options| options["tools"].clone());
             let kinds: Option<Vec<Value>> = tools
                 .map(|tools| tools.as_array().unwrap().iter().map(|tool| tool["type"].clone()).collect());
@@ -131,13 +134,13 @@ fn a_search_of_the_provider_is_one_of_its_own_tools_and_goes_with_the_toolset() 
     }
     let own = json!({"tools": [{"type": "code_interpreter"}], "service_tier": "flex"});
     let profile = ProviderProfile::openai("m").with_provider_options("openai", own.clone());
-    let with = profile.with_toolset_and(Toolset::Native, &searching);
+    let with = profile.with_toolset_options(Toolset::Native, &searching);
     assert_eq!(with.provider_options["openai"]["tools"].as_array().unwrap().len(), 2);
     assert_eq!(with.with_toolset(Toolset::Native).provider_options["openai"], own);
 }
 
 #[test]
-fn the_tool_that_loads_skills_looks_where_the_prompt_does() {
+fn skill_tools_use_the_configured_directories() {
     for (profile, name) in
         [(ProviderProfile::anthropic("m"), "Skill"), (ProviderProfile::gemini("m"), "activate_skill")]
     {
@@ -154,8 +157,8 @@ fn names(profile: &ProviderProfile) -> Vec<String> {
 }
 
 #[test]
-fn each_family_has_the_tools_of_its_own_agent_too() {
-    let rows: [&[&str]; 4] = [
+fn native_toolsets_have_the_agents_tools() {
+    let cases: [&[&str]; 4] = [
         &["exec_command", "write_stdin", "update_plan", "apply_patch", "view_image"],
         &[
             "TaskOutput",
@@ -181,15 +184,15 @@ fn each_family_has_the_tools_of_its_own_agent_too() {
             "run_shell_command",
             "activate_skill",
         ],
-        // There is no agent that the models behind Chat Completions were trained with.
+        // Models behind Chat Completions have no agent of their own.
         &["read_file", "write_file", "edit_file", "shell", "grep", "glob"],
     ];
-    for ((profile, spec), tools) in native().into_iter().zip(all()).zip(rows) {
+    for ((profile, spec), tools) in native().into_iter().zip(all()).zip(cases) {
         assert_eq!(names(&profile), tools, "{}", profile.id);
         let back = profile.with_toolset(Toolset::Spec);
         assert_eq!((names(&back), &back.base_instructions), (names(&spec), &spec.base_instructions));
     }
-    let own = ProviderProfile::new("house", "m").with_base_instructions("Be careful.").with_tool(OwnShell);
+    let own = ProviderProfile::new("house", "m").with_base_instructions("Be careful.").with_tool(CustomShell);
     let own = own.unwrap().with_toolset(Toolset::Native);
     assert_eq!(
         (names(&own).as_slice(), &*own.base_instructions),
@@ -197,17 +200,17 @@ fn each_family_has_the_tools_of_its_own_agent_too() {
     );
 }
 
-/// Limits that a host sets for a kind hold whatever the tool is called.
+/// A limit for a kind applies whatever the name of the tool.
 #[tokio::test]
-async fn native_names_have_the_limits_of_their_kind() {
+async fn output_limits_apply_by_kind() {
     let directory = tempfile::tempdir().unwrap();
-    let rows = [
+    let cases = [
         ("exec_command", "cmd"),
         ("Bash", "command"),
         ("run_shell_command", "command"),
         ("shell", "command"),
     ];
-    for (profile, (name, parameter)) in native().into_iter().zip(rows) {
+    for (profile, (name, parameter)) in native().into_iter().zip(cases) {
         assert_eq!(profile.tool_registry.get(name).unwrap().kind(), "shell");
         let env = local(directory.path());
         let mut arguments = Map::new();
@@ -223,15 +226,16 @@ async fn native_names_have_the_limits_of_their_kind() {
 }
 
 #[test]
-fn each_prompt_speaks_of_the_tools_that_are_there() {
-    let everyone = || all().into_iter().chain(native()).chain(equipped(&everything()));
-    let mut every: Vec<String> = everyone().flat_map(|p| p.tools()).map(|tool| tool.name.clone()).collect();
-    every.sort();
-    every.dedup();
-    for profile in everyone() {
+fn prompts_mention_exactly_the_available_tools() {
+    let profiles = || all().into_iter().chain(native()).chain(in_both_toolsets(&all_options()));
+    let mut all_names: Vec<String> =
+        profiles().flat_map(|p| p.tools()).map(|tool| tool.name.clone()).collect();
+    all_names.sort();
+    all_names.dedup();
+    for profile in profiles() {
         let text = &profile.base_instructions;
-        // Tools of one family's own must not appear in another's text, where a model would call them.
-        for name in &every {
+        // A model would call any tool that its prompt mentions.
+        for name in &all_names {
             let is_command = name == "grep" && profile.tool_registry.get("shell").is_none();
             if is_command && profile.tool_registry.get(name).is_none() {
                 continue;
@@ -250,7 +254,7 @@ fn each_prompt_speaks_of_the_tools_that_are_there() {
 }
 
 #[test]
-fn every_prompt_lists_its_tools_after_the_environment() {
+fn prompts_list_tools_after_the_environment() {
     let environment = EnvironmentContext::new("/p", "linux", "Linux 6.18.0", "2026-11-21");
     for profile in all().into_iter().chain(native()) {
         let layers = profile.prompt_layers(&environment, &ProjectDocs::default(), None);
@@ -287,7 +291,7 @@ fn facts_come_from_the_catalog() {
 }
 
 #[test]
-fn another_model_brings_its_own_facts() {
+fn with_model_updates_the_facts() {
     let profile = ProviderProfile::anthropic("opus");
     assert_eq!(profile.model, "claude-opus-5-5", "an alias becomes the identifier");
     let unknown = profile.with_model("claude-next");
@@ -295,10 +299,10 @@ fn another_model_brings_its_own_facts() {
     assert_eq!((unknown.display_name.as_ref(), unknown.max_output_tokens), (None, None));
     assert_eq!((unknown.context_window_size, unknown.supports_reasoning), (200_000, true));
 
-    let served_elsewhere = ProviderProfile::openai_compatible("claude-sonnet-4-5");
-    assert_eq!(served_elsewhere.display_name.as_deref(), Some("Claude Sonnet 4.5"));
-    let alias_elsewhere = ProviderProfile::openai_compatible("sonnet");
-    assert_eq!((alias_elsewhere.model.as_str(), alias_elsewhere.context_window_size), ("sonnet", 32_768));
+    let other_provider = ProviderProfile::openai_compatible("claude-sonnet-4-5");
+    assert_eq!(other_provider.display_name.as_deref(), Some("Claude Sonnet 4.5"));
+    let foreign_alias = ProviderProfile::openai_compatible("sonnet");
+    assert_eq!((foreign_alias.model.as_str(), foreign_alias.context_window_size), ("sonnet", 32_768));
 
     let entry = r#"[{"id": "local", "provider": "openai-compatible", "display_name": "Local", "context_window": 8192,
         "supports_tools": true, "supports_vision": false, "supports_reasoning": true, "max_output": 4096}]"#;
@@ -308,7 +312,7 @@ fn another_model_brings_its_own_facts() {
 }
 
 #[test]
-fn a_hosts_own_profile_is_data() {
+fn a_custom_profile_keeps_its_settings() {
     let mut profile = ProviderProfile::new("house", "m")
         .with_provider("gateway")
         .with_doc_files(["HOUSE.md"])
@@ -323,12 +327,12 @@ fn a_hosts_own_profile_is_data() {
     assert!(profile.tools().is_empty());
 }
 
-/// Takes the place of the shell.
+/// A custom tool named `shell`.
 #[derive(Debug)]
-struct OwnShell;
+struct CustomShell;
 
 #[async_trait]
-impl DynTool for OwnShell {
+impl DynTool for CustomShell {
     fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
         let parameters = json!({"type": "object", "properties": {"line": {"type": "string"}}});
         ToolDefinition::new("shell", "Runs in our sandbox.", parameters)
@@ -344,7 +348,7 @@ impl DynTool for OwnShell {
     }
 }
 
-/// What a call of one of the profile's tools gives; it has to succeed, or to fail, as `is_error` says.
+/// Calls one of the profile's tools, checks whether it fails, and returns its output.
 async fn call(
     profile: &ProviderProfile,
     env: Arc<dyn ExecutionEnvironment>,
@@ -365,10 +369,10 @@ fn local(directory: &Path) -> Arc<LocalEnvironment> {
 }
 
 #[tokio::test]
-async fn a_custom_tool_takes_the_place_of_its_name() {
+async fn a_custom_tool_replaces_one_of_its_name() {
     let before: Vec<String> =
         ProviderProfile::openai("m").tools().iter().map(|tool| tool.name.clone()).collect();
-    let profile = ProviderProfile::openai("m").with_tool(OwnShell).unwrap();
+    let profile = ProviderProfile::openai("m").with_tool(CustomShell).unwrap();
     let after: Vec<String> = profile.tools().iter().map(|tool| tool.name.clone()).collect();
     assert_eq!(before, after, "same names, same order");
     let environment = EnvironmentContext::new("/p", "linux", "Linux 6.18.0", "2026-11-21");
@@ -381,7 +385,7 @@ async fn a_custom_tool_takes_the_place_of_its_name() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_command_has_the_time_that_the_family_expects() {
+async fn commands_have_the_familys_default_timeout() {
     for (profile, milliseconds) in all().into_iter().zip([10_000, 120_000, 10_000, 10_000]) {
         let env = MemoryEnvironment::new("/p").with_commands(|_| CommandScript::exit(0).hang());
         let output = call(&profile, Arc::new(env), "shell", json!({"command": "sleep 600"}), true).await;
@@ -393,7 +397,7 @@ async fn a_command_has_the_time_that_the_family_expects() {
 }
 
 #[tokio::test]
-async fn the_patch_that_the_prompt_shows_applies() {
+async fn the_example_patch_of_the_prompt_applies() {
     let profile = ProviderProfile::openai("m");
     patch_applies(&profile, "patch").await;
     patch_applies(&profile.with_toolset(Toolset::Native), "input").await;
@@ -422,22 +426,22 @@ async fn patch_applies(profile: &ProviderProfile, parameter: &str) {
     assert_eq!((read("src/unused.rs").await, read("src/old_name.rs").await), (None, None));
 }
 
-/// What a read of a long file gives, and what the prompt holds of a long document, by window.
 #[tokio::test]
-async fn a_small_window_bounds_what_the_model_gets() {
+async fn a_small_window_limits_documents_and_output() {
     let directory = tempfile::tempdir().unwrap();
     let env = local(directory.path());
     for (name, content) in [("AGENTS.md", "a".repeat(40_000)), ("long.txt", "x".repeat(60_000))] {
         env.write_file(Path::new(name), &content).await.unwrap();
     }
-    let rows = [
+    let cases = [
         (2_048, 1_024, 1, 1_024),
         (8_192, 4_096, 4, 4_096),
         (32_768, 16_384, 16, 16_384),
         (99_000, 32_768, 32, 49_152),
         (128_000, 32_768, 32, 50_000),
     ];
-    for (window, documents, marked, output) in rows {
+    // Window in tokens; bytes of documents; KiB in the marker; characters of output.
+    for (window, documents, marked, output) in cases {
         let profile = ProviderProfile::openai_compatible("m").with_context_window(window);
         let docs = profile.project_docs(env.as_ref(), None).await;
         assert_eq!(docs.documents[0].content.len(), documents, "{window}");
@@ -460,9 +464,9 @@ async fn a_small_window_bounds_what_the_model_gets() {
     assert_eq!(limits.lines, set.lines);
 }
 
-/// What is sent before the first word of the user, with four characters to a token.
+/// Prompt and tool definitions, at four characters per token.
 #[test]
-fn the_compatible_profile_leaves_most_of_a_small_window_to_the_work() {
+fn the_compatible_profile_fits_a_small_window() {
     let profile = ProviderProfile::openai_compatible("m").with_context_window(8_192);
     let environment =
         EnvironmentContext::new("/srv/a/project/of/some/depth", "linux", "Linux 6.18.0", "2026-11-21");
@@ -473,33 +477,33 @@ fn the_compatible_profile_leaves_most_of_a_small_window_to_the_work() {
     assert!((prompt.len() + definitions.len()) / 4 < 8_192 / 2, "{} + {}", prompt.len(), definitions.len());
 }
 
-/// With its tools for subagents.
+/// Adds the tools for subagents.
 fn in_session(profile: &ProviderProfile) -> ProviderProfile {
     profile.as_in_session(SubagentLimits::default())
 }
 
-/// What a [`Kit`] takes for granted of each tool.
+/// [`BuiltInTools`] does not check definitions at run time.
 #[test]
-fn every_tool_of_every_profile_is_proved() {
-    let mut proved = Vec::new();
-    for profile in equipped(&everything()).chain(equipped(&ToolsetOptions::new())) {
+fn every_built_in_definition_is_valid() {
+    let mut checked = Vec::new();
+    for profile in in_both_toolsets(&all_options()).chain(in_both_toolsets(&ToolsetOptions::new())) {
         let profile = in_session(&profile);
         assert!(profile.subagent_tools.is_some_and(|_| profile.tools().len() > 6), "{}", profile.id);
         profile.tool_registry.prove().unwrap();
-        proved.extend(names(&profile));
+        checked.extend(names(&profile));
     }
-    proved.sort();
-    proved.dedup();
-    assert_eq!(proved.len(), 48, "{proved:?}");
+    checked.sort();
+    checked.dedup();
+    assert_eq!(checked.len(), 48, "{checked:?}");
 }
 
 #[test]
-fn profiles_share_their_tools_with_all_of_the_process() {
-    for (one, other) in equipped(&everything()).zip(equipped(&everything())) {
-        let (one, other) = (in_session(&one).tools(), in_session(&other).tools());
-        assert_eq!(one.len(), other.len());
-        for (one, other) in one.iter().zip(other.iter()) {
-            assert!(std::ptr::eq(one.definition(), other.definition()), "{}", one.name);
+fn profiles_share_tool_definitions() {
+    for (a, b) in in_both_toolsets(&all_options()).zip(in_both_toolsets(&all_options())) {
+        let (a, b) = (in_session(&a).tools(), in_session(&b).tools());
+        assert_eq!(a.len(), b.len());
+        for (a, b) in a.iter().zip(b.iter()) {
+            assert!(std::ptr::eq(a.definition(), b.definition()), "{}", a.name);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! What a host adds to a toolset, and the tools that come of it.
+//! Optional tools of a toolset.
 
 use std::sync::Arc;
 
@@ -8,10 +8,10 @@ use pintle_tools::builtin::{
 };
 use serde_json::{Map, Value, json};
 
-use super::kit::Kit;
+use super::built_in::BuiltInTools;
 
-/// The tools of a toolset that need something of the host, or that the loop specification does not list. None by
-/// default; each comes under the name that the family knows, where its agent has one.
+/// Tools that need something of the embedding application, or that the loop specification does not list. All are off by
+/// default. Each has the name that the family's own agent uses, if that has such a tool.
 ///
 /// | option | `openai` native | `anthropic` native | `gemini` native | all others |
 /// |---|---|---|---|---|
@@ -21,75 +21,75 @@ use super::kit::Kit;
 /// | [`plan`](Self::plan) | always | always, as `TodoWrite` | `update_plan` | `update_plan` |
 /// | [`background`](Self::background) | always, in `exec_command` | always, in `Bash` | `shell_start` … | `shell_start` … |
 ///
-/// codex reaches pages through its search and its commands, so its native set has no tool for them.
+/// codex reads web pages through its search and its commands, so its native toolset has no tool for them.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ToolsetOptions {
-    /// Who gets pages of the web.
+    /// Client that fetches web pages.
     pub web: Option<Arc<dyn WebClient>>,
-    /// Who searches the web.
+    /// Backend of web searches.
     pub search: Option<SearchBy>,
-    /// Whether somebody answers the questions that a model asks with a tool.
+    /// Whether the model may ask the user questions with a tool.
     pub questions: bool,
-    /// Whether the model may write down a plan.
+    /// Whether the model may keep a plan with a tool.
     pub plan: bool,
-    /// Whether commands may run on between calls.
+    /// Whether commands may keep running between calls.
     pub background: bool,
 }
 
-/// Who searches the web.
+/// Backend of web searches.
 #[derive(Clone, Debug)]
 pub enum SearchBy {
-    /// An engine of the host. Its searches are calls like all others: gates see them, events tell of them.
+    /// A search engine of the embedding application. Searches are ordinary tool calls, with gates and events.
     Client(Arc<dyn WebSearchClient>),
-    /// The model's provider, within its answer: no gate sees it. OpenAI and Anthropic only; Gemini takes no search
-    /// beside functions, and servers behind Chat Completions have none, so that there it adds nothing.
+    /// The model's provider, while it generates the response: no gate sees the search. OpenAI and Anthropic only.
+    /// Gemini does not combine search with functions, and Chat Completions servers have no search; both ignore it.
     Provider,
 }
 
 impl ToolsetOptions {
-    /// Nothing of the host.
+    /// Creates options without any optional tools.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With pages of the web through this client.
+    /// Sets the client that fetches web pages.
     #[must_use]
     pub fn with_web(mut self, client: Arc<dyn WebClient>) -> Self {
         self.web = Some(client);
         self
     }
 
-    /// With searches of the web.
+    /// Sets the backend of web searches.
     #[must_use]
     pub fn with_search(mut self, search: SearchBy) -> Self {
         self.search = Some(search);
         self
     }
 
-    /// With questions to the user, or without.
+    /// Sets whether the model may ask the user questions.
     #[must_use]
     pub fn with_questions(mut self, answered: bool) -> Self {
         self.questions = answered;
         self
     }
 
-    /// With a plan, or without.
+    /// Sets whether the model may keep a plan.
     #[must_use]
     pub fn with_plan(mut self, plan: bool) -> Self {
         self.plan = plan;
         self
     }
 
-    /// With commands that run on between calls, or without.
+    /// Sets whether commands may keep running between calls.
     #[must_use]
     pub fn with_background(mut self, background: bool) -> Self {
         self.background = background;
         self
     }
 
-    /// The engine of the host, if that is who searches.
+    /// Returns the search engine of the embedding application, if searches use one.
     pub(super) fn engine(&self) -> Option<Arc<dyn WebSearchClient>> {
         match &self.search {
             Some(SearchBy::Client(engine)) => Some(Arc::clone(engine)),
@@ -97,30 +97,32 @@ impl ToolsetOptions {
         }
     }
 
-    /// Whether the provider searches.
+    /// Returns whether the provider runs the searches.
     pub(super) fn provider_searches(&self) -> bool {
         matches!(self.search, Some(SearchBy::Provider))
     }
 
-    /// The tools of these options under the names that no family has of its own.
-    pub(super) fn built_in(&self) -> Kit {
+    /// Returns the optional tools under their generic names.
+    pub(super) fn built_in(&self) -> BuiltInTools {
         self.background_tools()
-            .with_some(self.web.clone().map(WebFetch::new))
-            .with_some(self.engine().map(WebSearch::new))
+            .with_optional(self.web.clone().map(WebFetch::new))
+            .with_optional(self.engine().map(WebSearch::new))
             .with_all(self.conversation_tools())
     }
 
-    /// Those that speak to people.
-    pub(super) fn conversation_tools(&self) -> Kit {
-        Kit::new().with_some(self.plan.then(UpdatePlan::new)).with_some(self.questions.then(AskUser::new))
+    /// Returns the tools for plans and questions.
+    pub(super) fn conversation_tools(&self) -> BuiltInTools {
+        BuiltInTools::new()
+            .with_optional(self.plan.then(UpdatePlan::new))
+            .with_optional(self.questions.then(AskUser::new))
     }
 
-    /// Those for commands that run on.
-    pub(super) fn background_tools(&self) -> Kit {
+    /// Returns the tools for background commands.
+    pub(super) fn background_tools(&self) -> BuiltInTools {
         if !self.background {
-            return Kit::new();
+            return BuiltInTools::new();
         }
-        Kit::new()
+        BuiltInTools::new()
             .with(ShellStart::new())
             .with(ShellRead::new())
             .with(ShellWrite::new())
@@ -129,40 +131,41 @@ impl ToolsetOptions {
     }
 }
 
-/// OpenAI's own search, as codex asks for it.
+/// Returns OpenAI's hosted search tool, as codex requests it.
 pub(super) fn openai_search() -> Value {
     json!({"type": "web_search", "external_web_access": true})
 }
 
-/// Anthropic's own search, with the number of searches in one answer bounded as Claude Code does it.
+/// Returns Anthropic's hosted search tool, with Claude Code's limit on searches per response.
 pub(super) fn anthropic_search() -> Value {
     json!({"type": "web_search_20250305", "name": "web_search", "max_uses": 8})
 }
 
-/// Puts the tools that a toolset has the provider run in the place of those of the toolset before. A host's own stay.
+/// Replaces the provider tools of the previous toolset with those of the new one. Tools that the embedding application
+/// added are kept.
 pub(super) fn set_provider_tools(options: &mut Map<String, Value>, provider: &str, tools: Vec<Value>) {
     let ours = [openai_search(), anthropic_search()];
-    let of_provider = options.get_mut(provider).and_then(Value::as_object_mut);
-    let Some(of_provider) = of_provider else {
+    let provider_options = options.get_mut(provider).and_then(Value::as_object_mut);
+    let Some(provider_options) = provider_options else {
         if !tools.is_empty() {
             options.insert(provider.to_owned(), json!({ "tools": tools }));
         }
         return;
     };
-    // What is no list is the host's mistake, which the adapter names.
-    if of_provider.get("tools").is_some_and(|set| !set.is_array()) {
+    // The adapter reports a value that is not a list.
+    if provider_options.get("tools").is_some_and(|set| !set.is_array()) {
         return;
     }
-    let mut wanted = match of_provider.remove("tools") {
+    let mut wanted = match provider_options.remove("tools") {
         Some(Value::Array(set)) => set,
         Some(_) | None => Vec::new(),
     };
     wanted.retain(|tool| !ours.contains(tool));
     wanted.extend(tools);
     if !wanted.is_empty() {
-        of_provider.insert("tools".to_owned(), Value::Array(wanted));
+        provider_options.insert("tools".to_owned(), Value::Array(wanted));
     }
-    if of_provider.is_empty() {
+    if provider_options.is_empty() {
         options.remove(provider);
     }
 }

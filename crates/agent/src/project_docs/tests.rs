@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::profile::ProviderProfile;
 
-/// A project whose working directory is `src/deep`.
+/// A temporary project with `src/deep` as its working directory.
 struct Project {
     root: TempDir,
     env: LocalEnvironment,
@@ -27,7 +27,7 @@ impl Project {
         ProjectDocs::discover(&self.env, Some(self.root.path()), &names).await
     }
 
-    /// Paths relative to the root, with text and mark.
+    /// Relative path, text and truncation of each document.
     fn shown(&self, docs: &ProjectDocs) -> Vec<(String, String, bool)> {
         let root = format!("{}/", self.root.path().display());
         let relative = |path: &str| path.strip_prefix(&root).expect("the path is absolute").to_owned();
@@ -35,7 +35,7 @@ impl Project {
         docs.documents.iter().map(show).collect()
     }
 
-    /// What was skipped, a line each.
+    /// Skipped files, one per line.
     fn skipped(&self, docs: &ProjectDocs) -> String {
         let lines = docs.skipped.iter().map(|file| format!("{}: {}", file.path, file.reason));
         lines.collect::<Vec<_>>().join("\n").replace(&self.root.path().display().to_string(), "ROOT")
@@ -56,8 +56,8 @@ async fn each_profile_reads_its_own_files_root_first() {
         ("src/AGENTS.md", b"src agents\n"),
         ("src/deep/AGENTS.md", b"deep agents\n"),
         ("src/deep/CLAUDE.md", b"deep claude\n"),
-        ("src/deep/below/AGENTS.md", b"not on the way\n"),
-        ("src/beside/AGENTS.md", b"not on the way\n"),
+        ("src/deep/below/AGENTS.md", b"not an ancestor\n"),
+        ("src/beside/AGENTS.md", b"not an ancestor\n"),
     ])
     .await;
     for (profile, expected) in [
@@ -78,7 +78,7 @@ async fn each_profile_reads_its_own_files_root_first() {
 }
 
 #[tokio::test]
-async fn without_a_root_only_the_working_directory_counts() {
+async fn without_a_root_only_the_working_directory_is_read() {
     let project = Project::with(&[("AGENTS.md", b"above"), ("src/deep/AGENTS.md", b"here")]).await;
     let names = ["AGENTS.md".to_owned()];
     let docs = ProjectDocs::discover(&project.env, None, &names).await;
@@ -86,7 +86,7 @@ async fn without_a_root_only_the_working_directory_counts() {
 }
 
 #[tokio::test]
-async fn a_root_of_another_name_is_read_before_the_working_directory() {
+async fn an_unrelated_root_is_read_before_the_working_directory() {
     let project = Project::with(&[("src/AGENTS.md", b"between"), ("src/deep/AGENTS.md", b"here")]).await;
     let elsewhere = Project::with(&[("AGENTS.md", b"root")]).await;
     let names = ["AGENTS.md".to_owned()];
@@ -96,12 +96,12 @@ async fn a_root_of_another_name_is_read_before_the_working_directory() {
 }
 
 #[tokio::test]
-async fn what_is_no_document_is_left_out_and_said() {
+async fn unusable_documents_are_listed_as_skipped() {
     let project = Project::with(&[
         ("AGENTS.md/inside.txt", b"AGENTS.md is a directory here"),
         ("CLAUDE.md", b"text\0binary"),
         ("GEMINI.md", b" \n\n\t"),
-        (".codex", b"a file, so that nothing stands below it"),
+        (".codex", b"a file instead of a directory"),
         ("src/AGENTS.md", b"\xef\xbb\xbf\r\n  indented\r\nlast  \n\n"),
         ("src/CLAUDE.md", b"caf\xe9"),
         ("src/deep/AGENTS.md", b"twice"),
@@ -125,14 +125,14 @@ async fn what_is_no_document_is_left_out_and_said() {
     assert!(!docs.truncated);
     insta::assert_snapshot!(project.skipped(&docs), @r"
     ROOT/AGENTS.md: ROOT/AGENTS.md is a directory, expected a file
-    ROOT/CLAUDE.md: it is binary: a zero byte stands in it
+    ROOT/CLAUDE.md: it is binary: it contains a zero byte
     ROOT/LOOP.md: cannot read ROOT/LOOP.md: Too many levels of symbolic links (os error 40)
     ROOT/src/deep/LOOP.md: cannot read ROOT/src/deep/LOOP.md: No such device or address (os error 6)
     ");
 }
 
 #[tokio::test]
-async fn a_link_leads_to_a_document_within_the_project_only() {
+async fn links_out_of_the_project_are_skipped() {
     let project = Project::with(&[("doc/rules.md", b"rules"), ("src/deep/file", b"")]).await;
     let elsewhere = tempfile::tempdir().unwrap();
     project.env.write(&elsewhere.path().join("credentials"), b"key = secret").await.unwrap();
@@ -145,25 +145,24 @@ async fn a_link_leads_to_a_document_within_the_project_only() {
 }
 
 #[tokio::test]
-async fn of_a_huge_document_only_the_start_is_read() {
+async fn only_the_start_of_a_huge_document_is_read() {
     let project = Project::with(&[("AGENTS.md", &b"x".repeat(40 * 1024))]).await;
     let path = project.root.path().join("AGENTS.md");
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
     let docs = project.discover(&["AGENTS.md"]).await;
     let [document] = docs.documents.as_slice() else { panic!("{:?}", docs.skipped) };
     assert_eq!((document.content.len(), document.truncated), (PROJECT_DOC_BUDGET, true));
-    // A gigabyte of zeros is no text, however it is called.
     project.env.write(&path, b"\0").await.unwrap();
     std::fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(1 << 30).unwrap();
     let docs = project.discover(&["AGENTS.md"]).await;
     assert!(docs.documents.is_empty());
-    assert_eq!(project.skipped(&docs), "ROOT/AGENTS.md: it is binary: a zero byte stands in it");
+    assert_eq!(project.skipped(&docs), "ROOT/AGENTS.md: it is binary: it contains a zero byte");
 }
 
 #[tokio::test]
-async fn the_nearest_is_kept_and_the_root_is_cut() {
+async fn the_root_is_truncated_before_nearer_documents() {
     const KIB: usize = 1024;
-    // Sizes of the root's file, the one between and the nearest, and what is kept of each.
+    // Sizes of the root's document, the intermediate and the nearest one; kept bytes; truncation.
     for (sizes, kept, truncated) in [
         ([32 * KIB, 0, 0], [32 * KIB, 0, 0], [false, false, false]),
         ([32 * KIB + 1, 0, 0], [32 * KIB, 0, 0], [true, false, false]),
@@ -181,16 +180,16 @@ async fn the_nearest_is_kept_and_the_root_is_cut() {
         ])
         .await;
         let docs = project.discover(&["AGENTS.md"]).await;
-        let present: Vec<usize> = (0..3).filter(|place| sizes[*place] > 0).collect();
+        let present: Vec<usize> = (0..3).filter(|index| sizes[*index] > 0).collect();
         let found: Vec<_> = docs.documents.iter().map(|doc| (doc.content.len(), doc.truncated)).collect();
-        let expected: Vec<_> = present.iter().map(|place| (kept[*place], truncated[*place])).collect();
+        let expected: Vec<_> = present.iter().map(|index| (kept[*index], truncated[*index])).collect();
         assert_eq!(found, expected, "{sizes:?}");
         assert_eq!(docs.truncated, truncated.contains(&true), "{sizes:?}");
     }
 }
 
 #[tokio::test]
-async fn a_cut_never_splits_a_character() {
+async fn truncation_never_splits_a_character() {
     for start in 0..4 {
         let text = format!("{}{}", "a".repeat(start), "😀".repeat(PROJECT_DOC_BUDGET / 4 + 10));
         let project = Project::with(&[("AGENTS.md", text.as_bytes())]).await;
@@ -201,26 +200,26 @@ async fn a_cut_never_splits_a_character() {
 }
 
 #[test]
-fn documents_survive_a_recording() {
+fn documents_round_trip_through_json() {
     let docs = ProjectDocs::new(vec![
         ProjectDoc::new("/p/AGENTS.md", "root").with_truncated(true),
         ProjectDoc::new("/p/a/AGENTS.md", "near"),
     ])
     .with_skills(vec![Skill::new("x", "d", "/p/.agents/skills/x/SKILL.md")]);
     assert!(docs.truncated);
-    let recorded = serde_json::to_string(&docs).unwrap();
-    assert_eq!(serde_json::from_str::<ProjectDocs>(&recorded).unwrap(), docs);
+    let json = serde_json::to_string(&docs).unwrap();
+    assert_eq!(serde_json::from_str::<ProjectDocs>(&json).unwrap(), docs);
 }
 
 proptest! {
     #[test]
-    fn the_budget_holds_and_nothing_is_invented(texts in prop::collection::vec("[aé€😀]{0,30}", 0..6), room in 0usize..100) {
-        let mut left = room;
-        let cut: Vec<ProjectDoc> =
-            texts.iter().map(|text| ProjectDoc::new("p", text.as_str()).cut_to(&mut left)).collect();
-        let kept: usize = cut.iter().map(|doc| doc.content.len()).sum();
-        prop_assert_eq!(kept + left, room);
-        for (doc, text) in cut.iter().zip(&texts) {
+    fn truncation_keeps_prefixes_within_the_budget(texts in prop::collection::vec("[aé€😀]{0,30}", 0..6), budget in 0usize..100) {
+        let mut remaining = budget;
+        let truncated: Vec<ProjectDoc> =
+            texts.iter().map(|text| ProjectDoc::new("p", text.as_str()).truncate_to(&mut remaining)).collect();
+        let kept: usize = truncated.iter().map(|doc| doc.content.len()).sum();
+        prop_assert_eq!(kept + remaining, budget);
+        for (doc, text) in truncated.iter().zip(&texts) {
             prop_assert!(text.starts_with(&doc.content));
             prop_assert_eq!(doc.truncated, doc.content.len() < text.len());
         }

@@ -1,116 +1,115 @@
-//! The base instructions that come with the crate: one prompt per model family and toolset.
+//! Built-in base instructions: one prompt per model family and toolset.
 //!
-//! A prompt is put together from two files, so that what a family's toolsets have in common stands once: the body, and
-//! what is said of the tools, which takes the place of `{{tools}}` in it. What is said of one tool that may be missing
-//! stands there between the lines `{{if NAME}}` and `{{end}}`. These three are all the placeholders there are, and the
-//! compiler checks them.
+//! A prompt consists of two files: a body, which the toolsets of a family share, and a text about the tools, which
+//! replaces `{{tools}}` in the body. Lines about an optional tool are enclosed in `{{if NAME}}` and `{{end}}`. There
+//! are no other placeholders; they are checked at compile time.
 
 use pintle_tools::ToolRegistry;
 
-/// The base instructions for one family and one toolset.
+/// Base instructions for one family and one toolset.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BasePrompt {
     body: &'static str,
     tools: &'static str,
 }
 
-/// For OpenAI's models with the tools of the loop specification.
+/// OpenAI's models with the tools of the loop specification.
 pub(crate) const OPENAI_SPEC: BasePrompt = BasePrompt::new(
     include_str!("../../prompts/openai/body.md"),
     include_str!("../../prompts/openai/spec.md"),
 );
 
-/// For OpenAI's models with the tools that they know.
+/// OpenAI's models with the tools of codex.
 pub(crate) const OPENAI_NATIVE: BasePrompt = BasePrompt::new(
     include_str!("../../prompts/openai/body.md"),
     include_str!("../../prompts/openai/native.md"),
 );
 
-/// For Claude with the tools of the loop specification.
+/// Claude with the tools of the loop specification.
 pub(crate) const ANTHROPIC_SPEC: BasePrompt = BasePrompt::new(
     include_str!("../../prompts/anthropic/body.md"),
     include_str!("../../prompts/anthropic/spec.md"),
 );
 
-/// For Claude with the tools that it knows.
+/// Claude with the tools of Claude Code.
 pub(crate) const ANTHROPIC_NATIVE: BasePrompt = BasePrompt::new(
     include_str!("../../prompts/anthropic/body.md"),
     include_str!("../../prompts/anthropic/native.md"),
 );
 
-/// For Gemini with the tools of the loop specification.
+/// Gemini with the tools of the loop specification.
 pub(crate) const GEMINI_SPEC: BasePrompt = BasePrompt::new(
     include_str!("../../prompts/gemini/body.md"),
     include_str!("../../prompts/gemini/spec.md"),
 );
 
-/// For Gemini with the tools that it knows.
+/// Gemini with the tools of gemini-cli.
 pub(crate) const GEMINI_NATIVE: BasePrompt = BasePrompt::new(
     include_str!("../../prompts/gemini/body.md"),
     include_str!("../../prompts/gemini/native.md"),
 );
 
-/// For other models, which were trained on no tools in particular.
+/// Other models, which were not trained on particular tools.
 pub(crate) const COMPATIBLE: BasePrompt = BasePrompt::new(
     include_str!("../../prompts/compatible/body.md"),
     include_str!("../../prompts/compatible/spec.md"),
 );
 
-/// The most bytes that a prompt may have.
+/// Maximum size of a prompt, in bytes.
 const MAX_BYTES: usize = 9_000;
 
 impl BasePrompt {
-    /// A prompt of these two files. Evaluated by the compiler, which refuses a wrong placeholder.
+    /// Creates a prompt from its two files. Evaluated at compile time, where a wrong placeholder is an error.
     const fn new(body: &'static str, tools: &'static str) -> Self {
         let (in_body, in_tools) = (Placeholders::of(body), Placeholders::of(tools));
         assert!(
             in_body.all == 1 && in_body.tools == 1,
             "the body holds {{tools}} once and no other placeholder"
         );
-        assert!(in_tools.tools == 0, "what is said of the tools cannot hold {{tools}}");
+        assert!(in_tools.tools == 0, "the text about the tools cannot hold {{tools}}");
         assert!(in_tools.paired && in_tools.ifs == in_tools.ends, "each {{if NAME}} has its {{end}}");
         assert!(
             in_tools.all == in_tools.ifs + in_tools.ends,
-            "a placeholder is misspelt or not on a line of its own"
+            "a placeholder is misspelled or not on a line of its own"
         );
         assert!(body.len() + tools.len() < MAX_BYTES, "the prompt is too long");
         Self { body, tools }
     }
 
-    /// The text for a model that has the tools of `registry`, in Markdown.
+    /// Returns the prompt for the tools of `registry`, in Markdown.
     pub(crate) fn text(self, registry: &ToolRegistry) -> String {
-        let mut said = String::with_capacity(self.tools.len());
-        let mut wanted = true;
+        let mut tools = String::with_capacity(self.tools.len());
+        let mut included = true;
         for line in self.tools.lines() {
             match condition(line) {
-                Some(tool) => wanted = registry.get(tool).is_some(),
-                None if line == END => wanted = true,
-                None if wanted => {
-                    said.push_str(line);
-                    said.push('\n');
+                Some(tool) => included = registry.get(tool).is_some(),
+                None if line == END => included = true,
+                None if included => {
+                    tools.push_str(line);
+                    tools.push('\n');
                 }
                 None => {}
             }
         }
-        self.body.replace(TOOLS, said.trim_end())
+        self.body.replace(TOOLS, tools.trim_end())
     }
 }
 
 const TOOLS: &str = "{{tools}}";
 const END: &str = "{{end}}";
 
-/// The tool that must be there for the lines that follow.
+/// Returns the tool on which the following lines depend, if `line` is `{{if NAME}}`.
 fn condition(line: &str) -> Option<&str> {
     line.strip_prefix("{{if ")?.strip_suffix("}}")
 }
 
-/// How many placeholders a text has. One that is not known, or not at the start of its line, counts in `all` alone.
+/// Numbers of placeholders in a text. Unknown ones, and those not at the start of a line, count only in `all`.
 struct Placeholders {
     all: usize,
     tools: usize,
     ifs: usize,
     ends: usize,
-    /// Whether each `{{end}}` ends an `{{if NAME}}` and none stands within another.
+    /// Whether each `{{end}}` ends an `{{if NAME}}`, without nesting.
     paired: bool,
 }
 
@@ -127,7 +126,7 @@ impl Placeholders {
                 match rest {
                     [b'{', b'{', b't', b'o', b'o', b'l', b's', b'}', b'}', b'\n', ..] => found.tools += 1,
                     [b'{', b'{', b'e', b'n', b'd', b'}', b'}', b'\n', ..] => found.ends += 1,
-                    [b'{', b'{', b'i', b'f', b' ', name @ ..] if closes(name) => found.ifs += 1,
+                    [b'{', b'{', b'i', b'f', b' ', name @ ..] if ends_if(name) => found.ifs += 1,
                     _ => {}
                 }
             }
@@ -139,8 +138,8 @@ impl Placeholders {
     }
 }
 
-/// Whether a tool's name stands there, then the end of the placeholder and of the line.
-const fn closes(name: &[u8]) -> bool {
+/// Returns whether `name` starts with a tool's name, followed by the end of the placeholder and of the line.
+const fn ends_if(name: &[u8]) -> bool {
     let mut rest = name;
     while let [b'a'..=b'z' | b'A'..=b'Z' | b'_', after @ ..] = rest {
         rest = after;

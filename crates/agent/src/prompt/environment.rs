@@ -1,4 +1,4 @@
-//! What the model is told of the place that it works in.
+//! Facts about the execution environment, for the prompt.
 
 use std::path::{Path, PathBuf};
 
@@ -7,48 +7,48 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use super::git;
 
-/// Facts about the place where tools run, taken once per session (loop specification, sections 6.3 and 6.4).
+/// Facts about the execution environment, gathered once per session (loop specification, sections 6.3 and 6.4).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct EnvironmentContext {
-    /// Where commands start: absolute. What is not UTF-8 in it is replaced.
+    /// Absolute path of the working directory. Bytes that are not UTF-8 are replaced.
     pub working_directory: String,
     /// Whether the working directory belongs to the work tree of a git repository.
     pub is_git_repository: bool,
-    /// What git says of the work tree; `None` outside of one.
+    /// State of the git work tree; `None` outside of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub git: Option<GitContext>,
-    /// `linux`, `darwin` and the like.
+    /// Platform, such as `linux` or `darwin`.
     pub platform: String,
-    /// The system's name and version.
+    /// Name and version of the operating system.
     pub os_version: String,
-    /// Today, as `YYYY-MM-DD`.
+    /// Current date, as `YYYY-MM-DD`.
     pub date: String,
 }
 
-/// What git says of a work tree. Texts are single lines, bounded, without control characters.
+/// State of a git work tree. All texts are single lines of limited length without control characters.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GitContext {
-    /// The branch, or `(detached)`; `None` if git did not say in time.
+    /// Branch, or `(detached)`; `None` if git timed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
-    /// How many tracked files differ from the last commit, conflicts included; `None` if git did not say in time.
+    /// Number of tracked files that differ from the last commit, including conflicts; `None` if git timed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modified: Option<usize>,
-    /// How many untracked files there are, a directory of such files counting once; `None` if git did not say in time.
+    /// Number of untracked files, where an untracked directory counts once; `None` if git timed out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub untracked: Option<usize>,
-    /// The last commits, newest first, ten at most: short hash and subject.
+    /// Short hash and subject of the last commits, newest first; at most ten.
     #[serde(default)]
     pub recent_commits: Vec<String>,
-    /// The root of the work tree: absolute. Serialised lossily where it is not UTF-8.
+    /// Absolute path of the work tree's root. Serialised lossily if it is not UTF-8.
     #[serde(serialize_with = "lossy")]
     pub root: PathBuf,
 }
 
 impl EnvironmentContext {
-    /// A place outside any repository. `date` is today as `YYYY-MM-DD`.
+    /// Creates the facts of an environment outside of any repository. `date` is the current date as `YYYY-MM-DD`.
     #[must_use]
     pub fn new(
         working_directory: impl Into<String>,
@@ -66,21 +66,21 @@ impl EnvironmentContext {
         }
     }
 
-    /// Looks around in `env`. `date` is today as `YYYY-MM-DD`: the library has no clock of its own.
+    /// Gathers the facts of `env`. `date` is the current date as `YYYY-MM-DD`; the library reads no clock.
     ///
-    /// Git is asked by one command, for five seconds at most. It never fails: without git, without a repository, or
-    /// where commands are refused, the place counts as no repository; what git did not say in time stays unknown.
-    /// Dropping the future ends the command.
+    /// Runs one git command with a time-out of five seconds. Never fails: without git, outside of a repository, or
+    /// where commands are refused, `git` is `None`; facts that git did not report in time stay unknown. Dropping the
+    /// future kills the command.
     pub async fn gather(env: &dyn ExecutionEnvironment, date: String) -> Self {
         let directory = env.working_directory();
-        let place = Self::new(directory.to_string_lossy(), env.platform(), env.os_version(), date);
+        let context = Self::new(directory.to_string_lossy(), env.platform(), env.os_version(), date);
         match git::snapshot(env).await {
-            Some(git) => place.with_git(git),
-            None => place,
+            Some(git) => context.with_git(git),
+            None => context,
         }
     }
 
-    /// Puts the place inside a work tree.
+    /// Sets the state of the work tree.
     #[must_use]
     pub fn with_git(mut self, git: GitContext) -> Self {
         self.is_git_repository = true;
@@ -88,7 +88,7 @@ impl EnvironmentContext {
         self
     }
 
-    /// The root of the work tree, if there is one.
+    /// Returns the root of the work tree, if there is one.
     #[must_use]
     pub fn git_root(&self) -> Option<&Path> {
         self.git.as_ref().map(|git| git.root.as_path())
@@ -96,20 +96,20 @@ impl EnvironmentContext {
 }
 
 impl GitContext {
-    /// A work tree of which nothing is known but its root.
+    /// Creates the state of a work tree of which only the root is known.
     #[must_use]
     pub fn new(root: impl Into<PathBuf>) -> Self {
         Self { branch: None, modified: None, untracked: None, recent_commits: Vec::new(), root: root.into() }
     }
 
-    /// With the name of the branch.
+    /// Sets the branch.
     #[must_use]
     pub fn with_branch(mut self, branch: impl Into<String>) -> Self {
         self.branch = Some(branch.into());
         self
     }
 
-    /// With the numbers of modified and of untracked files.
+    /// Sets the numbers of modified and untracked files.
     #[must_use]
     pub fn with_status(mut self, modified: usize, untracked: usize) -> Self {
         self.modified = Some(modified);
@@ -117,7 +117,7 @@ impl GitContext {
         self
     }
 
-    /// With the last commits, newest first.
+    /// Sets the last commits, newest first.
     #[must_use]
     pub fn with_recent_commits<C: Into<String>>(mut self, commits: impl IntoIterator<Item = C>) -> Self {
         self.recent_commits = commits.into_iter().map(Into::into).collect();
@@ -125,7 +125,7 @@ impl GitContext {
     }
 }
 
-/// A path that is not UTF-8 must not make a recording impossible.
+/// Serialises a path lossily, so that a path that is not UTF-8 can be recorded.
 fn lossy<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(&path.to_string_lossy())
 }

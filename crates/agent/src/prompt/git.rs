@@ -1,4 +1,4 @@
-//! The git snapshot, by one command.
+//! Git snapshot, taken with one command.
 
 use std::ffi::OsStr;
 use std::io;
@@ -9,77 +9,78 @@ use std::time::Duration;
 use pintle_env::{ExecRequest, ExecResult, ExecutionEnvironment, Output};
 
 use super::environment::GitContext;
-use super::plain::single_line;
+use crate::sanitize::single_line;
 
-/// How long git may take.
+/// Time-out of the git command.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How many commits are shown.
+/// Maximum number of commits.
 const COMMITS: usize = 10;
 
-/// The longest branch name, and the longest line of a commit, in characters.
-const SHOWN: usize = 120;
+/// Maximum length of a branch name and of a commit line, in characters.
+const MAX_LINE: usize = 120;
 
-/// What is read of one line; git's lines that matter here are shorter.
-const LINE_LIMIT: usize = 8 << 10;
+/// Bytes kept of one line of output. All relevant lines of git are shorter.
+const MAX_RAW_LINE: usize = 8 << 10;
 
-/// The size of one read of a long output.
+/// Bytes per read of the output.
 const BLOCK: usize = 64 << 10;
 
-/// One shell line for everything, since each start of a program delays the first request.
+/// All queries in one shell line, since every process delays the first request.
 ///
-/// The root and the way down from it end with a zero byte, because a path may hold a line break. The status comes
-/// last: it is the only part that can be slow, so a time-out loses nothing else. A file system monitor named in the
-/// repository's configuration would be a program that nobody asked to run, and one that stays.
+/// The root and the prefix below it end with a zero byte, because a path may contain a line break. The status is last:
+/// only it can be slow, so that a time-out loses nothing else. File system monitors are disabled, since the
+/// repository's configuration could name any program, which would keep running.
 const QUERIES: &str = "git rev-parse --show-toplevel --show-prefix && printf '\\0' && { \
      git log -n 10 --no-show-signature --no-color '--format=* %h %s'; \
      git -c core.fsmonitor=false status --porcelain=v2 --branch --ignore-submodules=dirty --untracked-files=normal; }";
 
-/// What git says of the working directory; `None` if it is in no work tree, or git could not say so in time.
+/// Takes the snapshot; `None` if the working directory is outside of a work tree or git did not report it in time.
 pub(super) async fn snapshot(env: &dyn ExecutionEnvironment) -> Option<GitContext> {
     let request = ExecRequest::new(QUERIES)
         .with_timeout(TIMEOUT)
-        // Refreshing the index would write to the repository.
+        // Prevents git from refreshing the index, which writes to the repository.
         .with_env("GIT_OPTIONAL_LOCKS", "0")
         .with_env("GIT_TERMINAL_PROMPT", "0")
         .with_env("LC_ALL", "C");
     let result = match env.exec_command(request).await {
         Ok(result) => result,
         Err(error) => {
-            tracing::debug!(%error, "git could not be asked");
+            tracing::debug!(%error, "git could not be run");
             return None;
         }
     };
     if result.timed_out {
-        tracing::debug!("git did not answer in time");
+        tracing::debug!("git timed out");
     }
-    read(&result, env.working_directory()).unwrap_or_else(|error| {
-        tracing::debug!(%error, "what git said could not be read");
+    parse(&result, env.working_directory()).unwrap_or_else(|error| {
+        tracing::debug!(%error, "the output of git could not be read");
         None
     })
 }
 
-fn read(result: &ExecResult, working_directory: &Path) -> io::Result<Option<GitContext>> {
+fn parse(result: &ExecResult, working_directory: &Path) -> io::Result<Option<GitContext>> {
     let head = result.stdout.read_at(0, BLOCK)?;
-    let Some(place) = head.split(|byte| *byte == 0).next().filter(|place| place.len() < head.len()) else {
+    let end = head.iter().position(|byte| *byte == 0);
+    let Some(location) = end.and_then(|end| head.get(..end)) else {
         return Ok(None);
     };
-    let Some(root) = root_of(place, working_directory) else {
+    let Some(root) = root_of(location, working_directory) else {
         return Ok(None);
     };
     let mut facts = Facts::default();
-    each_line(&result.stdout, place.len() as u64 + 1, |line| facts.take(line))?;
+    each_line(&result.stdout, location.len() as u64 + 1, |line| facts.parse_line(line))?;
     Ok(Some(facts.into_context(root, result.success())))
 }
 
-/// The root, by the name under which the working directory is known.
+/// Returns the root as an ancestor of `working_directory`, from git's root and the prefix below it.
 ///
-/// Git resolves links: with `/tmp` a link to `/private/tmp` its root is not above `/tmp/project` by name. Where the way
-/// down from the root ends the working directory's name, what is left of that name is the root.
-fn root_of(place: &[u8], working_directory: &Path) -> Option<PathBuf> {
-    let mut lines = place.split(|byte| *byte == b'\n');
+/// Git resolves links: if `/tmp` is a link to `/private/tmp`, git's root is not an ancestor of `/tmp/project` by name.
+/// If the working directory ends with the prefix, its path without the prefix is the root.
+fn root_of(location: &[u8], working_directory: &Path) -> Option<PathBuf> {
+    let mut lines = location.split(|byte| *byte == b'\n');
     let (root, prefix) = (lines.next()?, lines.next()?);
-    // A line break in the path makes more lines: then it is not known where the root ends.
+    // A path with a line break is ambiguous.
     if lines.any(|line| !line.is_empty()) || !root.starts_with(b"/") {
         return None;
     }
@@ -95,7 +96,7 @@ fn path(bytes: &[u8]) -> PathBuf {
     PathBuf::from(OsStr::from_bytes(bytes))
 }
 
-/// What the lines of log and status add up to.
+/// Facts from the lines of log and status.
 #[derive(Default)]
 struct Facts {
     branch: Option<String>,
@@ -105,15 +106,15 @@ struct Facts {
 }
 
 impl Facts {
-    /// One line: a commit as our format has it, else a line of git's porcelain format, version 2.
-    fn take(&mut self, line: &[u8]) {
+    /// Parses one line: a commit in the format of [`QUERIES`], or a line of git's porcelain format, version 2.
+    fn parse_line(&mut self, line: &[u8]) {
         match line {
-            [b'*', b' ', commit @ ..] if self.commits.len() < COMMITS => self.commits.push(shown(commit)),
+            [b'*', b' ', commit @ ..] if self.commits.len() < COMMITS => self.commits.push(sanitized(commit)),
             [b'1' | b'2' | b'u', b' ', ..] => self.modified += 1,
             [b'?', b' ', ..] => self.untracked += 1,
             _ => {
                 if let Some(branch) = line.strip_prefix(b"# branch.head ") {
-                    self.branch = Some(shown(branch));
+                    self.branch = Some(sanitized(branch));
                 }
             }
         }
@@ -129,11 +130,11 @@ impl Facts {
     }
 }
 
-fn shown(bytes: &[u8]) -> String {
-    single_line(&String::from_utf8_lossy(bytes), SHOWN)
+fn sanitized(bytes: &[u8]) -> String {
+    single_line(&String::from_utf8_lossy(bytes), MAX_LINE)
 }
 
-/// Calls `take` with each line from `offset` on, of long ones with the start, in bounded memory.
+/// Calls `take` with each line from `offset` on, in bounded memory. Long lines are truncated.
 fn each_line(output: &Output, mut offset: u64, mut take: impl FnMut(&[u8])) -> io::Result<()> {
     let mut line = Vec::new();
     loop {
@@ -146,7 +147,7 @@ fn each_line(output: &Output, mut offset: u64, mut take: impl FnMut(&[u8])) -> i
             if byte == b'\n' {
                 take(&line);
                 line.clear();
-            } else if line.len() < LINE_LIMIT {
+            } else if line.len() < MAX_RAW_LINE {
                 line.push(byte);
             }
         }

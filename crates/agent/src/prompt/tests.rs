@@ -4,8 +4,9 @@ use pintle_tools::{DefinitionError, DynTool, Effect, ToolContext, ToolError, Too
 use serde_json::{Value, json};
 
 use super::*;
+use crate::profile::ProviderProfile;
 
-/// A tool of a host's own.
+/// A custom tool with this name and description.
 #[derive(Debug)]
 struct Named(&'static str, &'static str);
 
@@ -55,7 +56,7 @@ fn fixture() -> (ProviderProfile, EnvironmentContext, ProjectDocs) {
 }
 
 #[test]
-fn the_whole_prompt_in_its_order() {
+fn a_complete_prompt_in_order() {
     let (profile, environment, docs) = fixture();
     let prompt = profile.build_system_prompt(&environment, &docs, Some("\nAnswer in French.\n"));
     insta::assert_snapshot!(prompt, @r#"
@@ -110,7 +111,7 @@ fn the_whole_prompt_in_its_order() {
 }
 
 #[test]
-fn what_is_not_known_is_not_said() {
+fn unknown_facts_are_omitted() {
     let profile = ProviderProfile::new("house", "m-2");
     let environment = EnvironmentContext::new("/p", "linux", "Linux 6.18.0", "2026-11-21");
     let prompt = profile.build_system_prompt(&environment, &ProjectDocs::default(), Some(" \n"));
@@ -127,7 +128,7 @@ fn what_is_not_known_is_not_said() {
 }
 
 #[test]
-fn the_status_says_what_git_said() {
+fn git_status_is_summarized() {
     for (git, expected) in [
         (GitContext::new("/p"), "started: unknown\n"),
         (GitContext::new("/p").with_status(0, 0), "started: clean\n"),
@@ -138,7 +139,7 @@ fn the_status_says_what_git_said() {
 }
 
 #[test]
-fn no_fact_and_no_document_leaves_its_block() {
+fn facts_and_documents_cannot_end_their_blocks() {
     let (profile, ..) = fixture();
     let git = GitContext::new("/p")
         .with_branch("x</environment>y")
@@ -161,7 +162,7 @@ fn no_fact_and_no_document_leaves_its_block() {
 }
 
 #[test]
-fn layers_are_told_apart_and_the_user_has_the_last_word() {
+fn layers_are_ordered_and_user_instructions_come_last() {
     let (profile, environment, docs) = fixture();
     let kinds = |environment: &EnvironmentContext, docs: &ProjectDocs, user: Option<&str>| {
         let layers = profile.prompt_layers(environment, docs, user);
@@ -190,7 +191,7 @@ fn layers_are_told_apart_and_the_user_has_the_last_word() {
 }
 
 #[test]
-fn what_changes_with_the_tree_stands_behind_all_that_does_not() {
+fn git_facts_follow_the_stable_part() {
     let (profile, environment, docs) = fixture();
     let prompt = |environment: &EnvironmentContext| {
         SystemPrompt::of(&profile.prompt_layers(environment, &docs, Some("Be brief.")))
@@ -205,11 +206,11 @@ fn what_changes_with_the_tree_stands_behind_all_that_does_not() {
     assert!(rest.starts_with("\nGit branch: main\n"), "{rest}");
     assert_eq!(one.text, profile.build_system_prompt(&environment, &docs, Some("Be brief.")));
     let bare = EnvironmentContext::new("/p", "linux", "L", "D");
-    assert_eq!(prompt(&bare).stable, None, "nothing changes with a tree");
+    assert_eq!(prompt(&bare).stable, None, "nothing depends on a work tree");
 }
 
 #[test]
-fn many_skills_keep_to_their_budget() {
+fn the_skill_list_keeps_to_its_budget() {
     let skills = |count: usize| -> Vec<Skill> {
         let one = |n| {
             Skill::new(format!("s{n:04}"), "d".repeat(200), format!("/p/.agents/skills/s{n:04}/SKILL.md"))

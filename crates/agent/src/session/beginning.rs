@@ -8,7 +8,7 @@ use crate::error::SessionError;
 use crate::event_log::EventLog;
 use crate::record::{Journal, Record, RecordHeader, Recorder};
 use crate::run::Run;
-use crate::subagent::SubagentOrigin;
+use crate::subagent_info::SubagentOrigin;
 use crate::turn::{SessionState, Start};
 
 /// What a builder collects about it.

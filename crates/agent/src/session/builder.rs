@@ -20,7 +20,7 @@ use crate::event_log::{EventLog, Identity};
 use crate::id::SessionId;
 use crate::profile::ProviderProfile;
 use crate::record::{Journal, Record};
-use crate::subagent::{Blueprint, Lineage, Member};
+use crate::subagent::{Lineage, Member, SubagentSpec};
 use crate::timestamp::{Clock, SystemClock};
 use crate::turn::Start;
 
@@ -135,8 +135,8 @@ impl SessionBuilder {
     }
 
     /// A session below another one, in the environment of that one.
-    pub(crate) fn subagent(blueprint: Blueprint, lineage: Lineage) -> Self {
-        let Blueprint { client, profile, env, config, gates, approver, clock, record, span: _ } = blueprint;
+    pub(crate) fn subagent(spec: SubagentSpec, lineage: Lineage) -> Self {
+        let SubagentSpec { client, profile, env, config, gates, approver, clock, record, span: _ } = spec;
         let id = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
         let keep_environment = true;
         let parts = Parts { client, profile, env, config, gates, approver, clock, keep_environment, lineage };

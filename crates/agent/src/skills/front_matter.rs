@@ -1,24 +1,24 @@
-//! The front matter of a `SKILL.md`: the part of YAML that name and description are written in.
+//! Front matter of a `SKILL.md`, in the subset of YAML that names and descriptions need.
 //!
-//! Read are the top-level keys and their scalars: plain, quoted, and in blocks (`>` and `|`). What stands under other
-//! keys is passed over, whatever it is. Anchors, tags and flow collections mean nothing here.
+//! The parser reads scalars of top-level keys: plain, quoted, and in blocks (`>` and `|`). The values of all other keys
+//! are ignored. Anchors, tags and flow collections are not supported.
 
-use crate::prompt::single_line;
+use crate::sanitize::single_line;
 
-/// The longest name, in characters (the Agent Skills format).
+/// Maximum length of a name, in characters (Agent Skills format).
 const MAX_NAME: usize = 64;
 
-/// The longest description that is kept, in characters (the Agent Skills format).
+/// Maximum length of a description, in characters (Agent Skills format). Longer ones are truncated.
 const MAX_DESCRIPTION: usize = 1024;
 
-/// What a prompt says of a skill.
+/// Name and description of a skill.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct FrontMatter {
     pub(super) name: String,
     pub(super) description: String,
 }
 
-/// Why a file is no skill.
+/// Reason why a file is not a skill.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FrontMatterError {
     #[error("it does not begin with front matter: its first line is not `---`")]
@@ -32,58 +32,58 @@ pub(super) enum FrontMatterError {
 }
 
 impl FrontMatter {
-    /// Reads the front matter at the start of `text`.
+    /// Parses the front matter at the start of `text`.
     ///
     /// # Errors
     ///
-    /// What is missing or wrong, as the end of a sentence about the file.
-    pub(super) fn read(text: &str) -> Result<Self, FrontMatterError> {
+    /// The first part that is missing or invalid, as a clause about the file.
+    pub(super) fn parse(text: &str) -> Result<Self, FrontMatterError> {
         let mut lines = text.strip_prefix('\u{feff}').unwrap_or(text).lines();
         if lines.next().is_none_or(|line| line.trim_end() != "---") {
             return Err(FrontMatterError::Missing);
         }
-        let mut within = Vec::new();
+        let mut content = Vec::new();
         loop {
             match lines.next() {
                 None => return Err(FrontMatterError::Open),
                 Some(line) if line.trim_end() == "---" => break,
-                Some(line) => within.push(line.trim_end()),
+                Some(line) => content.push(line.trim_end()),
             }
         }
-        let value = |key| value_of(&within, key).ok_or(FrontMatterError::NoKey(key));
+        let value = |key| value_of(&content, key).ok_or(FrontMatterError::NoKey(key));
         let (name, description) = (value("name")?, value("description")?);
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
-        if name.len() > MAX_NAME || !name.chars().all(fits) {
+        let is_valid = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
+        if name.len() > MAX_NAME || !name.chars().all(is_valid) {
             return Err(FrontMatterError::Name(single_line(&name, MAX_NAME)));
         }
         Ok(Self { name, description: single_line(&description, MAX_DESCRIPTION) })
     }
 }
 
-/// The scalar under a top-level key, its lines joined by spaces; `None` if there is none or it is empty.
+/// Returns the scalar of a top-level key, its lines joined by spaces; `None` if it is missing or empty.
 fn value_of(lines: &[&str], key: &str) -> Option<String> {
     let (at, first) = lines.iter().enumerate().find_map(|(at, line)| Some((at, after_key(line, key)?)))?;
-    let is_further = |line: &&&str| line.is_empty() || line.starts_with([' ', '\t']);
-    let further: Vec<&str> =
-        lines.iter().skip(at + 1).take_while(is_further).map(|line| line.trim()).collect();
+    let is_continuation = |line: &&&str| line.is_empty() || line.starts_with([' ', '\t']);
+    let rest: Vec<&str> =
+        lines.iter().skip(at + 1).take_while(is_continuation).map(|line| line.trim()).collect();
     let scalar = match first.as_bytes() {
-        [b'>' | b'|', ..] if is_block_header(first) => joined(&further),
-        [b'"', ..] => double_quoted(&joined(&[&[first], further.as_slice()].concat())),
-        [b'\'', ..] => single_quoted(&joined(&[&[first], further.as_slice()].concat())),
-        [b'#', ..] => joined(&further),
-        _ => joined(&[&[uncommented(first)], further.as_slice()].concat()),
+        [b'>' | b'|', ..] if is_block_header(first) => joined(&rest),
+        [b'"', ..] => double_quoted(&joined(&[&[first], rest.as_slice()].concat())),
+        [b'\'', ..] => single_quoted(&joined(&[&[first], rest.as_slice()].concat())),
+        [b'#', ..] => joined(&rest),
+        _ => joined(&[&[uncommented(first)], rest.as_slice()].concat()),
     };
     let scalar = scalar.trim();
     (!scalar.is_empty()).then(|| scalar.to_owned())
 }
 
-/// What follows `key:` in a line that begins with it.
+/// Returns the text after `key:` at the start of a line.
 fn after_key<'l>(line: &'l str, key: &str) -> Option<&'l str> {
     let rest = line.strip_prefix(key)?.trim_start().strip_prefix(':')?;
     (rest.is_empty() || rest.starts_with([' ', '\t'])).then(|| rest.trim())
 }
 
-/// `>` or `|`, then an indent and a rule for the last line end, which make no difference here.
+/// Returns whether `text` is `>` or `|`, with optional indentation and chomping indicators, which have no effect here.
 fn is_block_header(text: &str) -> bool {
     uncommented(text).chars().skip(1).all(|c| c.is_ascii_digit() || matches!(c, '+' | '-'))
 }
@@ -92,12 +92,12 @@ fn joined(lines: &[&str]) -> String {
     lines.iter().filter(|line| !line.is_empty()).copied().collect::<Vec<_>>().join(" ")
 }
 
-/// A plain scalar ends where a comment begins.
+/// Removes a trailing comment from a plain scalar.
 fn uncommented(text: &str) -> &str {
     text.split_once(" #").map_or(text, |(before, _)| before).trim_end()
 }
 
-/// What stands between the quotes; `''` is one quote.
+/// Returns the text between single quotes; `''` stands for a quote.
 fn single_quoted(text: &str) -> String {
     let mut value = String::new();
     let mut rest = text.chars().skip(1).peekable();
@@ -110,7 +110,7 @@ fn single_quoted(text: &str) -> String {
     value
 }
 
-/// What stands between the quotes, with the escapes that text is likely to have.
+/// Returns the text between double quotes, with the common escapes resolved.
 fn double_quoted(text: &str) -> String {
     let mut value = String::new();
     let mut rest = text.chars().skip(1);
@@ -135,12 +135,12 @@ mod tests {
     use super::*;
 
     fn description(yaml: &str) -> Result<String, FrontMatterError> {
-        let read = FrontMatter::read(&format!("---\nname: x\n{yaml}\n---\nBody.\n"));
+        let read = FrontMatter::parse(&format!("---\nname: x\n{yaml}\n---\nBody.\n"));
         read.map(|front| front.description)
     }
 
     #[test]
-    fn descriptions_are_read_however_they_are_written() {
+    fn all_styles_of_scalars_are_read() {
         for (yaml, expected) in [
             ("description: Fill in forms.", "Fill in forms."),
             ("description:   Fill in forms. # for PDF", "Fill in forms."),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_named() {
+    fn invalid_front_matter_is_reported() {
         let no_description = "its front matter has no `description`";
         for (text, expected) in [
             ("", "it does not begin with front matter: its first line is not `---`"),
@@ -184,17 +184,17 @@ mod tests {
                 "its name \"../x\" is not 1 to 64 letters, digits, `-` and `_`",
             ),
         ] {
-            assert_eq!(FrontMatter::read(text).unwrap_err().to_string(), expected, "{text:?}");
+            assert_eq!(FrontMatter::parse(text).unwrap_err().to_string(), expected, "{text:?}");
         }
         let long = format!("---\nname: {}\ndescription: d\n---\n", "x".repeat(65));
-        assert!(matches!(FrontMatter::read(&long), Err(FrontMatterError::Name(_))));
+        assert!(matches!(FrontMatter::parse(&long), Err(FrontMatterError::Name(_))));
     }
 
     proptest! {
         #[test]
-        fn no_text_panics_and_what_is_read_fits_a_line(text in "(---|name|description|[:>|'\"# \\\\\n\r\tx€-]){0,60}") {
+        fn no_text_panics_and_descriptions_are_single_lines(text in "(---|name|description|[:>|'\"# \\\\\n\r\tx€-]){0,60}") {
             for text in [text.clone(), format!("---\nname: n\n{text}\n---\n"), format!("---\nname: n\ndescription: {text}\n---\n")] {
-                if let Ok(front) = FrontMatter::read(&text) {
+                if let Ok(front) = FrontMatter::parse(&text) {
                     prop_assert!(!front.name.is_empty() && front.name.len() <= MAX_NAME);
                     prop_assert!(front.description.lines().count() == 1);
                 }

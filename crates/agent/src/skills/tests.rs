@@ -25,7 +25,7 @@ impl Project {
         self.root.path().join(name)
     }
 
-    /// Skills and what was skipped, a line each.
+    /// Skills and skipped files, one per line.
     async fn discover(&self, skill_dirs: &[&str]) -> (String, String) {
         let names: Vec<String> = skill_dirs.iter().map(ToString::to_string).collect();
         let docs = ProjectDocs::default().with_skills_of(&self.env, Some(self.root.path()), &names).await;
@@ -42,37 +42,37 @@ fn skill(name: &str, description: &str) -> Vec<u8> {
 }
 
 #[tokio::test]
-async fn the_nearest_skill_of_a_name_counts() {
+async fn the_nearest_skill_of_a_name_is_used() {
     let project = Project::with(&[
-        (".agents/skills/forms/SKILL.md", &skill("forms", "of the root")),
-        (".agents/skills/deploy/SKILL.md", &skill("deploy", "of the root")),
-        (".agents/skills/README.md", b"no skill"),
-        (".agents/skills/empty/README.md", b"no skill"),
-        ("src/.agents/skills/forms/SKILL.md", &skill("forms", "of src")),
+        (".agents/skills/forms/SKILL.md", &skill("forms", "from the root")),
+        (".agents/skills/deploy/SKILL.md", &skill("deploy", "from the root")),
+        (".agents/skills/README.md", b"not a skill"),
+        (".agents/skills/empty/README.md", b"not a skill"),
+        ("src/.agents/skills/forms/SKILL.md", &skill("forms", "from src")),
         ("src/.agents/skills/both/SKILL.md", &skill("both", "universal")),
-        ("src/.claude/skills/both/SKILL.md", &skill("both", "of the family")),
-        ("home/skills/forms/SKILL.md", &skill("forms", "of the user")),
-        ("home/skills/mine/SKILL.md", &skill("mine", "of the user")),
+        ("src/.claude/skills/both/SKILL.md", &skill("both", "from the family")),
+        ("home/skills/forms/SKILL.md", &skill("forms", "from the user")),
+        ("home/skills/mine/SKILL.md", &skill("mine", "from the user")),
         ("src/below/.agents/skills/below/SKILL.md", &skill("below", "not on the way")),
     ])
     .await;
     let home = project.at("home/skills").display().to_string();
     let (skills, skipped) = project.discover(&[&home, ".agents/skills", ".claude/skills"]).await;
     insta::assert_snapshot!(skills, @r"
-    both (ROOT/src/.claude/skills/both/SKILL.md) of the family
-    deploy (ROOT/.agents/skills/deploy/SKILL.md) of the root
-    forms (ROOT/src/.agents/skills/forms/SKILL.md) of src
-    mine (ROOT/home/skills/mine/SKILL.md) of the user
+    both (ROOT/src/.claude/skills/both/SKILL.md) from the family
+    deploy (ROOT/.agents/skills/deploy/SKILL.md) from the root
+    forms (ROOT/src/.agents/skills/forms/SKILL.md) from src
+    mine (ROOT/home/skills/mine/SKILL.md) from the user
     ");
     assert_eq!(skipped, "");
     assert_eq!(project.discover(&[]).await, (String::new(), String::new()));
 }
 
 #[tokio::test]
-async fn a_link_to_a_skill_is_one() {
+async fn links_to_skills_are_followed() {
     let project = Project::with(&[
         ("shared/forms/SKILL.md", &skill("forms", "shared")),
-        (".agents/skills/README.md", b"no skill"),
+        (".agents/skills/README.md", b"not a skill"),
         (".claude/settings.json", b"{}"),
     ])
     .await;
@@ -84,7 +84,7 @@ async fn a_link_to_a_skill_is_one() {
 }
 
 #[tokio::test]
-async fn what_is_no_skill_is_left_out_and_said() {
+async fn unusable_skills_are_listed_as_skipped() {
     let project = Project::with(&[
         (".agents/skills/bare/SKILL.md", b"# No front matter\n"),
         (".agents/skills/binary/SKILL.md", b"\0\0\0\0"),
@@ -115,7 +115,7 @@ async fn what_is_no_skill_is_left_out_and_said() {
 }
 
 #[tokio::test]
-async fn of_a_huge_skill_only_the_start_is_read() {
+async fn only_the_start_of_a_huge_skill_is_read() {
     let project = Project::with(&[
         (".agents/skills/huge/SKILL.md", &skill("huge", "a gigabyte")),
         (".agents/skills/open/SKILL.md", b"---\nname: open\n"),
@@ -135,7 +135,7 @@ async fn of_a_huge_skill_only_the_start_is_read() {
 }
 
 #[tokio::test]
-async fn of_very_many_directories_the_first_are_looked_at() {
+async fn only_the_first_directories_are_read() {
     let env = MemoryEnvironment::new("/p");
     for n in 0..=MAX_PER_DIRECTORY {
         let path = PathBuf::from(format!("/p/.agents/skills/s{n:04}/SKILL.md"));
@@ -145,5 +145,5 @@ async fn of_very_many_directories_the_first_are_looked_at() {
     assert_eq!(docs.skills.len(), MAX_PER_DIRECTORY);
     let [skipped] = docs.skipped.as_slice() else { panic!("{:?}", docs.skipped) };
     assert_eq!(skipped.path, "/p/.agents/skills");
-    assert_eq!(skipped.reason, "holds 201 directories: only the first 200 are looked at");
+    assert_eq!(skipped.reason, "it holds 201 directories, of which only the first 200 are read");
 }

@@ -1,8 +1,8 @@
-//! What a subagent's prompt says beyond that of its parent.
+//! Base instructions of a subagent.
 
-use super::tool::Role;
+use super::request::Role;
 
-/// The first layer of a subagent's prompt: its parent's, and what it must know besides.
+/// Returns the parent's base instructions followed by those for a subagent of this role.
 pub(super) fn instructions(parents: &str, role: Role) -> String {
     let role = match role {
         Role::Worker => WORKER,

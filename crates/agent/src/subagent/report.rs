@@ -1,46 +1,34 @@
-//! What has become of a subagent (loop specification, section 7.3).
+//! Result of a subagent's work (loop specification, section 7.3).
 
-use std::fmt;
-
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-
+use crate::subagent_info::SubagentStatus;
 use crate::turn::{Outcome, OutcomeStatus};
 
-/// Why an agent failed that was stopped.
+/// Failure reason of a subagent that was interrupted.
 pub(super) const INTERRUPTED: &str = "it was interrupted";
 
-/// What a subagent is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum SubagentStatus {
-    /// It works.
-    Running,
-    /// It has answered.
-    Completed,
-    /// It failed, met a limit, or was stopped.
-    Failed,
+/// Result of a subagent's last message (loop specification, section 7.3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SubagentResult {
+    /// Final text, or the last text before a failure.
+    pub output: String,
+    /// Whether the last message was answered.
+    pub success: bool,
+    /// Model responses so far, over all messages.
+    pub turns_used: u64,
+    /// Failure reason; `None` on success.
+    pub reason: Option<String>,
 }
 
-impl fmt::Display for SubagentStatus {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Running => "running",
-            Self::Completed => "completed",
-            Self::Failed => "failed",
-        })
-    }
-}
-
-/// How things stand with one subagent; with its result once it does not run any more.
+/// Status of a subagent, with its result once it is not running.
 #[derive(Clone, Debug)]
 pub(super) struct Report {
     pub(super) status: SubagentStatus,
-    /// Its final text, or what it had said by the time it failed.
+    /// Final text, or the last text before a failure.
     pub(super) output: String,
-    /// Why it failed.
+    /// Failure reason.
     pub(super) reason: Option<String>,
-    /// Its answers so far.
+    /// Model responses so far.
     pub(super) turns_used: u64,
 }
 
@@ -49,20 +37,30 @@ impl Report {
         Self { status: SubagentStatus::Running, output: String::new(), reason: None, turns_used: 0 }
     }
 
-    /// What a run came to, during which the agent said `said` last.
-    pub(super) fn of(outcome: Outcome, said: String, turns_used: u64) -> Self {
+    /// Creates the report of a finished run. A failure has `last_text`, the agent's last text, as its output.
+    pub(super) fn of(outcome: Outcome, last_text: String, turns_used: u64) -> Self {
         let Some(reason) = failure(&outcome) else {
             let status = SubagentStatus::Completed;
             return Self { status, output: outcome.text, reason: None, turns_used };
         };
-        Self::failed(reason, said, turns_used)
+        Self::failed(reason, last_text, turns_used)
     }
 
-    pub(super) fn failed(reason: impl Into<String>, said: String, turns_used: u64) -> Self {
-        Self { status: SubagentStatus::Failed, output: said, reason: Some(reason.into()), turns_used }
+    pub(super) fn failed(reason: impl Into<String>, last_text: String, turns_used: u64) -> Self {
+        Self { status: SubagentStatus::Failed, output: last_text, reason: Some(reason.into()), turns_used }
     }
 
-    /// The specification's record, as the model reads it.
+    /// Returns the specification's result record, for the embedding application.
+    pub(super) fn result(&self) -> SubagentResult {
+        SubagentResult {
+            output: self.output.clone(),
+            success: self.status == SubagentStatus::Completed,
+            turns_used: self.turns_used,
+            reason: self.reason.clone(),
+        }
+    }
+
+    /// Formats the specification's result record as text for the model.
     pub(super) fn for_model(&self) -> String {
         let mut text = format!(
             "success: {}\nturns_used: {}\n",
@@ -77,13 +75,13 @@ impl Report {
         text
     }
 
-    /// What it said, or that it said nothing.
+    /// Returns the output, or a placeholder for a blank one.
     pub(super) fn text(&self) -> &str {
         if self.output.trim().is_empty() { "(no text)" } else { &self.output }
     }
 }
 
-/// Why a run did not come to its end; `None` if it did.
+/// Returns why a run failed; `None` if it was answered.
 fn failure(outcome: &Outcome) -> Option<String> {
     let reason = match outcome.status {
         OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => return None,

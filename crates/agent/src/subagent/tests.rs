@@ -1,10 +1,11 @@
-//! Sessions with subagents, a fake model for each of them, and a fake place for tools.
+//! Sessions with subagents, with a fake model for each session and an environment in memory.
 
-mod in_flight;
+mod configuration;
+mod handle;
 mod limits;
-mod many;
 mod native;
-mod past;
+mod recorded;
+mod retention;
 mod stopping;
 mod work;
 
@@ -29,41 +30,43 @@ use crate::event::{EventKind, SessionEvent};
 use crate::profile::ProviderProfile;
 use crate::session::{Session, SessionBuilder};
 
-/// One model for each conversation, told by the words with which it begins.
+/// A provider with one fake model per conversation, chosen by the beginning of the first user message.
 #[derive(Debug)]
-struct Cast {
+struct ModelsByTask {
     name: &'static str,
-    parts: Vec<(&'static str, FakeAdapter)>,
+    models: Vec<(&'static str, FakeAdapter)>,
 }
 
-impl Cast {
-    /// A provider whose host's session begins with `go`.
+impl ModelsByTask {
+    /// Creates a provider for a root session whose first message begins with `go`.
     fn new(parent: FakeAdapter) -> Self {
-        Self { name: "anthropic", parts: vec![("go", parent)] }
+        Self { name: "anthropic", models: vec![("go", parent)] }
     }
 
-    fn part(mut self, begins: &'static str, model: FakeAdapter) -> Self {
-        self.parts.push((begins, model));
+    /// Adds the model of a subagent whose task begins with `task`.
+    fn subagent(mut self, task: &'static str, model: FakeAdapter) -> Self {
+        self.models.push((task, model));
         self
     }
 
     fn find(&self, request: &Request) -> Result<&FakeAdapter, Error> {
         let first = request.messages.iter().find(|message| message.role == Role::User);
         let text = first.map(|message| message.text()).unwrap_or_default();
-        let part = self.parts.iter().find(|(begins, _)| text.starts_with(begins));
-        part.map(|(_, model)| model)
-            .ok_or_else(|| Error::new(ErrorKind::InvalidRequest, format!("nobody plays {text:?}")))
+        let found = self.models.iter().find(|(task, _)| text.starts_with(task));
+        found
+            .map(|(_, model)| model)
+            .ok_or_else(|| Error::new(ErrorKind::InvalidRequest, format!("no model for {text:?}")))
     }
 
-    /// What was asked of the model of one conversation.
-    fn requests(&self, begins: &str) -> Vec<Request> {
-        let part = self.parts.iter().find(|(known, _)| *known == begins);
-        part.map(|(_, model)| model.requests()).expect("a part of this name")
+    /// Requests to the model of one conversation.
+    fn requests(&self, task: &str) -> Vec<Request> {
+        let found = self.models.iter().find(|(known, _)| *known == task);
+        found.map(|(_, model)| model.requests()).expect("a model for this task")
     }
 }
 
 #[async_trait]
-impl ProviderAdapter for Cast {
+impl ProviderAdapter for ModelsByTask {
     fn name(&self) -> &str {
         self.name
     }
@@ -77,14 +80,14 @@ impl ProviderAdapter for Cast {
     }
 }
 
-/// A tool whose calls return when as many have come as the barrier wants.
-struct Meet(Arc<Barrier>);
+/// A tool `meet` whose calls wait for a barrier.
+struct BarrierTool(Arc<Barrier>);
 
 #[derive(Deserialize, JsonSchema)]
-struct MeetInput {}
+struct NoInput {}
 
-impl Tool for Meet {
-    type Input = MeetInput;
+impl Tool for BarrierTool {
+    type Input = NoInput;
 
     fn name(&self) -> &str {
         "meet"
@@ -102,40 +105,40 @@ impl Tool for Meet {
         true
     }
 
-    async fn call(&self, _input: MeetInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn call(&self, _input: NoInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         self.0.wait().await;
         Ok(ToolOutput::new("met"))
     }
 }
 
-struct Bench {
+struct Harness {
     session: Session,
-    cast: Arc<Cast>,
+    models: Arc<ModelsByTask>,
     env: Arc<MemoryEnvironment>,
 }
 
-impl Bench {
-    fn new(cast: Cast) -> Self {
-        Self::with(cast, SessionConfig::default(), |builder| builder)
+impl Harness {
+    fn new(models: ModelsByTask) -> Self {
+        Self::with(models, SessionConfig::default(), |builder| builder)
     }
 
     fn with(
-        cast: Cast,
+        models: ModelsByTask,
         config: SessionConfig,
         change: impl FnOnce(SessionBuilder) -> SessionBuilder,
     ) -> Self {
-        Self::of(ProviderProfile::anthropic("claude-opus-4-6"), cast, config, change)
+        Self::of(ProviderProfile::anthropic("claude-opus-4-6"), models, config, change)
     }
 
     fn of(
         profile: ProviderProfile,
-        cast: Cast,
+        models: ModelsByTask,
         config: SessionConfig,
         change: impl FnOnce(SessionBuilder) -> SessionBuilder,
     ) -> Self {
-        let cast = Arc::new(cast);
-        let env = Arc::new(place());
-        let client = Client::builder().shared_provider(Arc::clone(&cast) as Arc<dyn ProviderAdapter>);
+        let models = Arc::new(models);
+        let env = Arc::new(project_env());
+        let client = Client::builder().shared_provider(Arc::clone(&models) as Arc<dyn ProviderAdapter>);
         let quick = RetryPolicy::default().with_base_delay(Duration::from_millis(1));
         let builder = Session::builder(
             client.build().unwrap(),
@@ -143,10 +146,10 @@ impl Bench {
             Arc::clone(&env) as Arc<dyn ExecutionEnvironment>,
         );
         let session = change(builder.config(config.with_retry(quick))).build().unwrap();
-        Self { session, cast, env }
+        Self { session, models, env }
     }
 
-    /// What the tool calls of the host's session gave to its model, in order.
+    /// Tool results in the history of the root session, in order.
     fn results(&self) -> Vec<String> {
         let history = self.session.history();
         history
@@ -156,8 +159,8 @@ impl Bench {
     }
 }
 
-/// A folder with one file and one folder, whose `sleep` never returns.
-fn place() -> MemoryEnvironment {
+/// A project with one file, in which `sleep` never returns.
+fn project_env() -> MemoryEnvironment {
     let env = MemoryEnvironment::new("/project").with_file("/project/sub/notes.txt", "needle\n");
     env.with_commands(|command| match &command.program {
         Program::Shell(line) if line.starts_with("sleep") => CommandScript::exit(0).hang(),
@@ -169,20 +172,20 @@ fn model() -> FakeAdapter {
     FakeAdapter::new("anthropic")
 }
 
-/// An answer that makes these calls after saying something.
-fn saying(text: &str, calls: &[(&str, Value)]) -> Message {
-    // Ids differ between the answers of a conversation, as a provider's do.
-    static DRAWN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
-    let said = (!text.is_empty()).then(|| pintle_llm::ContentPart::text(text));
+/// A response with text and these calls.
+fn text_and_calls(text: &str, calls: &[(&str, Value)]) -> Message {
+    // Ids are unique within a conversation, as with a real provider.
+    static NEXT_ID: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+    let text = (!text.is_empty()).then(|| pintle_llm::ContentPart::text(text));
     let calls = calls.iter().map(|(name, arguments)| {
-        let id = DRAWN.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let id = NEXT_ID.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         ToolCall::from_raw(format!("call_{id}"), *name, arguments.to_string()).into()
     });
-    Message::new(Role::Assistant, said.into_iter().chain(calls).collect())
+    Message::new(Role::Assistant, text.into_iter().chain(calls).collect())
 }
 
-fn calling(calls: &[(&str, Value)]) -> Message {
-    saying("", calls)
+fn calls(calls: &[(&str, Value)]) -> Message {
+    text_and_calls("", calls)
 }
 
 fn spawn(task: &str) -> (&'static str, Value) {
@@ -193,41 +196,41 @@ fn wait(agent: &str) -> (&'static str, Value) {
     ("wait", json!({ "agent_id": agent }))
 }
 
-fn sleeping() -> Message {
-    calling(&[("shell", json!({ "command": "sleep 1000", "timeout_ms": 600_000 }))])
+fn sleep_call() -> Message {
+    calls(&[("shell", json!({ "command": "sleep 1000", "timeout_ms": 600_000 }))])
 }
 
 fn kind(event: &SessionEvent) -> String {
     serde_json::to_value(event).unwrap()["kind"].as_str().unwrap().to_owned()
 }
 
-/// Reads the events of the tree until one fits.
-async fn until(
+/// Reads events until one matches. Returns the ones before it separately.
+async fn read_until(
     events: &mut super::TreeEvents,
-    fits: impl Fn(&SessionEvent) -> bool,
+    matches: impl Fn(&SessionEvent) -> bool,
 ) -> (Vec<SessionEvent>, SessionEvent) {
     let mut before = Vec::new();
     loop {
         let next = tokio::time::timeout(Duration::from_secs(10), events.next()).await;
-        let event = next.expect("events come").expect("the session goes on");
-        if fits(&event) {
+        let event = next.expect("an event in time").expect("more events");
+        if matches(&event) {
             return (before, event);
         }
         before.push(event);
     }
 }
 
-async fn rest(mut events: super::TreeEvents) -> Vec<SessionEvent> {
+async fn read_all(mut events: super::TreeEvents) -> Vec<SessionEvent> {
     let mut all = Vec::new();
     while let Some(event) =
-        tokio::time::timeout(Duration::from_secs(10), events.next()).await.expect("it ends")
+        tokio::time::timeout(Duration::from_secs(10), events.next()).await.expect("an event in time")
     {
         all.push(event);
     }
     all
 }
 
-/// Whether a subagent runs a command.
-fn works(event: &SessionEvent) -> bool {
+/// Returns whether a subagent has started a tool call.
+fn is_subagent_call(event: &SessionEvent) -> bool {
     event.depth == 1 && matches!(event.kind, EventKind::ToolCallStart { .. })
 }

@@ -1,4 +1,4 @@
-//! The tools for subagents, under the names of each toolset.
+//! Tools for subagents, in the form of each toolset.
 
 mod claude;
 mod codex;
@@ -9,105 +9,69 @@ use std::sync::Arc;
 
 use pintle_tools::{ToolContext, ToolError, ToolErrorKind, ToolOutput, ToolRegistry};
 
+use super::SubagentHandle;
 use super::report::Report;
-use super::roster::{Agent, Roster};
-use crate::profile::{Kit, Toolset};
+use super::request::SpawnRequest;
+use super::roster::Roster;
+use crate::error::SessionError;
+use crate::profile::{BuiltInTools, SubagentTools};
 
-/// The forms that the tools for subagents have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum SubagentTools {
-    /// `spawn_agent`, `send_input`, `wait` and `close_agent`, as the loop specification has them.
-    Spec,
-    /// The same four with the parameters and results of codex.
-    Codex,
-    /// `Task` of Claude Code.
-    ClaudeCode,
-    /// `invoke_agent` of gemini-cli.
-    GeminiCli,
+/// Adds the tools of this form to a registry. Tools of the same names that are already registered are kept.
+pub(super) fn register(form: SubagentTools, registry: &mut ToolRegistry, roster: &Arc<Roster>) {
+    tools(form, roster).add_missing(registry);
 }
 
-/// What a call asks for.
-#[derive(Clone, Debug)]
-pub(super) struct Order {
-    pub(super) task: String,
-    /// Where it works: below the parent's working directory, which is the default.
-    pub(super) working_dir: Option<String>,
-    /// The parent's by default.
-    pub(super) model: Option<String>,
-    /// 0 is unlimited.
-    pub(super) max_turns: u64,
-    pub(super) role: Role,
-}
-
-impl Order {
-    fn new(task: String) -> Self {
-        Self { task, working_dir: None, model: None, max_turns: 0, role: Role::Worker }
+fn tools(form: SubagentTools, roster: &Arc<Roster>) -> BuiltInTools {
+    match form {
+        SubagentTools::Spec => spec::tools(roster),
+        SubagentTools::Codex => codex::tools(roster),
+        SubagentTools::ClaudeCode => claude::tools(roster),
+        SubagentTools::GeminiCli => gemini::tools(roster),
     }
 }
 
-/// What a subagent may do.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Role {
-    /// Whatever its parent may.
-    Worker,
-    /// Look, and change nothing.
-    Explorer,
-}
-
-impl SubagentTools {
-    /// Those of a toolset of the family with this name.
-    pub(crate) fn of_family(family: &str, toolset: Toolset) -> Self {
-        match (toolset, family) {
-            (Toolset::Native, "openai") => Self::Codex,
-            (Toolset::Native, "anthropic") => Self::ClaudeCode,
-            (Toolset::Native, "gemini") => Self::GeminiCli,
-            (Toolset::Native | Toolset::Spec, _) => Self::Spec,
-        }
-    }
-
-    /// The toolset that they belong to.
-    pub(super) fn toolset(self) -> Toolset {
-        match self {
-            Self::Spec => Toolset::Spec,
-            Self::Codex | Self::ClaudeCode | Self::GeminiCli => Toolset::Native,
-        }
-    }
-
-    /// Adds them to a registry.
-    pub(super) fn register(self, registry: &mut ToolRegistry, roster: &Arc<Roster>) {
-        // What the host registered under such a name is what it wants.
-        self.tools(roster).add_missing(registry);
-    }
-
-    fn tools(self, roster: &Arc<Roster>) -> Kit {
-        match self {
-            Self::Spec => spec::tools(roster),
-            Self::Codex => codex::tools(roster),
-            Self::ClaudeCode => claude::tools(roster),
-            Self::GeminiCli => gemini::tools(roster),
-        }
-    }
-}
-
-/// Spawns a subagent and waits for its result, in one call.
-async fn run(roster: &Arc<Roster>, order: Order, cx: &ToolContext) -> Result<(Agent, Report), ToolError> {
-    let agent = roster.spawn(&cx.call_id, order).await?;
-    let report = rest(&agent, cx).await?;
+/// Spawns a subagent and waits for its result.
+async fn spawn_and_wait(
+    roster: &Arc<Roster>,
+    request: SpawnRequest,
+    cx: &ToolContext,
+) -> Result<(SubagentHandle, Report), ToolError> {
+    let agent = roster.spawn(&cx.call_id, request).await?;
+    let report = wait_until_idle(&agent, cx).await?;
     Ok((agent, report))
 }
 
-/// Waits until a subagent rests, or the call is cancelled.
-async fn rest(agent: &Agent, cx: &ToolContext) -> Result<Report, ToolError> {
+/// Waits until a subagent is idle or the call is cancelled.
+async fn wait_until_idle(agent: &SubagentHandle, cx: &ToolContext) -> Result<Report, ToolError> {
     tokio::select! {
-        report = agent.rest() => Ok(report),
+        report = agent.wait_until_idle() => Ok(report),
         () = cx.cancel.cancelled() => {
             Err(ToolError::new(ToolErrorKind::Cancelled, "the call was cancelled while the subagent worked"))
         }
     }
 }
 
-/// What one call that spawns and waits gives: the text alone, or why there is no better one.
-fn text_of(report: &Report) -> ToolOutput {
+/// Sends a message that is not blank; with `interrupt`, the current run is interrupted first.
+fn send(agent: &SubagentHandle, message: String, interrupt: bool) -> Result<(), ToolError> {
+    if message.trim().is_empty() {
+        return Err(ToolError::new(
+            ToolErrorKind::InvalidArguments,
+            "the message is empty; expected some text",
+        ));
+    }
+    agent.post(message, interrupt).map_err(|error| {
+        let text = if let SessionError::Full(waiting) = error {
+            format!("{waiting} messages wait for {} already", agent.id())
+        } else {
+            format!("{} is closed", agent.id())
+        };
+        ToolError::new(ToolErrorKind::Failed, text)
+    })
+}
+
+/// Formats the output of a call that spawns and waits: the bare text of a success, or the reason of a failure with the
+/// last text.
+fn output_of(report: &Report) -> ToolOutput {
     match &report.reason {
         None => ToolOutput::new(report.text().to_owned()),
         Some(reason) => {
@@ -116,15 +80,4 @@ fn text_of(report: &Report) -> ToolOutput {
             ToolOutput::new(text).with_error(true)
         }
     }
-}
-
-/// A message with something in it.
-fn message(text: String) -> Result<String, ToolError> {
-    if text.trim().is_empty() {
-        return Err(ToolError::new(
-            ToolErrorKind::InvalidArguments,
-            "the message is empty; expected some text",
-        ));
-    }
-    Ok(text)
 }

@@ -1,4 +1,4 @@
-//! All sessions that come from one session of a host.
+//! All sessions that descend from one session of the embedding application.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -6,41 +6,45 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use pintle_llm::Client;
 use tokio::sync::{mpsc, watch};
 
+use super::SubagentHandle;
+use super::roster::Roster;
 use crate::driver::Command;
 use crate::event_log::EventLog;
 use crate::id::SessionId;
 use crate::record::{Record, Recorder};
 use crate::session::{SessionHandle, Shared};
 
-/// Subagents that have ended and whose events are kept for streams that begin later.
+/// Ended subagents whose events are kept for streams that begin later.
 const MAX_ENDED: usize = 64;
 
-/// The sessions of a tree, by their ids.
+/// The sessions of a tree.
 ///
-/// The events of a subagent are there as long as it is, and those of the newest that have ended. A stream holds what it
-/// has still to read by itself, so that it loses nothing, however slow it is.
+/// It keeps the event logs of live subagents and of those that ended last. A stream holds the logs that it has still to
+/// read, so a slow one loses nothing.
 #[derive(Debug)]
 pub(crate) struct Tree {
     state: Mutex<State>,
-    /// Told when there is another member.
-    grown: watch::Sender<u64>,
+    /// Number of members that have joined.
+    joined: watch::Sender<u64>,
 }
 
 impl Default for Tree {
     fn default() -> Self {
-        Self { state: Mutex::default(), grown: watch::Sender::new(0) }
+        Self { state: Mutex::default(), joined: watch::Sender::new(0) }
     }
 }
 
 #[derive(Debug, Default)]
 struct State {
     members: Vec<Member>,
-    /// Those that have ended, the oldest first.
+    /// Members that have ended, oldest first.
     ended: VecDeque<SessionId>,
-    /// The streams that there are.
-    unread: Vec<Weak<Unread>>,
-    /// Records of every session that there has been, if they are kept in memory.
+    /// One entry per event stream.
+    streams: Vec<Weak<UnreadLogs>>,
+    /// Recorders of all sessions so far that are recorded in memory.
     recorders: Vec<Arc<Recorder>>,
+    /// One entry per session.
+    rosters: Vec<(SessionId, Weak<Roster>)>,
 }
 
 /// One session of a tree.
@@ -49,11 +53,11 @@ pub(crate) struct Member {
     id: SessionId,
     parent: Option<SessionId>,
     log: Arc<EventLog>,
-    /// `None` once it has ended.
+    /// `None` once the session has ended.
     live: Option<Live>,
 }
 
-/// What a handle is made of. It keeps no session alive.
+/// Parts of a session handle that keep no session alive.
 #[derive(Debug)]
 struct Live {
     commands: mpsc::WeakSender<Command>,
@@ -62,12 +66,12 @@ struct Live {
     recorder: Option<Arc<Recorder>>,
 }
 
-/// The sessions that a stream has not begun to read.
+/// Event logs that a stream has not begun to read.
 #[derive(Debug, Default)]
-pub(super) struct Unread(Mutex<HashMap<SessionId, Arc<EventLog>>>);
+pub(super) struct UnreadLogs(Mutex<HashMap<SessionId, Arc<EventLog>>>);
 
-impl Unread {
-    /// The log of this session, once.
+impl UnreadLogs {
+    /// Takes the log of a session.
     pub(super) fn take(&self, id: &SessionId) -> Option<Arc<EventLog>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id)
     }
@@ -88,6 +92,12 @@ impl Member {
         let (id, parent) = (log.session_id().clone(), log.identity().parent.clone());
         Self { id, parent, log, live: Some(live) }
     }
+
+    /// Returns whether the session takes its commands from this channel.
+    fn receives(&self, commands: &mpsc::Sender<Command>) -> bool {
+        let own = self.live.as_ref().and_then(|live| live.commands.upgrade());
+        own.is_some_and(|own| own.same_channel(commands))
+    }
 }
 
 impl Tree {
@@ -95,16 +105,16 @@ impl Tree {
         let mut state = self.lock();
         let recorder = member.live.as_ref().and_then(|live| live.recorder.clone());
         state.recorders.extend(recorder.filter(|recorder| recorder.keeps()));
-        state.unread.retain(|unread| unread.strong_count() > 0);
-        for unread in state.unread.iter().filter_map(Weak::upgrade) {
+        state.streams.retain(|unread| unread.strong_count() > 0);
+        for unread in state.streams.iter().filter_map(Weak::upgrade) {
             unread.add(member.id.clone(), Arc::clone(&member.log));
         }
         state.members.push(member);
         drop(state);
-        self.grown.send_modify(|grown| *grown += 1);
+        self.joined.send_modify(|joined| *joined += 1);
     }
 
-    /// Keeps nothing but the log of a session that has ended, and that only while it is among the newest.
+    /// Marks a member as ended. Only its log is kept, and only while it is among the last to have ended.
     pub(super) fn leave(&self, id: &SessionId) {
         let mut state = self.lock();
         let Some(member) = state.members.iter_mut().find(|member| member.id == *id) else { return };
@@ -118,7 +128,7 @@ impl Tree {
         }
     }
 
-    /// Drops the logs of these sessions, which have ended, and of all below them.
+    /// Drops the logs of ended sessions and of all their descendants.
     pub(crate) fn forget(&self, sessions: Vec<SessionId>) {
         let mut state = self.lock();
         let mut gone = sessions;
@@ -133,18 +143,18 @@ impl Tree {
         state.ended.retain(|id| !gone.contains(id));
     }
 
-    /// The logs of all sessions that there are, and of those that will be, for a stream that begins now.
-    pub(super) fn unread(&self) -> Arc<Unread> {
+    /// Registers a new stream and returns the logs of all present and future members for it.
+    pub(super) fn subscribe(&self) -> Arc<UnreadLogs> {
         let mut state = self.lock();
-        let unread = Arc::new(Unread::default());
+        let unread = Arc::new(UnreadLogs::default());
         for member in &state.members {
             unread.add(member.id.clone(), Arc::clone(&member.log));
         }
-        state.unread.push(Arc::downgrade(&unread));
+        state.streams.push(Arc::downgrade(&unread));
         unread
     }
 
-    /// A handle of this session, as long as it takes commands.
+    /// Returns a handle of this session while it accepts commands.
     pub(crate) fn handle(self: &Arc<Self>, id: &SessionId) -> Option<SessionHandle> {
         let state = self.lock();
         let live = state.members.iter().find(|member| member.id == *id)?.live.as_ref()?;
@@ -158,14 +168,27 @@ impl Tree {
         })
     }
 
-    /// What has been recorded in memory, of each session that there has been, in the order in which they began.
+    /// Registers the roster of a session.
+    pub(super) fn add_roster(&self, session: SessionId, roster: &Arc<Roster>) {
+        let mut state = self.lock();
+        state.rosters.retain(|(_, roster)| roster.strong_count() > 0);
+        state.rosters.push((session, Arc::downgrade(roster)));
+    }
+
+    /// Lists the subagents of the session that takes its commands from this channel.
+    pub(super) fn subagents_of(&self, commands: &mpsc::Sender<Command>) -> Vec<SubagentHandle> {
+        let roster = self.lock().roster_of(commands);
+        roster.map(|roster| roster.handles()).unwrap_or_default()
+    }
+
+    /// Returns the in-memory records of all sessions so far, in the order in which they began.
     pub(crate) fn records(&self) -> Vec<Record> {
         let recorders = self.lock().recorders.clone();
         recorders.iter().filter_map(|recorder| recorder.record()).collect()
     }
 
-    pub(super) fn grown(&self) -> watch::Receiver<u64> {
-        self.grown.subscribe()
+    pub(super) fn joined(&self) -> watch::Receiver<u64> {
+        self.joined.subscribe()
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -173,10 +196,17 @@ impl Tree {
     }
 }
 
+impl State {
+    fn roster_of(&self, commands: &mpsc::Sender<Command>) -> Option<Arc<Roster>> {
+        let id = &self.members.iter().find(|member| member.receives(commands))?.id;
+        self.rosters.iter().find(|(session, _)| session == id)?.1.upgrade()
+    }
+}
+
 #[cfg(test)]
 impl Tree {
-    /// The sessions whose events a stream that begins now could read.
-    pub(super) fn known(&self) -> usize {
+    /// Returns the number of sessions whose events a new stream can read.
+    pub(super) fn member_count(&self) -> usize {
         self.lock().members.len()
     }
 }

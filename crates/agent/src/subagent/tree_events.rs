@@ -1,4 +1,4 @@
-//! The events of a whole tree of sessions in one stream.
+//! Events of a whole tree of sessions in one stream.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -10,20 +10,20 @@ use futures_util::future::select_all;
 use tokio::sync::watch;
 
 use super::Tree;
-use super::tree::Unread;
+use super::tree::UnreadLogs;
 use crate::event::{EventKind, SessionEvent};
 use crate::event_log::{Cursor, EventLog, Found};
 use crate::id::SessionId;
 
-/// The events of a session and of every subagent below it, as they come; those of the past first, by their times.
+/// Events of a session and of all its subagents as they occur, after all past events in the order of their times.
 ///
-/// A stream has everything from its own beginning on, however slowly it is read. Of subagents that ended before, it has
-/// the newest 64; of others, what their parents' events tell.
+/// A stream misses nothing from its creation on, however slowly it is read. Of the subagents that ended before, it has
+/// the last 64; older ones appear only in their parents' events.
 ///
-/// Within a session the order is that of `seq`, and nothing is numbered anew: `session_id`, `depth` and `parent` say
-/// where an event comes from. Between two sessions, a subagent's events stand between the
-/// [`SubagentSpawned`](EventKind::SubagentSpawned) and the [`SubagentEnded`](EventKind::SubagentEnded) of its parent.
-/// It ends after the session's last event and, as [`Events`](crate::Events), never holds anyone up.
+/// Events keep the `seq` of their session and are in that order within it; `session_id`, `depth` and `parent` identify
+/// the session. A subagent's events are between the [`SubagentSpawned`](EventKind::SubagentSpawned) and the
+/// [`SubagentEnded`](EventKind::SubagentEnded) of its parent. The stream ends after the session's last event and, like
+/// [`Events`](crate::Events), never delays the session.
 pub struct TreeEvents {
     state: State,
 }
@@ -36,17 +36,17 @@ enum State {
 
 impl TreeEvents {
     pub(crate) fn new(tree: Arc<Tree>, root: SessionId, log: Arc<EventLog>) -> Self {
-        let (grown, unread) = (tree.grown(), tree.unread());
-        // Its own log is read from here.
+        let (joined, unread) = (tree.joined(), tree.subscribe());
+        // Read through `log`.
         let _ = unread.take(&root);
         let cursor = Cursor::new(log, 0);
-        // Of these the past says nothing any more. No log of a subagent forgets anything.
-        let awaited = cursor.begun_before();
+        // Their `SubagentSpawned` was forgotten. Logs of subagents never forget events.
+        let announced = cursor.begun_before();
         let readers = vec![Reader::new(root, cursor)];
-        Self { state: State::Ready(Box::new(Merge { _tree: tree, grown, unread, readers, awaited })) }
+        Self { state: State::Ready(Box::new(Merge { _tree: tree, joined, unread, readers, announced })) }
     }
 
-    /// The next event; `None` after the last one. Cancel safe.
+    /// Returns the next event; `None` after the last one. Cancel safe.
     pub async fn next(&mut self) -> Option<SessionEvent> {
         std::future::poll_fn(|cx| Pin::new(&mut *self).poll_next(cx)).await
     }
@@ -90,78 +90,82 @@ impl std::fmt::Debug for TreeEvents {
     }
 }
 
-/// Readers of the sessions whose beginning has been told.
+/// Merges the logs of all sessions whose `SubagentSpawned` was delivered.
 struct Merge {
-    /// Tells of new sessions as long as it is there.
+    /// Keeps the sender of `joined` alive.
     _tree: Arc<Tree>,
-    grown: watch::Receiver<u64>,
-    unread: Arc<Unread>,
+    joined: watch::Receiver<u64>,
+    unread: Arc<UnreadLogs>,
     readers: Vec<Reader>,
-    /// Sessions that were announced and are not there yet.
-    awaited: Vec<SessionId>,
+    /// Sessions that were announced and have not joined the tree yet.
+    announced: Vec<SessionId>,
 }
 
 struct Reader {
     id: SessionId,
     cursor: Cursor,
-    /// What was read and not yet given.
+    /// Next event, read ahead.
     head: Option<SessionEvent>,
-    is_over: bool,
+    is_done: bool,
 }
 
 impl Reader {
     fn new(id: SessionId, cursor: Cursor) -> Self {
-        Self { id, cursor, head: None, is_over: false }
+        Self { id, cursor, head: None, is_done: false }
     }
 
     fn read(&mut self) {
-        if self.head.is_none() && !self.is_over {
+        if self.head.is_none() && !self.is_done {
             match self.cursor.find() {
                 Found::Event(event) => self.head = Some(*event),
                 Found::Nothing => {}
-                Found::End => self.is_over = true,
+                Found::End => self.is_done = true,
             }
         }
     }
 }
 
 impl Merge {
-    /// The oldest event of those that are next in their sessions and may be given.
+    /// Returns the oldest event that can be delivered now.
     fn next(&mut self) -> Option<SessionEvent> {
-        self.grown.mark_unchanged();
+        self.joined.mark_unchanged();
         self.readers.iter_mut().for_each(Reader::read);
-        // After the heads: a subagent is there before its end is told, so that no end is given before its events.
-        self.find_awaited();
-        self.readers.retain(|reader| !reader.is_over || reader.head.is_some());
+        // After the heads were read: a subagent joins before its end is logged, so no end is delivered before its
+        // events.
+        self.open_announced();
+        self.readers.retain(|reader| !reader.is_done || reader.head.is_some());
         let at = |index: usize| self.readers.get(index).and_then(|reader| reader.head.as_ref());
-        let free = (0..self.readers.len()).filter(|index| at(*index).is_some_and(|event| self.may_go(event)));
-        let oldest = free.min_by_key(|index| at(*index).map(|event| event.timestamp))?;
+        let deliverable = (0..self.readers.len())
+            .filter(|index| at(*index).is_some_and(|event| self.is_deliverable(event)));
+        let oldest = deliverable.min_by_key(|index| at(*index).map(|event| event.timestamp))?;
         let event = self.readers.get_mut(oldest)?.head.take()?;
-        self.follow(&event);
+        self.track(&event);
         Some(event)
     }
 
-    /// The end of a subagent is told after everything that it told itself.
-    fn may_go(&self, event: &SessionEvent) -> bool {
+    /// Returns whether all events that must precede this one were delivered: a subagent's end follows all its events.
+    fn is_deliverable(&self, event: &SessionEvent) -> bool {
         match ended_child(&event.kind) {
             Some(child) => !self.readers.iter().any(|reader| reader.id == *child),
             None => true,
         }
     }
 
-    fn follow(&mut self, event: &SessionEvent) {
+    /// Updates the announced sessions after an event was delivered.
+    fn track(&mut self, event: &SessionEvent) {
         if let EventKind::SubagentSpawned { child, .. } = &event.kind {
-            self.awaited.push(child.clone());
+            self.announced.push(child.clone());
         } else if let Some(child) = ended_child(&event.kind) {
-            // One that never came to be has nothing to tell.
-            self.awaited.retain(|awaited| awaited != child);
+            // A subagent that was closed before it began never joins.
+            self.announced.retain(|announced| announced != child);
             let _ = self.unread.take(child);
         }
     }
 
-    fn find_awaited(&mut self) {
+    /// Opens readers for announced sessions that have joined.
+    fn open_announced(&mut self) {
         let (unread, readers) = (&self.unread, &mut self.readers);
-        self.awaited.retain(|id| match unread.take(id) {
+        self.announced.retain(|id| match unread.take(id) {
             Some(log) => {
                 let mut reader = Reader::new(id.clone(), Cursor::new(log, 0));
                 reader.read();
@@ -172,7 +176,7 @@ impl Merge {
         });
     }
 
-    /// Waits until there may be something new.
+    /// Waits until there may be a new event.
     async fn changed(&mut self) {
         let readers = self.readers.iter_mut().filter(|reader| reader.head.is_none());
         let read = readers.map(|reader| Box::pin(reader.cursor.changed()));
@@ -185,8 +189,8 @@ impl Merge {
         };
         tokio::select! {
             () = read => {}
-            // The sender lives in the tree that this stream holds.
-            _ = self.grown.changed() => {}
+            // Cannot fail: this stream holds the tree, which owns the sender.
+            _ = self.joined.changed() => {}
         }
     }
 }

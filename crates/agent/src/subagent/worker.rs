@@ -1,269 +1,257 @@
-//! The task of one subagent: it owns the session and serves it one message after the other.
+//! The task of one subagent.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::origin::Lineage;
-use super::report::{INTERRUPTED, Report, SubagentStatus};
-use super::roster::Above;
-use super::{Blueprint, Tree};
+use super::mailbox::{Delivery, Mailbox};
+use super::report::Report;
+use super::{Lineage, ParentLink, SubagentHandle, SubagentSpec, Tree};
 use crate::event::EventKind;
 use crate::id::SessionId;
 use crate::run::Run;
-use crate::session::{Session, SessionBuilder};
+use crate::session::{Session, SessionBuilder, SessionHandle};
+use crate::subagent_info::SubagentStatus;
 use crate::turn::{Outcome, OutcomeStatus, SessionState};
 
-/// What lies before a subagent, and what it has come to. Its parent's tools and its own task share it.
-#[derive(Debug)]
-pub(super) struct Desk {
-    /// What it is told, in order.
-    pub(super) messages: VecDeque<String>,
-    /// It should drop what it does.
-    pub(super) interrupt: bool,
-    /// It is closed: nothing comes after the report.
-    pub(super) is_closed: bool,
-    pub(super) report: Report,
+/// Input of the run after one that ended before it read all messages; the messages follow it.
+const LATE: &str = "You had finished before this reached you:";
+
+/// The same after a run that was stopped.
+const STOPPED: &str = "You were stopped before this reached you:";
+
+/// Owns the session of a subagent and handles one message of its mailbox after the other.
+pub(super) struct Worker {
+    spec: Option<SubagentSpec>,
+    lineage: Lineage,
+    closing: CancellationToken,
+    mailbox: watch::Receiver<Mailbox>,
+    progress: Progress,
+    /// Messages that earlier runs were steered with and did not read: they are still queued in the session.
+    queued: usize,
+    guard: EndGuard,
 }
 
-impl Desk {
-    pub(super) fn with(task: String) -> Self {
-        Self {
-            messages: VecDeque::from([task]),
-            interrupt: false,
-            is_closed: false,
-            report: Report::running(),
+/// Work of a subagent so far.
+#[derive(Debug, Default)]
+struct Progress {
+    turns_used: u64,
+    /// Its last text that is not blank.
+    last_text: String,
+}
+
+impl Progress {
+    fn observe(&mut self, event: &EventKind) {
+        if let EventKind::AssistantTextEnd { text, .. } = event
+            && !text.trim().is_empty()
+        {
+            self.last_text.clone_from(text);
+        } else if let EventKind::ModelResponse { .. } = event {
+            self.turns_used += 1;
         }
     }
 
-    /// That of an agent that is gone.
-    pub(super) fn closed(report: Report) -> Self {
-        Self { messages: VecDeque::new(), interrupt: false, is_closed: true, report }
+    fn failed(&self, reason: &str) -> Report {
+        Report::failed(reason, self.last_text.clone(), self.turns_used)
     }
 }
 
-/// Begins the next run for messages that came too late for the one before; they follow it.
-const LATE: &str = "You had finished before this reached you:";
-
-/// The same, if the one before was stopped.
-const STOPPED: &str = "You were stopped before this reached you:";
-
-pub(super) struct Worker {
-    blueprint: Option<Blueprint>,
-    lineage: Lineage,
-    closing: CancellationToken,
-    desk: watch::Receiver<Desk>,
-    turns: u64,
-    /// What the agent said last.
-    said: String,
-    /// Messages that were steered into runs before and not taken up: they wait in the session.
-    left_over: usize,
-    /// Tells the parent of the end, however it comes.
-    end: End,
+/// Counts the messages that one run is steered with until it has read them.
+struct Steering {
+    /// Unread messages of earlier runs, which are read first.
+    earlier: usize,
+    /// Unread messages of this run.
+    unread: usize,
 }
 
-/// What the desk has for a worker.
-enum Told {
-    Interrupt,
-    Message(String),
+impl Steering {
+    fn observe(&mut self, event: &EventKind) {
+        if let EventKind::SteeringInjected { .. } = event {
+            if self.earlier > 0 {
+                self.earlier -= 1;
+            } else {
+                self.unread = self.unread.saturating_sub(1);
+            }
+        }
+    }
+
+    fn deliver(&mut self, delivery: Delivery, handle: &SessionHandle) {
+        let sent = match delivery {
+            Delivery::Interrupt => handle.interrupt(),
+            Delivery::Message(message) => {
+                self.unread += 1;
+                handle.steer(message)
+            }
+        };
+        // A session that accepts no commands ends its run.
+        if sent.is_err() {
+            tracing::debug!("a message for a subagent was lost with its session");
+        }
+    }
 }
 
 impl Worker {
     pub(super) fn new(
-        blueprint: Blueprint,
+        spec: SubagentSpec,
         lineage: Lineage,
-        above: Above,
-        desk: Arc<watch::Sender<Desk>>,
-        closing: CancellationToken,
+        parent: ParentLink,
+        handle: &SubagentHandle,
     ) -> Self {
+        let mailbox = Arc::clone(&handle.mailbox);
         let tree = Arc::clone(&lineage.tree);
-        let session = lineage.origin.as_ref().map(|origin| origin.session_id.clone());
         Self {
-            blueprint: Some(blueprint),
+            spec: Some(spec),
             lineage,
-            closing,
-            desk: desk.subscribe(),
-            turns: 0,
-            said: String::new(),
-            left_over: 0,
-            end: End { desk, above, tree, session },
+            closing: handle.closing.clone(),
+            mailbox: mailbox.subscribe(),
+            progress: Progress::default(),
+            queued: 0,
+            guard: EndGuard { mailbox, parent, tree, session: handle.origin().session_id.clone() },
         }
     }
 
-    /// Ready when the subagent should end.
+    /// Completes when the subagent is told to close.
     pub(super) async fn closing(&self) {
         self.closing.cancelled().await;
     }
 
-    /// Serves the session until it is told to close. Its last event comes before the parent is told of the end.
+    /// Handles messages until the subagent is told to close or its session ends. The session's last event precedes the
+    /// report of the end to the parent.
     pub(super) async fn run(mut self) {
-        let Some(session) = self.begin() else { return };
+        let Some(session) = self.build_session() else { return };
         let closing = self.closing.clone();
-        let mut shown = session.handle().shared;
+        let mut shared = session.handle().shared;
         loop {
             let message = tokio::select! {
                 biased;
                 () = closing.cancelled() => break,
-                // A host may end it, and so may an error.
-                _ = shown.wait_for(|shown| shown.state == SessionState::Closed) => break,
+                // The embedding application may abort the session, and an error may close it.
+                _ = shared.wait_for(|shared| shared.state == SessionState::Closed) => break,
                 message = self.next_message() => message,
             };
-            if !self.serve(&session, message).await {
+            if !self.handle_message(&session, message).await {
                 break;
             }
         }
         session.close().await;
     }
 
-    fn begin(&mut self) -> Option<Session> {
+    fn build_session(&mut self) -> Option<Session> {
         if self.closing.is_cancelled() {
             return None;
         }
-        let blueprint = self.blueprint.take()?;
-        let span = blueprint.span.clone();
-        match span.in_scope(|| SessionBuilder::subagent(blueprint, self.lineage.clone()).build()) {
+        let spec = self.spec.take()?;
+        let span = spec.span.clone();
+        match span.in_scope(|| SessionBuilder::subagent(spec, self.lineage.clone()).build()) {
             Ok(session) => Some(session),
             Err(error) => {
                 let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
                 let reason = format!("{error}{}", source.unwrap_or_default());
-                self.end.report(Report::failed(reason, String::new(), 0));
+                self.guard.set_report(Report::failed(reason, String::new(), 0));
                 None
             }
         }
     }
 
-    /// The next message for an agent that rests.
+    /// Waits for the next message of an idle subagent.
     async fn next_message(&mut self) -> String {
         loop {
-            match self.told().await {
-                Told::Interrupt => self.end.desk.send_modify(|desk| {
-                    // It was stopped before it began.
-                    if desk.messages.is_empty() && desk.report.status == SubagentStatus::Running {
-                        desk.report = Report::failed(INTERRUPTED, String::new(), desk.report.turns_used);
-                    }
-                }),
-                Told::Message(message) => return message,
+            match self.next_delivery().await {
+                Delivery::Interrupt => self.guard.mailbox.send_modify(Mailbox::interrupt_idle),
+                Delivery::Message(message) => return message,
             }
         }
     }
 
-    /// Takes what lies on the desk; an interrupt comes before any message. Cancel safe.
-    async fn told(&mut self) -> Told {
+    /// Waits for the next item of the mailbox. Cancel safe.
+    async fn next_delivery(&mut self) -> Delivery {
         loop {
-            let mut told = None;
-            self.end.desk.send_if_modified(|desk| {
-                told = if std::mem::take(&mut desk.interrupt) {
-                    Some(Told::Interrupt)
-                } else {
-                    desk.messages.pop_front().map(Told::Message)
-                };
-                // Nobody waits for a message to be taken.
+            let mut delivery = None;
+            self.guard.mailbox.send_if_modified(|mailbox| {
+                delivery = mailbox.take();
+                // No one waits for a message to be taken.
                 false
             });
-            if let Some(told) = told {
-                return told;
+            if let Some(delivery) = delivery {
+                return delivery;
             }
-            // The sender lives in this worker.
-            let _ = self.desk.changed().await;
+            // Cannot fail: this worker owns a sender.
+            let _ = self.mailbox.changed().await;
         }
     }
 
-    /// Has the agent handle a message, and those that come meanwhile. `false` if it must close.
-    async fn serve(&mut self, session: &Session, message: String) -> bool {
-        let mut message = message;
-        // What it was told before it reads before.
-        if self.left_over > 0 && session.handle().steer(message.clone()).is_ok() {
-            self.left_over += 1;
-            message = STOPPED.to_owned();
-        }
+    /// Runs the session on a message and those that arrive meanwhile. Returns `false` if the subagent must close.
+    async fn handle_message(&mut self, session: &Session, message: String) -> bool {
+        let mut input = self.queue_behind_unread(session, message);
         loop {
-            let mut run = session.submit(message);
-            let Some(late) = self.follow(session, &mut run).await else {
-                let report = Report::failed("it was closed", self.said.clone(), self.turns);
-                self.end.report(report);
+            let mut run = session.submit(input);
+            let Some(unread) = self.follow(session, &mut run).await else {
+                self.guard.set_report(self.progress.failed("it was closed"));
                 return false;
             };
             let Ok(outcome) = run.outcome().await else {
-                self.end.report(Report::failed("its session is closed", self.said.clone(), self.turns));
+                self.guard.set_report(self.progress.failed("its session is closed"));
                 return false;
             };
-            if may_go_on(&outcome) {
-                if late > 0 {
-                    message = LATE.to_owned();
+            if is_answered(&outcome) {
+                if unread > 0 {
+                    input = LATE.to_owned();
                     continue;
                 }
-                // Whatever it was told it has read, or its session has refused.
-                self.left_over = 0;
+                // Every message was read, or refused by the session.
+                self.queued = 0;
             }
-            self.settle(outcome);
+            self.finish_run(outcome);
             return true;
         }
     }
 
-    /// Reads a run to its end and gives the number of messages that were steered into it and not taken up; `None` if
-    /// it must close before.
-    async fn follow(&mut self, session: &Session, run: &mut Run) -> Option<usize> {
-        let (handle, closing) = (session.handle(), self.closing.clone());
-        let (mut steered, mut left_over, mut stopped) = (0_usize, self.left_over, false);
-        loop {
-            let event = tokio::select! {
-                biased;
-                () = closing.cancelled() => return None,
-                // After an interrupt, messages wait for the run after this one.
-                told = self.told(), if !stopped => {
-                    let sent = match told {
-                        Told::Interrupt => {
-                            stopped = true;
-                            handle.interrupt()
-                        }
-                        Told::Message(message) => {
-                            steered += 1;
-                            handle.steer(message)
-                        }
-                    };
-                    // A session that takes no command any more ends its run.
-                    if sent.is_err() {
-                        tracing::debug!("a message for a subagent was lost with its session");
-                    }
-                    continue;
-                }
-                event = run.next() => event,
-            };
-            let Some(event) = event else {
-                // What was steered too late waits in the session for its next input.
-                self.left_over = left_over + steered;
-                return Some(steered);
-            };
-            if let EventKind::AssistantTextEnd { text, .. } = &event.kind
-                && !text.trim().is_empty()
-            {
-                self.said.clone_from(text);
-            } else if matches!(event.kind, EventKind::ModelResponse { .. }) {
-                self.turns += 1;
-            } else if matches!(event.kind, EventKind::SteeringInjected { .. }) {
-                // Those of before come first.
-                if left_over > 0 { left_over -= 1 } else { steered = steered.saturating_sub(1) }
-            }
+    /// Queues a message behind the session's unread ones, so that they are read in order. Returns the input to submit.
+    fn queue_behind_unread(&mut self, session: &Session, message: String) -> String {
+        if self.queued > 0 && session.handle().steer(message.clone()).is_ok() {
+            self.queued += 1;
+            return STOPPED.to_owned();
         }
+        message
     }
 
-    /// The agent rests, unless a message came in the last moment.
-    fn settle(&mut self, outcome: Outcome) {
-        let report = Report::of(outcome, std::mem::take(&mut self.said), self.turns);
-        self.end.desk.send_modify(|desk| {
-            desk.interrupt = false;
-            desk.report = report;
-            if !desk.messages.is_empty() {
-                desk.report.status = SubagentStatus::Running;
+    /// Reads the events of a run to its end and steers it with messages that arrive meanwhile. Returns how many of
+    /// these it did not read; `None` if the subagent is told to close first.
+    async fn follow(&mut self, session: &Session, run: &mut Run) -> Option<usize> {
+        let (handle, closing) = (session.handle(), self.closing.clone());
+        let mut steering = Steering { earlier: self.queued, unread: 0 };
+        let mut interrupted = false;
+        loop {
+            tokio::select! {
+                biased;
+                () = closing.cancelled() => return None,
+                // After an interrupt, messages wait for the next run.
+                delivery = self.next_delivery(), if !interrupted => {
+                    interrupted = matches!(delivery, Delivery::Interrupt);
+                    steering.deliver(delivery, &handle);
+                }
+                event = run.next() => {
+                    let Some(event) = event else { break };
+                    self.progress.observe(&event.kind);
+                    steering.observe(&event.kind);
+                }
             }
-        });
+        }
+        // Messages that came too late are queued in the session for its next input.
+        self.queued = steering.earlier + steering.unread;
+        Some(steering.unread)
+    }
+
+    fn finish_run(&mut self, outcome: Outcome) {
+        let last_text = std::mem::take(&mut self.progress.last_text);
+        let report = Report::of(outcome, last_text, self.progress.turns_used);
+        self.guard.mailbox.send_modify(|mailbox| mailbox.finish_run(report));
     }
 }
 
-/// Whether a run ended by itself, so that another message is welcome.
-fn may_go_on(outcome: &Outcome) -> bool {
+/// Returns whether a run ended with an answer, so that another message can follow.
+fn is_answered(outcome: &Outcome) -> bool {
     match outcome.status {
         OutcomeStatus::Completed | OutcomeStatus::AwaitingInput => true,
         OutcomeStatus::Refused
@@ -277,36 +265,31 @@ fn may_go_on(outcome: &Outcome) -> bool {
     }
 }
 
-/// Closes the desk when the worker is gone, even by a panic.
-struct End {
-    desk: Arc<watch::Sender<Desk>>,
-    above: Above,
+/// Closes the mailbox and reports the end to the parent when the worker is dropped, even by a panic.
+struct EndGuard {
+    mailbox: Arc<watch::Sender<Mailbox>>,
+    parent: ParentLink,
     tree: Arc<Tree>,
-    session: Option<SessionId>,
+    session: SessionId,
 }
 
-impl End {
-    fn report(&self, report: Report) {
-        self.desk.send_modify(|desk| desk.report = report);
+impl EndGuard {
+    fn set_report(&self, report: Report) {
+        self.mailbox.send_modify(|mailbox| mailbox.set_report(report));
     }
 }
 
-impl Drop for End {
+impl Drop for EndGuard {
     fn drop(&mut self) {
-        let mut report = self.desk.borrow().report.clone();
+        let mut report = self.mailbox.borrow().report().clone();
         if report.status == SubagentStatus::Running {
-            // With what it had come to by the time it was told to do more.
+            // A reason of an earlier run is kept.
             report.status = SubagentStatus::Failed;
             report.reason.get_or_insert_with(|| "it was closed".to_owned());
         }
-        if let Some(session) = &self.session {
-            self.tree.leave(session);
-        }
-        // Who waits for the end goes on when the parent's driver has heard of it.
-        self.above.ended(report.status, report.turns_used);
-        self.desk.send_modify(|desk| {
-            desk.is_closed = true;
-            desk.report = report;
-        });
+        self.tree.leave(&self.session);
+        // The parent's driver is notified before those who wait for the end.
+        self.parent.report_end(report.status, report.turns_used);
+        self.mailbox.send_modify(|mailbox| mailbox.close(report));
     }
 }

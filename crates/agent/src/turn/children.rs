@@ -10,7 +10,7 @@ use super::{Machine, SessionState, Spent};
 use crate::config::TurnLimits;
 use crate::event::EventKind;
 use crate::id::SessionId;
-use crate::subagent::{SubagentStatus, subagent_number};
+use crate::subagent_info::{SubagentStatus, agent_number};
 
 /// The subagents of a session.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -66,7 +66,7 @@ impl Machine {
             return;
         }
         self.children.spawned += 1;
-        self.children.named = self.children.named.max(subagent_number(&agent).unwrap_or(0));
+        self.children.named = self.children.named.max(agent_number(&agent).unwrap_or(0));
         self.children.open.insert(agent.clone(), session.clone());
         out.push(Action::emit(EventKind::SubagentSpawned { agent_id: agent, child: session, task }));
         if self.ending.is_some() {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use crate::config::TurnLimits;
 use crate::id::{CallKey, LoadId, ModelCallId, RunId, SegmentId, SessionId};
 use crate::project_docs::LoadedProject;
-use crate::subagent::SubagentStatus;
+use crate::subagent_info::SubagentStatus;
 use crate::timestamp::Timestamp;
 use crate::turn::budget::Spent;
 

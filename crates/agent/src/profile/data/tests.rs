@@ -11,7 +11,7 @@ fn profile(data: &ProfileData) -> ProviderProfile {
 }
 
 #[test]
-fn what_is_left_out_is_as_in_the_profile_that_it_extends() {
+fn omitted_fields_keep_the_values_of_the_base_profile() {
     for family in ModelFamily::ALL {
         for toolset in [Toolset::Spec, Toolset::Native] {
             let mut data = ProfileData::new("house", family);
@@ -30,7 +30,7 @@ fn what_is_left_out_is_as_in_the_profile_that_it_extends() {
 }
 
 #[test]
-fn each_field_is_used() {
+fn every_field_is_applied() {
     let data = read(json!({
         "name": "house.small-1",
         "extends": "anthropic",
@@ -68,19 +68,19 @@ fn each_field_is_used() {
 }
 
 #[test]
-fn what_is_configured_wins_over_the_catalog_and_what_is_not_comes_from_it() {
+fn configured_fields_override_the_catalog() {
     let mut data = ProfileData::new("house", ModelFamily::Anthropic);
     data.context_window = Some(50_000);
     let profile = data.profile(Some("opus"), Catalog::built_in()).unwrap();
     assert_eq!((profile.model.as_str(), profile.context_window_size), ("claude-opus-5-5", 50_000));
     assert!(profile.max_output_tokens.is_some() && profile.display_name.is_some());
     let other = profile.with_model("some-other");
-    assert_eq!(other.context_window_size, 50_000, "a host's own window stays for a model that nobody knows");
+    assert_eq!(other.context_window_size, 50_000, "the configured window is kept for an unknown model");
 }
 
 #[test]
-fn what_cannot_be_used_is_named_with_what_was_expected() {
-    let rows = [
+fn an_unusable_field_is_reported_with_the_expected_value() {
+    let cases = [
         (
             json!({"name": ""}),
             "`name`: found \"\", expected letters, digits, `-`, `_` and `.`, at most 64 of them",
@@ -101,15 +101,15 @@ fn what_cannot_be_used_is_named_with_what_was_expected() {
         ),
         (
             json!({"tools": ["grep"]}),
-            "`tools`: found it without `system_prompt`, expected one that speaks of these tools only",
+            "`tools`: found no `system_prompt`, expected one that refers to these tools only",
         ),
         (
             json!({"system_prompt_file": "p.md"}),
-            "`system_prompt_file`: found p.md, expected one of the two, and a host that reads the file",
+            "`system_prompt_file`: found p.md, which was not read: expected its text in `system_prompt`",
         ),
         (
             json!({"system_prompt_file": "p.md", "system_prompt": "x"}),
-            "`system_prompt_file`: found `system_prompt` beside it, expected one of the two, and a host that reads the file",
+            "`system_prompt_file`: found `system_prompt` as well, expected one of the two",
         ),
         (json!({"context_window": 100}), "`context_window`: found 100 tokens, expected 2048 at least"),
         (json!({"max_output_tokens": 0}), "`max_output_tokens`: found 0, expected 1 at least"),
@@ -122,7 +122,7 @@ fn what_cannot_be_used_is_named_with_what_was_expected() {
             "`provider_options`: found 3 for `openai`, expected an object",
         ),
     ];
-    for (changes, expected) in rows {
+    for (changes, expected) in cases {
         let mut value = json!({"name": "house", "extends": "openai-compatible", "model": "m"});
         value.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
         let error = read(value).profile(None, Catalog::built_in()).unwrap_err().to_string();
@@ -131,8 +131,8 @@ fn what_cannot_be_used_is_named_with_what_was_expected() {
 }
 
 #[test]
-fn what_is_not_known_is_refused_when_it_is_read() {
-    let rows = [
+fn unknown_fields_and_values_fail_to_deserialise() {
+    let cases = [
         (json!({"extends": "openai"}), "missing field `name`"),
         (json!({"name": "a"}), "missing field `extends`"),
         (json!({"name": "a", "extends": "llama"}), "unknown variant `llama`, expected one of `openai`"),
@@ -153,7 +153,7 @@ fn what_is_not_known_is_refused_when_it_is_read() {
             "invalid type: string \"8k\", expected u64",
         ),
     ];
-    for (value, expected) in rows {
+    for (value, expected) in cases {
         let error = serde_json::from_value::<ProfileData>(value).unwrap_err().to_string();
         assert!(error.starts_with(expected), "{error}");
     }

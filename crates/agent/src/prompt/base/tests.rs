@@ -15,7 +15,7 @@ const ALL: [(&str, BasePrompt); 7] = [
     ("openai-compatible", COMPATIBLE),
 ];
 
-/// A tool of which only the name matters.
+/// A tool with this name.
 #[derive(Debug)]
 struct Named(String);
 
@@ -43,23 +43,23 @@ fn registry<'n>(names: impl IntoIterator<Item = &'n str>) -> ToolRegistry {
     registry
 }
 
-/// The tools that a prompt speaks of only if they are there.
+/// Names of the optional tools in a prompt.
 fn optional(prompt: BasePrompt) -> Vec<&'static str> {
     prompt.tools.lines().filter_map(condition).collect()
 }
 
-/// The whole text, with everything that may be left out.
-fn whole(prompt: BasePrompt) -> String {
+/// Text with all optional parts.
+fn complete(prompt: BasePrompt) -> String {
     prompt.text(&registry(optional(prompt)))
 }
 
-/// The texts themselves are the files under `prompts/`. A change of any shows here, with its size.
+/// The texts are in `prompts/`. A change shows here as another size and hash.
 #[test]
-fn the_prompts_are_those_that_were_reviewed() {
+fn prompts_match_their_reviewed_hashes() {
     let shown: Vec<String> = ALL
         .into_iter()
         .map(|(name, prompt)| {
-            let text = whole(prompt);
+            let text = complete(prompt);
             let headings = text.lines().filter_map(|line| line.strip_prefix("# "));
             let headings = headings.collect::<Vec<_>>().join(" / ");
             format!("{name}: {} bytes, {}\n  {headings}", text.len(), Fingerprint::of(text.as_bytes()))
@@ -84,7 +84,7 @@ fn the_prompts_are_those_that_were_reviewed() {
 }
 
 #[test]
-fn a_passage_stands_only_beside_its_tool() {
+fn optional_parts_depend_on_their_tool() {
     for (name, prompt) in ALL {
         let without = prompt.text(&ToolRegistry::new());
         for tool in optional(prompt) {
@@ -95,7 +95,7 @@ fn a_passage_stands_only_beside_its_tool() {
     }
 }
 
-/// The fence of a code block that goes on to the end.
+/// Returns the fence of a code block that is not closed.
 fn open_fence(text: &str) -> Option<&str> {
     let mut open = None;
     for line in text.lines().map(str::trim) {
@@ -104,15 +104,15 @@ fn open_fence(text: &str) -> Option<&str> {
         let Some((fence, rest)) = fences.find(|(fence, _)| fence.len() >= 3) else { continue };
         open = match open {
             None => Some(fence),
-            Some(begun) if rest.is_empty() && fence.starts_with(begun) => None,
-            begun => begun,
+            Some(opening) if rest.is_empty() && fence.starts_with(opening) => None,
+            opening => opening,
         };
     }
     open
 }
 
 #[test]
-fn a_fence_is_closed_by_its_like() {
+fn open_fence_pairs_fences_of_a_kind() {
     for (text, expected) in [
         ("a\n```\nb\n```\n", None),
         ("a\n~~~text\n```\n~~~~\n", None),
@@ -126,9 +126,9 @@ fn a_fence_is_closed_by_its_like() {
 }
 
 #[test]
-fn a_finished_prompt_is_clean_markdown() {
+fn prompts_are_clean_markdown() {
     for (name, prompt) in ALL {
-        for text in [whole(prompt), prompt.text(&ToolRegistry::new())] {
+        for text in [complete(prompt), prompt.text(&ToolRegistry::new())] {
             assert!(text.starts_with("You are a coding agent run by Pintle"), "{name}");
             assert!(!text.contains("{{") && !text.contains("}}"), "a placeholder is left in {name}");
             assert!(!text.contains("\n\n\n"), "two blank lines in {name}");
@@ -144,7 +144,7 @@ fn a_finished_prompt_is_clean_markdown() {
 }
 
 #[test]
-fn placeholders_are_counted_where_they_work() {
+fn placeholders_are_counted_by_kind() {
     let count = |text: &str| {
         let found = Placeholders::of(text);
         (found.all, found.tools, found.ifs, found.ends, found.paired)

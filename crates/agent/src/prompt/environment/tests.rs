@@ -8,7 +8,7 @@ use super::*;
 
 const DATE: &str = "2026-11-21";
 
-/// An environment in `directory` whose git knows no other configuration than ours.
+/// Builds an environment in `directory` whose git reads no configuration of the machine.
 fn builder(directory: &Path) -> LocalEnvironmentBuilder {
     let variables = [
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -67,7 +67,7 @@ async fn a_repository_is_described() {
 }
 
 #[tokio::test]
-async fn states_that_are_not_a_clean_branch() {
+async fn unusual_states_are_described() {
     for (lines, below, branch, status, commits) in [
         (["true", "true"], "", "main", (0, 0), 0),
         (["mkdir -p a/b", "touch a/b/x"], "a/b", "main", (0, 1), 0),
@@ -85,7 +85,7 @@ async fn states_that_are_not_a_clean_branch() {
 }
 
 #[tokio::test]
-async fn a_linked_directory_keeps_its_name() {
+async fn a_linked_directory_keeps_its_path() {
     let (directory, _env) = repository(&["mkdir sub"]).await;
     let elsewhere = tempfile::tempdir().unwrap();
     let link = elsewhere.path().join("link");
@@ -95,7 +95,7 @@ async fn a_linked_directory_keeps_its_name() {
 }
 
 #[tokio::test]
-async fn asking_runs_nothing_of_the_repository_and_leaves_it_as_it_was() {
+async fn gathering_runs_no_hooks_and_changes_nothing() {
     let (directory, env) = repository(&[
         "touch a; git add a; git commit -q -m One",
         "printf '#!/bin/sh\\ntouch ran\\n' > monitor.sh; chmod +x monitor.sh; echo ran >> .git/info/exclude",
@@ -106,15 +106,18 @@ async fn asking_runs_nothing_of_the_repository_and_leaves_it_as_it_was() {
     let git = EnvironmentContext::gather(&env, DATE.into()).await.git.unwrap();
     assert_eq!((git.modified, git.untracked), (Some(0), Some(2)));
     assert_eq!(subjects(&git), ["One"]);
-    assert!(!env.file_exists(&directory.path().join("ran")).await.unwrap(), "the monitor was started");
+    assert!(
+        !env.file_exists(&directory.path().join("ran")).await.unwrap(),
+        "the file system monitor was run"
+    );
     run(&env, "cmp .git/index index.before").await;
 }
 
 #[tokio::test]
-async fn a_place_without_git_is_no_repository() {
+async fn without_git_there_is_no_repository() {
     let (directory, _env) = repository(&[]).await;
     let nothing = tempfile::tempdir().unwrap();
-    // A repository above the temporary directory is none of ours.
+    // Git must not find a repository above the temporary directory.
     let outside =
         builder(nothing.path()).variable("GIT_CEILING_DIRECTORIES", nothing.path().parent().unwrap());
     let without_git = LocalEnvironment::builder(directory.path()).variable("PATH", "/nonexistent");
@@ -127,7 +130,7 @@ async fn a_place_without_git_is_no_repository() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn git_is_asked_once_and_not_for_long() {
+async fn git_runs_once_with_a_timeout() {
     let head = "/p\n\n\0* 1a2b3c4 One\n";
     let slow =
         MemoryEnvironment::new("/p").with_commands(move |_| CommandScript::exit(0).stdout(head).hang());
@@ -142,13 +145,13 @@ async fn git_is_asked_once_and_not_for_long() {
 }
 
 #[test]
-fn a_context_survives_a_recording_whatever_the_root_is_called() {
+fn a_context_round_trips_through_json() {
     let git = GitContext::new("/p").with_branch("main").with_status(1, 2).with_recent_commits(["a b"]);
     let context = EnvironmentContext::new("/p", "linux", "Linux 6", DATE).with_git(git);
-    let recorded = serde_json::to_string(&context).unwrap();
-    assert_eq!(serde_json::from_str::<EnvironmentContext>(&recorded).unwrap(), context);
+    let json = serde_json::to_string(&context).unwrap();
+    assert_eq!(serde_json::from_str::<EnvironmentContext>(&json).unwrap(), context);
 
-    let odd = Path::new(OsStr::from_bytes(b"/caf\xe9"));
-    let context = EnvironmentContext::new("/p", "linux", "Linux 6", DATE).with_git(GitContext::new(odd));
+    let not_utf8 = Path::new(OsStr::from_bytes(b"/caf\xe9"));
+    let context = EnvironmentContext::new("/p", "linux", "Linux 6", DATE).with_git(GitContext::new(not_utf8));
     assert!(serde_json::to_string(&context).unwrap().contains("/caf\u{fffd}"));
 }

@@ -1,15 +1,15 @@
 use super::*;
 
-fn answer(stdout: impl Into<Vec<u8>>) -> ExecResult {
+fn output(stdout: impl Into<Vec<u8>>) -> ExecResult {
     ExecResult::new(0).with_outputs(Output::from(stdout.into()), Output::default(), Output::default())
 }
 
-fn read_in(directory: &str, result: &ExecResult) -> Option<GitContext> {
-    read(result, Path::new(directory)).unwrap()
+fn parse_in(directory: &str, result: &ExecResult) -> Option<GitContext> {
+    parse(result, Path::new(directory)).unwrap()
 }
 
 #[test]
-fn a_whole_answer_is_read() {
+fn complete_output_is_parsed() {
     let stdout = b"/p\nsrc/\n\0* 1a2b3c4 Newest\n* 0f0f0f0 Older\n# branch.oid 1a2b3c4\n# branch.head main\n\
         # branch.ab +0 -0\n1 .M N... 100644 100644 100644 a b kept.rs\n2 R. N... 100644 100644 100644 a b R100 n\to\n\
         u UU N... 1 2 3 4 a b c both.rs\n? new.rs\n? other/\n";
@@ -17,11 +17,11 @@ fn a_whole_answer_is_read() {
         .with_branch("main")
         .with_status(3, 2)
         .with_recent_commits(["1a2b3c4 Newest", "0f0f0f0 Older"]);
-    assert_eq!(read_in("/p/src", &answer(stdout)), Some(expected));
+    assert_eq!(parse_in("/p/src", &output(stdout)), Some(expected));
 }
 
 #[test]
-fn an_answer_that_stops_leaves_the_rest_unknown() {
+fn truncated_output_leaves_facts_unknown() {
     for (stdout, expected) in [
         ("", None),
         ("/p\n", None),
@@ -31,39 +31,39 @@ fn an_answer_that_stops_leaves_the_rest_unknown() {
         ("/p\n\n\0* 1a2b3c4 One\n", Some(GitContext::new("/p").with_recent_commits(["1a2b3c4 One"]))),
         ("/p\n\n\0# branch.head main\n? a\n", Some(GitContext::new("/p").with_branch("main"))),
     ] {
-        let result = answer(stdout).with_timed_out(true);
-        assert_eq!(read_in("/p", &result), expected, "{stdout:?}");
+        let result = output(stdout).with_timed_out(true);
+        assert_eq!(parse_in("/p", &result), expected, "{stdout:?}");
     }
 }
 
 #[test]
-fn names_and_subjects_of_strangers_are_harmless() {
+fn names_and_subjects_are_sanitized() {
     let subject = format!("\u{1b}[2J\u{202e}x\ty{}", "z".repeat(20_000));
     let stdout = format!("/p\n\n\0* 1a2b3c4 {subject}\n# branch.head a\u{7}b\u{200b}c\n");
-    let git = read_in("/p", &answer(stdout)).unwrap();
+    let git = parse_in("/p", &output(stdout)).unwrap();
     assert_eq!(git.branch.unwrap(), "abc");
     let commit = git.recent_commits.into_iter().next().unwrap();
     assert!(commit.starts_with("1a2b3c4 [2Jx yzzz"), "{commit}");
-    assert_eq!(commit.chars().count(), SHOWN + 1, "cut, with a mark");
+    assert_eq!(commit.chars().count(), MAX_LINE + 1, "truncated, with a marker");
 
     let many = format!("/p\n\n\0{}", "* 1a2b3c4 x\n".repeat(50));
-    assert_eq!(read_in("/p", &answer(many)).unwrap().recent_commits.len(), COMMITS);
-    let invalid = read_in("/p", &answer(b"/p\n\n\0# branch.head caf\xe9\n".as_slice())).unwrap();
+    assert_eq!(parse_in("/p", &output(many)).unwrap().recent_commits.len(), COMMITS);
+    let invalid = parse_in("/p", &output(b"/p\n\n\0# branch.head caf\xe9\n".as_slice())).unwrap();
     assert_eq!(invalid.branch.unwrap(), "caf\u{fffd}");
 }
 
 #[test]
-fn a_long_status_is_counted_to_its_end() {
+fn a_long_status_is_counted_completely() {
     let stdout = format!("/p\n\n\0# branch.head main\n{}", "? some/new/file\n".repeat(20_000));
     assert_eq!(
-        read_in("/p", &answer(stdout)),
+        parse_in("/p", &output(stdout)),
         Some(GitContext::new("/p").with_branch("main").with_status(0, 20_000))
     );
 }
 
 #[test]
-fn the_root_has_the_working_directorys_name() {
-    for (working_directory, place, expected) in [
+fn the_root_is_an_ancestor_of_the_working_directory() {
+    for (working_directory, location, expected) in [
         ("/p", "/p\n\n", Some("/p")),
         ("/p/a/b", "/p\na/b/\n", Some("/p")),
         // `/tmp` is a link to `/private/tmp`.
@@ -72,12 +72,12 @@ fn the_root_has_the_working_directorys_name() {
         // The working directory is itself a link into the project.
         ("/linked", "/p\na/\n", Some("/p")),
         ("/", "/\n\n", Some("/")),
-        // A line break in a name: where does the root end?
+        // A path with a line break is ambiguous.
         ("/p\nq/a", "/p\nq\na/\n", None),
         ("/p", "relative\n\n", None),
         ("/p", "/p", None),
     ] {
-        let root = root_of(place.as_bytes(), Path::new(working_directory));
-        assert_eq!(root.as_deref(), expected.map(Path::new), "{working_directory:?} {place:?}");
+        let root = root_of(location.as_bytes(), Path::new(working_directory));
+        assert_eq!(root.as_deref(), expected.map(Path::new), "{working_directory:?} {location:?}");
     }
 }

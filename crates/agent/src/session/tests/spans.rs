@@ -253,7 +253,7 @@ async fn calls_stand_in_their_run_and_runs_in_their_session() {
     host
       session
         gen_ai.invoke_agent
-          - git could not be asked
+          - git could not be run
           gen_ai.chat
             gen_ai.chat
               - the model answered
@@ -309,7 +309,7 @@ async fn a_model_call_has_one_span_for_all_its_attempts() {
     insta::assert_snapshot!(spans.tree(), @r#"
     session
       gen_ai.invoke_agent
-        - git could not be asked
+        - git could not be run
         gen_ai.chat
           gen_ai.chat
             - the model call failed

@@ -1,4 +1,4 @@
-//! `Task` of Claude Code 2.1.32: one call that spawns an agent, waits for it and gives what it says.
+//! `Task` of Claude Code 2.1.32: one call that spawns an agent, waits for it and returns its last text.
 
 use std::sync::Arc;
 
@@ -6,10 +6,11 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Kit, Order, Role, Roster, message, rest, run, text_of};
+use super::{BuiltInTools, Roster, SpawnRequest, output_of, send, spawn_and_wait, wait_until_idle};
+use crate::subagent::request::Role;
 
-pub(super) fn tools(roster: &Arc<Roster>) -> Kit {
-    Kit::new().with(Task(Arc::clone(roster)))
+pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
+    BuiltInTools::new().with(Task(Arc::clone(roster)))
 }
 
 struct Task(Arc<Roster>);
@@ -70,7 +71,7 @@ impl Tool for Task {
          change. Do not use it to read a file whose path you know."
     }
 
-    /// It changes nothing by itself: each call of the agent is judged as if it were your own.
+    // The gates check each call of the agent separately.
     fn effect(&self) -> Effect {
         Effect::Read
     }
@@ -88,23 +89,23 @@ impl Tool for Task {
     }
 
     async fn call(&self, input: TaskInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        tracing::debug!(description = input.description, "a task for a subagent");
+        tracing::debug!(description = input.description, "spawning a subagent");
         let (agent, report) = if let Some(id) = &input.resume {
-            let agent = self.0.agent(id)?;
-            agent.tell(message(input.prompt)?, false)?;
-            let report = rest(&agent, cx).await?;
+            let agent = self.0.find(id)?;
+            send(&agent, input.prompt, false)?;
+            let report = wait_until_idle(&agent, cx).await?;
             (agent, report)
         } else {
-            let mut order = Order::new(input.prompt);
-            order.model = input.model.map(|model| model.as_str().to_owned());
-            order.max_turns = input.max_turns.unwrap_or(0);
-            order.role = match input.subagent_type {
+            let mut request = SpawnRequest::new(input.prompt);
+            request.model = input.model.map(|model| model.as_str().to_owned());
+            request.max_turns = input.max_turns.unwrap_or(0);
+            request.role = match input.subagent_type {
                 SubagentType::GeneralPurpose => Role::Worker,
                 SubagentType::Explore => Role::Explorer,
             };
-            run(&self.0, order, cx).await?
+            spawn_and_wait(&self.0, request, cx).await?
         };
-        let preface = format!("agentId: {} (for resume)\n\n", agent.name);
-        Ok(text_of(&report).with_preface(preface))
+        let preface = format!("agentId: {} (for resume)\n\n", agent.id());
+        Ok(output_of(&report).with_preface(preface))
     }
 }

@@ -1,4 +1,4 @@
-//! The tools of codex 0.98 for subagents: `spawn_agent`, `send_input`, `wait` and `close_agent` in its own form.
+//! `spawn_agent`, `send_input`, `wait` and `close_agent` in the form of codex 0.98.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,22 +11,26 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::{Agent, Kit, Order, Role, Roster, message};
-use crate::subagent::SubagentStatus;
+use super::{BuiltInTools, Roster, SpawnRequest, SubagentHandle, send};
+use crate::subagent::request::Role;
+use crate::subagent_info::SubagentStatus;
 
-/// How long `wait` waits, in milliseconds: by default, at least and at most.
-const WAIT_MS: (f64, f64, f64) = (30_000.0, 10_000.0, 300_000.0);
+/// Default time-out of `wait`, in milliseconds.
+const DEFAULT_WAIT_MS: f64 = 30_000.0;
 
-pub(super) fn tools(roster: &Arc<Roster>) -> Kit {
-    Kit::new()
+/// Shortest and longest time-out of `wait`, in milliseconds.
+const WAIT_MS: (f64, f64) = (10_000.0, 300_000.0);
+
+pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
+    BuiltInTools::new()
         .with(SpawnAgent(Arc::clone(roster)))
         .with(SendInput(Arc::clone(roster)))
         .with(Wait(Arc::clone(roster)))
         .with(CloseAgent(Arc::clone(roster)))
 }
 
-/// The state of an agent as codex writes it.
-fn status(agent: &Agent) -> Value {
+/// Status of an agent in the JSON of codex.
+fn status(agent: &SubagentHandle) -> Value {
     let report = agent.report();
     match report.status {
         SubagentStatus::Running => json!("running"),
@@ -70,7 +74,7 @@ impl Tool for SpawnAgent {
          change. wait gives what they answer."
     }
 
-    /// It changes nothing by itself: each call of the agent is judged as if it were your own.
+    // The gates check each call of the agent separately.
     fn effect(&self) -> Effect {
         Effect::Read
     }
@@ -80,13 +84,13 @@ impl Tool for SpawnAgent {
     }
 
     async fn call(&self, input: SpawnAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let mut order = Order::new(input.message);
-        order.role = match input.agent_type {
+        let mut request = SpawnRequest::new(input.message);
+        request.role = match input.agent_type {
             Some(AgentType::Explorer) => Role::Explorer,
             Some(AgentType::Default | AgentType::Worker) | None => Role::Worker,
         };
-        let agent = self.0.spawn(&cx.call_id, order).await?;
-        Ok(ToolOutput::new(json!({ "agent_id": agent.name }).to_string()))
+        let agent = self.0.spawn(&cx.call_id, request).await?;
+        Ok(ToolOutput::new(json!({ "agent_id": agent.id() }).to_string()))
     }
 }
 
@@ -124,9 +128,9 @@ impl Tool for SendInput {
     }
 
     async fn call(&self, input: SendInputInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let agent = self.0.agent(&input.id)?;
-        agent.tell(message(input.message)?, input.interrupt.unwrap_or(false))?;
-        Ok(ToolOutput::new(json!({ "agent_id": agent.name, "status": status(&agent) }).to_string()))
+        let agent = self.0.find(&input.id)?;
+        send(&agent, input.message, input.interrupt.unwrap_or(false))?;
+        Ok(ToolOutput::new(json!({ "agent_id": agent.id(), "status": status(&agent) }).to_string()))
     }
 }
 
@@ -166,25 +170,28 @@ impl Tool for Wait {
     }
 
     async fn call(&self, input: WaitInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let agents: Vec<Agent> = input.ids.iter().map(|id| self.0.agent(id)).collect::<Result<_, _>>()?;
+        let agents: Vec<SubagentHandle> =
+            input.ids.iter().map(|id| self.0.find(id)).collect::<Result<_, _>>()?;
         if agents.is_empty() {
             return Err(ToolError::new(
                 ToolErrorKind::InvalidArguments,
                 "ids is empty; name one agent at least",
             ));
         }
-        let (default, least, most) = WAIT_MS;
-        let limit = Duration::from_millis(input.timeout_ms.unwrap_or(default).clamp(least, most) as u64);
-        let resting = select_all(agents.iter().map(|agent| Box::pin(agent.rest())));
+        let (min, max) = WAIT_MS;
+        let timeout_ms = input.timeout_ms.unwrap_or(DEFAULT_WAIT_MS).clamp(min, max);
+        let timeout = Duration::from_millis(timeout_ms as u64);
+        let first_idle = select_all(agents.iter().map(|agent| Box::pin(agent.wait_until_idle())));
         let timed_out = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => {
                 return Err(ToolError::new(ToolErrorKind::Cancelled, "the call was cancelled while the agents worked"));
             }
-            waited = tokio::time::timeout(limit, resting) => waited.is_err(),
+            waited = tokio::time::timeout(timeout, first_idle) => waited.is_err(),
         };
-        let finished = agents.iter().filter(|agent| agent.report().status != SubagentStatus::Running);
-        let status: Map<String, Value> = finished.map(|agent| (agent.name.clone(), status(agent))).collect();
+        let finished = agents.iter().filter(|agent| agent.status() != SubagentStatus::Running);
+        let status: Map<String, Value> =
+            finished.map(|agent| (agent.id().to_owned(), status(agent))).collect();
         Ok(ToolOutput::new(json!({ "status": status, "timed_out": timed_out }).to_string()))
     }
 }
@@ -218,9 +225,9 @@ impl Tool for CloseAgent {
     }
 
     async fn call(&self, input: CloseAgentInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let agent = self.0.agent(&input.id)?;
+        let agent = self.0.find(&input.id)?;
         let before = status(&agent);
-        agent.close().await;
+        agent.close_and_report().await;
         Ok(ToolOutput::new(json!({ "status": before }).to_string()))
     }
 }

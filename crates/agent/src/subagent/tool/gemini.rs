@@ -1,5 +1,5 @@
-//! `invoke_agent` of gemini-cli 0.61: one call that spawns an agent, waits for it and gives what it says. Release 0.27
-//! had one fixed agent in its place.
+//! `invoke_agent` of gemini-cli 0.61: one call that spawns an agent, waits for it and returns its last text. Release
+//! 0.27 had a single fixed agent instead.
 
 use std::sync::Arc;
 
@@ -7,10 +7,11 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Kit, Order, Role, Roster, run, text_of};
+use super::{BuiltInTools, Roster, SpawnRequest, output_of, spawn_and_wait};
+use crate::subagent::request::Role;
 
-pub(super) fn tools(roster: &Arc<Roster>) -> Kit {
-    Kit::new().with(InvokeAgent(Arc::clone(roster)))
+pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
+    BuiltInTools::new().with(InvokeAgent(Arc::clone(roster)))
 }
 
 struct InvokeAgent(Arc<Roster>);
@@ -44,7 +45,7 @@ impl Tool for InvokeAgent {
          in one answer run side by side; give no two of them the same files to change."
     }
 
-    /// It changes nothing by itself: each call of the agent is judged as if it were your own.
+    // The gates check each call of the agent separately.
     fn effect(&self) -> Effect {
         Effect::Read
     }
@@ -62,12 +63,12 @@ impl Tool for InvokeAgent {
     }
 
     async fn call(&self, input: InvokeAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let mut order = Order::new(input.prompt);
-        order.role = match input.agent_name {
+        let mut request = SpawnRequest::new(input.prompt);
+        request.role = match input.agent_name {
             AgentName::Generalist => Role::Worker,
             AgentName::CodebaseInvestigator => Role::Explorer,
         };
-        let (_, report) = run(&self.0, order, cx).await?;
-        Ok(text_of(&report))
+        let (_, report) = spawn_and_wait(&self.0, request, cx).await?;
+        Ok(output_of(&report))
     }
 }

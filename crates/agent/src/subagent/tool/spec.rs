@@ -6,10 +6,10 @@ use pintle_tools::{Effect, Tool, ToolContext, ToolError, ToolKind, ToolOutput, T
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::{Kit, Order, Roster, message, rest};
+use super::{BuiltInTools, Roster, SpawnRequest, send, wait_until_idle};
 
-pub(super) fn tools(roster: &Arc<Roster>) -> Kit {
-    Kit::new()
+pub(super) fn tools(roster: &Arc<Roster>) -> BuiltInTools {
+    BuiltInTools::new()
         .with(SpawnAgent(Arc::clone(roster)))
         .with(SendInput(Arc::clone(roster)))
         .with(Wait(Arc::clone(roster)))
@@ -44,7 +44,7 @@ impl Tool for SpawnAgent {
          described completely and done apart; give no two of them the same files to change. wait gives the result."
     }
 
-    /// It changes nothing by itself: each call of the subagent is judged as if it were your own.
+    // The gates check each call of the subagent separately.
     fn effect(&self) -> Effect {
         Effect::Read
     }
@@ -54,12 +54,12 @@ impl Tool for SpawnAgent {
     }
 
     async fn call(&self, input: SpawnAgentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let mut order = Order::new(input.task);
-        order.working_dir = input.working_dir;
-        order.model = input.model;
-        order.max_turns = input.max_turns.unwrap_or(0);
-        let agent = self.0.spawn(&cx.call_id, order).await?;
-        Ok(ToolOutput::new(format!("agent_id: {}\nstatus: running", agent.name)))
+        let mut request = SpawnRequest::new(input.task);
+        request.working_dir = input.working_dir;
+        request.model = input.model;
+        request.max_turns = input.max_turns.unwrap_or(0);
+        let agent = self.0.spawn(&cx.call_id, request).await?;
+        Ok(ToolOutput::new(format!("agent_id: {}\nstatus: running", agent.id())))
     }
 }
 
@@ -95,9 +95,9 @@ impl Tool for SendInput {
     }
 
     async fn call(&self, input: SendInputInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let agent = self.0.agent(&input.agent_id)?;
-        agent.tell(message(input.message)?, false)?;
-        Ok(ToolOutput::new(format!("The message was sent to {}.", agent.name)))
+        let agent = self.0.find(&input.agent_id)?;
+        send(&agent, input.message, false)?;
+        Ok(ToolOutput::new(format!("The message was sent to {}.", agent.id())))
     }
 }
 
@@ -135,8 +135,8 @@ impl Tool for Wait {
     }
 
     async fn call(&self, input: WaitInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let agent = self.0.agent(&input.agent_id)?;
-        Ok(ToolOutput::new(rest(&agent, cx).await?.for_model()))
+        let agent = self.0.find(&input.agent_id)?;
+        Ok(ToolOutput::new(wait_until_idle(&agent, cx).await?.for_model()))
     }
 }
 
@@ -165,8 +165,8 @@ impl Tool for CloseAgent {
     }
 
     async fn call(&self, input: CloseAgentInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let agent = self.0.agent(&input.agent_id)?;
-        let report = agent.close().await;
-        Ok(ToolOutput::new(format!("{} is closed. Final status: {}", agent.name, report.status)))
+        let agent = self.0.find(&input.agent_id)?;
+        let report = agent.close_and_report().await;
+        Ok(ToolOutput::new(format!("{} is closed. Final status: {}", agent.id(), report.status)))
     }
 }

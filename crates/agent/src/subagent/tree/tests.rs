@@ -1,4 +1,4 @@
-//! Which sessions a tree knows, and what it holds of them.
+//! Members of a tree and the data that it keeps of them.
 
 use std::time::Duration;
 
@@ -7,11 +7,12 @@ use pintle_llm::testing::FakeAdapter;
 use super::*;
 use crate::event::EventKind;
 use crate::event_log::Identity;
-use crate::subagent::{SubagentStatus, TreeEvents};
+use crate::subagent::TreeEvents;
+use crate::subagent_info::SubagentStatus;
 use crate::timestamp::Timestamp;
 
-/// A tree, and what its members have given it to hold.
-struct Bench {
+/// A tree with fake sessions that share one set of channels.
+struct Harness {
     tree: Arc<Tree>,
     client: Client,
     commands: mpsc::Sender<Command>,
@@ -19,15 +20,15 @@ struct Bench {
     _inbox: mpsc::Receiver<Command>,
 }
 
-impl Bench {
+impl Harness {
     fn new() -> Self {
         let (commands, inbox) = mpsc::channel(1);
         let client = Client::builder().provider(FakeAdapter::new("p")).build().unwrap();
         Self { tree: Arc::default(), client, commands, shared: watch::Sender::default(), _inbox: inbox }
     }
 
-    /// A session of this name joins below another one.
-    fn joins(&self, name: &str, parent: &str) -> Arc<EventLog> {
+    /// Adds a session as a child of another one.
+    fn join(&self, name: &str, parent: &str) -> Arc<EventLog> {
         let identity =
             Identity { session_id: SessionId::new(name), depth: 1, parent: Some(SessionId::new(parent)) };
         let log = Arc::new(EventLog::new(identity));
@@ -42,104 +43,104 @@ impl Bench {
         log
     }
 
-    fn leaves(&self, name: &str) {
+    fn leave(&self, name: &str) {
         self.tree.leave(&SessionId::new(name));
     }
 
-    /// So many sessions join and leave, in order: `0`, `1`, …
-    fn pass(&self, count: usize) {
+    /// Adds and ends `count` sessions, named `0`, `1`, …
+    fn join_and_leave(&self, count: usize) {
         for name in (0..count).map(|number| number.to_string()) {
-            self.joins(&name, "root");
-            self.leaves(&name);
+            self.join(&name, "root");
+            self.leave(&name);
         }
     }
 
-    fn forgets(&self, names: &[&str]) {
+    fn forget(&self, names: &[&str]) {
         self.tree.forget(names.iter().map(|name| SessionId::new(*name)).collect());
     }
 
-    /// Whether a stream that begins now could read this session.
-    fn knows(&self, name: &str) -> bool {
-        self.tree.unread().take(&SessionId::new(name)).is_some()
+    /// Returns whether a new stream can read this session.
+    fn is_readable(&self, name: &str) -> bool {
+        self.tree.subscribe().take(&SessionId::new(name)).is_some()
     }
 
-    fn reaches(&self, name: &str) -> bool {
+    fn has_handle(&self, name: &str) -> bool {
         self.tree.handle(&SessionId::new(name)).is_some()
     }
 }
 
 #[test]
-fn of_a_session_that_has_ended_nothing_is_held_but_its_events() {
-    let bench = Bench::new();
-    bench.joins("a", "root");
-    bench.joins("b", "root");
-    assert_eq!((bench.shared.receiver_count(), bench.commands.weak_count()), (2, 2));
-    bench.leaves("a");
-    assert_eq!((bench.shared.receiver_count(), bench.commands.weak_count()), (1, 1));
-    assert_eq!((bench.reaches("a"), bench.reaches("b")), (false, true));
-    assert_eq!((bench.knows("a"), bench.knows("b")), (true, true));
+fn only_the_log_of_an_ended_session_is_kept() {
+    let harness = Harness::new();
+    harness.join("a", "root");
+    harness.join("b", "root");
+    assert_eq!((harness.shared.receiver_count(), harness.commands.weak_count()), (2, 2));
+    harness.leave("a");
+    assert_eq!((harness.shared.receiver_count(), harness.commands.weak_count()), (1, 1));
+    assert_eq!((harness.has_handle("a"), harness.has_handle("b")), (false, true));
+    assert_eq!((harness.is_readable("a"), harness.is_readable("b")), (true, true));
 }
 
 #[test]
-fn the_newest_that_have_ended_are_known_and_each_counts_once() {
-    let bench = Bench::new();
-    bench.joins("at work", "root");
-    bench.pass(MAX_ENDED);
-    bench.leaves("7");
-    assert_eq!((bench.knows("0"), bench.tree.known()), (true, 1 + MAX_ENDED));
-    bench.joins("last", "root");
-    bench.leaves("last");
-    let known = ["at work", "0", "1", "last"].map(|name| bench.knows(name));
-    assert_eq!(known, [true, false, true, true]);
-    assert_eq!(bench.tree.known(), 1 + MAX_ENDED);
+fn the_last_ended_sessions_are_kept() {
+    let harness = Harness::new();
+    harness.join("at work", "root");
+    harness.join_and_leave(MAX_ENDED);
+    harness.leave("7");
+    assert_eq!((harness.is_readable("0"), harness.tree.member_count()), (true, 1 + MAX_ENDED));
+    harness.join("last", "root");
+    harness.leave("last");
+    let readable = ["at work", "0", "1", "last"].map(|name| harness.is_readable(name));
+    assert_eq!(readable, [true, false, true, true]);
+    assert_eq!(harness.tree.member_count(), 1 + MAX_ENDED);
 }
 
 #[test]
-fn what_is_forgotten_takes_no_place_of_those_that_have_ended() {
-    let bench = Bench::new();
-    bench.pass(MAX_ENDED);
-    bench.forgets(&["7"]);
-    bench.joins("last", "root");
-    bench.leaves("last");
-    let known = ["0", "7", "last"].map(|name| bench.knows(name));
-    assert_eq!(known, [true, false, true]);
+fn forgotten_sessions_do_not_count_as_ended() {
+    let harness = Harness::new();
+    harness.join_and_leave(MAX_ENDED);
+    harness.forget(&["7"]);
+    harness.join("last", "root");
+    harness.leave("last");
+    let readable = ["0", "7", "last"].map(|name| harness.is_readable(name));
+    assert_eq!(readable, [true, false, true]);
 }
 
 #[test]
-fn who_is_forgotten_is_forgotten_with_all_below() {
-    let bench = Bench::new();
+fn forgetting_a_session_forgets_its_descendants() {
+    let harness = Harness::new();
     for (name, parent) in [("a", "root"), ("b", "root"), ("c", "a"), ("d", "c"), ("e", "b")] {
-        bench.joins(name, parent);
+        harness.join(name, parent);
     }
     for name in ["d", "c", "a", "e", "b"] {
-        bench.leaves(name);
+        harness.leave(name);
     }
-    bench.forgets(&["a"]);
-    let known = ["a", "b", "c", "d", "e"].map(|name| bench.knows(name));
-    assert_eq!(known, [false, true, false, false, true]);
+    harness.forget(&["a"]);
+    let readable = ["a", "b", "c", "d", "e"].map(|name| harness.is_readable(name));
+    assert_eq!(readable, [false, true, false, false, true]);
 }
 
 #[test]
-fn a_stream_has_those_that_join_later_and_keeps_what_the_tree_forgets() {
-    let bench = Bench::new();
-    bench.joins("a", "root");
-    let [stream, gone] = [(); 2].map(|()| bench.tree.unread());
-    drop(gone);
-    bench.joins("b", "root");
-    assert_eq!(bench.tree.lock().unread.len(), 1, "nobody reads the other stream");
-    bench.leaves("a");
-    bench.leaves("b");
-    bench.forgets(&["a", "b"]);
+fn a_stream_keeps_logs_that_the_tree_forgets() {
+    let harness = Harness::new();
+    harness.join("a", "root");
+    let [stream, dropped] = [(); 2].map(|()| harness.tree.subscribe());
+    drop(dropped);
+    harness.join("b", "root");
+    assert_eq!(harness.tree.lock().streams.len(), 1, "the other stream was dropped");
+    harness.leave("a");
+    harness.leave("b");
+    harness.forget(&["a", "b"]);
     let taken = ["a", "b", "b"].map(|name| stream.take(&SessionId::new(name)).is_some());
     assert_eq!(taken, [true, true, false]);
 }
 
-/// Between two looks of a stream a subagent may join the tree and be over.
+/// A subagent may join the tree and end between two polls of a stream.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_subagent_that_comes_and_goes_while_a_stream_looks_is_told_of_before_its_end() {
+async fn a_short_lived_subagent_is_delivered_before_its_end() {
     let now = Timestamp::from_millis(0);
-    let bench = Bench::new();
-    let root = bench.joins("root", "nobody");
+    let harness = Harness::new();
+    let root = harness.join("root", "none");
     let child = SessionId::new("child");
     let spawned =
         EventKind::SubagentSpawned { agent_id: "a".into(), child: child.clone(), task: "Look.".into() };
@@ -150,26 +151,26 @@ async fn a_subagent_that_comes_and_goes_while_a_stream_looks_is_told_of_before_i
         turns_used: 0,
     };
     root.append(now, spawned);
-    let mut events = TreeEvents::new(Arc::clone(&bench.tree), SessionId::new("root"), Arc::clone(&root));
+    let mut events = TreeEvents::new(Arc::clone(&harness.tree), SessionId::new("root"), Arc::clone(&root));
     let mut reading = tokio::task::JoinSet::new();
     reading.spawn(async move {
-        let mut told = Vec::new();
+        let mut sessions = Vec::new();
         while let Some(event) = events.next().await {
-            told.push(event.session_id.to_string());
+            sessions.push(event.session_id.to_string());
         }
-        told
+        sessions
     });
-    // The stream has read what there is, and waits for more.
+    // The stream has read all events and waits.
     tokio::time::sleep(Duration::from_millis(50)).await;
     root.append_after(now, ended, || {
-        bench.joins("another", "root");
-        // By now that has woken the stream, and it waits for this log.
+        harness.join("another", "root");
+        // The stream was woken and waits for the lock of this log.
         std::thread::sleep(Duration::from_millis(50));
-        let log = bench.joins("child", "root");
+        let log = harness.join("child", "root");
         log.append(now, EventKind::SessionEnd { state: crate::turn::SessionState::Closed });
         log.close();
     });
     root.close();
-    let told = reading.join_next().await.unwrap().unwrap();
-    assert_eq!(told, ["root", "child", "root"]);
+    let sessions = reading.join_next().await.unwrap().unwrap();
+    assert_eq!(sessions, ["root", "child", "root"]);
 }

@@ -134,7 +134,7 @@ fn facts_that_came_out_the_same_leave_the_prompt_as_it_was() {
 fn what_the_prompt_holds_of_the_project_is_told_when_it_changes_and_not_again() {
     use std::path::Path;
 
-    use crate::project_docs::SkippedFile;
+    use crate::discovery::SkippedFile;
 
     let mut bench = Bench::new();
     let mut told = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::id::SessionId;
-use crate::subagent::SubagentStatus;
+use crate::subagent_info::SubagentStatus;
 
 fn spawn(bench: &mut Bench, agent: &str) {
     let session = SessionId::new(format!("session of {agent}"));

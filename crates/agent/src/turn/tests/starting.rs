@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::*;
-use crate::project_docs::SkippedFile;
+use crate::discovery::SkippedFile;
 
 fn begin(start: Start) -> Bench {
     let mut bench = Bench::new();

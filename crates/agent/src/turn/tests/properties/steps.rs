@@ -4,7 +4,7 @@ use pintle_llm::ModelInfo;
 use proptest::prelude::*;
 
 use super::super::*;
-use crate::subagent::SubagentStatus;
+use crate::subagent_info::SubagentStatus;
 
 /// One thing that may happen; what it applies to is drawn from what is possible then.
 #[derive(Clone, Debug)]

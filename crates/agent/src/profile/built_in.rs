@@ -1,16 +1,17 @@
-//! The tools that come with the profiles, each in the form that all of its kind in the process share.
+//! Built-in tools of the profiles.
 
 use std::sync::Arc;
 
 use pintle_tools::{DynTool, Tool, ToolForm, ToolRegistry};
 
-/// A list of tools that we wrote ourselves: a test proves the definition of every one.
+/// An ordered list of built-in tools. Their definitions are shared over the process and are checked by a test instead
+/// of at run time.
 #[derive(Default)]
-pub(crate) struct Kit {
+pub(crate) struct BuiltInTools {
     tools: Vec<(Arc<ToolForm>, Arc<dyn DynTool>)>,
 }
 
-impl Kit {
+impl BuiltInTools {
     pub(crate) fn new() -> Self {
         Self::default()
     }
@@ -23,8 +24,8 @@ impl Kit {
         self
     }
 
-    /// With this tool, if there is what it needs.
-    pub(crate) fn with_some<T: Tool>(self, tool: Option<T>) -> Self {
+    /// Adds the tool if its requirements are met.
+    pub(crate) fn with_optional<T: Tool>(self, tool: Option<T>) -> Self {
         match tool {
             Some(tool) => self.with(tool),
             None => self,
@@ -44,7 +45,7 @@ impl Kit {
         registry
     }
 
-    /// Adds those of whose name there is no tool yet.
+    /// Registers the tools whose names are not taken.
     pub(crate) fn add_missing(self, registry: &mut ToolRegistry) {
         for (form, tool) in self.tools {
             if registry.get(form.name()).is_none() {
@@ -53,8 +54,8 @@ impl Kit {
         }
     }
 
-    /// Puts those in the place of the tools that have their names.
-    pub(crate) fn replace_in(self, registry: &mut ToolRegistry) {
+    /// Replaces the registered tools of the same names.
+    pub(crate) fn replace_existing(self, registry: &mut ToolRegistry) {
         for (form, tool) in self.tools {
             if registry.get(form.name()).is_some() {
                 registry.register_as(form, tool);

@@ -1,37 +1,34 @@
-//! Subagents of which a record tells, and which the program that ran them took along when it ended.
+//! Subagents of a recorded session whose process has ended.
 
-use std::sync::Arc;
-
-use tokio::sync::watch;
-
-use super::SubagentStatus;
 use super::report::Report;
-use super::worker::Desk;
+use crate::id::SessionId;
 use crate::record::Record;
+use crate::subagent_info::SubagentStatus;
 use crate::turn::InputKind;
 
-/// Why an agent failed whose program ended.
+/// Failure reason of a subagent that was open when its process ended.
 const LOST: &str = "the program that ran it ended, and the agent with it; what it had changed is still there";
 
-/// What is left of the last message of an agent that had ended before its program did.
+/// Output of a subagent that had ended before its process did.
 const NOT_KEPT: &str =
     "(The program that ran this agent has ended since, and its last message was not kept.)";
 
-/// One of them.
+/// A subagent as the record of its parent describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PastSubagent {
+pub(crate) struct RecordedSubagent {
     pub(super) name: String,
-    /// How it had ended, and after how many answers; `None` if it was open when the program ended.
+    pub(super) session_id: SessionId,
+    /// Final status and number of model responses; `None` if it was open at the end of the record.
     ended: Option<(SubagentStatus, u64)>,
 }
 
-impl PastSubagent {
-    /// Those of a record, in the order in which they were spawned.
-    pub(crate) fn of(record: &Record) -> Vec<Self> {
+impl RecordedSubagent {
+    /// Lists the subagents of a record, in the order in which they were spawned.
+    pub(crate) fn all_of(record: &Record) -> Vec<Self> {
         let mut all: Vec<Self> = Vec::new();
         for entry in &record.entries {
-            if let InputKind::ChildSpawned { agent, .. } = &entry.input.kind {
-                all.push(Self { name: agent.clone(), ended: None });
+            if let InputKind::ChildSpawned { agent, session, .. } = &entry.input.kind {
+                all.push(Self { name: agent.clone(), session_id: session.clone(), ended: None });
             } else if let InputKind::ChildEnded { agent, status, turns_used } = &entry.input.kind
                 && let Some(known) = all.iter_mut().find(|known| known.name == *agent)
             {
@@ -41,9 +38,9 @@ impl PastSubagent {
         all
     }
 
-    /// What the tools find of it: it is closed, and this is known of it.
-    pub(super) fn desk(&self) -> Arc<watch::Sender<Desk>> {
-        let report = match self.ended {
+    /// Returns the final report, as far as the record has it.
+    pub(super) fn report(&self) -> Report {
+        match self.ended {
             None => Report::failed(LOST, String::new(), 0),
             Some((SubagentStatus::Completed, turns_used)) => {
                 let status = SubagentStatus::Completed;
@@ -52,7 +49,6 @@ impl PastSubagent {
             Some((SubagentStatus::Failed | SubagentStatus::Running, turns_used)) => {
                 Report::failed("it failed", NOT_KEPT.to_owned(), turns_used)
             }
-        };
-        Arc::new(watch::Sender::new(Desk::closed(report)))
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! Text from strangers, made fit for a place in the prompt.
+//! Sanitizing of untrusted text for prompts.
 
-/// `text` as one line of at most `limit` characters, without control characters and without those that nobody sees.
+/// Returns `text` as a single line of at most `limit` characters, without control and invisible characters.
 ///
-/// What was cut is marked by `…`, which comes on top.
+/// A truncated line ends with `…`, in addition to the limit.
 pub(crate) fn single_line(text: &str, limit: usize) -> String {
     let visible = |c: &char| c.is_whitespace() || !(c.is_control() || is_invisible(*c));
     let mut rest = text.trim().chars().filter(visible).map(|c| if c.is_whitespace() { ' ' } else { c });
@@ -13,21 +13,21 @@ pub(crate) fn single_line(text: &str, limit: usize) -> String {
     line
 }
 
-/// `text` in which the end tag `</tag` no longer stands, in whatever case.
-pub(super) fn defused(text: &str, tag: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
+/// Escapes each end tag `</tag` in `text`, in any case.
+pub(crate) fn escape_end_tag(text: &str, tag: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("</") {
         let closes = after.get(..tag.len()).is_some_and(|name| name.eq_ignore_ascii_case(tag));
-        safe.push_str(before);
-        safe.push_str(if closes { "<\\/" } else { "</" });
+        escaped.push_str(before);
+        escaped.push_str(if closes { "<\\/" } else { "</" });
         rest = after;
     }
-    safe.push_str(rest);
-    safe
+    escaped.push_str(rest);
+    escaped
 }
 
-/// Whether it changes what is read without being seen: joiners, direction marks, tags.
+/// Returns whether `c` is invisible and can change how other text is read: joiners, direction marks, tags.
 fn is_invisible(c: char) -> bool {
     matches!(
         c,
@@ -46,7 +46,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_bounded_and_shows_what_it_says() {
+    fn single_line_truncates_and_drops_invisible_characters() {
         for (text, limit, expected) in [
             ("main", 10, "main"),
             ("  a\tb\nc  d ", 10, "a b c  d"),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_end_tag_is_changed() {
+    fn only_the_end_tag_is_escaped() {
         for (text, expected) in [
             ("plain < text", "plain < text"),
             ("</doc>", "<\\/doc>"),
@@ -73,13 +73,13 @@ mod tests {
             ("</div></doc></", "</div><\\/doc></"),
             ("</dö", "</dö"),
         ] {
-            assert_eq!(defused(text, "doc"), expected, "{text:?}");
+            assert_eq!(escape_end_tag(text, "doc"), expected, "{text:?}");
         }
     }
 
     proptest! {
         #[test]
-        fn a_line_never_leaves_its_line_or_its_limit(text in any::<String>(), limit in 1usize..40) {
+        fn single_line_keeps_to_one_line_and_its_limit(text in any::<String>(), limit in 1usize..40) {
             let line = single_line(&text, limit);
             prop_assert!(line.trim_end_matches('…').chars().count() <= limit);
             prop_assert!(!line.chars().any(char::is_control));
@@ -88,7 +88,7 @@ mod tests {
 
         #[test]
         fn no_end_tag_survives(text in "(</?|doc|DOC|x|>){0,20}") {
-            prop_assert!(!defused(&text, "doc").to_ascii_lowercase().contains("</doc"));
+            prop_assert!(!escape_end_tag(&text, "doc").to_ascii_lowercase().contains("</doc"));
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The environment of a subagent that works in a directory below its parent's.
+//! Execution environment of a subagent that works in a subdirectory.
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
@@ -10,8 +10,8 @@ use pintle_env::{
     GrepRequest, Metadata, OutputLimits, Process,
 };
 
-/// The parent's environment with another working directory: the same files and processes, and relative paths begin
-/// elsewhere. It confines nothing.
+/// The parent's environment with another working directory, from which relative paths are resolved. Files and processes
+/// are the same; nothing is confined to the directory.
 #[derive(Clone, Debug)]
 pub(super) struct Subdirectory {
     inner: Arc<dyn ExecutionEnvironment>,
@@ -19,33 +19,35 @@ pub(super) struct Subdirectory {
 }
 
 impl Subdirectory {
-    /// `inner` with `directory`, which must lie below its working directory wherever links lead.
+    /// Wraps `inner` with `directory` as its working directory. With links resolved, it must be inside the working
+    /// directory of `inner`.
     ///
     /// # Errors
     ///
-    /// [`EnvError::Refused`] for a place outside, [`EnvError::NotADirectory`] for a file, and whatever looking gives.
+    /// [`EnvError::Refused`] for a directory outside, [`EnvError::NotADirectory`] for a file, and any error of the
+    /// lookup.
     pub(super) async fn enter(
         inner: Arc<dyn ExecutionEnvironment>,
         directory: &str,
     ) -> Result<Arc<dyn ExecutionEnvironment>, EnvError> {
-        let above = real(inner.as_ref(), inner.working_directory()).await?;
+        let parent = canonical(inner.as_ref(), inner.working_directory()).await?;
         let path = inner.resolve(Path::new(directory));
-        let found = real(inner.as_ref(), &path).await?;
-        if !found.starts_with(&above) {
+        let directory = canonical(inner.as_ref(), &path).await?;
+        if !directory.starts_with(&parent) {
             return Err(EnvError::Refused {
                 operation: format!("working in {}", path.display()),
                 reason: format!("it is not below {}", inner.working_directory().display()),
             });
         }
-        if !inner.metadata(&found).await?.is_dir() {
+        if !inner.metadata(&directory).await?.is_dir() {
             return Err(EnvError::NotADirectory { path });
         }
-        Ok(Arc::new(Self { inner, directory: found }))
+        Ok(Arc::new(Self { inner, directory }))
     }
 }
 
-/// Where a path leads. An environment that cannot follow links is taken at its word.
-async fn real(env: &dyn ExecutionEnvironment, path: &Path) -> Result<PathBuf, EnvError> {
+/// Resolves links. In an environment that cannot, the path counts as free of links.
+async fn canonical(env: &dyn ExecutionEnvironment, path: &Path) -> Result<PathBuf, EnvError> {
     match env.canonicalize(path).await {
         Err(EnvError::Unsupported { .. }) => Ok(env.resolve(path)),
         found => found,
@@ -79,7 +81,7 @@ impl ExecutionEnvironment for Subdirectory {
     }
 
     async fn spawn(&self, mut command: Command) -> Result<Box<dyn Process>, EnvError> {
-        command.working_dir = Some(self.start(command.working_dir));
+        command.working_dir = Some(self.resolve_or_default(command.working_dir));
         self.inner.spawn(command).await
     }
 
@@ -112,7 +114,7 @@ impl ExecutionEnvironment for Subdirectory {
     }
 
     async fn exec_command(&self, mut request: ExecRequest) -> Result<ExecResult, EnvError> {
-        request.working_dir = Some(self.start(request.working_dir));
+        request.working_dir = Some(self.resolve_or_default(request.working_dir));
         self.inner.exec_command(request).await
     }
 
@@ -138,19 +140,19 @@ impl ExecutionEnvironment for Subdirectory {
     }
 
     async fn find_files(&self, request: &GlobRequest) -> Result<Vec<PathBuf>, EnvError> {
-        let path = self.start(request.path.clone());
+        let path = self.resolve_or_default(request.path.clone());
         self.inner.find_files(&request.clone().with_path(path)).await
     }
 
     async fn grep(&self, request: &GrepRequest) -> Result<GrepOutput, EnvError> {
-        let path = self.start(request.path.clone());
+        let path = self.resolve_or_default(request.path.clone());
         self.inner.grep(&request.clone().with_path(path)).await
     }
 }
 
 impl Subdirectory {
-    /// An absolute path for what begins here by default.
-    fn start(&self, path: Option<PathBuf>) -> PathBuf {
+    /// Resolves a path that defaults to the working directory.
+    fn resolve_or_default(&self, path: Option<PathBuf>) -> PathBuf {
         path.map_or_else(|| self.directory.clone(), |path| self.resolve(&path))
     }
 }

@@ -1,0 +1,119 @@
+//! Spawning one subagent.
+
+use std::sync::Arc;
+
+use pintle_tools::{ToolError, ToolErrorKind};
+
+use super::mailbox::Mailbox;
+use super::request::SpawnRequest;
+use super::roster::{Reservation, Roster, State};
+use super::worker::Worker;
+use super::{ParentLink, SubagentHandle, SubagentSpec};
+use crate::turn::InputKind;
+
+/// Closed subagents that are kept with their results.
+const MAX_CLOSED: usize = 64;
+
+impl Roster {
+    /// Spawns the subagent for which the driver made a reservation under `call_id`.
+    ///
+    /// # Errors
+    ///
+    /// A request that cannot be met, in words for the model; no subagent exists then.
+    pub(super) async fn spawn(
+        self: &Arc<Self>,
+        call_id: &str,
+        request: SpawnRequest,
+    ) -> Result<SubagentHandle, ToolError> {
+        request.validate()?;
+        let reservation = self.lock().take_reservation(call_id);
+        let Reservation { name, spec } =
+            reservation.ok_or_else(|| failed("no subagent can be spawned here"))?;
+        let spec = spec.adapt_to(&request).await?;
+
+        let mut state = self.lock();
+        state.make_room(self.limits.max_open)?;
+        let handle = self.new_handle(name, &request.task);
+        let announcement = self.announce(&mut state, &handle, request.task);
+        self.start_worker(&mut state, spec, &handle, announcement);
+        state.handles.push(handle.clone());
+        Ok(handle)
+    }
+
+    fn new_handle(&self, name: String, task: &str) -> SubagentHandle {
+        let mailbox = Mailbox::new(task.to_owned());
+        SubagentHandle::new(self.new_origin(name), mailbox, Arc::clone(&self.lineage.tree))
+    }
+
+    /// Announces the subagent to the turn machine and returns the number of the notification.
+    fn announce(&self, state: &mut State, handle: &SubagentHandle, task: String) -> u64 {
+        let origin = handle.origin();
+        state.inputs.push_back(InputKind::ChildSpawned {
+            agent: origin.agent_id.clone(),
+            session: origin.session_id.clone(),
+            task,
+        });
+        self.notify()
+    }
+
+    /// Starts the subagent's task, which waits until the announcement is in the parent's log: `SUBAGENT_SPAWNED`
+    /// precedes every event of the subagent.
+    fn start_worker(
+        self: &Arc<Self>,
+        state: &mut State,
+        spec: SubagentSpec,
+        handle: &SubagentHandle,
+        announcement: u64,
+    ) {
+        let parent = ParentLink::new(Arc::downgrade(self), handle.id().to_owned());
+        let lineage = self.lineage.child(handle.origin().clone(), parent.clone());
+        let worker = Worker::new(spec, lineage, parent, handle);
+        let mut acknowledged = self.acknowledged.subscribe();
+        state.tasks.spawn(async move {
+            tokio::select! {
+                biased;
+                () = worker.closing() => {}
+                _ = acknowledged.wait_for(|number| *number >= announcement) => {}
+            }
+            worker.run().await;
+        });
+    }
+}
+
+impl State {
+    /// Makes room for one more subagent: discards old closed ones and, at the limit, closes an idle one.
+    fn make_room(&mut self, max_open: usize) -> Result<(), ToolError> {
+        if self.is_closed {
+            return Err(failed("the session is closing"));
+        }
+        while self.tasks.try_join_next().is_some() {}
+        self.discard_old_closed();
+        let open: Vec<&SubagentHandle> = self.handles.iter().filter(|handle| handle.is_open()).collect();
+        if open.len() < max_open {
+            return Ok(());
+        }
+        let idle = open.iter().find(|handle| !handle.mailbox.borrow().is_running());
+        let idle = idle.ok_or_else(|| {
+            failed(format!(
+                "{} subagents run already, which is the most at a time; wait for one, or close one",
+                open.len()
+            ))
+        })?;
+        idle.closing.cancel();
+        Ok(())
+    }
+
+    fn discard_old_closed(&mut self) {
+        let closed = self.handles.iter().filter(|handle| handle.is_closed()).count();
+        let mut excess = closed.saturating_sub(MAX_CLOSED);
+        self.handles.retain(|handle| {
+            let keep = excess == 0 || !handle.is_closed();
+            excess -= usize::from(!keep);
+            keep
+        });
+    }
+}
+
+fn failed(message: impl Into<String>) -> ToolError {
+    ToolError::new(ToolErrorKind::Failed, message)
+}

@@ -1,0 +1,119 @@
+//! The driver's side of a session's subagents.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use tokio::sync::watch;
+
+use super::roster::Roster;
+use super::{Lineage, RecordedSubagent, SubagentHandle, SubagentSpec, tool};
+use crate::config::SubagentLimits;
+use crate::id::SessionId;
+use crate::profile::ProviderProfile;
+use crate::turn::InputKind;
+
+/// Smallest context window, in tokens, in which a session offers tools for subagents.
+const MIN_WINDOW: u64 = 16_384;
+
+/// The subagents of a session, owned by its driver. Dropping it aborts them all at once; [`Subagents::close`] closes
+/// them in order.
+#[derive(Debug)]
+pub(crate) struct Subagents {
+    roster: Arc<Roster>,
+    published: watch::Receiver<u64>,
+    /// Number of the last notification whose inputs were taken.
+    taken: u64,
+}
+
+impl Subagents {
+    pub(crate) fn new(session: SessionId, lineage: Lineage, limits: SubagentLimits) -> Self {
+        let roster = Roster::new(session, lineage, limits);
+        Self { published: roster.notifications(), roster, taken: 0 }
+    }
+
+    /// Returns `profile` with the tools for subagents, if the session may have any. A tool that the embedding
+    /// application registered under the same name is kept.
+    pub(crate) fn add_tools(&self, profile: &ProviderProfile) -> ProviderProfile {
+        let mut extended = profile.clone();
+        let Some(tools) = profile.subagent_tools else { return extended };
+        let too_deep = self.roster.lineage.depth() >= self.roster.limits.max_depth;
+        if too_deep || profile.context_window_size < MIN_WINDOW {
+            return extended;
+        }
+        tool::register(tools, &mut extended.tool_registry, &self.roster);
+        extended
+    }
+
+    /// Reserves the next name for a call that is about to run, so that names follow the order of the calls and not the
+    /// order in which they reach the roster.
+    pub(crate) fn reserve(&self, call_id: &str, spec: SubagentSpec) {
+        self.roster.lock().reserve(call_id, spec);
+    }
+
+    /// Discards reservations of calls that are over.
+    pub(crate) fn clear_reservations(&self) {
+        self.roster.lock().clear_reservations();
+    }
+
+    /// Numbers new subagents after those of the session from which this one was forked.
+    pub(crate) fn inherit_names(&self, last_number: u64) {
+        self.roster.lock().inherit_names(last_number);
+    }
+
+    /// Restores the subagents of a record as closed ones, and numbers new subagents after `last_number`.
+    pub(crate) fn restore(&self, recorded: &[RecordedSubagent], last_number: u64) {
+        self.roster.restore(recorded, last_number);
+    }
+
+    /// Waits for new inputs. Cancel safe.
+    pub(crate) async fn changed(&mut self) {
+        // Cannot fail: the roster owns the sender.
+        let _ = self.published.changed().await;
+    }
+
+    /// Takes the inputs for the turn machine, oldest first.
+    pub(crate) fn take_inputs(&mut self) -> VecDeque<InputKind> {
+        let mut state = self.roster.lock();
+        // Read under the lock under which a spawn is announced: no notification counts as taken before its inputs are.
+        self.taken = *self.published.borrow_and_update();
+        std::mem::take(&mut state.inputs)
+    }
+
+    /// Returns whether there may be inputs that were not taken.
+    pub(crate) fn has_inputs(&self) -> bool {
+        *self.published.borrow() != self.taken
+    }
+
+    /// Confirms that the turn machine has processed the inputs that were taken last.
+    pub(crate) fn acknowledge(&self) {
+        self.roster.acknowledged.send_replace(self.taken);
+    }
+
+    /// Interrupts every running subagent.
+    pub(crate) fn interrupt(&self) {
+        self.roster.handles().iter().for_each(SubagentHandle::interrupt);
+    }
+
+    /// Closes all subagents concurrently and waits until the last one has ended.
+    pub(crate) async fn close(&self) {
+        let mut tasks = self.roster.begin_shutdown();
+        while tasks.join_next().await.is_some() {}
+    }
+}
+
+impl Drop for Subagents {
+    fn drop(&mut self) {
+        // Tools that are still running hold the roster, so its own drop would abort the tasks too late.
+        drop(self.roster.begin_shutdown());
+    }
+}
+
+impl ProviderProfile {
+    /// Returns the profile as a session with these limits shows it to its model, with the tools for subagents.
+    ///
+    /// For inspection only: the added tools work in a session, and every session adds its own.
+    #[must_use]
+    pub fn as_in_session(&self, limits: SubagentLimits) -> Self {
+        Subagents::new(SessionId::new(""), Lineage::root(), limits).add_tools(self)
+    }
+}
