@@ -55,6 +55,7 @@ const FENCES: &[Fence] = &[
     Fence { dependency: "hyper", owners: &["pintle-benches", "pintle-examples"] },
     Fence { dependency: "rustls", owners: &["pintle-providers", "pintle-web"] },
     Fence { dependency: "eventsource-stream", owners: &["pintle-providers"] },
+    Fence { dependency: "html5gum", owners: &["pintle-web"] },
     Fence { dependency: "httparse", owners: &["pintle-testkit"] },
     Fence { dependency: "nix", owners: &["pintle-env", "pintle", "pintle-tests", "pintle-benches", "xtask"] },
     Fence { dependency: "grep-searcher", owners: &["pintle-env"] },
