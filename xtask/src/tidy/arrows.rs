@@ -23,7 +23,7 @@ const ARROWS: &[Arrows] = &[
         to: &["pintle-env", "pintle-llm", "pintle-tools"],
         to_in_tests: &["pintle-testkit"],
     },
-    Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm", "pintle-tools"], to_in_tests: &[] },
+    Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-web", to: &["pintle-llm", "pintle-tools"], to_in_tests: &[] },
     Arrows { from: "pintle", to: LIBRARIES, to_in_tests: &[] },
     Arrows { from: "pintle-tests", to: LIBRARIES, to_in_tests: &[] },
