@@ -82,7 +82,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fragment_has_the_bytes_of_its_value_however_long_it_is() {
+    fn fragments_of_any_length_match_serde_json() {
         for length in [0, 1, Start::MOST - 3, Start::MOST - 2, Start::MOST - 1, 3 * Start::MOST] {
             let value = json!("x".repeat(length));
             let fragment = fragment(&value);
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
+    fn longer_conversations_extend_the_bytes_of_shorter_ones() {
         let mut fields = Fields::default();
         fields.insert("model".to_owned(), "m".into());
         fields.set_serialised("tools", joined("[", [], "]"));

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_value_that_is_text_counts_however_its_name_is_written() {
+    fn first_text_value_of_a_header_wins() {
         let mut headers: Headers =
             [("X-Request-Id", "1"), ("retry-after", "2"), ("retry-after", "3")].into_iter().collect();
         assert_eq!((headers.get("x-request-id"), headers.get("Retry-After")), (Some("1"), Some("2")));

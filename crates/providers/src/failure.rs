@@ -222,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_code_and_words_give_the_kind() {
+    fn status_code_and_message_determine_the_kind() {
         use ErrorKind as K;
         let rows: &[(Option<u16>, Option<&str>, &str, K)] = &[
             (Some(400), None, "bad", K::InvalidRequest),
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_know_may_pass() {
+    fn unknown_failures_are_retryable() {
         let rows = [
             (Some(409), None, true),
             (Some(425), Some("a_new_word"), true),
@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_in_words_counts_where_trying_again_helps() {
+    fn delays_in_messages_apply_to_retryable_errors() {
         let rows = [
             (
                 Some(429),
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_kept_bounded() {
+    fn error_bodies_are_truncated() {
         let failure = Failure { status: Some(500), body: br#"{"a": 1}"#, ..Failure::default() };
         assert_eq!(failure.into_error().raw(), Some(&serde_json::json!({"a": 1})));
         let page = format!("<html>{}", "x".repeat(100_000));

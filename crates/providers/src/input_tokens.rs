@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_tokens_are_added_once_and_only_where_they_are_missing() {
+    fn cached_tokens_are_added_only_if_missing() {
         // Input, total, cache reads and writes as counted by the server; then input and total.
         let cases = [
             ((10, 15, Some(4), Some(2)), (10, 15)),

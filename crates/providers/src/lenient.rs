@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn each_takes_its_own_kind_and_nothing_of_others() {
+    fn values_of_other_kinds_are_ignored() {
         let values = [
             json!(null),
             json!(true),
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_escaped_is_copied() {
+    fn only_escaped_strings_are_copied() {
         let plain: AnyText<'_> = serde_json::from_str("\"plain\"").unwrap();
         assert!(matches!(plain.0, Some(Cow::Borrowed("plain"))));
         let escaped: AnyText<'_> = serde_json::from_str("\"a\\nb\"").unwrap();
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_still_an_error() {
+    fn malformed_json_is_still_an_error() {
         for text in ["{\"name\": }", "[1, ", "\"open", "{\"name\": \"n\"} more"] {
             assert!(serde_json::from_str::<Object<Named<'_>>>(text).is_err(), "{text}");
             assert!(serde_json::from_str::<First<Named<'_>>>(text).is_err(), "{text}");

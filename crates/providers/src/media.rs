@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_local_file_is_read_once_and_typed_by_its_extension() {
+    async fn local_files_are_read_once_and_typed_by_extension() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("shot.JPG");
         std::fs::write(&path, b"first").unwrap();
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn images_of_tool_results_and_documents_are_read_too() {
+    async fn tool_result_images_and_documents_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let png = folder.path().join("a.png");
         let pdf = folder.path().join("b.pdf");
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_named() {
+    async fn unreadable_files_are_named() {
         let folder = tempfile::tempdir().unwrap();
         let missing = folder.path().join("none.png").to_string_lossy().into_owned();
         let untyped = folder.path().join("none.xyz").to_string_lossy().into_owned();
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_a_provider_are_checked() {
+    fn provider_limits_are_checked() {
         let types = ["image/png"];
         let png = ImageData::data(vec![0; 10], "image/png");
         assert!(matches!(image_form(&png, "p", &types, 10), Ok(ImageForm::Base64 { .. })));
@@ -306,7 +306,7 @@ mod tests {
     }
 
     #[test]
-    fn tilde_means_home() {
+    fn tilde_expands_to_the_home_directory() {
         let home = std::env::home_dir().expect("a home folder");
         assert_eq!(expand("~/a.png"), home.join("a.png"));
         assert_eq!(expand("./a.png"), PathBuf::from("./a.png"));

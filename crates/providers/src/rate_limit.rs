@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn both_spellings_are_read() {
+    fn both_header_families_are_read() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
         let found = from_headers(
             &headers(&[
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_times() {
+    fn durations_and_times_are_parsed() {
         let seconds = |text| duration(text).map(|found| found.as_secs_f64());
         assert_eq!(seconds("6m0s"), Some(360.0));
         assert_eq!(seconds("1h2m3.5s"), Some(3_723.5));

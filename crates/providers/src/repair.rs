@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_suspect_from_its_first_code_unit_on() {
+    fn detector_finds_the_first_escaped_code_unit() {
         for (reads, expected) in [
             (&["plain \\n text", "more"][..], [false, false]),
             (&["a \\u00e9", "more"], [true, true]),
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn halves_of_pairs_are_replaced_and_pairs_are_kept() {
+    fn lone_surrogates_are_replaced_and_pairs_kept() {
         let cases = [
             (r#"{"text": "plain"}"#, r#"{"text": "plain"}"#, 0),
             (r#"{"text": "\ud83d\ude00 \u00e9 \\ud83d"}"#, r#"{"text": "\ud83d\ude00 \u00e9 \\ud83d"}"#, 0),
@@ -285,13 +285,13 @@ mod tests {
 
     /// A search that goes through the rest of the text for each string takes minutes for this.
     #[test]
-    fn many_strings_take_as_long_as_their_bytes() {
+    fn repair_is_linear_in_the_number_of_strings() {
         let json = format!(r#"[{}"\ud800"]"#, r#""x","#.repeat(1_000_000));
         assert_eq!(repair(&json).unwrap().replaced, 1);
     }
 
     #[test]
-    fn arguments_are_not_changed() {
+    fn lone_surrogates_in_arguments_are_errors() {
         let event =
             SseEvent { name: "response.function_call_arguments.delta", data: r#"{"delta": "\ud800"}"# };
         assert!(super::repair(event).is_err());
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_replaced_too() {
+    fn invalid_utf8_is_replaced() {
         let cases: [(&[u8], &str, u64); 4] = [
             ("{\"text\": \"é\"}".as_bytes(), "{\"text\": \"é\"}", 0),
             (b"{\"text\": \"a\xffb\"}", r#"{"text": "a\ufffdb"}"#, 1),
@@ -329,7 +329,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_repaired_is_read(parts in prop::collection::vec(prop_oneof![
+        fn repaired_json_parses(parts in prop::collection::vec(prop_oneof![
             Just(r"\ud83d"), Just(r"\ude00"), Just(r"\\"), Just(r#"\""#), Just("u"), Just("d83d"), Just(r"\u00e9"), Just("é"),
         ], 0..12)) {
             let json = format!(r#"{{"text": "{}"}}"#, parts.concat());
@@ -341,7 +341,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_makes_it_panic(bytes in prop::collection::vec(prop_oneof![
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(prop_oneof![
             Just(b'\\'), Just(b'u'), Just(b'd'), Just(b'8'), Just(b'"'), Just(b'{'), Just(b'}'), Just(b'['), Just(b':'), Just(0xff), Just(b'+'), any::<u8>(),
         ], 0..60)) {
             let _ = repair(&mark_invalid_bytes(&bytes));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_where_they_name_a_time() {
+    fn delays_are_parsed_from_messages() {
         let rows = [
             ("Rate limit reached. Please try again in 1.2s. Visit the page.", Some(1_200)),
             ("Please try again in 20ms.", Some(20)),
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_read() {
+    fn delays_are_parsed_from_headers() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
         let rows = [
             (vec![("retry-after", "7")], Some(Duration::from_secs(7))),

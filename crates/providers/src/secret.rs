@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_checked_and_never_shown() {
+    fn keys_are_validated_and_never_shown() {
         assert_eq!(Secret::new("sk-abc").checked("openai").unwrap().expose(), "sk-abc");
         for bad in ["", "sk-abc\n", "sk abc", "ключ"] {
             let error = Secret::new(bad).checked("openai").unwrap_err();

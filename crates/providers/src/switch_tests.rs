@@ -127,7 +127,7 @@ fn tools() -> Vec<ToolDefinition> {
 }
 
 #[test]
-fn a_history_of_each_provider_is_sent_to_each_other() {
+fn histories_move_between_all_providers() {
     for from in &TARGETS {
         let history = history(&from.origin());
         for to in &TARGETS {
@@ -151,7 +151,7 @@ fn a_history_of_each_provider_is_sent_to_each_other() {
 }
 
 #[test]
-fn another_model_of_the_same_provider_is_another_origin() {
+fn other_models_of_one_provider_are_foreign() {
     for target in &TARGETS {
         let history = history(&Origin::new(target.provider, "another-model"));
         let request = Request::new(target.model, history).with_tools(tools());

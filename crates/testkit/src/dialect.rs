@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_tell_the_dialect() {
+    fn paths_determine_the_dialect() {
         let cases = [
             ("/v1/responses", Some(Dialect::OpenAiResponses)),
             ("/v1/messages", Some(Dialect::AnthropicMessages)),

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boundaries_between_texts_count() {
+    fn boundaries_between_texts_are_significant() {
         assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
         assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
         assert_eq!(hex(&["a"]).len(), 32);

@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_history_reads_the_whole_of_the_shorter_one() {
+    fn longer_histories_read_the_complete_shorter_prefix() {
         let before = json!({"instructions": "be brief", "input": [{"role": "user", "content": "question"}]});
         let mut now = before.clone();
         now["input"].as_array_mut().unwrap().push(json!({"role": "assistant", "content": "answer"}));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_tool_loses_all_that_follows() {
+    fn changed_tools_invalidate_everything_after_them() {
         let before =
             json!({"tools": [{"name": "a"}, {"name": "b"}], "messages": [{"role": "user", "content": "q"}]});
         let mut now = before.clone();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_keys_counts() {
+    fn key_order_is_significant() {
         let prefix = |body: &str| Prefix::read(Dialect::ChatCompletions, body.as_bytes());
         let before = prefix(r#"{"messages": [{"role": "user", "content": "question"}]}"#);
         let same = prefix(r#"{"model": "m", "messages": [{"role": "user", "content": "question"}]}"#);
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn anthropic_reads_up_to_the_breakpoint_before_and_writes_up_to_its_own() {
+    fn anthropic_reads_and_writes_up_to_breakpoints() {
         let dialect = Dialect::AnthropicMessages;
         let before = Prefix::read(dialect, marked(3, &[2]).to_string().as_bytes());
         let now = Prefix::read(dialect, marked(5, &[2, 4]).to_string().as_bytes());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_that_moves_on_does_not_change_the_prefix() {
+    fn moving_cache_markers_keep_the_prefix() {
         let read = tokens(Dialect::AnthropicMessages, &marked(3, &[2]), &marked(5, &[4]));
         assert!(read.cached > 0);
     }

@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_seal_opens_and_binds_its_text(text in ".*", turn in 0_usize..1000) {
+        fn seals_open_and_bind_their_text(text in ".*", turn in 0_usize..1000) {
             let seal = Seal::new(Dialect::Gemini, turn, &text);
             let opened = Seal::open(&seal.close()).unwrap();
             prop_assert_eq!(&opened, &seal);
@@ -68,7 +68,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_seal_does_not_open(position in 0_usize..60, with in "[A-Za-z0-9]") {
+        fn changed_seals_do_not_open(position in 0_usize..60, with in "[A-Za-z0-9]") {
             let closed = Seal::new(Dialect::AnthropicMessages, 3, "thought").close();
             let mut changed = closed.clone();
             changed.replace_range(position..=position, &with);

@@ -271,7 +271,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_encoded_once_for_a_model() {
+    fn items_are_encoded_once_per_model() {
         let item = HistoryItem::from(Message::user("hello"));
         encoded(&item, "claude-x").unwrap();
         let kept = |model: &str| {

@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn models_with_an_effort_think_adaptively() {
+    fn models_with_effort_think_adaptively() {
         let effort = json!({"effort": "high"});
         assert_eq!(
             applied("claude-opus-4-6", "high", 4_096, |_| {}),
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn models_that_the_catalog_does_not_know_are_judged_by_their_generation() {
+    fn unknown_models_are_classified_by_generation() {
         let rows = [
             ("claude-instant-1.2", Some((1, 2)), Thinks::Not),
             ("claude-3-haiku-20240307", Some((3, 0)), Thinks::Not),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_effort_is_refused_by_name() {
+    fn unknown_efforts_are_refused_by_name() {
         let request = Request::new("claude-sonnet-4-5", [Message::user("x")])
             .with_reasoning_effort(ReasoningEffort::from("enormous".to_owned()));
         let error = apply(&mut Map::new(), &request, 4_096, false).unwrap_err();

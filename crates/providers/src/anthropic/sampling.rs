@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_api_refuses_is_left_out_with_a_warning() {
+    fn unsupported_parameters_are_dropped_with_a_warning() {
         const OLD: &str = "claude-sonnet-4-20250514";
         const ONE: &str = "claude-sonnet-4-5";
         let budget = json!({"type": "enabled", "budget_tokens": 1_024});

@@ -86,7 +86,7 @@ fn request() -> Request {
 }
 
 #[test]
-fn a_whole_conversation_on_the_wire() {
+fn full_conversation_on_the_wire() {
     let mut request = request().with_reasoning_effort(ReasoningEffort::Low).with_max_tokens(9_000);
     request.stop_sequences = vec!["END".into()];
     request.metadata.insert("user_id".into(), "u1".into());
@@ -118,7 +118,7 @@ fn a_whole_conversation_on_the_wire() {
 }
 
 #[test]
-fn caching_can_be_turned_off_and_betas_are_joined() {
+fn caching_can_be_disabled_and_betas_are_joined() {
     let with = |options: Value| request().with_provider_options("anthropic", options);
     let off = with(json!({"auto_cache": false}));
     assert!(!String::from_utf8(encode(&off).unwrap().body.to_vec()).unwrap().contains("cache_control"));
@@ -143,7 +143,7 @@ fn caching_can_be_turned_off_and_betas_are_joined() {
 }
 
 #[test]
-fn options_join_the_body() {
+fn options_are_merged_into_the_body() {
     let request = request().with_reasoning_effort(ReasoningEffort::High).with_provider_options(
         "anthropic",
         json!({
@@ -182,7 +182,7 @@ fn tool_choice_modes() {
 }
 
 #[test]
-fn a_response_format_becomes_an_instruction() {
+fn response_formats_become_instructions() {
     let mut request = Request::new(MODEL, [Message::system("Be brief."), Message::user("x")]);
     let schema = json!({"type": "object", "required": ["a"]});
     request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema.clone(), strict: true });
@@ -194,7 +194,7 @@ fn a_response_format_becomes_an_instruction() {
 }
 
 #[test]
-fn a_system_prompt_in_parts_has_a_cache_point_between_them() {
+fn multi_part_system_prompts_have_an_inner_cache_point() {
     let marks = |request: &Request| {
         let body = body(request);
         let marked = |name: &str| -> Vec<bool> {
@@ -222,7 +222,7 @@ fn a_system_prompt_in_parts_has_a_cache_point_between_them() {
 }
 
 #[test]
-fn roles_alternate_and_results_stand_first() {
+fn roles_alternate_and_results_come_first() {
     let request = Request::new(
         MODEL,
         [
@@ -259,7 +259,7 @@ fn roles_alternate_and_results_stand_first() {
 }
 
 #[test]
-fn what_the_api_refuses_for_certain_is_refused_before_sending() {
+fn invalid_requests_are_refused_before_sending() {
     let rows = [
         (vec![], "the conversation is empty"),
         (vec![Message::system("only")], "the conversation is empty"),
@@ -294,7 +294,7 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
 }
 
 #[test]
-fn reasoning_goes_back_to_its_own_model_only() {
+fn reasoning_returns_to_its_own_model_only() {
     let answer = |origin: Option<Origin>| {
         let mut message = Message::new(
             Role::Assistant,
@@ -327,7 +327,7 @@ fn reasoning_goes_back_to_its_own_model_only() {
 }
 
 #[test]
-fn an_answer_of_thinking_alone_leaves_no_trace() {
+fn thinking_only_responses_are_dropped() {
     let request = Request::new(
         MODEL,
         [Message::user("a"), own(Message::new(Role::Assistant, vec![thinking("s")])), Message::user("b")],
@@ -338,7 +338,7 @@ fn an_answer_of_thinking_alone_leaves_no_trace() {
 }
 
 #[test]
-fn thinking_stays_off_in_a_tool_turn_that_began_without_it() {
+fn thinking_stays_off_in_turns_begun_without_it() {
     let step = |origin: &str| {
         Message::new(Role::Assistant, vec![thinking("s"), call("c1", "a")])
             .with_origin(Origin::new(origin, MODEL))
@@ -367,7 +367,7 @@ fn thinking_stays_off_in_a_tool_turn_that_began_without_it() {
 }
 
 #[test]
-fn adaptive_thinking_stays_as_it_is_within_a_turn() {
+fn adaptive_thinking_is_unchanged_within_a_turn() {
     let model = "claude-opus-4-6";
     let unthought =
         Message::new(Role::Assistant, vec![call("c1", "a")]).with_origin(Origin::new("anthropic", model));
@@ -380,7 +380,7 @@ fn adaptive_thinking_stays_as_it_is_within_a_turn() {
 }
 
 #[test]
-fn a_result_written_as_plain_text_answers_its_call() {
+fn plain_text_results_answer_their_call() {
     let mut result = Message::new(Role::Tool, vec![ContentPart::text("found")]);
     result.tool_call_id = Some("c1".into());
     let step = own(Message::new(Role::Assistant, vec![call("c1", "a")]));
@@ -390,7 +390,7 @@ fn a_result_written_as_plain_text_answers_its_call() {
 }
 
 #[test]
-fn a_cache_point_set_by_hand_is_not_doubled() {
+fn manual_cache_points_are_not_duplicated() {
     let own_point =
         json!({"type": "text", "text": "long", "cache_control": {"type": "ephemeral", "ttl": "1h"}});
     let opaque = |data: Value| ContentPart::Opaque(OpaqueData { kind: "text".into(), data });
@@ -404,7 +404,7 @@ fn a_cache_point_set_by_hand_is_not_doubled() {
 }
 
 #[test]
-fn foreign_ids_names_and_arguments_become_legal() {
+fn foreign_ids_names_and_arguments_are_sanitized() {
     let messages = [
         Message::user("a"),
         Message::new(
@@ -441,7 +441,7 @@ fn blocks(body: &[u8]) -> String {
 }
 
 #[test]
-fn a_growing_conversation_only_appends() {
+fn growing_conversations_only_append() {
     let mut items: Vec<HistoryItem> = conversation().into_iter().map(Into::into).collect();
     let mut last: Option<String> = None;
     for turn in 0..50 {
@@ -543,7 +543,7 @@ fn stream() -> Vec<Value> {
 }
 
 #[test]
-fn a_stream_with_every_kind_of_block() {
+fn stream_with_every_block_type() {
     let (events, response) = run(&stream()).unwrap();
     let opaque = |data: Value| {
         ContentPart::Opaque(OpaqueData { kind: data["type"].as_str().unwrap().into(), data: data.clone() })
@@ -587,7 +587,7 @@ fn a_stream_with_every_kind_of_block() {
 }
 
 #[test]
-fn a_whole_answer_says_the_same() {
+fn complete_responses_equal_streamed_ones() {
     let body = json!({
         "type": "message", "id": "msg_1", "model": "claude-x", "stop_reason": "tool_use",
         "content": [
@@ -640,7 +640,7 @@ fn finish_reasons() {
 }
 
 #[test]
-fn a_cut_stream_is_an_error_wherever_it_is_cut() {
+fn streams_truncated_anywhere_are_errors() {
     let whole = stream();
     for kept in 0..whole.len() {
         let error = run(&whole[..kept]).unwrap_err();
@@ -649,7 +649,7 @@ fn a_cut_stream_is_an_error_wherever_it_is_cut() {
 }
 
 #[test]
-fn errors_inside_a_stream() {
+fn errors_inside_a_stream_are_classified() {
     let complaint = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
     let rows = [
         (complaint("overloaded_error", "Overloaded"), ErrorKind::Server, true),
@@ -672,7 +672,7 @@ fn errors_inside_a_stream() {
 }
 
 #[test]
-fn error_answers() {
+fn error_responses_are_classified() {
     let rows = [
         (400, "invalid_request_error", "bad", ErrorKind::InvalidRequest, false),
         (400, "invalid_request_error", "prompt is too long: 9 > 5", ErrorKind::ContextLength, false),
@@ -699,7 +699,7 @@ fn error_answers() {
 }
 
 #[test]
-fn whole_answers_that_are_none() {
+fn malformed_responses_are_errors() {
     for (body, kind) in [
         ("<html>", ErrorKind::Stream),
         ("{}", ErrorKind::Stream),
@@ -739,7 +739,7 @@ fn assert_well_formed(events: &[StreamEvent]) {
 
 proptest! {
     #[test]
-    fn events_in_any_order_neither_panic_nor_tear(order in prop::collection::vec(0..40_usize, 0..40)) {
+    fn events_in_any_order_yield_valid_streams(order in prop::collection::vec(0..40_usize, 0..40)) {
         let pool = [stream(), stop("end_turn")].concat();
         let middle = order.iter().filter_map(|place| pool.get(place + 1)).filter(|event| event["type"] != "message_stop");
         let events: Vec<Value> = [start()].iter().chain(middle).cloned().chain(stop("end_turn")).collect();
@@ -749,7 +749,7 @@ proptest! {
     }
 
     #[test]
-    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+    fn arbitrary_data_does_not_panic(data in any::<String>()) {
         let mut decoder = messages_dialect().decoder(&request(), 1);
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
         let _ = messages_dialect().decode(&request(), data.as_bytes());

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_serialised_stands_in_its_place() {
+    fn serialised_fields_keep_their_position() {
         let mut found = fields(json!({"model": "m", "zone": 1}));
         found.set_serialised("tools", joined("[", &[fragment(&json!({"a": 1})), fragment(&json!("b"))], "]"));
         assert_eq!(text(found, &[]), r#"{"model":"m","tools":[{"a":1},"b"],"zone":1,"input":[]}"#);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn options_merge_deeply_and_guard_the_requests_own_fields() {
+    fn options_merge_deeply_except_reserved_fields() {
         let mut fields = fields(json!({"reasoning": {"effort": "low"}, "store": false}));
         let options = object(json!({"reasoning": {"summary": "auto"}, "store": true, "mine": 1, "new": [1]}));
         merge_options(&mut fields, "openai", &options, &["mine"], "input").unwrap();
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn options_merge_into_what_was_serialised_as_into_any_other_field() {
+    fn options_merge_into_serialised_fields() {
         let whole = json!({"parts": [{"text": "Be brief."}]});
         let options = object(json!({"systemInstruction": {"role": "user"}, "tools": [1]}));
         let mut values = fields(json!({"systemInstruction": whole, "tools": []}));

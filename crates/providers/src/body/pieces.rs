@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_large_goes_out_from_where_it_is() {
+    fn large_fragments_are_not_copied() {
         let (small, large) = (Bytes::from(vec![1; LARGE - 1]), Bytes::from(vec![2; LARGE]));
         let mut body = Body::default();
         body.share_all([&small, &large, &small]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_large_fragments_takes_no_more_memory_than_it_has_bytes() {
+    fn small_chunks_between_large_ones_waste_no_capacity() {
         let large = Bytes::from(vec![2; LARGE]);
         let mut body = Body::default();
         body.share_all([&large, &large, &large]);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_without_bytes_ends_at_once() {
+    fn empty_bodies_end_at_once() {
         let sending = Body::default().into_sending();
         assert!(sending.is_end_stream());
         assert_eq!(sending.size_hint().exact(), Some(0));
@@ -206,7 +206,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn all_comes_out_in_order_whatever_is_copied_and_whatever_is_shared(
+        fn copied_and_shared_bytes_keep_their_order(
             parts in proptest::collection::vec((any::<u8>(), prop_oneof![0..9usize, 4090..4100usize, 65_530..65_540usize], any::<bool>()), 0..8)
         ) {
             let mut body = Body::default();

@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_many_servers() {
+    fn chunks_of_many_servers_are_parsed() {
         use Piece::{Reasoning, Text};
         let rows = [
             (json!({"content": "a"}), vec![Text("a")]),
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_of_many_servers() {
+    fn arguments_of_many_servers_are_parsed() {
         let rows = [
             (r#"{"arguments": "{\"a\": 1}"}"#, r#"{"a": 1}"#),
             (r#"{"arguments": {"a": [1, null]}}"#, r#"{"a":[1,null]}"#),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn reasons() {
+    fn finish_reasons() {
         use Finish as F;
         let rows = [
             (Some("stop"), false, false, F::Stop),
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn details_grow_entry_by_entry() {
+    fn reasoning_details_grow_entry_by_entry() {
         let mut held = Vec::new();
         for delta in [
             json!({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "a"}]}),

@@ -49,7 +49,7 @@ fn conversation() -> Vec<HistoryItem> {
 }
 
 #[test]
-fn a_conversation_as_messages() {
+fn conversations_become_messages() {
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let request = Request::new("llama", conversation())
         .with_tools(vec![tool("read_file"), tool("apply_patch").with_grammar(grammar)])
@@ -174,7 +174,7 @@ fn a_conversation_as_messages() {
 }
 
 #[test]
-fn parameters_of_every_kind() {
+fn all_parameters_are_encoded() {
     let mut request = Request::new("llama", [Message::user("hi")])
         .with_tools(vec![tool("t")])
         .with_provider_options("local", json!({"seed": 7, "stream_options": {"extra": true}}));
@@ -214,7 +214,7 @@ fn parameters_of_every_kind() {
 }
 
 #[test]
-fn who_speaks_is_named() {
+fn participant_names_are_sent() {
     let messages = [
         Message::system("Be brief.").with_name("host"),
         Message::user("Hi").with_name("Ann B."),
@@ -228,7 +228,7 @@ fn who_speaks_is_named() {
 }
 
 #[test]
-fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
+fn encoded_items_are_reused_in_longer_conversations() {
     let items = conversation();
     let short = text(&Request::new("llama", items[..4].to_vec()));
     let long = text(&Request::new("llama", items.clone()));
@@ -239,7 +239,7 @@ fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
 }
 
 #[test]
-fn reasoning_goes_back_where_the_server_can_use_it() {
+fn reasoning_is_returned_to_servers_that_use_it() {
     let details = json!({"reasoning_details": [{"type": "reasoning.text", "text": "r", "signature": "s"}]});
     let thinking = ThinkingData::new("r").with_raw(details.clone());
     let content = vec![thinking.into(), ContentPart::text("a")];
@@ -260,7 +260,7 @@ fn request() -> Request {
 }
 
 #[test]
-fn a_whole_answer() {
+fn complete_response_is_decoded() {
     let answer = json!({
         "id": "c1", "model": "llama-3", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
             "role": "assistant", "content": "Look", "reasoning_content": "Hm.", "tool_calls": [
@@ -284,7 +284,7 @@ fn a_whole_answer() {
 }
 
 #[test]
-fn ids_of_calls_are_unique_in_a_history() {
+fn call_ids_are_unique_in_a_history() {
     let calls = |ids: [Value; 2], text: &str| -> Vec<String> {
         let calls = ids.map(|id| json!({"id": id, "function": {"name": "a", "arguments": "{}"}}));
         let answer = json!({"choices": [{"message": {"content": text, "tool_calls": calls}}]});
@@ -299,7 +299,7 @@ fn ids_of_calls_are_unique_in_a_history() {
 }
 
 #[test]
-fn arguments_that_were_cut_off_are_sent_as_legal_json() {
+fn truncated_arguments_are_sent_as_valid_json() {
     let cut = ToolCall::from_raw("c", "t", r#"{"path": "#);
     let messages = [
         Message::user("a"),
@@ -312,7 +312,7 @@ fn arguments_that_were_cut_off_are_sent_as_legal_json() {
 }
 
 #[test]
-fn answers_that_are_none() {
+fn malformed_responses_are_errors() {
     for body in ["<html>", "{}", r#"{"choices": []}"#, ""] {
         let error = dialect().decode(&request(), body.as_bytes()).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (ErrorKind::Stream, Some("local")), "{body}");
@@ -382,7 +382,7 @@ fn text_reasoning_and_usage_after_the_finish_reason() {
 }
 
 #[test]
-fn pieces_of_calls() {
+fn streamed_call_deltas_are_assembled() {
     let piece = |value: Value| chunk(&json!({"tool_calls": [value]}), None);
     let parallel = vec![
         piece(
@@ -424,7 +424,7 @@ fn pieces_of_calls() {
 }
 
 #[test]
-fn calls_without_id_or_arguments() {
+fn calls_without_id_or_arguments_are_completed() {
     let data = [
         chunk(&json!({"tool_calls": [{"index": 0, "function": {"name": "one"}}]}), None),
         chunk(
@@ -442,7 +442,7 @@ fn calls_without_id_or_arguments() {
 }
 
 #[test]
-fn refusals_and_list_content() {
+fn refusals_and_list_content_are_decoded() {
     let data =
         [chunk(&json!({"refusal": "I will "}), None), chunk(&json!({"refusal": "not."}), Some("stop"))];
     let response = stream(&data.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
@@ -456,7 +456,7 @@ fn refusals_and_list_content() {
 }
 
 #[test]
-fn failures_inside_a_stream() {
+fn errors_inside_a_stream_are_classified() {
     let start = chunk(&json!({"content": "half"}), None);
     let rows = [
         (
@@ -529,7 +529,7 @@ fn any_delta() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn deltas_in_any_order_pair_up(deltas in proptest::collection::vec(any_delta(), 0..20)) {
+    fn deltas_in_any_order_yield_paired_events(deltas in proptest::collection::vec(any_delta(), 0..20)) {
         let mut data: Vec<String> = deltas.iter().map(|delta| chunk(delta, None)).collect();
         data.push(chunk(&json!({}), Some("stop")));
         let events = events(&data.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
@@ -539,7 +539,7 @@ proptest! {
     }
 
     #[test]
-    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+    fn arbitrary_data_does_not_panic(data in any::<String>()) {
         let mut decoder = dialect().decoder(&request(), 1);
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
         let _ = dialect().decode(&request(), data.as_bytes());

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_make_the_arguments() {
+    fn partial_arguments_build_the_object() {
         let pieces = json!([
             {"jsonPath": "$.path", "stringValue": "src/", "willContinue": true},
             {"jsonPath": "$.path", "stringValue": "lib.rs"},
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_nowhere_are_refused() {
+    fn invalid_paths_are_refused() {
         for path in [
             "",
             "$",
@@ -157,7 +157,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_path_panics(paths in prop::collection::vec(r#"\$?([.\[\]'"a0-9]|é){0,8}"#, 0..6)) {
+        fn arbitrary_paths_do_not_panic(paths in prop::collection::vec(r#"\$?([.\[\]'"a0-9]|é){0,8}"#, 0..6)) {
             let mut arguments = Map::new();
             for path in paths {
                 let piece = json!({"jsonPath": path, "stringValue": "x"});

@@ -81,7 +81,7 @@ fn request() -> Request {
 }
 
 #[test]
-fn a_whole_conversation_on_the_wire() {
+fn full_conversation_on_the_wire() {
     let mut request = request().with_reasoning_effort(ReasoningEffort::High).with_max_tokens(9_000);
     request.stop_sequences = vec!["END".into()];
     request.temperature = Some(0.5);
@@ -254,7 +254,7 @@ fn signatures_go_back_to_their_own_model_only() {
 }
 
 #[test]
-fn results_of_a_round_stand_together_and_name_their_functions() {
+fn results_of_a_round_are_grouped_and_named() {
     let messages = [
         Message::user("a"),
         Message::new(Role::Assistant, vec![ToolCall::new("1", "f", Map::new()).into()]),
@@ -285,7 +285,7 @@ fn results_of_a_round_stand_together_and_name_their_functions() {
 }
 
 #[test]
-fn a_result_written_as_plain_text_answers_its_call() {
+fn plain_text_results_answer_their_call() {
     let mut result = Message::new(Role::Tool, vec![ContentPart::text("found")]);
     result.tool_call_id = Some("c1".into());
     let step = own(Message::new(Role::Assistant, vec![call("c1", "a", None)]));
@@ -315,7 +315,7 @@ fn structured_results_and_media() {
 }
 
 #[test]
-fn what_the_api_refuses_for_certain_is_refused_before_sending() {
+fn invalid_requests_are_refused_before_sending() {
     let rows = [
         (vec![Message::system("only")], "the conversation is empty"),
         (vec![Message::user("a"), Message::tool_result("c9", "x", false)], "`c9`"),
@@ -331,7 +331,7 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
 }
 
 #[test]
-fn a_growing_conversation_only_appends() {
+fn growing_conversations_only_append() {
     let mut items: Vec<HistoryItem> = conversation().into_iter().map(Into::into).collect();
     let mut last: Option<String> = None;
     for turn in 0..50 {
@@ -383,7 +383,7 @@ fn last(parts: impl Into<Value>, reason: &str) -> Value {
 }
 
 #[test]
-fn a_stream_with_every_kind_of_part() {
+fn stream_with_every_part_type() {
     let (events, response) = run(&[
         chunk(json!([{"text": "Let me ", "thought": true}])),
         chunk(json!([{"text": "see.", "thought": true}, {"text": "Hel"}])),
@@ -424,7 +424,7 @@ fn a_stream_with_every_kind_of_part() {
 }
 
 #[test]
-fn ids_follow_from_the_seed() {
+fn ids_are_derived_from_the_seed() {
     let ids = |seed: u64| {
         let mut decoder = dialect().decoder(&request(), seed);
         let mut out = Vec::new();
@@ -446,7 +446,7 @@ fn ids_follow_from_the_seed() {
 }
 
 #[test]
-fn arguments_in_pieces() {
+fn partial_arguments_are_assembled() {
     let piece = |text: &str| json!({"jsonPath": "$.path", "stringValue": text, "willContinue": true});
     let (_, response) = run(&[
         chunk(json!([{"functionCall": {"name": "f", "willContinue": true}, "thoughtSignature": "s"}])),
@@ -473,7 +473,7 @@ fn arguments_in_pieces() {
 }
 
 #[test]
-fn whole_answers_say_the_same_as_streams() {
+fn complete_responses_equal_streamed_ones() {
     let chunk = last(
         json!([{"text": "hm", "thought": true}, {"text": "Hello"}, {"functionCall": {"name": "f"}}]),
         "STOP",
@@ -521,7 +521,7 @@ fn finish_reasons() {
 }
 
 #[test]
-fn broken_streams() {
+fn broken_streams_are_errors() {
     let rows = [
         (vec![], ErrorKind::Stream, true),
         (vec![chunk(json!([{"text": "x"}]))], ErrorKind::Stream, true),
@@ -558,7 +558,7 @@ fn broken_streams() {
 }
 
 #[test]
-fn error_answers() {
+fn error_responses_are_classified() {
     let bad_key = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]);
     let quota = |id: &str| {
         json!([
@@ -628,7 +628,7 @@ fn assert_well_formed(events: &[StreamEvent]) {
 
 proptest! {
     #[test]
-    fn parts_in_any_order_neither_panic_nor_tear(order in prop::collection::vec((0..12_usize, any::<bool>()), 0..30)) {
+    fn parts_in_any_order_yield_valid_events(order in prop::collection::vec((0..12_usize, any::<bool>()), 0..30)) {
         let pool = [
             json!({"text": "a"}),
             json!({"text": ""}),
@@ -658,7 +658,7 @@ proptest! {
     }
 
     #[test]
-    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+    fn arbitrary_data_does_not_panic(data in any::<String>()) {
         let mut decoder = dialect().decoder(&request(), 1);
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
         let _ = dialect().decode(&request(), data.as_bytes());

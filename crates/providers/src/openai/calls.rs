@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_that_no_provider_takes_are_refused_by_name() {
+    fn invalid_tools_are_refused_by_name() {
         let tool = |name: &str| {
             let mut tool = ToolDefinition::new("t", "", serde_json::json!({"type": "object"})).unwrap();
             tool.name = name.to_owned();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_ids_are_made_legal_and_stay_apart() {
+    fn sanitized_names_and_ids_stay_unique() {
         assert_eq!(wire_name("read_file-2", 64), "read_file-2");
         assert_eq!(wire_name("my tool! é", 64), "my_tool___");
         assert_eq!((wire_name("", 64).as_str(), wire_name(&"x".repeat(99), 64).len()), ("unnamed", 64));

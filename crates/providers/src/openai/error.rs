@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_objects_of_every_shape() {
+    fn error_objects_of_every_shape_are_read() {
         use ErrorKind as K;
         // Status, body; kind, status, code and message of the error.
         type Row<'a> = (Option<u16>, &'a str, K, Option<u16>, Option<&'a str>, &'a str);

@@ -119,7 +119,7 @@ fn instructions(texts: &[Arc<Bytes>]) -> Option<Bytes> {
 
 /// Whether the model reasons: others refuse an effort, and to be asked for encrypted reasoning. A model that the
 /// catalog does not know is taken for a new one, which reasons.
-fn reasons(request: &Request) -> bool {
+fn finish_reasons(request: &Request) -> bool {
     let model = request.model.as_str();
     let old = || ["gpt-3", "gpt-4", "chatgpt-"].iter().any(|family| model.starts_with(family));
     match get_model_info(model) {

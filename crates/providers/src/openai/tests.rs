@@ -58,7 +58,7 @@ fn conversation() -> Vec<HistoryItem> {
 }
 
 #[test]
-fn a_conversation_as_input_items() {
+fn conversations_become_input_items() {
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let request = Request::new("gpt-5.2", conversation())
         .with_tools(vec![tool("read_file"), tool("apply_patch").with_grammar(grammar)])
@@ -199,7 +199,7 @@ fn a_conversation_as_input_items() {
 }
 
 #[test]
-fn parameters_of_every_kind() {
+fn all_parameters_are_encoded() {
     let mut request = Request::new("gpt-4.1", [Message::user("hi")])
         .with_tools(vec![tool("read_file")])
         .with_tool_choice(ToolChoice::Named("read_file".into()))
@@ -236,7 +236,7 @@ fn parameters_of_every_kind() {
 }
 
 #[test]
-fn encrypted_reasoning_is_asked_of_models_that_reason() {
+fn encrypted_reasoning_is_requested_from_reasoning_models() {
     for (model, expected) in
         [("gpt-5.2", true), ("gpt-99", true), ("o3", true), ("gpt-4o-mini", false), ("gpt-3.5-turbo", false)]
     {
@@ -246,7 +246,7 @@ fn encrypted_reasoning_is_asked_of_models_that_reason() {
 }
 
 #[test]
-fn what_only_its_origin_can_read_stays_there() {
+fn opaque_content_is_sent_to_its_origin_only() {
     let opaque = ContentPart::Opaque(pintle_llm::OpaqueData {
         kind: "web_search_call".into(),
         data: json!({"type": "web_search_call", "id": "ws_1", "status": "completed"}),
@@ -273,7 +273,7 @@ fn what_only_its_origin_can_read_stays_there() {
 }
 
 #[test]
-fn reasoning_that_led_to_nothing_is_left_out() {
+fn dangling_reasoning_is_dropped() {
     let thinking = |text: &str| {
         ContentPart::Thinking(ThinkingData::new(text).with_signature(Some(format!("enc-{text}"))))
     };
@@ -295,7 +295,7 @@ fn reasoning_that_led_to_nothing_is_left_out() {
 }
 
 #[test]
-fn models_that_do_not_reason_are_asked_for_none() {
+fn non_reasoning_models_get_no_reasoning_parameters() {
     let body = |model: &str| {
         body(&Request::new(model, [Message::user("x")]).with_reasoning_effort(ReasoningEffort::High))
     };
@@ -314,7 +314,7 @@ fn built_in_tools_must_be_a_list() {
 }
 
 #[test]
-fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
+fn encoded_items_are_reused_in_longer_conversations() {
     let items = conversation();
     let short = text(&Request::new("gpt-5.2", items[..4].to_vec()));
     let long = text(&Request::new("gpt-5.2", items.clone()));
@@ -330,7 +330,7 @@ fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
 }
 
 #[test]
-fn content_without_a_place_is_refused() {
+fn unsupported_content_is_refused() {
     let audio: ContentPart =
         serde_json::from_value(json!({"kind": "AUDIO", "audio": {"url": "https://x/a.wav"}})).unwrap();
     let large = ContentPart::Image(ImageData::data(vec![0; 20 * 1024 * 1024 + 1], "image/png"));
@@ -344,7 +344,7 @@ fn content_without_a_place_is_refused() {
 }
 
 #[test]
-fn documents_travel_as_files() {
+fn documents_are_sent_as_files() {
     let part: ContentPart = serde_json::from_value(
         json!({"kind": "DOCUMENT", "document": {"data": "cGRm", "media_type": "application/pdf", "file_name": "a.pdf"}}),
     )
@@ -379,7 +379,7 @@ fn answer() -> Value {
 }
 
 #[test]
-fn a_whole_answer() {
+fn complete_response_is_decoded() {
     let response = decode(&answer()).unwrap();
     assert_eq!((response.id.as_str(), response.model.as_str()), ("resp_1", "gpt-5.2-2025-12-11"));
     assert_eq!(response.message.origin, Some(origin()), "the model that was asked for");
@@ -399,7 +399,7 @@ fn a_whole_answer() {
 }
 
 #[test]
-fn calls_without_an_id_get_one() {
+fn calls_without_id_get_one() {
     let call = json!({"type": "function_call", "name": "a", "arguments": "{}"});
     let ids = |id: &str| -> Vec<String> {
         let answer = json!({"id": id, "status": "completed", "output": [call, call]});
@@ -412,7 +412,7 @@ fn calls_without_an_id_get_one() {
 }
 
 #[test]
-fn why_an_answer_stopped() {
+fn finish_reasons_are_mapped() {
     let text = json!([{"type": "message", "content": [{"type": "output_text", "text": "x"}]}]);
     let call = json!([{"type": "function_call", "call_id": "c", "name": "t", "arguments": "{\"a\":"}]);
     let refusal = json!([{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]);
@@ -440,7 +440,7 @@ fn why_an_answer_stopped() {
 }
 
 #[test]
-fn answers_that_are_none() {
+fn malformed_responses_are_errors() {
     let error =
         decode(&json!({"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "Slow"}}))
             .unwrap_err();
@@ -553,7 +553,7 @@ fn streamed_answer() -> Vec<Value> {
 
 /// The end of an item repeats its arguments, which are not read again where they are those that have streamed.
 #[test]
-fn long_arguments_are_those_that_the_end_has() {
+fn long_arguments_are_taken_from_the_final_item() {
     let streamed = "a line, \"quoted\", é\n".repeat(LONG / 20);
     let other = streamed.replace("line", "LINE");
     for (kind, field, event) in [
@@ -583,7 +583,7 @@ fn long_arguments_are_those_that_the_end_has() {
 }
 
 #[test]
-fn only_what_has_streamed_is_left_out_of_an_item() {
+fn streamed_text_is_not_repeated_from_the_final_item() {
     let streamed = "a line, \"quoted\", é\n".repeat(LONG / 20);
     let item = |text: &str| json!({"type": "custom_tool_call", "call_id": "c", "name": "t", "input": text});
     let mut decoder = ResponsesDecoder::new(Vec::new(), 7);
@@ -601,14 +601,14 @@ fn only_what_has_streamed_is_left_out_of_an_item() {
 }
 
 #[test]
-fn a_stream_accumulates_to_the_whole_answer() {
+fn streams_accumulate_to_the_complete_response() {
     let mut whole = decode(&answer()).unwrap();
     whole.raw = None;
     assert_eq!(stream(&streamed_answer()).unwrap(), whole);
 }
 
 #[test]
-fn nothing_is_lost_where_a_server_sends_less() {
+fn sparse_streams_lose_nothing() {
     let mut whole = decode(&answer()).unwrap();
     whole.raw = None;
     let all = streamed_answer();
@@ -645,7 +645,7 @@ fn in_any_order(response: &Response) -> Vec<String> {
 }
 
 #[test]
-fn items_are_told_apart_by_index_or_id() {
+fn items_are_matched_by_index_or_id() {
     let text = |id: &str, text: &str| json!({"type": "message", "id": id, "content": [{"type": "output_text", "text": text}]});
     // Ids that change from event to event.
     let rotating = [
@@ -670,7 +670,7 @@ fn items_are_told_apart_by_index_or_id() {
 }
 
 #[test]
-fn a_refusal_is_kept_apart_from_text() {
+fn refusals_are_separate_from_text() {
     let item =
         json!({"type": "message", "id": "m", "content": [{"type": "refusal", "refusal": "I will not."}]});
     let events = [
@@ -688,7 +688,7 @@ fn a_refusal_is_kept_apart_from_text() {
 }
 
 #[test]
-fn failures_inside_a_stream() {
+fn errors_inside_a_stream_are_classified() {
     let text = [
         json!({"type": "response.created", "response": {"id": "r", "model": "m"}}),
         delta("output_text", 0, "half"),
@@ -725,7 +725,7 @@ fn failures_inside_a_stream() {
 }
 
 #[test]
-fn every_cut_of_a_stream_is_an_error() {
+fn streams_truncated_anywhere_are_errors() {
     let all = streamed_answer();
     for end in 0..all.len() - 1 {
         assert_eq!(stream(&all[..end]).unwrap_err().kind(), ErrorKind::Stream, "after {end} events");
@@ -733,7 +733,7 @@ fn every_cut_of_a_stream_is_an_error() {
 }
 
 #[test]
-fn a_warning_says_what_was_not_sent() {
+fn dropped_parameters_cause_a_warning() {
     let mut request = Request::new("gpt-5.2", [Message::user("hi")]);
     request.stop_sequences.push("END".into());
     let response = dialect().decode(&request, answer().to_string().as_bytes()).unwrap();
@@ -743,7 +743,7 @@ fn a_warning_says_what_was_not_sent() {
 
 proptest::proptest! {
     #[test]
-    fn events_in_any_order_neither_panic_nor_tear(order in proptest::collection::vec(0..25_usize, 0..40)) {
+    fn events_in_any_order_yield_valid_streams(order in proptest::collection::vec(0..25_usize, 0..40)) {
         let all = streamed_answer();
         let end = all.len() - 1;
         let events: Vec<Value> = order.iter().filter_map(|place| all.get(*place)).chain([&all[end]]).cloned().collect();
@@ -752,7 +752,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn data_of_any_kind_does_not_panic(data in proptest::prelude::any::<String>()) {
+    fn arbitrary_data_does_not_panic(data in proptest::prelude::any::<String>()) {
         let request = Request::new("gpt-5.2", [Message::user("hi")]);
         let mut decoder = dialect().decoder(&request, 1);
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());

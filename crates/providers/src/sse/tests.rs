@@ -62,7 +62,7 @@ fn data(text: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn the_grammar() {
+fn event_stream_grammar_is_parsed() {
     let rows: &[(&str, &[&str])] = &[
         ("data: a\n\ndata: b\n\n", &["a", "b"]),
         ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
@@ -91,7 +91,7 @@ fn the_grammar() {
 }
 
 #[test]
-fn an_event_without_its_blank_line_is_unfinished() {
+fn events_without_blank_line_are_incomplete() {
     let rows: &[(&[u8], bool)] = &[
         (b"", false),
         (b"data: a\n\n", false),
@@ -118,13 +118,13 @@ fn an_event_without_its_blank_line_is_unfinished() {
 }
 
 #[test]
-fn names_are_kept() {
+fn event_names_are_kept() {
     let (events, _) = read(LIMIT, &[b"event: error\ndata: {}\n\n"]);
     assert_eq!(events, [("error".to_owned(), "{}".to_owned())]);
 }
 
 #[test]
-fn an_event_over_the_limit_fails_with_or_without_its_end() {
+fn oversized_events_fail_even_if_incomplete() {
     let long = format!("data: {}", "x".repeat(100));
     for text in [long.clone(), format!("{long}\n\n"), "data: x\n".repeat(20)] {
         let (_, error) = read(64, &[b"data: ok\n\n", text.as_bytes()]);
@@ -135,7 +135,7 @@ fn an_event_over_the_limit_fails_with_or_without_its_end() {
 }
 
 #[test]
-fn bad_bytes_are_marked_wherever_they_are() {
+fn invalid_utf8_is_marked_at_any_position() {
     let stream =
         b"data: good\n\n: \xff\n\ndata: a\xffb\r\n\r\nevent: \xc3\ndata: \xf0\x9f\ndata: z\n\ndata: last\n\n";
     let reads: Vec<&[u8]> = stream.chunks(1).collect();
@@ -149,7 +149,7 @@ fn bad_bytes_are_marked_wherever_they_are() {
 
 /// A reader that goes back over what it has seen takes minutes for these, and a second otherwise.
 #[test]
-fn large_and_many_events_and_many_lines() {
+fn parsing_is_linear() {
     let large = format!("data: {}\n\n", "x".repeat(8 * 1024 * 1024));
     let pieces: Vec<&[u8]> = large.as_bytes().chunks(1024).collect();
     assert_eq!(read(LIMIT, &pieces).0.len(), 1);
@@ -161,7 +161,7 @@ fn large_and_many_events_and_many_lines() {
 
 /// Frames that are read in place and frames that are not, which must make no difference.
 #[test]
-fn usual_frames_say_what_the_parser_says() {
+fn simple_frames_match_the_parser() {
     let usual = [
         "\n",
         "data: a\n\n",
@@ -216,7 +216,7 @@ fn usual_frames_say_what_the_parser_says() {
 }
 
 #[test]
-fn a_whole_event_is_lent_and_not_copied() {
+fn complete_events_are_borrowed() {
     let read = b"event: x\ndata: a\n\ndata: b\r\n\r\ndata: c";
     let lies_in = |part: &str| read.as_ptr_range().contains(&part.as_ptr());
     let mut reader = SseReader::new(LIMIT);
@@ -265,7 +265,7 @@ fn streams() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_split_into_reads_gives_the_same_events(bytes in streams(), cuts in proptest::collection::vec(0usize..400, 0..12)) {
+    fn events_do_not_depend_on_read_boundaries(bytes in streams(), cuts in proptest::collection::vec(0usize..400, 0..12)) {
         let expected = judged(&bytes);
         prop_assert_eq!(&read(LIMIT, &[&bytes]), &expected);
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut % (bytes.len() + 1)).collect();
@@ -283,14 +283,14 @@ proptest! {
     }
 
     #[test]
-    fn a_limit_is_one_of_bytes_however_they_come(bytes in streams(), limit in 0usize..40) {
+    fn size_limit_does_not_depend_on_read_boundaries(bytes in streams(), limit in 0usize..40) {
         let whole = read(limit, &[&bytes]);
         let single: Vec<&[u8]> = bytes.chunks(1).collect();
         prop_assert_eq!(&read(limit, &single), &whole);
     }
 
     #[test]
-    fn line_ends_make_no_difference(lines in proptest::collection::vec("[a-z]{0,5}", 0..20)) {
+    fn line_endings_are_equivalent(lines in proptest::collection::vec("[a-z]{0,5}", 0..20)) {
         let text = |end: &str| -> String {
             lines.iter().map(|line| if line.is_empty() { end.to_owned() } else { format!("data: {line}{end}") }).collect()
         };
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = read(64, &[&bytes]);
     }
 }

@@ -131,7 +131,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn every_dialect_takes_every_history(steps in steps(), effort in any::<bool>()) {
+    fn every_history_is_legal_in_every_dialect(steps in steps(), effort in any::<bool>()) {
         let story = Story::new(&steps);
         // The items are shared by all, as those of a session that switches to and fro.
         let items: Vec<HistoryItem> = story.messages.iter().cloned().map(Into::into).collect();
@@ -147,7 +147,7 @@ proptest! {
     }
 
     #[test]
-    fn a_history_that_grows_keeps_the_bytes_of_its_items(steps in steps(), effort in any::<bool>()) {
+    fn growing_histories_keep_the_bytes_of_their_items(steps in steps(), effort in any::<bool>()) {
         // A call on the provider's side may wait beside one of ours, and is dropped if no result comes with the next
         // answer: that moves what follows, and cannot be helped.
         let steps: Vec<Step> = steps.into_iter().map(without_cut_calls).collect();
@@ -159,7 +159,7 @@ proptest! {
     }
 
     #[test]
-    fn a_list_that_grows_is_sent_as_one_that_is_made_anew(
+    fn growing_lists_encode_like_fresh_ones(
         steps in steps(),
         effort in any::<bool>(),
         asked in proptest::sample::subsequence(MODELS.to_vec(), 1..=3),
@@ -181,7 +181,7 @@ proptest! {
 }
 
 #[test]
-fn a_result_without_its_call_is_refused_also_where_a_list_has_grown() {
+fn results_without_call_are_refused_in_grown_lists() {
     let id = |text: &str| Message::tool_result(text, "done", false);
     for target in [OPENAI, COMPATIBLE] {
         let call = ToolCall::from_raw("a", "read_file", "{}");
@@ -204,7 +204,7 @@ fn a_result_without_its_call_is_refused_also_where_a_list_has_grown() {
 }
 
 #[test]
-fn the_rules_are_those_of_the_dialect() {
+fn checker_reports_violations_of_each_dialect() {
     // The checker is asked in earnest: another dialect's rules refuse every body.
     let items = [HistoryItem::from(pintle_llm::Message::user("hello"))];
     for target in &MODELS {
@@ -221,7 +221,7 @@ fn the_rules_are_those_of_the_dialect() {
 type Spoil = fn(&str, &Story) -> String;
 
 #[test]
-fn what_is_lost_or_leaks_is_noticed() {
+fn harness_notices_lost_and_leaked_content() {
     let story = Story::new(&super::story::one_of_each());
     let items: Vec<HistoryItem> = story.messages.iter().cloned().map(Into::into).collect();
     let swap = |text: &str, one: &str, two: &str| text.replace(one, "#").replace(two, one).replace('#', two);

@@ -115,7 +115,7 @@ async fn collect(adapter: &impl ProviderAdapter, request: &Request) -> (Vec<Stre
 }
 
 #[tokio::test]
-async fn a_whole_answer_with_its_limits() {
+async fn complete_response_with_rate_limits() {
     let headers = "content-type: application/json\r\nx-ratelimit-remaining-requests: 9\r\n";
     let server = Server::answering(http("200 OK", headers, WHOLE)).await;
     let adapter = OpenAiCompatible::builder(format!("{}/", server.base_url))
@@ -137,7 +137,7 @@ async fn a_whole_answer_with_its_limits() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_the_whole_answer() {
+async fn streams_end_with_the_complete_response() {
     let server =
         Server::answering(chunked(&[": ping\n\n", &TEXT[..40], &TEXT[40..], STOP, "data: ignored\n\n"]))
             .await;
@@ -149,7 +149,7 @@ async fn a_stream_ends_with_the_whole_answer() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_bytes_cuts_no_event_in_silence() {
+async fn truncated_events_at_the_end_are_errors() {
     let finish = STOP.trim_end_matches("data: [DONE]\n\n");
     let usage = "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 7, \"completion_tokens\": 5}}";
     let rows = [
@@ -177,7 +177,7 @@ async fn the_end_of_the_bytes_cuts_no_event_in_silence() {
 }
 
 #[tokio::test]
-async fn a_character_cut_by_a_read_stays_whole() {
+async fn characters_split_between_reads_survive() {
     let body = format!("{TEXT}{STOP}");
     let mut script = vec![Act::Send(chunked(&[]).into_bytes())];
     script.extend(body.bytes().map(|byte| Act::Send([b"1\r\n", &[byte][..], b"\r\n"].concat())));
@@ -190,7 +190,7 @@ async fn a_character_cut_by_a_read_stays_whole() {
 }
 
 #[tokio::test]
-async fn a_finished_connection_serves_the_next_request() {
+async fn connections_are_reused_after_a_stream() {
     let end = "0\r\n\r\n";
     let answer = format!("{}{end}", chunked(&[TEXT, STOP]));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -213,7 +213,7 @@ async fn a_finished_connection_serves_the_next_request() {
 }
 
 #[tokio::test]
-async fn refusals_are_classified_with_delay_and_request_id() {
+async fn error_responses_carry_delay_and_request_id() {
     let body = r#"{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}"#;
     let headers = "retry-after: 7\r\nx-request-id: req-1\r\n";
     for streamed in [false, true] {
@@ -231,7 +231,7 @@ async fn refusals_are_classified_with_delay_and_request_id() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_end_in_typed_errors() {
+async fn invalid_responses_are_typed_errors() {
     let page = http("200 OK", "content-type: text/html\r\n", "<html>hello</html>");
     let stall = vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n".to_vec()), Act::Hold];
     let inside = vec![Act::Send(chunked(&[TEXT]).into_bytes()), Act::Hold];
@@ -323,7 +323,7 @@ async fn answers_that_are_none_end_in_typed_errors() {
 }
 
 #[tokio::test]
-async fn whole_answers_have_a_total_limit_and_a_size() {
+async fn complete_responses_have_a_total_timeout() {
     let script = vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{".to_vec()), Act::Hold];
     let server = Server::start(vec![script]).await;
     let limits = AdapterTimeout::default().with_request(Some(Duration::from_millis(100)));
@@ -338,7 +338,7 @@ async fn whole_answers_have_a_total_limit_and_a_size() {
 }
 
 #[tokio::test]
-async fn a_known_status_is_worth_more_than_the_total_limit() {
+async fn known_status_precedes_the_total_timeout() {
     let script = vec![Act::Send(b"HTTP/1.1 503 Busy\r\ncontent-length: 10\r\n\r\nno".to_vec()), Act::Hold];
     let server = Server::start(vec![script]).await;
     let limits = AdapterTimeout::default().with_request(Some(Duration::from_millis(200)));
@@ -347,7 +347,7 @@ async fn a_known_status_is_worth_more_than_the_total_limit() {
 }
 
 #[tokio::test]
-async fn a_stream_and_its_events_have_a_size() {
+async fn streams_and_events_have_size_limits() {
     let pings = ": ping\n\n".repeat(20);
     let rows = [
         (StreamLimits { event: 10_000, stream: 10_000, content: None }, None),
@@ -379,7 +379,7 @@ async fn a_stream_and_its_events_have_a_size() {
 }
 
 #[tokio::test]
-async fn a_large_answer_may_be_repeated_in_its_last_event() {
+async fn last_event_may_repeat_a_large_response() {
     // Each takes 1.5 MiB on the wire.
     const PIECES: usize = 12;
     let piece = "a\\n".repeat(1 << 19);
@@ -413,7 +413,7 @@ async fn a_large_answer_may_be_repeated_in_its_last_event() {
 }
 
 #[tokio::test]
-async fn a_default_header_replaces_the_adapters_own() {
+async fn default_headers_replace_the_adapters_own() {
     let server = Server::answering(http("200 OK", "", WHOLE)).await;
     let adapter = OpenAiCompatible::builder(&server.base_url)
         .api_key(KEY)
@@ -427,7 +427,7 @@ async fn a_default_header_replaces_the_adapters_own() {
 }
 
 #[tokio::test]
-async fn keep_alive_comments_count_as_life() {
+async fn keep_alive_comments_reset_the_read_timeout() {
     let pings = [": ping\n\n"; 12];
     let mut script = vec![Act::Send(chunked(&[]).into_bytes())];
     script.extend(pings.iter().map(|ping| Act::Send(format!("{:x}\r\n{ping}\r\n", ping.len()).into_bytes())));
@@ -516,7 +516,7 @@ async fn tls_failures_are_network_errors() {
 }
 
 #[tokio::test]
-async fn no_key_in_errors_or_debug() {
+async fn errors_and_debug_show_no_key() {
     let body = format!(r#"{{"error": {{"message": "Incorrect key: {KEY}", "code": "invalid_api_key"}}}}"#);
     let server = Server::answering(http("401 Unauthorized", "", &body)).await;
     let adapter = server.adapter();
@@ -530,7 +530,7 @@ async fn no_key_in_errors_or_debug() {
 }
 
 #[tokio::test]
-async fn no_key_in_codes_and_causes_or_of_a_gateway() {
+async fn codes_causes_and_gateway_keys_are_redacted() {
     const GATEWAY: &str = "gw-another-secret-value";
     const PASSWORD: &str = "pw-of-the-user";
     let body = format!(r#"{{"error": {{"message": "no", "code": "bad {KEY}", "param": "{GATEWAY}"}}}}"#);
@@ -566,7 +566,7 @@ async fn no_key_in_codes_and_causes_or_of_a_gateway() {
 }
 
 #[test]
-fn keys_are_blotted_out_whole_or_cut() {
+fn complete_and_truncated_keys_are_redacted() {
     let rows = [
         ("abababab-x", "key abababab-x!", "key [key]!"),
         ("abababab-x", "abababab-xabababab-x", "[key][key]"),
@@ -584,7 +584,7 @@ fn keys_are_blotted_out_whole_or_cut() {
 }
 
 #[tokio::test]
-async fn no_part_of_a_key_where_a_message_is_cut() {
+async fn truncated_messages_show_no_partial_key() {
     // Messages have limits; a key may stand across each of them.
     let shown = 12;
     let quoted = format!("<html>{}{KEY}</html>", "x".repeat(200 - "<html>".len() - shown));
@@ -636,7 +636,7 @@ fn paths_are_joined_below_the_base_url() {
 }
 
 #[test]
-fn loopback_addresses_are_known() {
+fn loopback_addresses_are_recognised() {
     for (url, expected) in [
         ("http://localhost:1/", true),
         ("http://127.0.0.1/", true),

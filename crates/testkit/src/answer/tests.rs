@@ -7,7 +7,7 @@ use super::*;
 
 proptest! {
     #[test]
-    fn pieces_put_together_are_the_text(text in "\\PC{0,400}") {
+    fn pieces_concatenate_to_the_text(text in "\\PC{0,400}") {
         let pieces = pieces(&text);
         prop_assert_eq!(pieces.concat(), text.as_str());
         prop_assert!(pieces.iter().all(|piece| !piece.is_empty()));
@@ -31,13 +31,13 @@ fn parts(turn: &Turn, dialect: Dialect) -> Parts<'_> {
 }
 
 #[test]
-fn short_texts_too_come_in_several_pieces() {
+fn short_texts_are_split() {
     assert_eq!(pieces("Hello there, world."), ["Hello ", "there, ", "world."]);
     assert_eq!(pieces(""), Vec::<&str>::new());
 }
 
 #[test]
-fn usage_is_told_in_each_dialects_terms() {
+fn usage_follows_each_dialect() {
     let turn = Turn::text("12345678").with_reasoning("1234");
     let usage = |dialect: Dialect, pointer: &str| {
         Answer::new(&parts(&turn, dialect)).whole(dialect).pointer(pointer).cloned().unwrap()
@@ -64,7 +64,7 @@ fn usage_is_told_in_each_dialects_terms() {
 }
 
 #[test]
-fn finish_reasons_are_each_dialects_own() {
+fn finish_reasons_follow_each_dialect() {
     let call = || Turn::new().with_call(Call::new("f", json!({})));
     let cases = [
         (Turn::text("a"), ["completed", "end_turn", "STOP", "stop"]),
@@ -85,7 +85,7 @@ fn finish_reasons_are_each_dialects_own() {
 }
 
 #[test]
-fn arguments_that_do_not_parse_are_malformed_for_gemini() {
+fn unparsable_arguments_are_malformed_for_gemini() {
     let turn = Turn::new().with_call(Call::raw("f", "not json"));
     let whole = Answer::new(&parts(&turn, Dialect::Gemini)).whole(Dialect::Gemini);
     assert_eq!(whole.pointer("/candidates/0/finishReason"), Some(&json!("MALFORMED_FUNCTION_CALL")));
@@ -94,7 +94,7 @@ fn arguments_that_do_not_parse_are_malformed_for_gemini() {
 }
 
 #[test]
-fn a_model_that_must_think_begins_with_empty_thinking() {
+fn required_thinking_begins_with_an_empty_block() {
     let turn = Turn::text("a");
     let thinking = Parts { must_think: true, ..parts(&turn, Dialect::AnthropicMessages) };
     let whole = Answer::new(&thinking).whole(Dialect::AnthropicMessages);

@@ -77,13 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_what_serde_json_reads() {
+    fn parsing_matches_serde_json() {
         let body = br#"{"a": [null, true, -1, 18446744073709551615, 1.5, "\u00e9\n"], "b": {"a": {}}}"#;
         assert_eq!(read(body).unwrap(), serde_json::from_slice::<Value>(body).unwrap());
     }
 
     #[test]
-    fn a_member_that_occurs_twice_is_an_error_at_any_depth() {
+    fn duplicate_members_are_errors_at_any_depth() {
         for body in [r#"{"a": 1, "a": 1}"#, r#"[{"b": {"a": 1, "c": 2, "a": 3}}]"#] {
             let error = read(body.as_bytes()).unwrap_err();
             assert!(error.to_string().contains("the member \"a\" twice"), "{error}");

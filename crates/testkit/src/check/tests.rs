@@ -49,7 +49,7 @@ fn assert_cases(dialect: Dialect, legal: &Value, cases: &[Case]) {
 }
 
 #[test]
-fn keys_paths_methods_and_types_are_judged_first() {
+fn keys_paths_methods_and_types_are_checked_first() {
     let dialect = Dialect::AnthropicMessages;
     let good = headers(dialect);
     let without = |name: &str| -> Vec<(String, String)> {
@@ -73,7 +73,7 @@ fn keys_paths_methods_and_types_are_judged_first() {
 }
 
 #[test]
-fn every_dialect_wants_its_own_key_header() {
+fn every_dialect_requires_its_key_header() {
     for dialect in Dialect::ALL {
         let bare = [("content-type".to_owned(), "application/json".to_owned())];
         let found = check(dialect, "POST", path(dialect), &bare, b"{}");
@@ -90,7 +90,7 @@ fn every_dialect_wants_its_own_key_header() {
 }
 
 #[test]
-fn bodies_that_are_no_objects_are_named() {
+fn bodies_must_be_objects() {
     for (body, message) in [
         ("[]", "expected the body to be a JSON object, found a list"),
         ("{", "does not parse"),
@@ -103,7 +103,7 @@ fn bodies_that_are_no_objects_are_named() {
 }
 
 #[test]
-fn what_is_wrong_everywhere_is_not_told_everywhere() {
+fn reported_violations_are_limited() {
     let unknown: serde_json::Map<String, Value> =
         (0..1000).map(|number| (format!("field{number}"), Value::Null)).collect();
     for dialect in Dialect::ALL {

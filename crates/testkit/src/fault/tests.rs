@@ -18,7 +18,7 @@ async fn read_all(client: &mut TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
 }
 
 #[tokio::test]
-async fn connections_close_or_break_as_their_scripts_say() {
+async fn connections_close_or_reset_as_scripted() {
     let answered = FaultScript::new().read_request().write("hello");
     let scripts = [answered.clone(), answered.clone().reset()];
     let server = FaultServer::start(scripts).await.unwrap();
@@ -44,7 +44,7 @@ async fn without_a_script_connections_are_reset() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_until_it_is_opened() {
+async fn gates_hold_until_opened() {
     let gate = FaultGate::new();
     let script = FaultScript::new().write("before").wait(&gate).write("after");
     let server = FaultServer::start([script]).await.unwrap();
@@ -57,7 +57,7 @@ async fn a_gate_holds_until_it_is_opened() {
 }
 
 #[tokio::test]
-async fn slow_reads_stop_where_they_are_told_to() {
+async fn slow_reads_stop_at_their_limit() {
     let script = FaultScript::new().read_slowly(10, 4, Duration::from_millis(1)).write("ten").await_close();
     let server = FaultServer::start([script]).await.unwrap();
     let mut client = connect(&server).await;
@@ -71,7 +71,7 @@ async fn slow_reads_stop_where_they_are_told_to() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_the_script() {
+async fn disconnecting_clients_end_the_script() {
     let endless = FaultScript::new().repeat(vec![b'x'; 1 << 20], usize::MAX, Duration::ZERO);
     let waiting = FaultScript::new().read_request().write("never");
     let server = FaultServer::start([endless, waiting]).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_client_that_leaves_ends_the_script() {
 }
 
 #[tokio::test]
-async fn a_refusing_port_refuses() {
+async fn refusing_ports_refuse() {
     let server = FaultServer::refusing().unwrap();
     for _ in 0..2 {
         let error = TcpStream::connect(server.address()).await.unwrap_err();
@@ -98,7 +98,7 @@ async fn a_refusing_port_refuses() {
 }
 
 #[tokio::test]
-async fn a_port_that_never_accepts_lets_no_connection_come_about() {
+async fn never_accepting_ports_establish_no_connection() {
     let server = FaultServer::never_accepting().await.unwrap();
     let connected = timeout(FILLER_LIMIT, TcpStream::connect(server.address())).await;
     assert!(connected.is_err(), "{connected:?}");

@@ -72,7 +72,7 @@ fn bodies() -> [(Dialect, Value); 4] {
 }
 
 #[test]
-fn every_dialect_tells_the_same_story() {
+fn every_dialect_reads_the_same_history() {
     let path = "/v1beta/models/m:streamGenerateContent?alt=sse";
     let mut conversations = Vec::new();
     for (dialect, body) in bodies() {

@@ -277,7 +277,7 @@ mod tests {
         3;ext=1\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n";
 
     #[tokio::test]
-    async fn two_requests_under_every_split() {
+    async fn requests_do_not_depend_on_read_boundaries() {
         for piece in 1..=TWO.len() {
             let (requests, end) = read_all(TWO, piece, 1024).await;
             assert!(matches!(end, ReadError::Closed), "{end}");
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bad_requests_name_what_is_wrong() {
+    async fn malformed_requests_are_explained() {
         let many = format!("POST / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MOST_HEADERS + 1));
         let long = format!("POST / HTTP/1.1\r\na: {}", "b".repeat(LARGEST_HEAD + READ));
         let cases: [(&[u8], &str, Option<u16>); 10] = [
@@ -333,7 +333,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_end_in_an_error_and_no_panic(
+        fn arbitrary_bytes_do_not_panic(
             bytes in proptest::collection::vec(any::<u8>(), 0..200), chunked in any::<bool>(),
         ) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

@@ -58,7 +58,7 @@ request_contains = "please"
 "#;
 
 #[test]
-fn a_script_reads_as_it_is_written() {
+fn scripts_are_parsed() {
     let script = Script::parse(FULL).unwrap();
     let first = &script.turns[0];
     assert_eq!(
@@ -85,7 +85,7 @@ fn a_script_reads_as_it_is_written() {
 }
 
 #[test]
-fn a_wrong_script_says_where_and_what_was_expected() {
+fn invalid_scripts_name_position_and_expectation() {
     let cases = [
         ("", "script is wrong at line 1, column 1: missing field `name`"),
         (
@@ -144,7 +144,7 @@ fn a_wrong_script_says_where_and_what_was_expected() {
 }
 
 #[test]
-fn each_dialect_has_its_own_turns() {
+fn turns_are_filtered_by_dialect() {
     let script = Script::new("mixed")
         .with_turn(Turn::text("all"))
         .with_turn(Turn::text("one").with_only([Dialect::Gemini]))

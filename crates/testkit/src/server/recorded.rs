@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_first_and_keys_never_stay() {
+    fn oldest_requests_are_evicted_and_keys_redacted() {
         let mut record = Record::default();
         let empty = request("");
         let budget = 2 * (size(&empty.path, &empty.headers, &empty.body) + 4);
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_without_a_body_are_bounded_too() {
+    fn requests_without_body_are_bounded() {
         let mut record = Record::default();
         for _ in 0..1000 {
             record.push(&request(""), Some(404), Vec::new(), 1000);

@@ -52,7 +52,7 @@ async fn two_turns(dialect: Dialect, stream: bool) -> [Said; 2] {
 }
 
 #[tokio::test]
-async fn two_turns_in_every_dialect_streamed_and_whole() {
+async fn two_turns_in_every_dialect() {
     let finishes = [
         (Dialect::OpenAiResponses, ["completed", "completed"], "call_"),
         (Dialect::AnthropicMessages, ["tool_use", "end_turn"], "toolu_"),
@@ -108,7 +108,7 @@ async fn gemini_gives_call_ids_when_asked_to() {
 }
 
 #[tokio::test]
-async fn a_custom_tool_takes_free_text() {
+async fn custom_tools_take_free_text() {
     let turn = Turn::new()
         .with_call(Call::freeform("apply_patch", "*** Begin Patch"))
         .with_only([Dialect::OpenAiResponses]);
@@ -163,7 +163,7 @@ async fn opaque_values_must_come_back_verbatim() {
 }
 
 #[tokio::test]
-async fn after_a_switch_of_the_model_reasoning_may_be_gone() {
+async fn reasoning_may_be_dropped_after_a_model_switch() {
     let server = ScriptedServer::start(script(), ServerOptions::new()).await.unwrap();
     let dialect = Dialect::OpenAiResponses;
     let mut conversation = Conversation::new(dialect, "please look");
@@ -175,7 +175,7 @@ async fn after_a_switch_of_the_model_reasoning_may_be_gone() {
 }
 
 #[tokio::test]
-async fn enabled_thinking_leads_every_turn() {
+async fn enabled_thinking_starts_every_turn() {
     let script = Script::new("thinking")
         .with_turn(Turn::text("a").with_call(Call::new("f", json!({}))))
         .with_turn(Turn::text("b"));

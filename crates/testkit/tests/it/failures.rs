@@ -15,7 +15,7 @@ async fn start(script: Script) -> ScriptedServer {
 }
 
 #[tokio::test]
-async fn failures_come_first_and_once_per_conversation() {
+async fn failures_come_first_once_per_conversation() {
     let turn = || {
         Turn::text("This is the answer at last.")
             .with_failure(Failure::status(429).with_retry_after("7"))
@@ -57,7 +57,7 @@ async fn failures_come_first_and_once_per_conversation() {
 }
 
 #[tokio::test]
-async fn a_cut_stream_has_whole_events_before_half_of_one() {
+async fn cut_streams_end_within_an_event() {
     let turn = Turn::text("A text that is long enough for several pieces.")
         .with_failure(Failure::cut_after_events(4));
     let server = start(Script::new("cut").with_turn(turn)).await;
@@ -80,7 +80,7 @@ async fn a_cut_stream_has_whole_events_before_half_of_one() {
 }
 
 #[tokio::test]
-async fn answers_that_are_not_streamed_fail_too() {
+async fn unstreamed_responses_fail_as_scripted() {
     let turn = Turn::text("answer")
         .with_failure(Failure::cut_after_events(1))
         .with_failure(Failure::error_event(ErrorEvent::Overloaded));
@@ -99,7 +99,7 @@ async fn answers_that_are_not_streamed_fail_too() {
 }
 
 #[tokio::test]
-async fn silence_ends_in_a_closed_connection() {
+async fn stalls_end_in_a_closed_connection() {
     let turn = Turn::text("answer").with_failure(Failure::silence(Duration::from_millis(20)));
     let server = start(Script::new("silent").with_turn(turn)).await;
     let conversation = Conversation::new(Dialect::ChatCompletions, "go");
@@ -111,7 +111,7 @@ async fn silence_ends_in_a_closed_connection() {
 }
 
 #[tokio::test]
-async fn a_scripted_body_is_sent_as_it_is() {
+async fn scripted_bodies_are_sent_verbatim() {
     let script = "name = \"body\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nstatus = 503\nretry_after = \"1\"\nbody = \"<html>\"\n";
     let server = start(Script::parse(script).unwrap()).await;
     for dialect in Dialect::ALL {
@@ -123,7 +123,7 @@ async fn a_scripted_body_is_sent_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_failed_expectation_names_script_turn_found_and_expected() {
+async fn failed_expectations_are_explained() {
     let script = || {
         Script::new("strict")
             .with_turn(Turn::new().with_call(Call::new("shell", json!({"command": "cargo test"}))))
@@ -148,7 +148,7 @@ async fn a_failed_expectation_names_script_turn_found_and_expected() {
 }
 
 #[tokio::test]
-async fn a_script_that_is_over_says_so() {
+async fn requests_after_the_last_turn_fail() {
     let server = start(Script::new("short").with_turn(Turn::text("only"))).await;
     for dialect in Dialect::ALL {
         let mut conversation = Conversation::new(dialect, "go");
@@ -164,7 +164,7 @@ async fn a_script_that_is_over_says_so() {
 }
 
 #[tokio::test]
-async fn results_that_are_errors_can_be_expected() {
+async fn error_results_can_be_expected() {
     let script = || {
         Script::new("errors")
             .with_turn(Turn::new().with_call(Call::new("f", json!({}))))

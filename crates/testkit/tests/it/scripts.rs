@@ -37,7 +37,7 @@ fn result(tool: &str, arguments: &str, tests_run: &mut usize) -> String {
 }
 
 #[tokio::test]
-async fn the_demo_can_be_followed_to_its_end_in_every_dialect() {
+async fn demo_script_completes_in_every_dialect() {
     let mut script = Script::parse(DEMO).unwrap();
     // The pauses are for people.
     script.turns.iter_mut().for_each(|turn| turn.pause_ms = 0);
@@ -62,7 +62,7 @@ async fn the_demo_can_be_followed_to_its_end_in_every_dialect() {
 
 /// The edit of the demo must fit the file that it edits.
 #[test]
-fn the_demo_edits_what_is_there() {
+fn demo_script_edits_existing_text() {
     let symbol = include_str!("../../../../examples/roman/src/symbol.rs");
     let script = Script::parse(DEMO).unwrap();
     let calls = || script.turns.iter().flat_map(|turn| &turn.calls);

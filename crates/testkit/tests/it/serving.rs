@@ -17,7 +17,7 @@ async fn start(options: ServerOptions) -> ScriptedServer {
 }
 
 #[tokio::test]
-async fn base_urls_are_what_the_sdks_take() {
+async fn base_urls_match_the_official_sdks() {
     let server = start(ServerOptions::new()).await;
     let root = format!("http://{}", server.address());
     assert!(server.address().ip().is_loopback());
@@ -26,7 +26,7 @@ async fn base_urls_are_what_the_sdks_take() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_refused_as_the_provider_does() {
+async fn wrong_keys_are_refused_like_the_provider() {
     let server = start(ServerOptions::new().with_api_key("right")).await;
     for (dialect, wrong, missing) in [
         (Dialect::OpenAiResponses, 401, 401),
@@ -70,7 +70,7 @@ async fn unknown_models_and_paths_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_connection_serves_one_request_after_another() {
+async fn connections_serve_consecutive_requests() {
     let server = start(ServerOptions::new()).await;
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
     for dialect in Dialect::ALL {
@@ -87,7 +87,7 @@ async fn a_connection_serves_one_request_after_another() {
 }
 
 #[tokio::test]
-async fn a_chunked_request_with_a_go_ahead_is_read() {
+async fn chunked_requests_with_expect_continue_are_read() {
     let server = start(ServerOptions::new()).await;
     let conversation = Conversation::new(Dialect::OpenAiResponses, "go");
     let body = conversation.body().to_string();
@@ -108,7 +108,7 @@ async fn a_chunked_request_with_a_go_ahead_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_gets_a_400_and_a_closed_connection() {
+async fn malformed_http_gets_400_and_close() {
     let server = start(ServerOptions::new()).await;
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
     connection.write_all(b"\x16\x03\x01 this is no HTTP\r\n\r\n").await.unwrap();
@@ -118,7 +118,7 @@ async fn what_is_no_http_gets_a_400_and_a_closed_connection() {
 }
 
 #[tokio::test]
-async fn a_client_that_sends_too_much_reads_the_refusal() {
+async fn oversized_requests_receive_their_refusal() {
     let mut options = ServerOptions::new();
     options.body_bytes = 1 << 10;
     let server = start(options).await;
@@ -128,7 +128,7 @@ async fn a_client_that_sends_too_much_reads_the_refusal() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_conversations_at_once_do_not_mix() {
+async fn concurrent_conversations_are_independent() {
     let server = std::sync::Arc::new(start(ServerOptions::new()).await);
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..40 {
@@ -153,7 +153,7 @@ async fn many_conversations_at_once_do_not_mix() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_server_closes_its_connections() {
+async fn dropping_the_server_closes_its_connections() {
     for waits in [true, false] {
         let server = start(ServerOptions::new()).await;
         let address = server.address();
@@ -192,7 +192,7 @@ async fn no_task_outlives_a_shutdown() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_why() {
+async fn start_failures_are_explained() {
     let taken = start(ServerOptions::new()).await;
     let again =
         ScriptedServer::start(script(), ServerOptions::new().with_bind(taken.address())).await.unwrap_err();

@@ -56,7 +56,7 @@ fn images_by_url_bytes_and_local_path() {
 }
 
 #[test]
-fn documents_and_refusals_of_what_is_not_taken() {
+fn documents_and_unsupported_content() {
     let request = ask(Message::user("Sum up.")
         .with_part(document(json!({"url": "https://example.com/a.pdf"})))
         .with_part(document(json!({"data": "cGRm", "media_type": "application/pdf", "file_name": "b.pdf"})))
@@ -150,7 +150,7 @@ fn signed_and_redacted_thinking() {
 }
 
 #[test]
-fn sampling_that_thinking_excludes_is_left_out_with_a_warning() {
+fn sampling_excluded_by_thinking_is_dropped_with_a_warning() {
     let mut request = ask(Message::user("Why?")).with_reasoning_effort(ReasoningEffort::Low);
     request.temperature = Some(0.2);
     request.top_p = Some(0.99);
@@ -171,7 +171,7 @@ fn sampling_that_thinking_excludes_is_left_out_with_a_warning() {
 }
 
 #[test]
-fn a_new_model_thinks_adaptively() {
+fn new_models_think_adaptively() {
     let request = Request::new("claude-novel-99", [Message::user("Why?")])
         .with_reasoning_effort(ReasoningEffort::High)
         .with_provider_options("anthropic", json!({"auto_cache": false}));
@@ -186,7 +186,7 @@ fn a_new_model_thinks_adaptively() {
 }
 
 #[test]
-fn a_tool_with_a_grammar_is_an_ordinary_tool_here() {
+fn grammar_tools_become_ordinary_tools() {
     let schema = json!({"type": "object", "properties": {"input": {"type": "string"}}});
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let tool = ToolDefinition::new("apply_patch", "Edits.", schema).unwrap().with_grammar(grammar);
@@ -213,7 +213,7 @@ fn a_tool_with_a_grammar_is_an_ordinary_tool_here() {
 }
 
 #[test]
-fn blocks_of_the_servers_own_tools() {
+fn server_tool_blocks() {
     let request = ask(Message::user("Search.")).with_provider_options(
         "anthropic",
         json!({"auto_cache": false, "tools": [{"type": "web_search_20250305", "name": "web_search"}]}),
@@ -248,7 +248,7 @@ fn blocks_of_the_servers_own_tools() {
 }
 
 #[test]
-fn refusals_and_incomplete_answers() {
+fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let mut refusal = blocks("refusal", &[text_block("No")]);
     let delta = refusal.len() - 2;
@@ -288,7 +288,7 @@ fn refusals_and_incomplete_answers() {
 }
 
 #[test]
-fn parallel_calls_in_pieces_and_results_with_images() {
+fn parallel_streamed_calls_and_results_with_images() {
     let request = ask(Message::user("Look."));
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "look", "input": {}});
     let content = [
@@ -338,7 +338,7 @@ fn structured_output() {
 }
 
 #[test]
-fn options_of_the_provider_and_beta_headers() {
+fn provider_options_and_beta_headers() {
     let request = Request::new(MODEL, [Message::user("Hi")]).with_provider_options(
         "anthropic",
         json!({
@@ -378,7 +378,7 @@ fn options_of_the_provider_and_beta_headers() {
 }
 
 #[test]
-fn free_text_that_another_provider_took_as_arguments_becomes_an_object() {
+fn foreign_free_text_arguments_become_an_object() {
     let call = ToolCall::custom("c1", "apply_patch", "*** Begin");
     let messages = [
         Message::user("a"),
@@ -395,7 +395,7 @@ fn free_text_that_another_provider_took_as_arguments_becomes_an_object() {
 }
 
 #[test]
-fn tools_that_no_provider_takes_are_refused_before_sending() {
+fn invalid_tools_are_refused_before_sending() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap();
     let request = ask(Message::user("Hi")).with_tools(vec![tool.clone(), tool]);
     assert_eq!(refused(&dialect(), &request), "InvalidRequest: two tools are named `look`");

@@ -79,7 +79,7 @@ fn documents_and_audio() {
 }
 
 #[test]
-fn reasoning_goes_back_beside_the_calls_that_it_led_to() {
+fn reasoning_is_returned_with_its_calls() {
     let request = ask(Message::user("Look.")).with_reasoning_effort(ReasoningEffort::Low);
     let call =
         json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}}]});
@@ -126,7 +126,7 @@ fn reasoning_goes_back_beside_the_calls_that_it_led_to() {
 }
 
 #[test]
-fn refusals_and_incomplete_answers() {
+fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let stream = deltas("stop", &[json!({"refusal": "I will "}), json!({"refusal": "not."})]);
     let (events, response) = came(&dialect(), &request, &stream);
@@ -163,7 +163,7 @@ fn refusals_and_incomplete_answers() {
 }
 
 #[test]
-fn parallel_calls_in_pieces_and_results_with_images() {
+fn parallel_streamed_calls_and_results_with_images() {
     let request = ask(Message::user("Look."));
     let piece = |value: Value| json!({"tool_calls": [value]});
     let stream = deltas(
@@ -214,7 +214,7 @@ fn structured_output() {
 }
 
 #[test]
-fn options_of_the_server() {
+fn server_options() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object", "properties": {}})).unwrap();
     let options =
         json!({"tools": [{"type": "builtin_function", "function": {"name": "$web_search"}}], "top_k": 5});
@@ -245,7 +245,7 @@ fn options_of_the_server() {
 }
 
 #[test]
-fn media_and_reasoning_of_another_model_leave_marks_or_nothing() {
+fn foreign_media_and_reasoning_are_replaced_or_dropped() {
     let content = vec![
         ThinkingData::new("Hm.").with_raw(json!({"field": "reasoning_content"})).into(),
         audio(json!({"data": "AQID", "media_type": "audio/wav"})),
@@ -263,7 +263,7 @@ fn media_and_reasoning_of_another_model_leave_marks_or_nothing() {
 }
 
 #[test]
-fn what_the_api_refuses_for_certain_is_refused_before_sending() {
+fn invalid_requests_are_refused_before_sending() {
     let call = || ContentPart::from(ToolCall::from_raw("c1", "look", "{}"));
     let image = || ContentPart::from(ImageData::url("https://example.com/a.png"));
     let empty = "the conversation is empty: expected at least one message with content";
@@ -296,14 +296,14 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
 }
 
 #[test]
-fn tools_that_no_provider_takes_are_refused_before_sending() {
+fn invalid_tools_are_refused_before_sending() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap();
     let request = ask(Message::user("Hi")).with_tools(vec![tool.clone(), tool]);
     assert_eq!(refused(&dialect(), &request), "InvalidRequest: two tools are named `look`");
 }
 
 #[test]
-fn what_stands_beside_results_comes_after_them() {
+fn user_content_beside_results_follows_them() {
     let call = |id: &str| ContentPart::from(ToolCall::from_raw(id, "look", "{}"));
     let image = || ContentPart::from(ImageData::url("https://example.com/a.png"));
     let mut plain = Message::new(Role::Tool, vec![ContentPart::text("seen"), image()]);

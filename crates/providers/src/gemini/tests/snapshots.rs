@@ -126,7 +126,7 @@ fn thoughts_and_signatures() {
 }
 
 #[test]
-fn a_tool_with_a_grammar_is_an_ordinary_function_here() {
+fn grammar_tools_become_ordinary_functions() {
     let schema = json!({"type": "object", "properties": {"input": {"type": "string"}}});
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let tool = ToolDefinition::new("apply_patch", "Edits.", schema).unwrap().with_grammar(grammar);
@@ -143,7 +143,7 @@ fn a_tool_with_a_grammar_is_an_ordinary_function_here() {
 }
 
 #[test]
-fn parts_of_the_servers_own_tools() {
+fn server_tool_parts() {
     let request = ask(Message::user("Compute."))
         .with_provider_options("gemini", json!({"tools": [{"codeExecution": {}}]}));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["tool"]), @r#"tools[] {"codeExecution":{}}"#);
@@ -170,7 +170,7 @@ fn parts_of_the_servers_own_tools() {
 }
 
 #[test]
-fn refusals_and_incomplete_answers() {
+fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let ratings = json!([{"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH"}]);
     let blocked = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": ratings},
@@ -207,7 +207,7 @@ fn refusals_and_incomplete_answers() {
 }
 
 #[test]
-fn parallel_calls_in_pieces_and_results_with_images() {
+fn parallel_streamed_calls_and_results_with_images() {
     let request = ask(Message::user("Look.")).with_provider_options(
         "gemini",
         json!({"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": true}}}),
@@ -317,7 +317,7 @@ fn options_safety_settings_and_cached_content() {
 }
 
 #[test]
-fn tools_that_no_provider_takes_are_refused_before_sending() {
+fn invalid_tools_are_refused_before_sending() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap();
     let request = ask(Message::user("Hi")).with_tools(vec![tool.clone(), tool]);
     assert_eq!(refused(&dialect(), &request), "InvalidRequest: two tools are named `look`");

@@ -70,7 +70,7 @@ fn images_by_url_bytes_and_local_path() {
 }
 
 #[test]
-fn documents_and_a_refusal_of_audio() {
+fn documents_and_unsupported_audio() {
     let request = ask(Message::user("Sum up.")
         .with_part(document(json!({"url": "https://example.com/a.pdf"})))
         .with_part(document(json!({"data": "cGRm", "media_type": "application/pdf", "file_name": "b.pdf"}))));
@@ -93,7 +93,7 @@ fn documents_and_a_refusal_of_audio() {
 }
 
 #[test]
-fn encrypted_reasoning_and_nothing_stored() {
+fn encrypted_reasoning_without_storage() {
     let request = ask(Message::user("Why?")).with_reasoning_effort(ReasoningEffort::Medium);
     insta::assert_snapshot!(sent(&dialect(), &request), @r#"
     include[] "reasoning.encrypted_content"
@@ -130,7 +130,7 @@ fn encrypted_reasoning_and_nothing_stored() {
 }
 
 #[test]
-fn custom_tools_with_a_grammar() {
+fn custom_tools_with_grammar() {
     let schema = json!({"type": "object", "properties": {}});
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let tool = ToolDefinition::new("apply_patch", "Edits.", schema).unwrap().with_grammar(grammar);
@@ -168,7 +168,7 @@ fn custom_tools_with_a_grammar() {
 }
 
 #[test]
-fn items_of_the_providers_own_tools() {
+fn provider_tool_items() {
     let request = ask(Message::user("Search.")).with_provider_options(
         "openai",
         json!({"tools": [{"type": "web_search"}, {"type": "mcp", "server_label": "d"}]}),
@@ -202,7 +202,7 @@ fn items_of_the_providers_own_tools() {
 }
 
 #[test]
-fn refusals_and_incomplete_answers() {
+fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let refusal =
         json!({"type": "message", "id": "m1", "content": [{"type": "refusal", "refusal": "I will not."}]});
@@ -227,7 +227,7 @@ fn refusals_and_incomplete_answers() {
 }
 
 #[test]
-fn parallel_calls_in_pieces_and_results_with_images() {
+fn parallel_streamed_calls_and_results_with_images() {
     let request = ask(Message::user("Look."));
     let call = |id: &str, arguments: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "look", "arguments": arguments});
     let stream = [
@@ -282,7 +282,7 @@ fn structured_output() {
 }
 
 #[test]
-fn options_of_the_provider() {
+fn provider_options() {
     let options = json!({
         "include": ["web_search_call.action.sources", "reasoning.encrypted_content"],
         "prompt_cache_key": "session-1",
@@ -315,7 +315,7 @@ fn options_of_the_provider() {
 }
 
 #[test]
-fn what_the_api_refuses_for_certain_is_refused_before_sending() {
+fn invalid_requests_are_refused_before_sending() {
     let call = || ContentPart::from(pintle_llm::ToolCall::from_raw("c1", "look", "{}"));
     let image = || ContentPart::from(ImageData::url("https://example.com/a.png"));
     let rows: Vec<(Vec<Message>, &str)> = vec![
@@ -362,14 +362,14 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
 }
 
 #[test]
-fn tools_that_no_provider_takes_are_refused_before_sending() {
+fn invalid_tools_are_refused_before_sending() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap();
     let request = ask(Message::user("Hi")).with_tools(vec![tool.clone(), tool]);
     assert_eq!(refused(&dialect(), &request), "InvalidRequest: two tools are named `look`");
 }
 
 #[test]
-fn media_beside_a_plain_result_are_not_lost() {
+fn media_beside_plain_results_are_kept() {
     let call = ContentPart::from(pintle_llm::ToolCall::custom("c1", "look", "here"));
     let image = ContentPart::from(ImageData::url("https://example.com/a.png"));
     let mut plain = Message::new(Role::Tool, vec![ContentPart::text("seen"), image]);

@@ -158,12 +158,12 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_legal_request_and_many_illegal_ones() {
+fn illegal_requests_are_reported() {
     assert_cases(Dialect::AnthropicMessages, &legal(), CASES);
 }
 
 #[test]
-fn what_the_type_definitions_allow_is_legal() {
+fn typed_definitions_are_accepted() {
     let mut body = legal();
     body["system"][0]["cache_control"] = Value::Null;
     body["output_config"] = json!({"effort": null});
@@ -181,7 +181,7 @@ fn what_the_type_definitions_allow_is_legal() {
 }
 
 #[test]
-fn thinking_need_not_lead_when_it_is_adaptive_or_off() {
+fn leading_thinking_is_required_with_budgets_only() {
     for thinking in [json!({"type": "adaptive"}), json!({"type": "disabled"})] {
         let mut body = legal();
         body["thinking"] = thinking;
@@ -191,7 +191,7 @@ fn thinking_need_not_lead_when_it_is_adaptive_or_off() {
 }
 
 #[test]
-fn only_the_begin_of_an_open_turn_must_think() {
+fn only_the_start_of_an_open_turn_must_think() {
     let mut body = legal();
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(json!({"role": "assistant", "content": [
@@ -217,7 +217,7 @@ fn found(body: &Value) -> Vec<String> {
 }
 
 #[test]
-fn a_message_does_not_end_with_thinking() {
+fn messages_must_not_end_with_thinking() {
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
     let text = json!({"type": "text", "text": "so"});
     assert_eq!(found(&said(&json!([thinking, text]), true)), [""; 0]);
@@ -229,7 +229,7 @@ fn a_message_does_not_end_with_thinking() {
 }
 
 #[test]
-fn the_last_message_of_the_assistant_does_not_end_with_a_blank() {
+fn last_assistant_message_must_not_end_with_white_space() {
     for (blocks, goes_on, legal) in [
         (json!("so "), true, true),
         (json!("so "), false, false),
@@ -242,7 +242,7 @@ fn the_last_message_of_the_assistant_does_not_end_with_a_blank() {
 }
 
 #[test]
-fn tools_of_the_provider_are_called_before_they_answer() {
+fn server_tool_results_need_a_call() {
     let call = |id: &str| json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}});
     let result = |id: &str| json!({"type": "web_search_tool_result", "tool_use_id": id, "content": []});
     assert_eq!(found(&said(&json!([call("a"), result("a"), call("b"), result("b")]), true)), [""; 0]);

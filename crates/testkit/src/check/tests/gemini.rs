@@ -209,12 +209,12 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_legal_request_and_many_illegal_ones() {
+fn illegal_requests_are_reported() {
     assert_cases(Dialect::Gemini, &legal(), CASES);
 }
 
 #[test]
-fn signatures_are_wanted_of_gemini_3_in_the_current_turn_only() {
+fn gemini_3_needs_signatures_in_the_current_turn_only() {
     let bare = |body: &mut Value| {
         body["contents"][1]["parts"][1].as_object_mut().unwrap().remove("thoughtSignature");
     };
@@ -238,7 +238,7 @@ fn signatures_are_wanted_of_gemini_3_in_the_current_turn_only() {
 }
 
 #[test]
-fn a_schema_of_alternatives_needs_no_type() {
+fn any_of_schemas_need_no_type() {
     let mut body = legal();
     body["tools"][0]["functionDeclarations"][1]["parameters"]["properties"]["path"] =
         json!({"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}]});
@@ -246,7 +246,7 @@ fn a_schema_of_alternatives_needs_no_type() {
 }
 
 #[test]
-fn consecutive_contents_of_the_model_are_one_turn() {
+fn consecutive_model_contents_are_one_turn() {
     let mut body = legal();
     let contents = body["contents"].as_array_mut().unwrap();
     let call = contents[1]["parts"].as_array_mut().unwrap().pop().unwrap();
@@ -256,7 +256,7 @@ fn consecutive_contents_of_the_model_are_one_turn() {
 }
 
 #[test]
-fn a_stream_must_be_asked_for_as_events() {
+fn streams_must_be_requested_as_events() {
     let path = "/v1beta/models/gemini-3-pro:streamGenerateContent";
     let found =
         check(Dialect::Gemini, "POST", path, &headers(Dialect::Gemini), legal().to_string().as_bytes());

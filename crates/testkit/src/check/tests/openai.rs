@@ -159,12 +159,12 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_legal_request_and_many_illegal_ones() {
+fn illegal_requests_are_reported() {
     assert_cases(Dialect::OpenAiResponses, &legal(), CASES);
 }
 
 #[test]
-fn item_ids_are_a_matter_of_strictness() {
+fn item_ids_are_allowed_by_option() {
     let dialect = Dialect::OpenAiResponses;
     let mut body = legal();
     body["input"][2]["id"] = json!("fc_1");

@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_conversation_is_forgotten_first() {
+    fn oldest_conversation_is_evicted_first() {
         let mut memory = Memory::new(2);
         for conversation in [1, 2, 3] {
             memory.attempt(id(conversation), 0, 1);
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prefix_counts_for_its_model_only() {
+    fn prefixes_are_kept_per_model() {
         let mut memory = Memory::new(2);
         let prefix = Prefix::read(Dialect::Gemini, br#"{"contents": [1]}"#);
         assert_eq!(memory.replace_prefix(id(1), "a", prefix.clone()), None);
