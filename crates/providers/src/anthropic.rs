@@ -62,7 +62,7 @@ impl Anthropic {
     /// Begins an adapter with this key. The base URL is `https://api.anthropic.com` unless another one is given.
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(NAME, "https://api.anthropic.com", Secret::new(api_key), |parts| {
-            let dialect = Messages { api_key: parts.api_key.checked(NAME)? };
+            let dialect = Messages { api_key: parts.api_key.validate(NAME)? };
             Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
         })
     }

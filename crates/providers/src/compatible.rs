@@ -37,7 +37,7 @@ impl OpenAiCompatible {
         AdapterBuilder::new(PROVIDER, base_url, Secret::default(), |parts| {
             let api_key = match parts.api_key.expose() {
                 "" => None,
-                _ => Some(parts.api_key.checked(&parts.name)?),
+                _ => Some(parts.api_key.validate(&parts.name)?),
             };
             let dialect = Chat { provider: parts.name, api_key };
             Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })

@@ -38,7 +38,7 @@ impl Failure<'_> {
             error = error.with_retry(Retry::After(None));
         }
         if error.retry() == Retry::After(None)
-            && let Some(delay) = self.message.and_then(retry_after::from_words)
+            && let Some(delay) = self.message.and_then(retry_after::from_message)
         {
             error = error.with_retry(Retry::After(Some(delay)));
         }

@@ -55,7 +55,7 @@ impl Gemini {
             "https://generativelanguage.googleapis.com",
             Secret::new(api_key),
             |parts| {
-                let dialect = GenerateContent { api_key: parts.api_key.checked(NAME)? };
+                let dialect = GenerateContent { api_key: parts.api_key.validate(NAME)? };
                 Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
             },
         )

@@ -43,7 +43,7 @@ impl OpenAi {
     /// Begins an adapter for `https://api.openai.com/v1`, named `openai`.
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(PROVIDER, "https://api.openai.com/v1", Secret::new(api_key), |parts| {
-            let dialect = Responses { api_key: parts.api_key.checked(PROVIDER)? };
+            let dialect = Responses { api_key: parts.api_key.validate(PROVIDER)? };
             Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
         })
     }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::NAME;
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, unsupported};
 use crate::openai::check_document;
 
 /// The longest tool name of the API, in characters.
@@ -121,7 +121,7 @@ fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
         ContentPart::Document(document) => Some(Block::new(Kind::Other, &document_block(document)?)),
         ContentPart::ToolResult(result) => Some(result_block(result)?),
         ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
-        ContentPart::Audio(_) => return Err(refuse(NAME, "audio is not taken")),
+        ContentPart::Audio(_) => return Err(unsupported(NAME, "audio is not taken")),
         ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
             return Err(misplaced(part, "a user message"));
         }
@@ -234,7 +234,7 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
                 }
                 None => {
                     let message = "taken are application/pdf, and text in UTF-8";
-                    return Err(refuse(
+                    return Err(unsupported(
                         NAME,
                         format!("a document of type {media_type} is not taken; {message}"),
                     ));
@@ -263,7 +263,7 @@ fn wire_name(name: &str) -> String {
 }
 
 fn misplaced(part: &ContentPart, place: &str) -> Error {
-    refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
+    unsupported(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
 }
 
 #[cfg(test)]

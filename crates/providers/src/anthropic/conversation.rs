@@ -9,7 +9,7 @@ use pintle_llm::{ContentPart, Error, HistoryItem, Request};
 use super::NAME;
 use super::block::{Block, Encoded, Kind, Speaker, Turn, encoded};
 use crate::body::Body;
-use crate::media::refuse;
+use crate::media::unsupported;
 
 const CACHE_POINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
@@ -128,7 +128,7 @@ impl Conversation {
             message.blocks.sort_by_key(|block| !matches!(block.kind, Kind::Result(_)));
         }
         if messages.is_empty() && self.settled.messages.is_empty() {
-            return Err(refuse(
+            return Err(unsupported(
                 NAME,
                 "the conversation is empty: expected at least one message with content",
             ));
@@ -146,7 +146,7 @@ impl Conversation {
                 .results()
                 .find(|id| next.next().is_none_or(|call| call != id) && !calls.iter().any(|call| call == id));
             if let Some(id) = unknown {
-                return Err(refuse(
+                return Err(unsupported(
                     NAME,
                     format!("the result of call `{id}` answers no call of the message before it"),
                 ));
@@ -288,7 +288,7 @@ fn server_result(block: &Block) -> Option<&str> {
     }
 }
 
-/// Drops calls of the provider's own tools whose results never came, as in an answer that was cut off: the API refuses
+/// Drops calls of the provider's own tools whose results never streamed, as in an answer that was cut off: the API refuses
 /// them once the conversation has gone on. Beside a call of the client's they wait until the assistant speaks again.
 fn drop_unanswered(messages: &mut [Merged<'_>], answered: &HashSet<&str>) {
     let is_call = |block: &&Block| matches!(block.kind, Kind::Call(_));

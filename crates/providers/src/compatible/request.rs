@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use super::delta::{FIELD, REASONING_CONTENT};
 use crate::body::{Body, Fields, fragment, joined, merge_options};
-use crate::media::refuse;
+use crate::media::unsupported;
 use crate::openai::{
     CallsSoFar, check_tools, file_data, image_url, list_option, media_mark, options_for, schema_name,
     wire_id, wire_name,
@@ -48,7 +48,7 @@ pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<
     }
     let conversation = Conversation::new(request, provider)?;
     if conversation.is_empty() {
-        return Err(refuse(
+        return Err(unsupported(
             provider,
             "the conversation is empty: expected at least one message with content",
         ));
@@ -219,7 +219,7 @@ fn check_parts(message: &Message, provider: &str, fits: fn(&ContentPart) -> bool
     match message.content.iter().find(|part| !fits(part)) {
         Some(part) => {
             let role = format!("{:?}", message.role).to_lowercase();
-            Err(refuse(
+            Err(unsupported(
                 provider,
                 format!("a message of role {role} cannot hold a part of kind {}", part.kind()),
             ))
@@ -302,7 +302,7 @@ fn image_part(image: &ImageData, provider: &str) -> Result<Value, Error> {
 
 fn audio_part(audio: &AudioData, provider: &str) -> Result<Value, Error> {
     let MediaSource::Data(bytes) = &audio.source else {
-        return Err(refuse(provider, "audio by URL is not taken; give its bytes or a local path"));
+        return Err(unsupported(provider, "audio by URL is not taken; give its bytes or a local path"));
     };
     let media_type = audio.media_type.as_deref().unwrap_or("audio/wav");
     // The API's own words for the two formats that it has; some servers take more.

@@ -8,8 +8,8 @@ use pintle_llm::{
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::delta::{CallPiece, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, finish_reason, merge_details};
-use crate::dialect::answer_seed;
+use super::delta::{CallDelta, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, finish_reason, merge_details};
+use crate::dialect::response_seed;
 use crate::failure::{Failure, malformed};
 use crate::lenient::Object;
 use crate::openai::failure_of;
@@ -27,10 +27,10 @@ pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<R
     }
     let usage = answer.take_usage().unwrap_or_default();
     let choice = answer.choices.0.unwrap_or_default();
-    let content = content_of(*choice.message.0.unwrap_or_default(), answer_seed(request, body));
+    let content = content_of(*choice.message.0.unwrap_or_default(), response_seed(request, body));
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(provider, &request.model));
-    let mut response = Response::new(provider, answer.model.filled().unwrap_or(&request.model), message);
-    response.id = answer.id.filled().unwrap_or_default().to_owned();
+    let mut response = Response::new(provider, answer.model.non_empty().unwrap_or(&request.model), message);
+    response.id = answer.id.non_empty().unwrap_or_default().to_owned();
     let called = response.tool_calls().next().is_some();
     let refused = response.message.content.iter().any(|part| part.kind() == "refusal");
     response.finish_reason = finish_reason(choice.finish_reason.0.as_deref(), called, refused);
@@ -73,7 +73,7 @@ fn content_of(message: Delta<'_>, seed: u64) -> Vec<ContentPart> {
     let mut used = HashSet::new();
     for (position, Object(raw)) in message.tool_calls.0.iter().enumerate() {
         // Two calls of one id could not be answered apart.
-        let given = raw.as_ref().and_then(|raw| raw.id.filled()).filter(|id| used.insert(*id));
+        let given = raw.as_ref().and_then(|raw| raw.id.non_empty()).filter(|id| used.insert(*id));
         let id = given.map_or_else(|| made_id(seed, position), str::to_owned);
         content.push(call(raw.as_ref(), id).into());
     }
@@ -94,7 +94,7 @@ pub(super) fn thinking(text: String, details: Vec<Value>, has_reasoning_content:
     if raw.is_empty() { thinking } else { thinking.with_raw(Value::Object(raw)) }
 }
 
-fn call(raw: Option<&CallPiece<'_>>, id: String) -> ToolCall {
+fn call(raw: Option<&CallDelta<'_>>, id: String) -> ToolCall {
     let function = raw.and_then(|raw| raw.function.0.as_ref());
     let name = function.and_then(|function| function.name.0.as_deref()).unwrap_or_default();
     ToolCall::from_raw(id, name, function.map(|function| function.arguments.0.as_ref()).unwrap_or_default())

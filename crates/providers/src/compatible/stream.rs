@@ -3,7 +3,7 @@
 use pintle_llm::{Error, ErrorKind, Message, PartialToolCall, Response, Role, StreamEvent, ToolCall, Usage};
 use serde_json::Value;
 
-use super::delta::{CallPiece, Chunk, Delta, Function, Piece, finish_reason, merge_details};
+use super::delta::{CallDelta, Chunk, Delta, Function, Piece, finish_reason, merge_details};
 use super::response::{made_id, refusal_part, thinking};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
@@ -74,7 +74,7 @@ impl ChatDecoder {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
-        let (id, model) = (id.filled().map(str::to_owned), model.filled().map(str::to_owned));
+        let (id, model) = (id.non_empty().map(str::to_owned), model.non_empty().map(str::to_owned));
         out.push(StreamEvent::StreamStart { id, model, warnings: Vec::new() });
     }
 
@@ -155,9 +155,9 @@ impl ChatDecoder {
 
     /// A piece of a call. It belongs to the last call of its index, unless it brings an id of its own; a server
     /// that gives neither means the last call.
-    fn call_piece(&mut self, piece: &CallPiece<'_>, out: &mut Vec<StreamEvent>) {
+    fn call_piece(&mut self, piece: &CallDelta<'_>, out: &mut Vec<StreamEvent>) {
         let index = piece.index.0;
-        let given = piece.id.filled().unwrap_or_default();
+        let given = piece.id.non_empty().unwrap_or_default();
         let belongs = |call: &Call| {
             let same_index = index.is_none() || call.index == index;
             same_index && (given.is_empty() || call.given_id.is_empty() || call.given_id == given)

@@ -8,7 +8,7 @@ use pintle_llm::{Error, HistoryItem, Request};
 use super::NAME;
 use super::part::{Encoded, Part, Speaker, Turn, encoded};
 use crate::body::Body;
-use crate::media::refuse;
+use crate::media::unsupported;
 
 /// How many of the newest contents are looked at again: the last one may get more parts, and results look for their
 /// calls in the one before them.
@@ -73,7 +73,7 @@ impl<'a> Conversation<'a> {
     pub(super) fn write(mut self, out: &mut Body) -> Result<(), Error> {
         let newest = self.written()?;
         if newest.is_empty() && self.settled.contents.is_empty() {
-            return Err(refuse(
+            return Err(unsupported(
                 NAME,
                 "the conversation is empty: expected at least one message with content",
             ));
@@ -186,7 +186,7 @@ impl<'a> Merged<'a> {
                     let found = calls.iter().rev().find(|(called, _)| called == id);
                     let name = found.map(|(_, name)| (*name).to_owned()).or_else(|| settled(id));
                     let name = name.ok_or_else(|| {
-                        refuse(NAME, format!("the result of call `{id}` answers no call before it"))
+                        unsupported(NAME, format!("the result of call `{id}` answers no call before it"))
                     })?;
                     // Names hold no character that JSON escapes.
                     out.write(format!(r#"{{"functionResponse":{{"name":"{name}","#).as_bytes());

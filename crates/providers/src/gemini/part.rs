@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{NAME, is_third_generation};
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, unsupported};
 use crate::openai::check_document;
 
 /// Stands in for a signature that the model has not made, and skips its check (documented for Gemini 3).
@@ -252,7 +252,7 @@ fn wire_name(name: &str) -> String {
 }
 
 fn misplaced(part: &ContentPart, place: &str) -> Error {
-    refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
+    unsupported(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
 }
 
 #[cfg(test)]

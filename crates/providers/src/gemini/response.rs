@@ -4,13 +4,13 @@ use pintle_llm::{Error, Finish, FinishReason, Request, Response, StreamAccumulat
 
 use super::stream::Decoder;
 use super::{NAME, error};
-use crate::dialect::{Decoder as _, SseEvent, answer_seed};
+use crate::dialect::{Decoder as _, SseEvent, response_seed};
 
 /// Decodes a whole answer.
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
     let data =
         std::str::from_utf8(body).map_err(|source| error::unreadable("an answer in UTF-8", body, source))?;
-    let mut decoder = Decoder::new(&request.model, answer_seed(request, body));
+    let mut decoder = Decoder::new(&request.model, response_seed(request, body));
     let mut events = Vec::new();
     decoder.feed(SseEvent { name: "", data }, &mut events)?;
     decoder.end(&mut events)?;

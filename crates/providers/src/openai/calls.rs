@@ -6,13 +6,13 @@ use pintle_llm::{
     Error, Fingerprint, HistoryItem, MAX_TOOL_NAME, Message, Role, ToolCall, ToolItem, ToolList,
 };
 
-use crate::media::refuse;
+use crate::media::unsupported;
 
 /// Refuses tools that every provider refuses: with a name against the rules, or with the same name twice. Definitions
 /// are checked when they are made, and may have been read or changed since. A list is looked through once.
 pub(crate) fn check_tools(tools: &ToolList, provider: &str) -> Result<(), Error> {
     let problem = tools.encoding("tool-names", "", problem_of);
-    problem.as_ref().as_ref().map_or(Ok(()), |message| Err(refuse(provider, message.as_str())))
+    problem.as_ref().as_ref().map_or(Ok(()), |message| Err(unsupported(provider, message.as_str())))
 }
 
 fn problem_of(tools: &[ToolItem]) -> Option<String> {
@@ -73,7 +73,10 @@ impl<'a> CallsSoFar<'a> {
     /// [`pintle_llm::ErrorKind::InvalidRequest`] naming a result that answers no call before it.
     pub(crate) fn read(&mut self, message: &'a Message, provider: &str) -> Result<(), Error> {
         if let Some(id) = answered(message).find(|id| self.find(id).is_none()) {
-            return Err(refuse(provider, format!("the result of call `{id}` answers no call before it")));
+            return Err(unsupported(
+                provider,
+                format!("the result of call `{id}` answers no call before it"),
+            ));
         }
         self.note(message);
         Ok(())

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::PROVIDER;
 use super::calls::{CallsSoFar, answered, wire_id, wire_name};
 use crate::body::{Body, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, unsupported};
 
 /// The memo slot of history items.
 pub(super) const DIALECT: &str = "openai-responses";
@@ -126,7 +126,7 @@ fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Resu
             }
             ContentPart::Image(image) => items.content.push(input_image(image)?),
             ContentPart::Document(document) => items.content.push(input_file(document)?),
-            ContentPart::Audio(_) => return Err(refuse(PROVIDER, "the Responses API takes no audio")),
+            ContentPart::Audio(_) => return Err(unsupported(PROVIDER, "the Responses API takes no audio")),
             ContentPart::ToolCall(call) => items.item(&call_item(call)),
             ContentPart::ToolResult(result) => {
                 items.item(&output_item(result, answers_custom.contains(&result.tool_call_id.as_str()))?);
@@ -254,7 +254,7 @@ fn output_item(result: &ToolResult, custom: bool) -> Result<Value, Error> {
     Ok(json!({"type": kind, "call_id": id, "output": output}))
 }
 
-/// Reasoning as it came, without the id that nothing is stored under. Without encrypted content there is nothing
+/// Reasoning as it streamed, without the id that nothing is stored under. Without encrypted content there is nothing
 /// that the provider could use.
 fn reasoning_item(thinking: &ThinkingData) -> Option<Value> {
     let encrypted = thinking.signature.as_ref()?;
@@ -308,7 +308,10 @@ fn input_file(document: &DocumentData) -> Result<Value, Error> {
 /// A document's name, which the provider asks for, and its bytes as a data URI.
 pub(crate) fn file_data(document: &DocumentData, provider: &str) -> Result<(String, String), Error> {
     let MediaSource::Data(bytes) = &document.source else {
-        return Err(refuse(provider, "a document by URL is not taken here; give its bytes or a local path"));
+        return Err(unsupported(
+            provider,
+            "a document by URL is not taken here; give its bytes or a local path",
+        ));
     };
     check_document(bytes.as_bytes().len(), MAX_DOCUMENT, provider)?;
     let media_type = document.media_type.as_deref().unwrap_or("application/pdf");
@@ -321,7 +324,7 @@ pub(crate) fn check_document(size: usize, largest: usize, provider: &str) -> Res
     if size <= largest {
         return Ok(());
     }
-    Err(refuse(provider, format!("a document of {size} bytes is too large; the limit is {largest}")))
+    Err(unsupported(provider, format!("a document of {size} bytes is too large; the limit is {largest}")))
 }
 
 /// What stands for media that another provider's model made: no assistant's message may hold any here.
@@ -367,5 +370,5 @@ fn check_system(message: &Message) -> Result<(), Error> {
 }
 
 fn misplaced(part: &ContentPart, place: &str) -> Error {
-    refuse(PROVIDER, format!("{place} cannot hold a part of kind {}", part.kind()))
+    unsupported(PROVIDER, format!("{place} cannot hold a part of kind {}", part.kind()))
 }

@@ -11,7 +11,7 @@ use super::calls::check_tools;
 use super::input::{DIALECT, Input};
 use super::options::{list_option, options_for};
 use crate::body::{Body, Fields, fragment, joined, merge_options};
-use crate::media::refuse;
+use crate::media::unsupported;
 
 /// Options that the adapter acts on itself.
 const HANDLED: [&str; 2] = ["tools", "include"];
@@ -30,7 +30,7 @@ pub(super) fn encode(request: &Request, stream: bool) -> Result<Body, Error> {
     }
     if all_here && input.items.is_empty() {
         let message = "the conversation is empty: expected at least one message with content";
-        return Err(refuse(PROVIDER, message));
+        return Err(unsupported(PROVIDER, message));
     }
     let mut body = fields.into_body("input");
     body.append(&input.items);

@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::Value;
 
 use super::{PROVIDER, failure_of};
-use crate::dialect::answer_seed;
+use crate::dialect::response_seed;
 use crate::failure::{Failure, malformed};
 use crate::input_tokens;
 
@@ -20,7 +20,7 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
     let Some(output) = raw.get("output").and_then(Value::as_array) else {
         return Err(malformed(PROVIDER, "a response with an `output` list", body));
     };
-    let seed = answer_seed(request, body);
+    let seed = response_seed(request, body);
     let parts = output.iter().enumerate().flat_map(|(position, item)| parts_of(item, seed, position));
     let content: Vec<ContentPart> = parts.collect();
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(PROVIDER, &request.model));
@@ -56,7 +56,7 @@ fn parts_of(item: &Value, seed: u64, position: usize) -> Vec<ContentPart> {
     }
 }
 
-/// Text; a refusal is kept as it came, since it is no text that was asked for.
+/// Text; a refusal is kept as it streamed, since it is no text that was asked for.
 pub(super) fn content_part(part: &Value) -> Option<ContentPart> {
     match part.get("type").and_then(Value::as_str) {
         Some("output_text") => part.get("text").and_then(Value::as_str).map(ContentPart::text),

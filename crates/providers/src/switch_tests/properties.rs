@@ -86,7 +86,7 @@ fn texts_are_kept(story: &Story, text: &str) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// What a model sealed goes back to it as it came, and to no other.
+/// What a model sealed goes back to it as it streamed, and to no other.
 fn seals_go_home(target: &Target, story: &Story, body: &Value, text: &str) -> Result<(), TestCaseError> {
     for sealed in &story.sealed {
         let count = text.matches(&sealed.mark).count();

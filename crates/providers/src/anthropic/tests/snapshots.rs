@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{MODEL, block, messages_dialect as dialect, start, stop};
 use crate::dialect::Dialect as _;
-use crate::snapshot::{came, came_whole, local_file, next, refused, sent, sent_of};
+use crate::snapshot::{completed, local_file, next, refused, sent, sent_of, streamed};
 
 /// Without cache points, which have tests of their own.
 fn ask(message: Message) -> Request {
@@ -46,7 +46,7 @@ fn images_by_url_bytes_and_local_path() {
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
         .with_part(ImageData::url(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"What is this?","type":"text"},{"source":{"type":"url","url":"https://example.com/a.png"},"type":"image"},{"source":{"data":"Z2lm","media_type":"image/gif","type":"base64"},"type":"image"},{"source":{"data":"d2VicA==","media_type":"image/webp","type":"base64"},"type":"image"}],"role":"user"}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &blocks("end_turn", &[text_block("A cat.")])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &blocks("end_turn", &[text_block("A cat.")])).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"A cat.","text_id":"0","type":"TEXT_DELTA"}
@@ -64,7 +64,7 @@ fn documents_and_unsupported_content() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"Sum up.","type":"text"},{"source":{"type":"url","url":"https://example.com/a.pdf"},"type":"document"},{"source":{"data":"cGRm","media_type":"application/pdf","type":"base64"},"title":"b.pdf","type":"document"},{"source":{"data":"hi","media_type":"text/plain","type":"text"},"type":"document"}],"role":"user"}"#);
     let cited = json!({"type": "citations_delta", "citation": {"type": "char_location", "cited_text": "hi"}});
     let answer = blocks("end_turn", &[(json!({"type": "text", "text": ""}), vec![text_delta("Hi."), cited])]);
-    insta::assert_snapshot!(came(&dialect(), &request, &answer).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &answer).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
@@ -116,7 +116,7 @@ fn signed_and_redacted_thinking() {
             text_block("So."),
         ],
     );
-    let (events, response) = came(&dialect(), &request, &answer);
+    let (events, response) = streamed(&dialect(), &request, &answer);
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"reasoning_id":"0","type":"REASONING_START"}
@@ -139,7 +139,7 @@ fn signed_and_redacted_thinking() {
         {"type": "thinking", "thinking": "Because.", "signature": "SIG"},
         {"type": "redacted_thinking", "data": "OPAQUE"},
         {"type": "text", "text": "So."}], "stop_reason": "end_turn"});
-    let (shown, whole) = came_whole(&dialect(), &request, &whole);
+    let (shown, whole) = completed(&dialect(), &request, &whole);
     insta::assert_snapshot!(shown, @r#"
     {"raw":"end_turn","reason":"stop"}
     {"kind":"THINKING","thinking":{"redacted":false,"signature":"SIG","text":"Because."}}
@@ -158,7 +158,7 @@ fn sampling_excluded_by_thinking_is_dropped_with_a_warning() {
     thinking {"budget_tokens":1024,"type":"enabled"}
     top_p 0.99
     "#);
-    insta::assert_snapshot!(came(&dialect(), &request, &blocks("end_turn", &[])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &blocks("end_turn", &[])).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START","warnings":[{"code":"temperature_ignored","message":"temperature 0.2 was not sent: the API does not take it together with thinking"}]}
     {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
@@ -196,7 +196,7 @@ fn grammar_tools_become_ordinary_tools() {
         json!({"type": "tool_use", "id": "c1", "name": "apply_patch", "input": {}}),
         vec![piece(r#"{"input": "*"}"#)],
     );
-    let (events, response) = came(&dialect(), &request, &blocks("tool_use", &[call]));
+    let (events, response) = streamed(&dialect(), &request, &blocks("tool_use", &[call]));
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_START"}
@@ -229,7 +229,7 @@ fn server_tool_blocks() {
     // What the unified model has no place for comes as it is.
     let delta = answer.len() - 2;
     answer[delta]["delta"]["container"] = json!({"id": "container_1"});
-    let (events, response) = came(&dialect(), &request, &answer);
+    let (events, response) = streamed(&dialect(), &request, &answer);
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"part":{"data":{"id":"s1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"},"kind":"server_tool_use"},"raw":{"id":"s1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"},"type":"PROVIDER_EVENT"}
@@ -253,7 +253,7 @@ fn refusals_and_incomplete_responses() {
     let mut refusal = blocks("refusal", &[text_block("No")]);
     let delta = refusal.len() - 2;
     refusal[delta]["delta"]["stop_details"] = json!({"type": "refusal", "category": "cyber"});
-    insta::assert_snapshot!(came(&dialect(), &request, &refusal).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &refusal).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"No","text_id":"0","type":"TEXT_DELTA"}
@@ -263,7 +263,8 @@ fn refusals_and_incomplete_responses() {
     "#);
     let call =
         (json!({"type": "tool_use", "id": "c1", "name": "look", "input": {}}), vec![piece(r#"{"at": "#)]);
-    let (events, response) = came(&dialect(), &request, &blocks("max_tokens", &[text_block("Half"), call]));
+    let (events, response) =
+        streamed(&dialect(), &request, &blocks("max_tokens", &[text_block("Half"), call]));
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
@@ -281,7 +282,7 @@ fn refusals_and_incomplete_responses() {
     messages[] {"content":[{"content":"the arguments were cut off","is_error":true,"tool_use_id":"c1","type":"tool_result"},{"text":"Go on.","type":"text"}],"role":"user"}
     "#);
     let paused = json!({"content": [{"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}], "stop_reason": "pause_turn"});
-    insta::assert_snapshot!(came_whole(&dialect(), &request, &paused).0, @r#"
+    insta::assert_snapshot!(completed(&dialect(), &request, &paused).0, @r#"
     {"raw":"pause_turn","reason":"other"}
     {"data":{"id":"s1","input":{},"name":"web_search","type":"server_tool_use"},"kind":"server_tool_use"}
     "#);
@@ -296,7 +297,7 @@ fn parallel_streamed_calls_and_results_with_images() {
         (call("c1"), vec![piece(""), piece(r#"{"at""#), piece(": 1}")]),
         (call("c2"), vec![]),
     ];
-    let (events, response) = came(&dialect(), &request, &blocks("tool_use", &content));
+    let (events, response) = streamed(&dialect(), &request, &blocks("tool_use", &content));
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
@@ -328,7 +329,7 @@ fn structured_output() {
     request.response_format = Some(ResponseFormat::Json);
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["system"]), @r#"system[] {"text":"Answer with one JSON value and nothing else: no text around it, no Markdown fence.","type":"text"}"#);
     let answer = blocks("end_turn", &[text_block(r#"{"name": "Ada"}"#)]);
-    insta::assert_snapshot!(came(&dialect(), &request, &answer).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &answer).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"{\"name\": \"Ada\"}","text_id":"0","type":"TEXT_DELTA"}
@@ -362,7 +363,7 @@ fn provider_options_and_beta_headers() {
     let mut answer = blocks("end_turn", &[text_block("Hi.")]);
     let delta = answer.len() - 2;
     answer[delta]["context_management"] = json!({"applied_edits": []});
-    insta::assert_snapshot!(came(&dialect(), &request, &answer).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &answer).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}

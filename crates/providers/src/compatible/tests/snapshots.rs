@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{chunk, dialect};
-use crate::snapshot::{came, came_whole, local_file, next, refused, sent, sent_of};
+use crate::snapshot::{completed, local_file, next, refused, sent, sent_of, streamed};
 
 const MODEL: &str = "llama";
 
@@ -42,7 +42,7 @@ fn images_by_url_bytes_and_local_path() {
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
         .with_part(ImageData::url(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"What is this?","type":"text"},{"image_url":{"detail":"low","url":"https://example.com/a.png"},"type":"image_url"},{"image_url":{"url":"data:image/gif;base64,Z2lm"},"type":"image_url"},{"image_url":{"url":"data:image/webp;base64,d2VicA=="},"type":"image_url"}],"role":"user"}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &deltas("stop", &[json!({"content": "A cat."})])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &deltas("stop", &[json!({"content": "A cat."})])).0, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"A cat.","text_id":"0","type":"TEXT_DELTA"}
@@ -60,7 +60,7 @@ fn documents_and_audio() {
         .with_part(audio(json!({"data": "AQID", "media_type": "audio/mpeg"})))
         .with_part(audio(json!({"data": "AQID"}))));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"Sum up.","type":"text"},{"file":{"file_data":"data:application/pdf;base64,cGRm","filename":"b.pdf"},"type":"file"},{"input_audio":{"data":"AQID","format":"mp3"},"type":"input_audio"},{"input_audio":{"data":"AQID","format":"wav"},"type":"input_audio"}],"role":"user"}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &deltas("stop", &[json!({"content": "Short."})])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &deltas("stop", &[json!({"content": "Short."})])).0, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Short.","text_id":"0","type":"TEXT_DELTA"}
@@ -85,7 +85,7 @@ fn reasoning_is_returned_with_its_calls() {
         json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}}]});
     let reasoned = |field: &str| {
         let stream = deltas("tool_calls", &[json!({field: "Hm"}), json!({field: "."}), call.clone()]);
-        came(&dialect(), &request, &stream)
+        streamed(&dialect(), &request, &stream)
     };
     let (events, response) = reasoned("reasoning_content");
     insta::assert_snapshot!(events, @r#"
@@ -112,7 +112,7 @@ fn reasoning_is_returned_with_its_calls() {
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results()), &["messages[] {\"content\":null"]), @r#"messages[] {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"look"},"id":"c1","type":"function"}]}"#);
     // Without a call it is of no further use.
     let whole = json!({"choices": [{"finish_reason": "stop", "message": {"content": "So.", "reasoning_content": "Hm."}}]});
-    let (shown, response) = came_whole(&dialect(), &request, &whole);
+    let (shown, response) = completed(&dialect(), &request, &whole);
     insta::assert_snapshot!(shown, @r#"
     {"raw":"stop","reason":"stop"}
     {"kind":"THINKING","thinking":{"raw":{"field":"reasoning_content"},"redacted":false,"text":"Hm."}}
@@ -129,7 +129,7 @@ fn reasoning_is_returned_with_its_calls() {
 fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let stream = deltas("stop", &[json!({"refusal": "I will "}), json!({"refusal": "not."})]);
-    let (events, response) = came(&dialect(), &request, &stream);
+    let (events, response) = streamed(&dialect(), &request, &stream);
     insta::assert_snapshot!(events, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"part":{"data":{"refusal":"I will not.","type":"refusal"},"kind":"refusal"},"raw":{"refusal":"I will not."},"type":"PROVIDER_EVENT"}
@@ -142,7 +142,7 @@ fn refusals_and_incomplete_responses() {
     "#);
     let call = json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{\"at\": "}}]});
     let (events, response) =
-        came(&dialect(), &request, &deltas("length", &[json!({"content": "Half"}), call]));
+        streamed(&dialect(), &request, &deltas("length", &[json!({"content": "Half"}), call]));
     insta::assert_snapshot!(events, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
@@ -175,7 +175,7 @@ fn parallel_streamed_calls_and_results_with_images() {
             piece(json!({"index": 0, "function": {"arguments": ": 1}"}})),
         ],
     );
-    let (events, response) = came(&dialect(), &request, &stream);
+    let (events, response) = streamed(&dialect(), &request, &stream);
     insta::assert_snapshot!(events, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
@@ -207,7 +207,7 @@ fn structured_output() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["response_format"]), @r#"response_format {"json_schema":{"name":"Person","schema":{"properties":{"name":{"type":"string"}},"title":"Person","type":"object"},"strict":true},"type":"json_schema"}"#);
     let answer =
         json!({"choices": [{"finish_reason": "stop", "message": {"content": "{\"name\": \"Ada\"}"}}]});
-    insta::assert_snapshot!(came_whole(&dialect(), &request, &answer).0, @r#"
+    insta::assert_snapshot!(completed(&dialect(), &request, &answer).0, @r#"
     {"raw":"stop","reason":"stop"}
     {"kind":"TEXT","text":"{\"name\": \"Ada\"}"}
     "#);
@@ -228,7 +228,7 @@ fn server_options() {
     tools[] {"function":{"name":"$web_search"},"type":"builtin_function"}
     top_k 5
     "#);
-    insta::assert_snapshot!(came(&dialect(), &request, &deltas("stop", &[json!({"content": "Hi."})])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &deltas("stop", &[json!({"content": "Hi."})])).0, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}

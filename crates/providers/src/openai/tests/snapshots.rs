@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{added, completed, delta, dialect, done};
-use crate::snapshot::{came, came_whole, local_file, next, refused, sent, sent_of};
+use crate::snapshot::{completed, local_file, next, refused, sent, sent_of, streamed};
 
 const MODEL: &str = "gpt-5.2";
 
@@ -52,7 +52,8 @@ fn images_by_url_bytes_and_local_path() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["input"]), @r#"input[] {"content":[{"text":"What is this?","type":"input_text"},{"detail":"high","image_url":"https://example.com/a.png","type":"input_image"},{"detail":"auto","image_url":"data:image/gif;base64,Z2lm","type":"input_image"},{"detail":"auto","image_url":"data:image/webp;base64,d2VicA==","type":"input_image"}],"role":"user","type":"message"}"#);
     let drawn =
         json!({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "cG5n"});
-    let (events, response) = came(&dialect(), &request, &items("completed", &[drawn, text_item("A cat.")]));
+    let (events, response) =
+        streamed(&dialect(), &request, &items("completed", &[drawn, text_item("A cat.")]));
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"part":{"data":{"id":"ig_1","result":"cG5n","status":"completed","type":"image_generation_call"},"kind":"image_generation_call"},"raw":{"id":"ig_1","result":"cG5n","status":"completed","type":"image_generation_call"},"type":"PROVIDER_EVENT"}
@@ -82,7 +83,7 @@ fn documents_and_unsupported_audio() {
         "annotation": {"type": "file_citation", "filename": "b.pdf"}});
     let mut events = items("completed", &[text_item("Short.")]);
     events.splice(1..1, [delta("output_text", 0, "Short."), cited]);
-    insta::assert_snapshot!(came(&dialect(), &request, &events).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &events).0, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"text_id":"0.0","type":"TEXT_START"}
     {"delta":"Short.","text_id":"0.0","type":"TEXT_DELTA"}
@@ -107,7 +108,7 @@ fn encrypted_reasoning_without_storage() {
         "summary": [{"type": "summary_text", "text": "**Why**"}, {"type": "summary_text", "text": "Because."}]});
     let hidden = json!({"type": "reasoning", "id": "rs_2", "encrypted_content": "HIDDEN", "summary": []});
     let answer = items("completed", &[reasoning, hidden, text_item("So.")]);
-    let (events, response) = came(&dialect(), &request, &answer);
+    let (events, response) = streamed(&dialect(), &request, &answer);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"reasoning_id":"0","type":"REASONING_START"}
@@ -149,7 +150,7 @@ fn custom_tools_with_grammar() {
         done(0, &ended),
         completed(&json!({"id": "r1", "status": "completed", "output": [ended]})),
     ];
-    let (events, response) = came(&dialect(), &request, &stream);
+    let (events, response) = streamed(&dialect(), &request, &stream);
     insta::assert_snapshot!(events, @r#"
     {"type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_START"}
@@ -181,12 +182,12 @@ fn provider_tool_items() {
     let search =
         json!({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}});
     let approval = json!({"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "d", "name": "n", "arguments": "{}"});
-    let (came, response) = came_whole(
+    let (streamed, response) = completed(
         &dialect(),
         &request,
         &json!({"status": "completed", "output": [search, text_item("Found."), approval]}),
     );
-    insta::assert_snapshot!(came, @r#"
+    insta::assert_snapshot!(streamed, @r#"
     {"raw":"completed","reason":"stop"}
     {"data":{"action":{"type":"search"},"id":"ws_1","status":"completed","type":"web_search_call"},"kind":"web_search_call"}
     {"kind":"TEXT","text":"Found."}
@@ -206,7 +207,7 @@ fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let refusal =
         json!({"type": "message", "id": "m1", "content": [{"type": "refusal", "refusal": "I will not."}]});
-    let (events, response) = came(&dialect(), &request, &items("completed", &[refusal]));
+    let (events, response) = streamed(&dialect(), &request, &items("completed", &[refusal]));
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"part":{"data":{"refusal":"I will not.","type":"refusal"},"kind":"refusal"},"raw":{"refusal":"I will not.","type":"refusal"},"type":"PROVIDER_EVENT"}
@@ -219,7 +220,7 @@ fn refusals_and_incomplete_responses() {
     "#);
     let cut = json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
         "output": [text_item("Half"), {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{\"at\": "}]});
-    insta::assert_snapshot!(came_whole(&dialect(), &request, &cut).0, @r#"
+    insta::assert_snapshot!(completed(&dialect(), &request, &cut).0, @r#"
     {"raw":"max_output_tokens","reason":"length"}
     {"kind":"TEXT","text":"Half"}
     {"kind":"TOOL_CALL","tool_call":{"arguments":"{\"at\": ","id":"c1","name":"look","raw_arguments":"{\"at\": ","type":"function"}}
@@ -240,7 +241,7 @@ fn parallel_streamed_calls_and_results_with_images() {
         done(0, &call("c1", "{\"at\": 1}")),
         completed(&json!({"id": "r1", "status": "completed"})),
     ];
-    let (events, response) = came(&dialect(), &request, &stream);
+    let (events, response) = streamed(&dialect(), &request, &stream);
     insta::assert_snapshot!(events, @r#"
     {"type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
@@ -272,7 +273,7 @@ fn structured_output() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["text"]), @r#"text {"format":{"name":"Person","schema":{"properties":{"name":{"type":"string"}},"title":"Person","type":"object"},"strict":true,"type":"json_schema"}}"#);
     request.response_format = Some(ResponseFormat::Json);
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["text"]), @r#"text {"format":{"type":"json_object"}}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &items("completed", &[text_item(r#"{"name": "Ada"}"#)])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &items("completed", &[text_item(r#"{"name": "Ada"}"#)])).0, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"text_id":"0.0","type":"TEXT_START"}
     {"delta":"{\"name\": \"Ada\"}","text_id":"0.0","type":"TEXT_DELTA"}
