@@ -167,7 +167,7 @@ async fn read(source: &mut MediaSource, media_type: &mut Option<String>) -> Resu
     Ok(())
 }
 
-/// The file's bytes, one more than the limit at most.
+/// Reads a file, up to one byte more than the limit.
 async fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     if !tokio::fs::metadata(path).await?.is_file() {
         // Reading a pipe or a terminal may never end.
@@ -278,12 +278,12 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("none.png").to_string_lossy().into_owned();
         let untyped = directory.path().join("none.xyz").to_string_lossy().into_owned();
-        let directory = directory.path().join("dir.png");
-        std::fs::create_dir(&directory).unwrap();
+        let nested = directory.path().join("dir.png");
+        std::fs::create_dir(&nested).unwrap();
         for (path, words) in [
             (missing, "cannot read"),
             (untyped, "cannot tell the type"),
-            (directory.to_string_lossy().into_owned(), "cannot read"),
+            (nested.to_string_lossy().into_owned(), "cannot read"),
         ] {
             let part = ContentPart::Image(ImageData::url(&path));
             let error =
