@@ -250,7 +250,7 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
     Ok(block)
 }
 
-/// The id of a call in letters that the API accepts. Other providers' ids may hold others; call and result map alike.
+/// Returns a call id in characters that the API accepts. Ids of a call and of its result map alike.
 fn wire_id(id: &str) -> String {
     let legal = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if legal { id.to_owned() } else { format!("toolu_{}", Fingerprint::of(id.as_bytes())) }

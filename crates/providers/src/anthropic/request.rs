@@ -8,7 +8,7 @@ use super::conversation::Conversation;
 use super::{NAME, reasoning, sampling};
 use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
-use crate::openai::{check_tools, list_option, misfit, options_for};
+use crate::openai::{check_tools, invalid_option, list_option, options_for};
 use crate::secret::Secret;
 
 /// The API requires a limit (client specification, section 7.3).
@@ -210,7 +210,7 @@ fn auto_cache(options: &Map<String, Value>) -> Result<bool, Error> {
     match options.get("auto_cache") {
         None => Ok(true),
         Some(Value::Bool(wanted)) => Ok(*wanted),
-        Some(found) => Err(misfit(NAME, "auto_cache", "true or false", found)),
+        Some(found) => Err(invalid_option(NAME, "auto_cache", "true or false", found)),
     }
 }
 
@@ -219,7 +219,7 @@ fn beta_headers(options: &Map<String, Value>) -> Result<Vec<&str>, Error> {
     let names = list_option(Some(options), NAME, OPTION)?;
     names
         .iter()
-        .map(|name| name.as_str().ok_or_else(|| misfit(NAME, OPTION, "a list of strings", name)))
+        .map(|name| name.as_str().ok_or_else(|| invalid_option(NAME, OPTION, "a list of strings", name)))
         .collect()
 }
 

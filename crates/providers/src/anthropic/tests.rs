@@ -30,7 +30,7 @@ fn header(request: &Request, name: &str) -> Option<String> {
     headers.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
-/// A body with one line per field, and one per element of a list.
+/// Renders a body with one line per field and per list element.
 fn lines(body: &[u8]) -> String {
     let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
     let line = |(key, value): (&String, &Value)| match value.as_array() {
@@ -58,7 +58,7 @@ fn tool() -> ToolDefinition {
     ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
 }
 
-/// One of everything that a session sends.
+/// A conversation with every kind of content that a session sends.
 fn conversation() -> Vec<Message> {
     vec![
         Message::system("Be brief."),
@@ -165,13 +165,13 @@ fn options_are_merged_into_the_body() {
 
 #[test]
 fn tool_choice_modes() {
-    let rows = [
+    let cases = [
         (None, Value::Null),
         (Some(ToolChoice::Auto), json!({"type": "auto"})),
         (Some(ToolChoice::Required), json!({"type": "any"})),
         (Some(ToolChoice::Named("read_file".into())), json!({"type": "tool", "name": "read_file"})),
     ];
-    for (choice, expected) in rows {
+    for (choice, expected) in cases {
         let mut request = request();
         request.tool_choice = choice;
         assert_eq!(body(&request).get("tool_choice").cloned().unwrap_or_default(), expected);
@@ -212,7 +212,7 @@ fn multi_part_system_prompts_have_an_inner_cache_point() {
     assert_eq!(marks(&in_parts(&["stays"])), (vec![true], vec![true]));
     assert_eq!(marks(&in_parts(&["stays", "changes"])), (vec![false], vec![true, true]));
     assert_eq!(marks(&in_parts(&["a", "b", "changes"])), (vec![false], vec![false, true, true]));
-    assert_eq!(marks(&in_parts(&["stays", " \n"])), (vec![true], vec![true]), "a blank part is none");
+    assert_eq!(marks(&in_parts(&["stays", " \n"])), (vec![true], vec![true]), "a blank part does not count");
     let mut off = in_parts(&["stays", "changes"]);
     off.provider_options.insert("anthropic".into(), json!({"auto_cache": false}));
     assert_eq!(marks(&off), (vec![false], vec![false, false]));
@@ -260,7 +260,7 @@ fn roles_alternate_and_results_come_first() {
 
 #[test]
 fn invalid_requests_are_refused_before_sending() {
-    let rows = [
+    let cases = [
         (vec![], "the conversation is empty"),
         (vec![Message::system("only")], "the conversation is empty"),
         (vec![Message::user("a"), Message::tool_result("c9", "x", false)], "`c9`"),
@@ -276,7 +276,7 @@ fn invalid_requests_are_refused_before_sending() {
         ),
         (
             vec![Message::user("").with_part(call("c1", "x"))],
-            "a user message cannot hold a part of kind TOOL_CALL",
+            "a user message cannot contain a part of kind TOOL_CALL",
         ),
         (vec![Message::system("").with_part(ImageData::url("u").into())], "IMAGE"),
         (
@@ -285,7 +285,7 @@ fn invalid_requests_are_refused_before_sending() {
         ),
         (vec![Message::user("").with_part(ImageData::data(vec![0], "image/bmp").into())], "image/bmp"),
     ];
-    for (messages, words) in rows {
+    for (messages, words) in cases {
         let error = encode(&Request::new(MODEL, messages)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         assert!(error.message().contains(words), "{error}");
@@ -295,7 +295,7 @@ fn invalid_requests_are_refused_before_sending() {
 
 #[test]
 fn reasoning_returns_to_its_own_model_only() {
-    let answer = |origin: Option<Origin>| {
+    let reply = |origin: Option<Origin>| {
         let mut message = Message::new(
             Role::Assistant,
             vec![
@@ -320,10 +320,10 @@ fn reasoning_returns_to_its_own_model_only() {
         blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let all = ["thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result", "text"];
-    assert_eq!(answer(Some(Origin::new("anthropic", MODEL))), all);
-    assert_eq!(answer(None), all, "made by hand");
-    assert_eq!(answer(Some(Origin::new("anthropic", "claude-opus-4-6"))), ["text"]);
-    assert_eq!(answer(Some(Origin::new("openai", MODEL))), ["text"]);
+    assert_eq!(reply(Some(Origin::new("anthropic", MODEL))), all);
+    assert_eq!(reply(None), all, "built by the caller");
+    assert_eq!(reply(Some(Origin::new("anthropic", "claude-opus-4-6"))), ["text"]);
+    assert_eq!(reply(Some(Origin::new("openai", MODEL))), ["text"]);
 }
 
 #[test]
@@ -355,13 +355,13 @@ fn thinking_stays_off_in_turns_begun_without_it() {
     assert!(!thinks(vec![step("openai"), result(), Message::user("steer")]));
     assert!(thinks(vec![step("openai"), result(), Message::assistant("done"), Message::user("next")]));
 
-    // A model that thinks before its first call only.
+    // The model thinks before its first call only.
     let second = || own(Message::new(Role::Assistant, vec![call("c2", "b")]));
     let result_of_second = || Message::tool_result("c2", "y", false);
     assert!(thinks(vec![step("anthropic"), result(), second(), result_of_second()]));
     let steer = Message::user("steer");
     assert!(thinks(vec![step("anthropic"), result(), steer, second(), result_of_second()]));
-    // The head of the turn counts, whatever came after it.
+    // The first response of the turn decides.
     let later = own(Message::new(Role::Assistant, vec![thinking("s"), call("c2", "b")]));
     assert!(!thinks(vec![step("openai"), result(), later, result_of_second()]));
 }
@@ -435,7 +435,7 @@ fn foreign_ids_names_and_arguments_are_sanitized() {
     assert_eq!(messages[1]["content"][1]["input"], json!({"input": "free text"}));
 }
 
-/// The content blocks of a body as they stand in its bytes, without cache points.
+/// Returns the raw content blocks of a body, without cache points.
 fn blocks(body: &[u8]) -> String {
     String::from_utf8(body.to_vec()).unwrap().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
@@ -566,7 +566,7 @@ fn stream_with_every_block_type() {
     assert_eq!((response.id.as_str(), response.model.as_str()), ("msg_1", "claude-x"));
     assert_eq!(response.message.origin, Some(Origin::new("anthropic", MODEL)));
     assert_eq!(response.finish_reason, FinishReason::new(Finish::ToolCalls).with_raw("tool_use"));
-    // 40 that were not cached, 30 read and 2 written.
+    // 40 uncached, 30 read and 2 written.
     let mut usage = Usage::new(72, 20);
     usage.cache_read_tokens = Some(30);
     usage.cache_write_tokens = Some(2);
@@ -611,7 +611,7 @@ fn complete_responses_equal_streamed_ones() {
     assert_eq!((response.usage.total_tokens, response.usage.reasoning_tokens), (14, Some(4)));
     assert_eq!(response.raw, Some(body));
 
-    // The same inside the first event of a stream, as proxies send it.
+    // The same in the first event of a stream, as proxies send it.
     let mut message = response.raw.unwrap();
     message["usage"] = json!({"input_tokens": 5, "output_tokens": 9});
     let (_, streamed) =
@@ -641,9 +641,9 @@ fn finish_reasons() {
 
 #[test]
 fn streams_truncated_anywhere_are_errors() {
-    let whole = stream();
-    for kept in 0..whole.len() {
-        let error = run(&whole[..kept]).unwrap_err();
+    let complete = stream();
+    for length in 0..complete.len() {
+        let error = run(&complete[..length]).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Stream, true), "after {kept} events");
     }
 }
@@ -651,7 +651,7 @@ fn streams_truncated_anywhere_are_errors() {
 #[test]
 fn errors_inside_a_stream_are_classified() {
     let complaint = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
-    let rows = [
+    let cases = [
         (complaint("overloaded_error", "Overloaded"), ErrorKind::Server, true),
         (complaint("api_error", "oops"), ErrorKind::Server, true),
         (complaint("rate_limit_error", "slow"), ErrorKind::RateLimit, true),
@@ -661,7 +661,7 @@ fn errors_inside_a_stream_are_classified() {
         (json!({"type": "content_block_delta", "index": 9, "delta": {"text": "x"}}), ErrorKind::Stream, true),
         (json!("not an event"), ErrorKind::Stream, true),
     ];
-    for (event, kind, retryable) in rows {
+    for (event, kind, retryable) in cases {
         let error = run(&[start(), event.clone()]).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{event}");
         assert_eq!(error.provider(), Some("anthropic"));
@@ -673,7 +673,7 @@ fn errors_inside_a_stream_are_classified() {
 
 #[test]
 fn error_responses_are_classified() {
-    let rows = [
+    let cases = [
         (400, "invalid_request_error", "bad", ErrorKind::InvalidRequest, false),
         (400, "invalid_request_error", "prompt is too long: 9 > 5", ErrorKind::ContextLength, false),
         (401, "authentication_error", "invalid x-api-key", ErrorKind::Authentication, false),
@@ -685,7 +685,7 @@ fn error_responses_are_classified() {
         (500, "api_error", "oops", ErrorKind::Server, true),
         (529, "overloaded_error", "Overloaded", ErrorKind::Server, true),
     ];
-    for (status, code, message, kind, retryable) in rows {
+    for (status, code, message, kind, retryable) in cases {
         let body = json!({"type": "error", "error": {"type": code, "message": message}}).to_string();
         let error = messages_dialect().classify(status, &Headers::default(), body.as_bytes());
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{status} {code}");
@@ -710,7 +710,7 @@ fn malformed_responses_are_errors() {
     }
 }
 
-/// Starts and ends pair up, and an answer that is complete begins and finishes once.
+/// Asserts that starts and ends pair up, and that a complete response starts and finishes once.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only events that open or close something matter here")]
 fn assert_well_formed(events: &[StreamEvent]) {
     let mut open: Vec<(&str, &str)> = Vec::new();

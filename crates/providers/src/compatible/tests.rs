@@ -30,7 +30,7 @@ fn tool(name: &str) -> ToolDefinition {
 }
 
 fn conversation() -> Vec<HistoryItem> {
-    let answer = Message::assistant("I will look.")
+    let reply = Message::assistant("I will look.")
         .with_part(ToolCall::from_raw("call_1", "read_file", r#"{"path": "a.rs"}"#).into())
         .with_part(ToolCall::custom("call_2", "apply_patch", "*** Begin Patch").into());
     let first = ToolResult::new("call_1", "fn main() {}", false)
@@ -41,7 +41,7 @@ fn conversation() -> Vec<HistoryItem> {
         Message::user("What is in a.rs?")
             .with_part(ImageData::url("https://example.com/a.png").into())
             .into(),
-        answer.into(),
+        reply.into(),
         Message::tool_results(vec![first]).into(),
         Message::tool_result("call_2", "no such file", true).into(),
         Message::user("And quickly.").into(),
@@ -190,11 +190,11 @@ fn all_parameters_are_encoded() {
     assert_eq!(found["stop"], json!(["END"]));
     assert_eq!(found["response_format"], json!({"type": "json_object"}));
     assert_eq!(found["stream_options"], json!({"include_usage": true, "extra": true}));
-    let whole: Value = serde_json::from_slice(
+    let complete: Value = serde_json::from_slice(
         &dialect().encode(&Request::new("m", [Message::user("x")]), false).unwrap().body.to_vec(),
     )
     .unwrap();
-    assert_eq!((whole.get("stream_options"), &whole["stream"]), (None, &json!(false)));
+    assert_eq!((complete.get("stream_options"), &complete["stream"]), (None, &json!(false)));
 
     let schema = json!({"type": "object"});
     request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema.clone(), strict: false });
@@ -202,13 +202,13 @@ fn all_parameters_are_encoded() {
         body(&request)["response_format"],
         json!({"type": "json_schema", "json_schema": {"name": "response", "schema": schema, "strict": false}})
     );
-    let rows = [
+    let cases = [
         (ToolChoice::Auto, json!("auto")),
         (ToolChoice::None, json!("none")),
         (ToolChoice::Required, json!("required")),
         (ToolChoice::Named("t".into()), json!({"type": "function", "function": {"name": "t"}})),
     ];
-    for (choice, expected) in rows {
+    for (choice, expected) in cases {
         assert_eq!(body(&request.clone().with_tool_choice(choice))["tool_choice"], expected);
     }
 }
@@ -235,7 +235,7 @@ fn encoded_items_are_reused_in_longer_conversations() {
     assert!(long.starts_with(&short[..short.len() - 2]), "{short}\n{long}");
     let mut runs = 0;
     let _ = items[3].encoding("openai-chat", "local/llama", |_| runs += 1);
-    assert_eq!(runs, 1, "another type of value is encoded anew, which shows that the slot was taken");
+    assert_eq!(runs, 1, "a value of another type is encoded again, so the slot was in use");
 }
 
 #[test]
@@ -261,14 +261,14 @@ fn request() -> Request {
 
 #[test]
 fn complete_response_is_decoded() {
-    let answer = json!({
+    let reply = json!({
         "id": "c1", "model": "llama-3", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
             "role": "assistant", "content": "Look", "reasoning_content": "Hm.", "tool_calls": [
                 {"id": "call_1", "type": "function", "function": {"name": "a", "arguments": "{\"x\":1}"}},
                 {"id": "", "type": "function", "function": {"name": "b", "arguments": {"y": 2}}}]}}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     });
-    let response = dialect().decode(&request(), answer.to_string().as_bytes()).unwrap();
+    let response = dialect().decode(&request(), reply.to_string().as_bytes()).unwrap();
     assert_eq!(
         (response.id.as_str(), response.model.as_str(), response.provider.as_str()),
         ("c1", "llama-3", "local")
@@ -280,15 +280,15 @@ fn complete_response_is_decoded() {
     assert_eq!(response.finish_reason.reason, Finish::ToolCalls);
     assert_eq!((response.usage.input_tokens, response.usage.output_tokens), (10, 5));
     assert_eq!(response.message.origin, Some(Origin::new("local", "llama")));
-    assert_eq!(response.raw, Some(answer));
+    assert_eq!(response.raw, Some(reply));
 }
 
 #[test]
 fn call_ids_are_unique_in_a_history() {
     let calls = |ids: [Value; 2], text: &str| -> Vec<String> {
         let calls = ids.map(|id| json!({"id": id, "function": {"name": "a", "arguments": "{}"}}));
-        let answer = json!({"choices": [{"message": {"content": text, "tool_calls": calls}}]});
-        let response = dialect().decode(&request(), answer.to_string().as_bytes()).unwrap();
+        let reply = json!({"choices": [{"message": {"content": text, "tool_calls": calls}}]});
+        let response = dialect().decode(&request(), reply.to_string().as_bytes()).unwrap();
         response.tool_calls().map(|call| call.id.clone()).collect()
     };
     let none = || [json!(null), json!("")];
@@ -323,7 +323,7 @@ fn malformed_responses_are_errors() {
     assert_eq!((error.kind(), error.message()), (ErrorKind::NotFound, "model not found"));
 }
 
-/// The events of a stream of these data lines.
+/// Decodes a stream of these data lines to events.
 fn events(data: &[&str]) -> Result<Vec<StreamEvent>, Error> {
     let mut decoder = dialect().decoder(&request(), 7);
     let mut out = Vec::new();
@@ -372,9 +372,9 @@ fn text_reasoning_and_usage_after_the_finish_reason() {
     {"text_id":"1","type":"TEXT_END"}
     {"finish_reason":{"raw":"stop","reason":"stop"},"type":"FINISH","usage":{"input_tokens":3,"output_tokens":2,"raw":{"completion_tokens":2,"prompt_tokens":3,"total_tokens":5},"total_tokens":5}}
     "#);
-    // The answer is the same without the last line.
+    // The response is the same without the last line.
     assert_eq!(stream(&data[..data.len() - 1]).unwrap(), stream(&data).unwrap());
-    // A cut after the finish reason loses the usage only; one before it is an error.
+    // Truncation after the finish reason loses only the usage; before it, it is an error.
     assert_eq!(stream(&data[..7]).unwrap().text(), "Hello");
     for end in 0..7 {
         assert_eq!(stream(&data[..end]).unwrap_err().kind(), ErrorKind::Stream, "{end}");
@@ -407,7 +407,7 @@ fn streamed_call_deltas_are_assembled() {
         piece(json!({"function": {"arguments": ":2}"}})),
     ];
     for pieces in [parallel, late_name, same_index, no_index] {
-        // Some servers say `stop` all the same.
+        // Some servers send `stop` nevertheless.
         for reason in ["tool_calls", "stop"] {
             let mut data: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let end = chunk(&json!({}), Some(reason));
@@ -458,7 +458,7 @@ fn refusals_and_list_content_are_decoded() {
 #[test]
 fn errors_inside_a_stream_are_classified() {
     let start = chunk(&json!({"content": "half"}), None);
-    let rows = [
+    let cases = [
         (
             r#"{"error": {"message": "No call", "type": "invalid_request_error", "code": "tool_use_failed"}}"#,
             ErrorKind::InvalidRequest,
@@ -471,13 +471,13 @@ fn errors_inside_a_stream_are_classified() {
         (r#"{"error": "overloaded"}"#, ErrorKind::Server),
         (r#"{"id": "c1", "cho"#, ErrorKind::Stream),
     ];
-    for (data, kind) in rows {
+    for (data, kind) in cases {
         let error = stream(&[&start, data]).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (kind, Some("local")), "{data}");
     }
 }
 
-/// Every start has one end, and reasoning ends with what its deltas said.
+/// Asserts that every start has one end, and that reasoning ends with the text of its deltas.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other events belong to no segment")]
 fn assert_pairs(events: &[StreamEvent]) {
     let mut open: BTreeMap<String, String> = BTreeMap::new();
@@ -488,7 +488,7 @@ fn assert_pairs(events: &[StreamEvent]) {
                 assert!(open.insert(id.clone(), String::new()).is_none(), "{events:?}");
             }
             StreamEvent::ToolCallStart { tool_call } => {
-                // Even where the server uses an id twice.
+                // Even if the server reuses an id.
                 assert!(open.insert(call(&tool_call.id), String::new()).is_none(), "{events:?}");
             }
             StreamEvent::TextDelta { text_id, .. } => assert!(open.contains_key(text_id), "{events:?}"),
@@ -515,7 +515,7 @@ fn assert_pairs(events: &[StreamEvent]) {
     assert!(open.is_empty(), "{open:?}");
 }
 
-/// A piece of a delta as some server might send it.
+/// Generates a delta as some server might send it.
 fn any_delta() -> impl Strategy<Value = Value> {
     let call = (0..3_u64, "[ab]?", "[xy]?", "[{}]{0,2}")
         .prop_map(|(index, id, name, arguments)| {
@@ -547,7 +547,7 @@ proptest! {
     }
 }
 
-/// The events, one a line, as a person would read them.
+/// Renders events as text, one per line.
 fn lines(events: &[StreamEvent]) -> String {
     let shown = events.iter().map(|event| {
         let mut value = serde_json::to_value(event).unwrap();

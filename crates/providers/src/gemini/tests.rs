@@ -29,7 +29,7 @@ fn body(request: &Request) -> Value {
     serde_json::from_slice(&encode(request).unwrap().body.to_vec()).unwrap()
 }
 
-/// A body with one line per field, and one per element of a list.
+/// Renders a body with one line per field and per list element.
 fn lines(body: &[u8]) -> String {
     let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
     let line = |(key, value): (&String, &Value)| match value.as_array() {
@@ -53,7 +53,7 @@ fn tool() -> ToolDefinition {
     ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
 }
 
-/// One of everything that a session sends.
+/// A conversation with every kind of content that a session sends.
 fn conversation() -> Vec<Message> {
     vec![
         Message::system("Be brief."),
@@ -153,7 +153,7 @@ fn reasoning_effort_by_generation() {
 
 #[test]
 fn tool_choice_and_options() {
-    let rows = [
+    let cases = [
         (ToolChoice::Auto, json!({"mode": "AUTO"})),
         (ToolChoice::None, json!({"mode": "NONE"})),
         (ToolChoice::Required, json!({"mode": "ANY"})),
@@ -162,7 +162,7 @@ fn tool_choice_and_options() {
             json!({"mode": "ANY", "allowedFunctionNames": ["read_file"]}),
         ),
     ];
-    for (choice, expected) in rows {
+    for (choice, expected) in cases {
         assert_eq!(
             body(&request().with_tool_choice(choice))["toolConfig"]["functionCallingConfig"],
             expected
@@ -245,7 +245,7 @@ fn signatures_go_back_to_their_own_model_only() {
         row("functionCall", ""),
     ];
     assert_eq!(parts(Some(Origin::new("gemini", MODEL)), MODEL), all);
-    assert_eq!(parts(None, MODEL), all, "made by hand");
+    assert_eq!(parts(None, MODEL), all, "built by the caller");
     let foreign = [row("text", ""), row("functionCall", SKIPPED), row("functionCall", "")];
     assert_eq!(parts(Some(Origin::new("anthropic", "claude")), MODEL), foreign);
     assert_eq!(parts(Some(Origin::new("gemini", OLDER)), MODEL), foreign);
@@ -316,14 +316,14 @@ fn structured_results_and_media() {
 
 #[test]
 fn invalid_requests_are_refused_before_sending() {
-    let rows = [
+    let cases = [
         (vec![Message::system("only")], "the conversation is empty"),
         (vec![Message::user("a"), Message::tool_result("c9", "x", false)], "`c9`"),
         (vec![Message::user("").with_part(call("c1", "x", None))], "TOOL_CALL"),
         (vec![Message::system("").with_part(ImageData::url("u").into())], "IMAGE"),
         (vec![Message::user("").with_part(ImageData::data(vec![0], "image/bmp").into())], "image/bmp"),
     ];
-    for (messages, words) in rows {
+    for (messages, words) in cases {
         let error = encode(&Request::new(MODEL, messages)).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (ErrorKind::InvalidRequest, Some("gemini")));
         assert!(error.message().contains(words), "{error}");
@@ -336,7 +336,7 @@ fn growing_conversations_only_append() {
     let mut last: Option<String> = None;
     for turn in 0..50 {
         let id = format!("t{turn}");
-        // Every third step is foreign, and carries the value that skips the check.
+        // Every third step is foreign and has the placeholder signature.
         let step = Message::new(Role::Assistant, vec![call(&id, "a", Some("sig"))]);
         items.push(
             if turn % 3 == 0 { step.with_origin(Origin::new("openai", "gpt")) } else { own(step) }.into(),
@@ -479,14 +479,14 @@ fn complete_responses_equal_streamed_ones() {
         "STOP",
     );
     let decode = |request: &Request| dialect().decode(request, chunk.to_string().as_bytes()).unwrap();
-    let whole = decode(&request());
+    let complete = decode(&request());
     let (_, streamed) = run(std::slice::from_ref(&chunk)).unwrap();
-    assert_eq!((whole.text(), whole.reasoning()), (streamed.text(), streamed.reasoning()));
-    assert_eq!((&whole.usage, &whole.finish_reason), (&streamed.usage, &streamed.finish_reason));
-    assert_eq!(whole.raw, Some(chunk.clone()));
-    assert_eq!(whole.message, decode(&request()).message, "the same answer has the same ids");
+    assert_eq!((complete.text(), complete.reasoning()), (streamed.text(), streamed.reasoning()));
+    assert_eq!((&complete.usage, &complete.finish_reason), (&streamed.usage, &streamed.finish_reason));
+    assert_eq!(complete.raw, Some(chunk.clone()));
+    assert_eq!(complete.message, decode(&request()).message, "the same response has the same ids");
     let longer = Request::new(MODEL, [conversation(), vec![Message::user("more")]].concat());
-    assert_ne!(whole.message, decode(&longer).message, "at another place it has others");
+    assert_ne!(complete.message, decode(&longer).message, "at another position it has other ids");
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn finish_reasons() {
     }
     let call = json!([{"functionCall": {"name": "f"}}]);
     let (_, late) = run(&[chunk(call.clone()), last(json!([]), "STOP")]).unwrap();
-    assert_eq!(late.finish_reason.reason, Finish::ToolCalls, "the call came in an earlier chunk");
+    assert_eq!(late.finish_reason.reason, Finish::ToolCalls, "the call is in an earlier chunk");
     let (_, cut) = run(&[last(call, "MAX_TOKENS")]).unwrap();
     assert_eq!(cut.finish_reason.reason, Finish::Length);
     let (_, blocked) = run(&[json!({"promptFeedback": {"blockReason": "OTHER"}})]).unwrap();
@@ -522,7 +522,7 @@ fn finish_reasons() {
 
 #[test]
 fn broken_streams_are_errors() {
-    let rows = [
+    let cases = [
         (vec![], ErrorKind::Stream, true),
         (vec![chunk(json!([{"text": "x"}]))], ErrorKind::Stream, true),
         (vec![json!("x")], ErrorKind::Stream, true),
@@ -547,7 +547,7 @@ fn broken_streams_are_errors() {
             false,
         ),
     ];
-    for (chunks, kind, retryable) in rows {
+    for (chunks, kind, retryable) in cases {
         let error = run(&chunks).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{chunks:?}");
         assert_eq!(error.provider(), Some("gemini"));
@@ -570,7 +570,7 @@ fn error_responses_are_classified() {
     let minute = quota("GenerateRequestsPerMinutePerProjectPerModel");
     let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
     let none = || json!([]);
-    let rows = [
+    let cases = [
         (400, "INVALID_ARGUMENT", "API key not valid.", bad_key, ErrorKind::Authentication, None),
         (400, "INVALID_ARGUMENT", "bad", none(), ErrorKind::InvalidRequest, None),
         (
@@ -588,7 +588,7 @@ fn error_responses_are_classified() {
         (500, "INTERNAL", "oops", none(), ErrorKind::Server, None),
         (503, "UNAVAILABLE", "overloaded", none(), ErrorKind::Server, None),
     ];
-    for (code, status, message, details, kind, wait) in rows {
+    for (code, status, message, details, kind, wait) in cases {
         let error =
             json!({"error": {"code": code, "message": message, "status": status, "details": details}});
         for body in [error.to_string(), json!([error]).to_string()] {
@@ -599,7 +599,7 @@ fn error_responses_are_classified() {
     }
 }
 
-/// Starts and ends pair up, and an answer that is complete begins and finishes once.
+/// Asserts that starts and ends pair up, and that a complete response starts and finishes once.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only events that open or close something matter here")]
 fn assert_well_formed(events: &[StreamEvent]) {
     let mut open: Vec<(&str, &str)> = Vec::new();

@@ -194,7 +194,7 @@ fn results_without_call_are_refused_in_grown_lists() {
         anew.messages = request.messages.to_vec().into();
         for request in [&request, &anew] {
             let error = (target.encode)(request).unwrap_err();
-            assert_eq!(error.message(), "the result of call `b` answers no call before it");
+            assert_eq!(error.message(), "the result of call `b` has no call before it");
         }
         request.messages.pop();
         request.messages.push(id("a").into());

@@ -1,4 +1,4 @@
-//! Each matter of the Messages API as it is sent and as it comes.
+//! Snapshots of requests and responses of the Messages API, by feature.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Grammar, ImageData, MediaSource, Message, ReasoningEffort, Request,
@@ -10,7 +10,7 @@ use super::{MODEL, block, messages_dialect as dialect, start, stop};
 use crate::dialect::Dialect as _;
 use crate::snapshot::{completed, local_file, next, refused, sent, sent_of, streamed};
 
-/// Without cache points, which have tests of their own.
+/// Disables cache points, which have their own tests.
 fn ask(message: Message) -> Request {
     Request::new(MODEL, [message]).with_provider_options("anthropic", json!({"auto_cache": false}))
 }
@@ -28,7 +28,7 @@ fn piece(json: &str) -> Value {
     json!({"type": "input_json_delta", "partial_json": json})
 }
 
-/// A stream with these blocks, each with its deltas.
+/// Builds a stream with these blocks, each with its deltas.
 fn blocks(reason: &str, content: &[(Value, Vec<Value>)]) -> Vec<Value> {
     let blocks = (0..).zip(content).flat_map(|(index, (head, deltas))| block(index, head, deltas));
     [start()].into_iter().chain(blocks).chain(stop(reason)).collect()
@@ -63,8 +63,8 @@ fn documents_and_unsupported_content() {
         .with_part(document(json!({"data": "aGk=", "media_type": "text/markdown"}))));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"Sum up.","type":"text"},{"source":{"type":"url","url":"https://example.com/a.pdf"},"type":"document"},{"source":{"data":"cGRm","media_type":"application/pdf","type":"base64"},"title":"b.pdf","type":"document"},{"source":{"data":"hi","media_type":"text/plain","type":"text"},"type":"document"}],"role":"user"}"#);
     let cited = json!({"type": "citations_delta", "citation": {"type": "char_location", "cited_text": "hi"}});
-    let answer = blocks("end_turn", &[(json!({"type": "text", "text": ""}), vec![text_delta("Hi."), cited])]);
-    insta::assert_snapshot!(streamed(&dialect(), &request, &answer).0, @r#"
+    let reply = blocks("end_turn", &[(json!({"type": "text", "text": ""}), vec![text_delta("Hi."), cited])]);
+    insta::assert_snapshot!(streamed(&dialect(), &request, &reply).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
@@ -108,7 +108,7 @@ fn signed_and_redacted_thinking() {
         json!({"type": "thinking_delta", "thinking": "use."}),
         json!({"type": "signature_delta", "signature": "SIG"}),
     ];
-    let answer = blocks(
+    let reply = blocks(
         "end_turn",
         &[
             (json!({"type": "thinking", "thinking": "", "signature": ""}), thoughts),
@@ -116,7 +116,7 @@ fn signed_and_redacted_thinking() {
             text_block("So."),
         ],
     );
-    let (events, response) = streamed(&dialect(), &request, &answer);
+    let (events, response) = streamed(&dialect(), &request, &reply);
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"reasoning_id":"0","type":"REASONING_START"}
@@ -135,18 +135,18 @@ fn signed_and_redacted_thinking() {
     messages[] {"content":[{"signature":"SIG","thinking":"Because.","type":"thinking"},{"data":"OPAQUE","type":"redacted_thinking"},{"text":"So.","type":"text"}],"role":"assistant"}
     messages[] {"content":[{"text":"Go on.","type":"text"}],"role":"user"}
     "#);
-    let whole = json!({"content": [
+    let complete = json!({"content": [
         {"type": "thinking", "thinking": "Because.", "signature": "SIG"},
         {"type": "redacted_thinking", "data": "OPAQUE"},
         {"type": "text", "text": "So."}], "stop_reason": "end_turn"});
-    let (shown, whole) = completed(&dialect(), &request, &whole);
+    let (shown, complete) = completed(&dialect(), &request, &complete);
     insta::assert_snapshot!(shown, @r#"
     {"raw":"end_turn","reason":"stop"}
     {"kind":"THINKING","thinking":{"redacted":false,"signature":"SIG","text":"Because."}}
     {"kind":"REDACTED_THINKING","thinking":{"redacted":true,"signature":"OPAQUE","text":""}}
     {"kind":"TEXT","text":"So."}
     "#);
-    assert_eq!(whole.message, response.message);
+    assert_eq!(complete.message, response.message);
 }
 
 #[test]
@@ -162,8 +162,8 @@ fn sampling_excluded_by_thinking_is_dropped_with_a_warning() {
     {"id":"msg_1","model":"claude-x","type":"STREAM_START","warnings":[{"code":"temperature_ignored","message":"temperature 0.2 was not sent: the API does not take it together with thinking"}]}
     {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
-    let whole = dialect().decode(&request, br#"{"content": []}"#).unwrap();
-    assert_eq!(whole.warnings.len(), 1);
+    let complete = dialect().decode(&request, br#"{"content": []}"#).unwrap();
+    assert_eq!(complete.warnings.len(), 1);
     request.reasoning_effort = None;
     request.top_p = None;
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["thinking", "temperature", "top_p"]), @"temperature 0.2");
@@ -222,14 +222,14 @@ fn server_tool_blocks() {
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": [
         {"type": "web_search_result", "url": "https://example.com", "encrypted_content": "ENC"}]});
     let search = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}});
-    let mut answer = blocks(
+    let mut reply = blocks(
         "end_turn",
         &[(search, vec![piece(r#"{"query""#), piece(r#": "x"}"#)]), (found, vec![]), text_block("Found.")],
     );
-    // What the unified model has no place for comes as it is.
-    let delta = answer.len() - 2;
-    answer[delta]["delta"]["container"] = json!({"id": "container_1"});
-    let (events, response) = streamed(&dialect(), &request, &answer);
+    // Data that the unified model does not represent is passed through.
+    let delta = reply.len() - 2;
+    reply[delta]["delta"]["container"] = json!({"id": "container_1"});
+    let (events, response) = streamed(&dialect(), &request, &reply);
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"part":{"data":{"id":"s1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"},"kind":"server_tool_use"},"raw":{"id":"s1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"},"type":"PROVIDER_EVENT"}
@@ -328,8 +328,8 @@ fn structured_output() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["system"]), @r#"system[] {"text":"Answer with one JSON value and nothing else: no text around it, no Markdown fence. The value must be valid against this JSON Schema:\n{\"properties\":{\"name\":{\"type\":\"string\"}},\"type\":\"object\"}","type":"text"}"#);
     request.response_format = Some(ResponseFormat::Json);
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["system"]), @r#"system[] {"text":"Answer with one JSON value and nothing else: no text around it, no Markdown fence.","type":"text"}"#);
-    let answer = blocks("end_turn", &[text_block(r#"{"name": "Ada"}"#)]);
-    insta::assert_snapshot!(streamed(&dialect(), &request, &answer).0, @r#"
+    let reply = blocks("end_turn", &[text_block(r#"{"name": "Ada"}"#)]);
+    insta::assert_snapshot!(streamed(&dialect(), &request, &reply).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"{\"name\": \"Ada\"}","text_id":"0","type":"TEXT_DELTA"}
@@ -360,10 +360,10 @@ fn provider_options_and_beta_headers() {
     "#);
     let headers = dialect().encode(&request, true).unwrap().headers;
     insta::assert_snapshot!(headers.last().unwrap().1, @"context-management-2025-06-27,interleaved-thinking-2025-05-14,prompt-caching-2024-07-31");
-    let mut answer = blocks("end_turn", &[text_block("Hi.")]);
-    let delta = answer.len() - 2;
-    answer[delta]["context_management"] = json!({"applied_edits": []});
-    insta::assert_snapshot!(streamed(&dialect(), &request, &answer).0, @r#"
+    let mut reply = blocks("end_turn", &[text_block("Hi.")]);
+    let delta = reply.len() - 2;
+    reply[delta]["context_management"] = json!({"applied_edits": []});
+    insta::assert_snapshot!(streamed(&dialect(), &request, &reply).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}

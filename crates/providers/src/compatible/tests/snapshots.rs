@@ -1,4 +1,4 @@
-//! Each matter of Chat Completions as it is sent and as it comes.
+//! Snapshots of requests and responses of Chat Completions, by feature.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, ImageData, Message, Origin, ReasoningEffort, Request,
@@ -25,7 +25,7 @@ fn audio(value: Value) -> ContentPart {
     ContentPart::Audio(audio)
 }
 
-/// A stream of these deltas.
+/// Builds a stream with these deltas.
 fn deltas(reason: &str, deltas: &[Value]) -> Vec<Value> {
     let end = chunk(&json!({}), Some(reason));
     let chunks = deltas.iter().map(|delta| chunk(delta, None)).chain([end]);
@@ -107,12 +107,12 @@ fn reasoning_is_returned_with_its_calls() {
     messages[] {"content":"Go on.","role":"user"}
     reasoning_effort "low"
     "#);
-    // A server that calls it otherwise has not said that it takes it.
+    // Reasoning in another field is not returned.
     let (_, response) = reasoned("reasoning");
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results()), &["messages[] {\"content\":null"]), @r#"messages[] {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"look"},"id":"c1","type":"function"}]}"#);
-    // Without a call it is of no further use.
-    let whole = json!({"choices": [{"finish_reason": "stop", "message": {"content": "So.", "reasoning_content": "Hm."}}]});
-    let (shown, response) = completed(&dialect(), &request, &whole);
+    // Without a call it is not returned.
+    let complete = json!({"choices": [{"finish_reason": "stop", "message": {"content": "So.", "reasoning_content": "Hm."}}]});
+    let (shown, response) = completed(&dialect(), &request, &complete);
     insta::assert_snapshot!(shown, @r#"
     {"raw":"stop","reason":"stop"}
     {"kind":"THINKING","thinking":{"raw":{"field":"reasoning_content"},"redacted":false,"text":"Hm."}}
@@ -205,9 +205,9 @@ fn structured_output() {
     let schema = json!({"title": "Person", "type": "object", "properties": {"name": {"type": "string"}}});
     request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema, strict: true });
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["response_format"]), @r#"response_format {"json_schema":{"name":"Person","schema":{"properties":{"name":{"type":"string"}},"title":"Person","type":"object"},"strict":true},"type":"json_schema"}"#);
-    let answer =
+    let reply =
         json!({"choices": [{"finish_reason": "stop", "message": {"content": "{\"name\": \"Ada\"}"}}]});
-    insta::assert_snapshot!(completed(&dialect(), &request, &answer).0, @r#"
+    insta::assert_snapshot!(completed(&dialect(), &request, &reply).0, @r#"
     {"raw":"stop","reason":"stop"}
     {"kind":"TEXT","text":"{\"name\": \"Ada\"}"}
     "#);
@@ -252,9 +252,9 @@ fn foreign_media_and_reasoning_are_replaced_or_dropped() {
         ContentPart::text(" Hear."),
         ToolCall::from_raw("an-id-that-is-far-too-long-for-chat-completions", "my tool!", "{}").into(),
     ];
-    let answer = Message::new(Role::Assistant, content).with_origin(Origin::new("gemini", "g"));
+    let reply = Message::new(Role::Assistant, content).with_origin(Origin::new("gemini", "g"));
     let result = Message::tool_result("an-id-that-is-far-too-long-for-chat-completions", "x", false);
-    let request = Request::new(MODEL, [Message::user("a"), answer, result]);
+    let request = Request::new(MODEL, [Message::user("a"), reply, result]);
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"
     messages[] {"content":"a","role":"user"}
     messages[] {"content":"[audio/wav] Hear.","role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"my_tool_"},"id":"call_d833434d178a6206cf00edfbb560cb03","type":"function"}]}
@@ -267,27 +267,27 @@ fn invalid_requests_are_refused_before_sending() {
     let call = || ContentPart::from(ToolCall::from_raw("c1", "look", "{}"));
     let image = || ContentPart::from(ImageData::url("https://example.com/a.png"));
     let empty = "the conversation is empty: expected at least one message with content";
-    let rows: Vec<(Vec<Message>, &str)> = vec![
+    let cases: Vec<(Vec<Message>, &str)> = vec![
         (vec![], empty),
         (vec![Message::new(Role::User, vec![])], empty),
         (
             vec![Message::user("a"), Message::tool_result("c9", "x", false)],
-            "the result of call `c9` answers no call before it",
+            "the result of call `c9` has no call before it",
         ),
         (
             vec![Message::user("").with_part(call())],
-            "a message of role user cannot hold a part of kind TOOL_CALL",
+            "a message of role user cannot contain a part of kind TOOL_CALL",
         ),
         (
             vec![Message::system("").with_part(image())],
-            "a message of role system cannot hold a part of kind IMAGE",
+            "a message of role system cannot contain a part of kind IMAGE",
         ),
         (
             vec![Message::assistant("").with_part(ToolResult::new("c1", "x", false).into())],
-            "the result of call `c1` answers no call before it",
+            "the result of call `c1` has no call before it",
         ),
     ];
-    for (messages, expected) in rows {
+    for (messages, expected) in cases {
         assert_eq!(
             refused(&dialect(), &Request::new(MODEL, messages)),
             format!("InvalidRequest: {expected}")

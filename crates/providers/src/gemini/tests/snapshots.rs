@@ -1,4 +1,4 @@
-//! Each matter of the Gemini API as it is sent and as it comes.
+//! Snapshots of requests and responses of the Gemini API, by feature.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Grammar, ImageData, MediaSource, Message, ReasoningEffort, Request,
@@ -33,7 +33,7 @@ fn images_by_url_bytes_and_local_path() {
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
         .with_part(ImageData::url(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["contents"]), @r#"contents[] {"parts":[{"text":"What is this?"},{"fileData":{"fileUri":"https://example.com/a.png","mimeType":"image/png"}},{"inlineData":{"data":"Z2lm","mimeType":"image/gif"}},{"inlineData":{"data":"aGVpYw==","mimeType":"image/heic"}}],"role":"user"}"#);
-    // An image that the model draws is kept as it streamed, with its signature.
+    // A generated image is kept verbatim, with its signature.
     let drawn = json!({"inlineData": {"mimeType": "image/png", "data": "cG5n"}, "thoughtSignature": "U0lH"});
     let (events, response) =
         streamed(&dialect(), &request, &[last(json!([{"text": "A cat."}, drawn]), "STOP")]);
@@ -116,10 +116,10 @@ fn thoughts_and_signatures() {
     contents[] {"parts":[{"functionResponse":{"id":"call_9e3779b97f4a7c1c","name":"look","response":{"result":"seen"}}}],"role":"user"}
     contents[] {"parts":[{"text":"Go on."}],"role":"user"}
     "#);
-    let whole = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
+    let complete = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
         {"text": "Because.", "thought": true},
         {"text": "So", "thoughtSignature": "U0lH"}]}}]});
-    insta::assert_snapshot!(completed(&dialect(), &request, &whole).0, @r#"
+    insta::assert_snapshot!(completed(&dialect(), &request, &complete).0, @r#"
     {"raw":"STOP","reason":"stop"}
     {"kind":"THINKING","thinking":{"redacted":false,"text":"Because."}}
     {"kind":"TEXT","signature":"U0lH","text":"So"}
@@ -248,7 +248,7 @@ fn parallel_streamed_calls_and_results_with_images() {
     contents[] {"parts":[{"functionResponse":{"id":"c1","name":"look","parts":[{"inlineData":{"data":"cG5n","mimeType":"image/png"}}],"response":{"result":"seen"}}},{"functionResponse":{"id":"c2","name":"look","response":{"error":"no such place"}}}],"role":"user"}
     contents[] {"parts":[{"text":"Go on."}],"role":"user"}
     "#);
-    // Earlier models take images beside results only.
+    // Earlier models accept images only beside results.
     let older = Request::new(OLDER, [Message::user("Look.")]);
     insta::assert_snapshot!(sent_of(&dialect(), &next(&older, &response, results()), &["contents"]), @r#"
     contents[] {"parts":[{"text":"Look."}],"role":"user"}

@@ -1,4 +1,4 @@
-//! Each matter of the Responses API as it is sent and as it comes.
+//! Snapshots of requests and responses of the Responses API, by feature.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Grammar, ImageData, Message, ReasoningEffort, Request,
@@ -25,7 +25,7 @@ fn audio(value: Value) -> ContentPart {
     ContentPart::Audio(audio)
 }
 
-/// A stream of these items, each at its end.
+/// Builds a stream with the end events of these items.
 fn items(status: &str, items: &[Value]) -> Vec<Value> {
     let created = json!({"type": "response.created", "response": {"id": "r1", "model": MODEL}});
     let ends = (0..).zip(items).map(|(index, item)| done(index, item));
@@ -78,7 +78,7 @@ fn documents_and_unsupported_audio() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["input"]), @r#"input[] {"content":[{"text":"Sum up.","type":"input_text"},{"file_url":"https://example.com/a.pdf","type":"input_file"},{"file_data":"data:application/pdf;base64,cGRm","filename":"b.pdf","type":"input_file"}],"role":"user","type":"message"}"#);
     let heard =
         ask(Message::user("Hear.").with_part(audio(json!({"data": "AQID", "media_type": "audio/wav"}))));
-    insta::assert_snapshot!(refused(&dialect(), &heard), @"InvalidRequest: the Responses API takes no audio");
+    insta::assert_snapshot!(refused(&dialect(), &heard), @"InvalidRequest: the Responses API does not support audio");
     let cited = json!({"type": "response.output_text.annotation.added", "output_index": 0, "content_index": 0,
         "annotation": {"type": "file_citation", "filename": "b.pdf"}});
     let mut events = items("completed", &[text_item("Short.")]);
@@ -107,8 +107,8 @@ fn encrypted_reasoning_without_storage() {
     let reasoning = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "ENC",
         "summary": [{"type": "summary_text", "text": "**Why**"}, {"type": "summary_text", "text": "Because."}]});
     let hidden = json!({"type": "reasoning", "id": "rs_2", "encrypted_content": "HIDDEN", "summary": []});
-    let answer = items("completed", &[reasoning, hidden, text_item("So.")]);
-    let (events, response) = streamed(&dialect(), &request, &answer);
+    let reply = items("completed", &[reasoning, hidden, text_item("So.")]);
+    let (events, response) = streamed(&dialect(), &request, &reply);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"reasoning_id":"0","type":"REASONING_START"}
@@ -319,7 +319,7 @@ fn provider_options() {
 fn invalid_requests_are_refused_before_sending() {
     let call = || ContentPart::from(pintle_llm::ToolCall::from_raw("c1", "look", "{}"));
     let image = || ContentPart::from(ImageData::url("https://example.com/a.png"));
-    let rows: Vec<(Vec<Message>, &str)> = vec![
+    let cases: Vec<(Vec<Message>, &str)> = vec![
         (vec![], "the conversation is empty: expected at least one message with content"),
         (
             vec![Message::system("only")],
@@ -327,19 +327,19 @@ fn invalid_requests_are_refused_before_sending() {
         ),
         (
             vec![Message::user("a"), Message::tool_result("c9", "x", false)],
-            "the result of call `c9` answers no call before it",
+            "the result of call `c9` has no call before it",
         ),
         (
             vec![Message::tool_result("c1", "x", false), Message::assistant("").with_part(call())],
-            "the result of call `c1` answers no call before it",
+            "the result of call `c1` has no call before it",
         ),
+        (vec![Message::user("").with_part(call())], "a user message cannot contain a part of kind TOOL_CALL"),
         (
-            vec![Message::user("").with_part(call())],
-            "a message of the user cannot hold a part of kind TOOL_CALL",
+            vec![Message::system("").with_part(image())],
+            "a system message cannot contain a part of kind IMAGE",
         ),
-        (vec![Message::system("").with_part(image())], "a system message cannot hold a part of kind IMAGE"),
     ];
-    for (messages, expected) in rows {
+    for (messages, expected) in cases {
         assert_eq!(
             refused(&dialect(), &Request::new(MODEL, messages)),
             format!("InvalidRequest: {expected}")
@@ -353,7 +353,7 @@ fn invalid_requests_are_refused_before_sending() {
         refused(&dialect(), &request),
         "InvalidRequest: a document of 52428801 bytes is too large; the limit is 52428800"
     );
-    // The rest of the conversation is with the provider.
+    // The rest of the conversation is stored at the provider.
     let request = Request::new(MODEL, [Message::tool_result("c9", "x", false)])
         .with_provider_options("openai", json!({"previous_response_id": "r1"}));
     assert_eq!(
