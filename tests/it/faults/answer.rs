@@ -41,7 +41,7 @@ async fn a_compressed_answer(dialect: Dialect) {
             let headers = [format!("content-type: {kind}"), header.clone()];
             let script = answering(sized("200 OK", &headers.each_ref().map(String::as_str), packed));
             Fault::new(format!("{encoding} of {kind}"), script, ErrorKind::Stream)
-                .saying("which was not asked for")
+                .saying("which was not requested")
                 .check(dialect)
                 .await;
         }
