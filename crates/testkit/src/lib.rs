@@ -1,7 +1,6 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
-mod answer;
 mod check;
 mod dialect;
 #[cfg(any(test, feature = "testing"))]
@@ -10,6 +9,7 @@ mod fingerprint;
 mod history;
 mod http;
 mod prefix;
+mod response;
 mod script;
 mod seal;
 mod server;

@@ -1,11 +1,11 @@
-//! JSON as a provider with a strict parser reads it: no object has a member twice.
+//! Strict JSON parsing, which rejects duplicate members.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads a body. Where a member occurs twice, parsers differ in which one they take, so that is an error.
+/// Parses a body. A duplicate member is an error, because parsers differ in which one they use.
 pub(super) fn read(body: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice::<Strict>(body).map(|strict| strict.0)
 }

@@ -1,4 +1,4 @@
-//! One legal request per dialect, and what each way of spoiling it is called.
+//! One legal request per dialect, and the violations of its mutations.
 
 mod anthropic;
 mod chat;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A way of spoiling a legal body, the field that is blamed, and a part of the message.
+/// Mutation of a legal body, with the reported field and a part of the message.
 pub(super) type Case = (fn(&mut Value), &'static str, &'static str);
 
 fn headers(dialect: Dialect) -> Vec<(String, String)> {
@@ -32,19 +32,20 @@ fn path(dialect: Dialect) -> &'static str {
     }
 }
 
-fn judge(dialect: Dialect, body: &Value) -> Vec<Violation> {
+fn violations(dialect: Dialect, body: &Value) -> Vec<Violation> {
     check(dialect, "POST", path(dialect), &headers(dialect), body.to_string().as_bytes())
 }
 
-/// Each case spoils the legal body in one way, and the field is blamed with the message.
+/// Asserts that each mutation of the legal body is reported with its field and message.
 fn assert_cases(dialect: Dialect, legal: &Value, cases: &[Case]) {
-    assert_eq!(judge(dialect, legal), [], "the legal body");
-    for (index, (spoil, field, message)) in cases.iter().enumerate() {
+    assert_eq!(violations(dialect, legal), [], "the legal body");
+    for (index, (mutate, field, message)) in cases.iter().enumerate() {
         let mut body = legal.clone();
-        spoil(&mut body);
-        let violations = judge(dialect, &body);
-        let named = violations.iter().any(|found| found.field == *field && found.message.contains(message));
-        assert!(named, "{dialect} case {index}: expected {field}: {message}\nfound {violations:#?}");
+        mutate(&mut body);
+        let found = violations(dialect, &body);
+        let reported =
+            found.iter().any(|violation| violation.field == *field && violation.message.contains(message));
+        assert!(reported, "{dialect} case {index}: expected {field}: {message}\nfound {found:#?}");
     }
 }
 
@@ -82,11 +83,7 @@ fn every_dialect_requires_its_key_header() {
     }
     let basic = [("authorization".to_owned(), "Basic key".to_owned())];
     let found = check(Dialect::ChatCompletions, "POST", "/v1/chat/completions", &basic, b"{}");
-    assert_eq!(
-        found[0].kind,
-        ViolationKind::Authentication,
-        "a header that is there must have the right form"
-    );
+    assert_eq!(found[0].kind, ViolationKind::Authentication, "an existing header must have the right form");
 }
 
 #[test]
@@ -107,7 +104,7 @@ fn reported_violations_are_limited() {
     let unknown: serde_json::Map<String, Value> =
         (0..1000).map(|number| (format!("field{number}"), Value::Null)).collect();
     for dialect in Dialect::ALL {
-        assert_eq!(judge(dialect, &Value::Object(unknown.clone())).len(), 100, "{dialect}");
+        assert_eq!(violations(dialect, &Value::Object(unknown.clone())).len(), 100, "{dialect}");
     }
 }
 

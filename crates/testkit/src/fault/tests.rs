@@ -10,7 +10,7 @@ async fn connect(server: &FaultServer) -> TcpStream {
     TcpStream::connect(server.address()).await.unwrap()
 }
 
-/// All that comes, and whether the end is a clean one.
+/// Reads until the end; returns the bytes, and the error of an unclean end.
 async fn read_all(client: &mut TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
     let mut seen = Vec::new();
     let end = client.read_to_end(&mut seen).await;
@@ -19,16 +19,16 @@ async fn read_all(client: &mut TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
 
 #[tokio::test]
 async fn connections_close_or_reset_as_scripted() {
-    let answered = FaultScript::new().read_request().write("hello");
-    let scripts = [answered.clone(), answered.clone().reset()];
+    let responding = FaultScript::new().read_request().write("hello");
+    let scripts = [responding.clone(), responding.clone().reset()];
     let server = FaultServer::start(scripts).await.unwrap();
     let ends = [Ok(()), Err(ErrorKind::ConnectionReset), Err(ErrorKind::ConnectionReset)];
     for (index, expected) in ends.into_iter().enumerate() {
         let mut client = connect(&server).await;
         client.write_all(REQUEST).await.unwrap();
         let (seen, end) = read_all(&mut client).await;
-        assert_eq!(end, expected, "connection {index}; beyond the last script the last one counts");
-        // What a reset overtakes is lost.
+        assert_eq!(end, expected, "connection {index}; the last script is reused");
+        // A reset may discard sent bytes.
         assert!(seen == b"hello" || (expected.is_err() && seen.is_empty()), "{seen:?}");
     }
     let records = server.finish().await;
@@ -100,7 +100,7 @@ async fn refusing_ports_refuse() {
 #[tokio::test]
 async fn never_accepting_ports_establish_no_connection() {
     let server = FaultServer::never_accepting().await.unwrap();
-    let connected = timeout(FILLER_LIMIT, TcpStream::connect(server.address())).await;
+    let connected = timeout(FILLER_TIMEOUT, TcpStream::connect(server.address())).await;
     assert!(connected.is_err(), "{connected:?}");
 }
 

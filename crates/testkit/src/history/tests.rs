@@ -1,4 +1,4 @@
-//! The same conversation, read from each dialect.
+//! One conversation, read from each dialect.
 
 use serde_json::json;
 
@@ -84,8 +84,12 @@ fn every_dialect_reads_the_same_history() {
         assert_eq!(results, ["of a", "of b"], "{dialect}");
         let errors: Vec<Option<bool>> =
             history.steps[0].calls.iter().map(|call| call.outcome.as_ref().unwrap().is_error).collect();
-        let says_errors = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
-        assert_eq!(errors, if says_errors { [Some(false), Some(true)] } else { [None, None] }, "{dialect}");
+        let has_error_flag = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
+        assert_eq!(
+            errors,
+            if has_error_flag { [Some(false), Some(true)] } else { [None, None] },
+            "{dialect}"
+        );
         let seals: Vec<&str> = history.steps[0].reasoning.iter().map(|sealed| sealed.seal.as_str()).collect();
         assert_eq!(seals.is_empty(), dialect == Dialect::ChatCompletions, "{dialect}");
         conversations.push(history.conversation());

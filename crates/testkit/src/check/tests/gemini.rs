@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Case, Dialect, assert_cases, check, headers, judge};
+use super::{Case, Dialect, assert_cases, check, headers, violations};
 
 fn legal() -> Value {
     json!({
@@ -230,11 +230,11 @@ fn gemini_3_needs_signatures_in_the_current_turn_only() {
     let contents = past["contents"].as_array_mut().unwrap();
     contents.push(json!({"role": "model", "parts": [{"text": "done"}]}));
     contents.push(json!({"role": "user", "parts": [{"text": "next"}]}));
-    assert_eq!(judge(Dialect::Gemini, &past), []);
+    assert_eq!(violations(Dialect::Gemini, &past), []);
 
     let mut skipped = legal();
     skipped["contents"][1]["parts"][1]["thoughtSignature"] = json!("skip_thought_signature_validator");
-    assert_eq!(judge(Dialect::Gemini, &skipped), []);
+    assert_eq!(violations(Dialect::Gemini, &skipped), []);
 }
 
 #[test]
@@ -242,7 +242,7 @@ fn any_of_schemas_need_no_type() {
     let mut body = legal();
     body["tools"][0]["functionDeclarations"][1]["parameters"]["properties"]["path"] =
         json!({"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}]});
-    assert_eq!(judge(Dialect::Gemini, &body), []);
+    assert_eq!(violations(Dialect::Gemini, &body), []);
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn consecutive_model_contents_are_one_turn() {
     let call = contents[1]["parts"].as_array_mut().unwrap().pop().unwrap();
     contents.insert(2, json!({"role": "model", "parts": [call]}));
     contents.insert(3, json!({"role": "model", "parts": [{"text": ""}]}));
-    assert_eq!(judge(Dialect::Gemini, &body), []);
+    assert_eq!(violations(Dialect::Gemini, &body), []);
 }
 
 #[test]

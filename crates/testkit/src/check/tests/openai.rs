@@ -168,11 +168,11 @@ fn item_ids_are_allowed_by_option() {
     let dialect = Dialect::OpenAiResponses;
     let mut body = legal();
     body["input"][2]["id"] = json!("fc_1");
-    let judge = |checker: &Checker, body: &Value| {
+    let violations = |checker: &Checker, body: &Value| {
         checker.check(dialect, "POST", path(dialect), &headers(dialect), body.to_string().as_bytes())
     };
-    assert_eq!(judge(&Checker::new(), &body).len(), 1);
-    assert_eq!(judge(&Checker::new().with_item_ids(true), &body), []);
+    assert_eq!(violations(&Checker::new(), &body).len(), 1);
+    assert_eq!(violations(&Checker::new().with_item_ids(true), &body), []);
     body["store"] = json!(true);
-    assert_eq!(judge(&Checker::new(), &body), []);
+    assert_eq!(violations(&Checker::new(), &body), []);
 }
