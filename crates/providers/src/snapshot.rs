@@ -56,7 +56,7 @@ pub(crate) fn streamed(dialect: &impl Dialect, request: &Request, data: &[Value]
 }
 
 /// Decodes a complete response: its finish reason and one line per part.
-pub(crate) fn completed(dialect: &impl Dialect, request: &Request, body: &Value) -> (String, Response) {
+pub(crate) fn decoded(dialect: &impl Dialect, request: &Request, body: &Value) -> (String, Response) {
     let response = dialect.decode(request, body.to_string().as_bytes()).unwrap();
     let mut lines = vec![serde_json::to_value(&response.finish_reason).unwrap()];
     lines.extend(response.message.content.iter().map(|part| serde_json::to_value(part).unwrap()));

@@ -21,7 +21,7 @@ use crate::media;
 use crate::rate_limit;
 use crate::repair;
 use crate::transport::events::{Events, StreamLimits};
-use crate::transport::exchange::{Endpoint, Exchange, Facts, timed_out};
+use crate::transport::exchange::{Endpoint, ErrorContext, Exchange, timed_out};
 
 /// Maximum size of a complete response, in bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;

@@ -644,7 +644,7 @@ fn streams_truncated_anywhere_are_errors() {
     let complete = stream();
     for length in 0..complete.len() {
         let error = run(&complete[..length]).unwrap_err();
-        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Stream, true), "after {kept} events");
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Stream, true), "after {length} events");
     }
 }
 

@@ -250,7 +250,7 @@ fn user_or_tool(message: &Message, provider: &str) -> Result<EncodedItem, Error>
     Ok(if is_results {
         EncodedItem { messages: results, after: user, is_results }
     } else {
-        EncodedItem { messages: user.into_iter().collect(), after: None, answers }
+        EncodedItem { messages: user.into_iter().collect(), after: None, is_results }
     })
 }
 

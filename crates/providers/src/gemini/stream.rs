@@ -358,7 +358,7 @@ impl Decoder {
 }
 
 /// Pushes metadata that the unified model does not represent.
-fn push_beside<const N: usize>(out: &mut Vec<StreamEvent>, fields: [(&str, Option<Value>); N]) {
+fn push_metadata<const N: usize>(out: &mut Vec<StreamEvent>, fields: [(&str, Option<Value>); N]) {
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
     let metadata: Map<String, Value> = fields.collect();
     if !metadata.is_empty() {

@@ -7,7 +7,7 @@ use pintle_llm::{
 };
 use serde_json::{Value, json};
 
-use super::stream::{LONG, ResponsesDecoder};
+use super::stream::{LARGE_ITEM, ResponsesDecoder};
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
 
@@ -556,7 +556,7 @@ fn streamed_response() -> Vec<Value> {
 /// The end of an item repeats its arguments, which are not parsed again if they equal the streamed ones.
 #[test]
 fn long_arguments_are_taken_from_the_final_item() {
-    let streamed = "a line, \"quoted\", é\n".repeat(LONG / 20);
+    let streamed = "a line, \"quoted\", é\n".repeat(LARGE_ITEM / 20);
     let other = streamed.replace("line", "LINE");
     for (kind, field, event) in [
         ("function_call", "arguments", "function_call_arguments"),
@@ -586,7 +586,7 @@ fn long_arguments_are_taken_from_the_final_item() {
 
 #[test]
 fn streamed_text_is_not_repeated_from_the_final_item() {
-    let streamed = "a line, \"quoted\", é\n".repeat(LONG / 20);
+    let streamed = "a line, \"quoted\", é\n".repeat(LARGE_ITEM / 20);
     let item = |text: &str| json!({"type": "custom_tool_call", "call_id": "c", "name": "t", "input": text});
     let mut decoder = ResponsesDecoder::new(Vec::new(), 7);
     let mut out = Vec::new();

@@ -379,7 +379,7 @@ async fn streams_and_events_have_size_limits() {
         let dialect = Chat { provider: "local".to_owned(), api_key: None };
         let adapter = HttpAdapter::new(dialect, HttpOptions::new(&server.base_url)).unwrap();
         let call = adapter.dialect().encode(&request(), true).unwrap();
-        let exchange = adapter.open(call, &AdapterTimeout::default(), Way::Streamed).await.unwrap();
+        let exchange = adapter.open(call, &AdapterTimeout::default(), ResponseMode::Streamed).await.unwrap();
         let decoder = adapter.dialect().decoder(&request(), 1);
         let events: Vec<_> =
             Events::new(exchange, decoder, "local", "m", None, limits).into_stream().collect().await;
@@ -400,9 +400,9 @@ async fn last_event_may_repeat_a_large_response() {
     // Each takes 1.5 MiB on the wire.
     const PIECES: usize = 12;
     let piece = "a\\n".repeat(1 << 19);
-    let complete = piece.repeat(PIECES);
+    let text = piece.repeat(PIECES);
     let item = format!(
-        r#"{{"id":"i","type":"message","role":"assistant","content":[{{"type":"output_text","text":"{whole}"}}]}}"#
+        r#"{{"id":"i","type":"message","role":"assistant","content":[{{"type":"output_text","text":"{text}"}}]}}"#
     );
     let mut stream = String::from("data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\n");
     stream.push_str(

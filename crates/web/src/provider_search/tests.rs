@@ -61,7 +61,7 @@ async fn each_provider_gets_its_own_search_tool() {
     for (name, allowed, blocked) in cases {
         let query = SearchQuery::new("pintles", 5).with_domains(allowed, blocked);
         let (results, requests) = search(name, query, vec![Ok(response(" It is so. ", json!({})))]).await;
-        assert_eq!(results.unwrap(), SearchResults::default().with_response(" It is so. "));
+        assert_eq!(results.unwrap(), SearchResults::default().with_answer(" It is so. "));
         let request = requests.first().unwrap();
         sent.push(format!("{name}: {}", Value::Object(request.options_of(name).unwrap().clone())));
         assert!(request.tools.is_empty() && request.messages.len() == 1);

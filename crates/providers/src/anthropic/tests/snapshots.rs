@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::{MODEL, block, messages_dialect as dialect, start, stop};
 use crate::dialect::Dialect as _;
-use crate::snapshot::{completed, local_file, next, refused, sent, sent_of, streamed};
+use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 /// Disables cache points, which have their own tests.
 fn ask(message: Message) -> Request {
@@ -139,7 +139,7 @@ fn signed_and_redacted_thinking() {
         {"type": "thinking", "thinking": "Because.", "signature": "SIG"},
         {"type": "redacted_thinking", "data": "OPAQUE"},
         {"type": "text", "text": "So."}], "stop_reason": "end_turn"});
-    let (shown, complete) = completed(&dialect(), &request, &complete);
+    let (shown, complete) = decoded(&dialect(), &request, &complete);
     insta::assert_snapshot!(shown, @r#"
     {"raw":"end_turn","reason":"stop"}
     {"kind":"THINKING","thinking":{"redacted":false,"signature":"SIG","text":"Because."}}
@@ -282,7 +282,7 @@ fn refusals_and_incomplete_responses() {
     messages[] {"content":[{"content":"the arguments were cut off","is_error":true,"tool_use_id":"c1","type":"tool_result"},{"text":"Go on.","type":"text"}],"role":"user"}
     "#);
     let paused = json!({"content": [{"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}], "stop_reason": "pause_turn"});
-    insta::assert_snapshot!(completed(&dialect(), &request, &paused).0, @r#"
+    insta::assert_snapshot!(decoded(&dialect(), &request, &paused).0, @r#"
     {"raw":"pause_turn","reason":"other"}
     {"data":{"id":"s1","input":{},"name":"web_search","type":"server_tool_use"},"kind":"server_tool_use"}
     "#);

@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{chunk, dialect};
-use crate::snapshot::{completed, local_file, next, refused, sent, sent_of, streamed};
+use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 const MODEL: &str = "llama";
 
@@ -112,7 +112,7 @@ fn reasoning_is_returned_with_its_calls() {
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results()), &["messages[] {\"content\":null"]), @r#"messages[] {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"look"},"id":"c1","type":"function"}]}"#);
     // Without a call it is not returned.
     let complete = json!({"choices": [{"finish_reason": "stop", "message": {"content": "So.", "reasoning_content": "Hm."}}]});
-    let (shown, response) = completed(&dialect(), &request, &complete);
+    let (shown, response) = decoded(&dialect(), &request, &complete);
     insta::assert_snapshot!(shown, @r#"
     {"raw":"stop","reason":"stop"}
     {"kind":"THINKING","thinking":{"raw":{"field":"reasoning_content"},"redacted":false,"text":"Hm."}}
@@ -207,7 +207,7 @@ fn structured_output() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["response_format"]), @r#"response_format {"json_schema":{"name":"Person","schema":{"properties":{"name":{"type":"string"}},"title":"Person","type":"object"},"strict":true},"type":"json_schema"}"#);
     let reply =
         json!({"choices": [{"finish_reason": "stop", "message": {"content": "{\"name\": \"Ada\"}"}}]});
-    insta::assert_snapshot!(completed(&dialect(), &request, &reply).0, @r#"
+    insta::assert_snapshot!(decoded(&dialect(), &request, &reply).0, @r#"
     {"raw":"stop","reason":"stop"}
     {"kind":"TEXT","text":"{\"name\": \"Ada\"}"}
     "#);

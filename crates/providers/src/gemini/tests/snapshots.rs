@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{MODEL, OLDER, chunk, dialect, last};
-use crate::snapshot::{completed, local_file, next, refused, sent, sent_of, streamed};
+use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 fn ask(message: Message) -> Request {
     Request::new(MODEL, [message])
@@ -119,7 +119,7 @@ fn thoughts_and_signatures() {
     let complete = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
         {"text": "Because.", "thought": true},
         {"text": "So", "thoughtSignature": "U0lH"}]}}]});
-    insta::assert_snapshot!(completed(&dialect(), &request, &complete).0, @r#"
+    insta::assert_snapshot!(decoded(&dialect(), &request, &complete).0, @r#"
     {"raw":"STOP","reason":"stop"}
     {"kind":"THINKING","thinking":{"redacted":false,"text":"Because."}}
     {"kind":"TEXT","signature":"U0lH","text":"So"}

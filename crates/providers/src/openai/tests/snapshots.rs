@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{added, completed, delta, dialect, done};
-use crate::snapshot::{completed, local_file, next, refused, sent, sent_of, streamed};
+use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 const MODEL: &str = "gpt-5.2";
 
@@ -182,7 +182,7 @@ fn provider_tool_items() {
     let search =
         json!({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}});
     let approval = json!({"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "d", "name": "n", "arguments": "{}"});
-    let (streamed, response) = completed(
+    let (streamed, response) = decoded(
         &dialect(),
         &request,
         &json!({"status": "completed", "output": [search, text_item("Found."), approval]}),
@@ -220,7 +220,7 @@ fn refusals_and_incomplete_responses() {
     "#);
     let cut = json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
         "output": [text_item("Half"), {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{\"at\": "}]});
-    insta::assert_snapshot!(completed(&dialect(), &request, &cut).0, @r#"
+    insta::assert_snapshot!(decoded(&dialect(), &request, &cut).0, @r#"
     {"raw":"max_output_tokens","reason":"length"}
     {"kind":"TEXT","text":"Half"}
     {"kind":"TOOL_CALL","tool_call":{"arguments":"{\"at\": ","id":"c1","name":"look","raw_arguments":"{\"at\": ","type":"function"}}
