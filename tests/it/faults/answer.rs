@@ -143,7 +143,7 @@ async fn a_redirect_is_not_followed(dialect: Dialect) {
             let status = line[..3].parse().unwrap();
             Fault::new(format!("{line}, {location}"), script, ErrorKind::Configuration)
                 .status(status)
-                .saying("which is not followed")
+                .saying("redirects are not followed")
                 .check(dialect)
                 .await;
         }

@@ -517,7 +517,7 @@ async fn refused_connections_and_redirects() {
     let server = Server::responding(http("307 Temporary Redirect", headers, "")).await;
     let error = server.adapter().complete(&request()).await.unwrap_err();
     assert_eq!((error.kind(), error.status()), (ErrorKind::Configuration, Some(307)));
-    assert!(error.message().contains("redirects to http://127.0.0.1:9/elsewhere,"), "{error}");
+    assert!(error.message().contains("redirects to http://127.0.0.1:9/elsewhere;"), "{error}");
 }
 
 #[tokio::test]

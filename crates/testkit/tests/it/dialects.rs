@@ -125,17 +125,21 @@ async fn custom_tools_take_free_text() {
 async fn opaque_values_must_come_back_verbatim() {
     type Mutation = fn(&mut Vec<Value>);
     let cases: [(Dialect, Mutation, &str); 5] = [
-        (Dialect::OpenAiResponses, |items| items[1]["encrypted_content"] = json!("changed"), "did not make"),
+        (
+            Dialect::OpenAiResponses,
+            |items| items[1]["encrypted_content"] = json!("changed"),
+            "did not create",
+        ),
         (Dialect::OpenAiResponses, |items| drop(items.remove(1)), "expected the reasoning item"),
         (
             Dialect::AnthropicMessages,
             |items| items[1]["content"][0]["signature"] = json!("changed"),
-            "did not make",
+            "did not create",
         ),
         (
             Dialect::AnthropicMessages,
             |items| items[1]["content"][0]["thinking"] = json!("other"),
-            "does not fit",
+            "does not match",
         ),
         (
             Dialect::Gemini,
@@ -146,7 +150,7 @@ async fn opaque_values_must_come_back_verbatim() {
                     }
                 }
             },
-            "did not make",
+            "did not create",
         ),
     ];
     for (dialect, mutate, message) in cases {

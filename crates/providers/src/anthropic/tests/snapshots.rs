@@ -86,9 +86,9 @@ fn documents_and_unsupported_content() {
     let refusals: Vec<String> =
         parts.map(|part| refused(&dialect(), &ask(Message::user("").with_part(part)))).to_vec();
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    InvalidRequest: audio is not taken
-    InvalidRequest: a document of type text/plain is not taken; taken are application/pdf, and text in UTF-8
-    InvalidRequest: a document of type application/msword is not taken; taken are application/pdf, and text in UTF-8
+    InvalidRequest: audio is not supported
+    InvalidRequest: documents of type text/plain are not supported; supported are application/pdf and UTF-8 text
+    InvalidRequest: documents of type application/msword are not supported; supported are application/pdf and UTF-8 text
     InvalidRequest: a document of 24000001 bytes is too large; the limit is 24000000
     "#);
 }
@@ -159,7 +159,7 @@ fn sampling_excluded_by_thinking_is_dropped_with_a_warning() {
     top_p 0.99
     "#);
     insta::assert_snapshot!(streamed(&dialect(), &request, &blocks("end_turn", &[])).0, @r#"
-    {"id":"msg_1","model":"claude-x","type":"STREAM_START","warnings":[{"code":"temperature_ignored","message":"temperature 0.2 was not sent: the API does not take it together with thinking"}]}
+    {"id":"msg_1","model":"claude-x","type":"STREAM_START","warnings":[{"code":"temperature_ignored","message":"temperature 0.2 was not sent: the API does not accept it together with thinking"}]}
     {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
     let complete = dialect().decode(&request, br#"{"content": []}"#).unwrap();

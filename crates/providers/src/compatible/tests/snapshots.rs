@@ -73,8 +73,8 @@ fn documents_and_audio() {
     ];
     let refusals = parts.map(|part| refused(&dialect(), &ask(Message::user("").with_part(part))));
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    InvalidRequest: a document by URL is not taken here; give its bytes or a local path
-    InvalidRequest: audio by URL is not taken; give its bytes or a local path
+    InvalidRequest: documents by URL are not supported; pass the data or a local path
+    InvalidRequest: audio by URL is not supported; pass the data or a local path
     "#);
 }
 

@@ -39,7 +39,7 @@ const CASES: &[Case] = &[
         "found a number, expected an integer",
     ),
     (|body| body["stream"] = json!("yes"), "stream", "found a string, expected a boolean"),
-    (|body| body["previous_response_id"] = json!("resp_1"), "previous_response_id", "keeps no responses"),
+    (|body| body["previous_response_id"] = json!("resp_1"), "previous_response_id", "stores no responses"),
     (|body| body["reasoning"]["effort"] = json!("hard"), "reasoning.effort", "minimal, low, medium"),
     (|body| body["text"] = json!({"format": {"type": "json_schema"}}), "text.format.name", "required"),
     (|body| body["text"] = json!({"format": {"type": "yaml"}}), "text.format.type", "json_object"),
