@@ -43,9 +43,9 @@ impl FromEnv for Client {
 impl FromEnv for ClientBuilder {
     fn from_vars(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
         let var = |name: &str| lookup(name).filter(|value| !value.is_empty());
-        let openai = openai(&var).transpose()?;
-        let anthropic = anthropic(&var).transpose()?;
-        let gemini = gemini(&var).transpose()?;
+        let openai = openai(var).transpose()?;
+        let anthropic = anthropic(var).transpose()?;
+        let gemini = gemini(var).transpose()?;
         if openai.is_none() && anthropic.is_none() && gemini.is_none() {
             return Err(Error::new(
                 ErrorKind::Configuration,

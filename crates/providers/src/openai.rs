@@ -50,12 +50,12 @@ impl OpenAi {
 }
 
 impl AdapterBuilder<OpenAi> {
-    /// The organization that pays, where a key belongs to several.
+    /// Sets the organization to bill, for a key that belongs to several.
     pub fn organization(self, id: impl Into<String>) -> Self {
         self.default_header("openai-organization", id)
     }
 
-    /// The project that the requests count for.
+    /// Sets the project of the requests.
     pub fn project(self, id: impl Into<String>) -> Self {
         self.default_header("openai-project", id)
     }

@@ -44,7 +44,7 @@ pub fn to_markdown(html: &str, base: Option<&Url>) -> String {
         title: None,
     };
     let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _span: Span<()>| {
-        page.event(event);
+        page.event(&event);
         None::<Infallible>
     });
     // Scripts, styles and titles hold text and no tags.
@@ -119,7 +119,7 @@ struct Table {
 }
 
 impl Page<'_> {
-    fn event(&mut self, event: CallbackEvent<'_>) {
+    fn event(&mut self, event: &CallbackEvent<'_>) {
         match event {
             CallbackEvent::String { value } => self.text(&String::from_utf8_lossy(value)),
             CallbackEvent::OpenStartTag { name } => self.open_tag = Some(Tag::new(name)),
@@ -135,7 +135,7 @@ impl Page<'_> {
             }
             CallbackEvent::CloseStartTag { self_closing } => {
                 if let Some(tag) = self.open_tag.take() {
-                    self.start_tag(tag, self_closing);
+                    self.start_tag(tag, *self_closing);
                 }
             }
             CallbackEvent::EndTag { name } => self.end_tag(&String::from_utf8_lossy(name)),

@@ -58,7 +58,7 @@ fn tool() -> ToolDefinition {
     ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
 }
 
-/// A conversation with every kind of content that a session sends.
+/// Returns a conversation with every kind of content that a session sends.
 fn conversation() -> Vec<Message> {
     vec![
         Message::system("Be brief."),
@@ -499,7 +499,7 @@ fn stop(reason: &str) -> Vec<Value> {
     ]
 }
 
-/// A stream with every kind of block.
+/// Returns a stream with every kind of block.
 fn stream() -> Vec<Value> {
     let text = |text: &str| json!({"type": "text_delta", "text": text});
     let json_piece = |piece: &str| json!({"type": "input_json_delta", "partial_json": piece});

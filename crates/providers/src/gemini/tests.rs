@@ -53,7 +53,7 @@ fn tool() -> ToolDefinition {
     ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
 }
 
-/// A conversation with every kind of content that a session sends.
+/// Returns a conversation with every kind of content that a session sends.
 fn conversation() -> Vec<Message> {
     vec![
         Message::system("Be brief."),

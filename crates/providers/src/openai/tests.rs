@@ -361,7 +361,7 @@ fn decode(reply: &Value) -> Result<Response, Error> {
     dialect().decode(&Request::new("gpt-5.2", [Message::user("hi")]), reply.to_string().as_bytes())
 }
 
-/// A response with every kind of item.
+/// Returns a response with every kind of item.
 fn full_response() -> Value {
     json!({
         "id": "resp_1", "model": "gpt-5.2-2025-12-11", "status": "completed",
@@ -515,7 +515,7 @@ fn delta(kind: &str, index: u64, delta: &str) -> Value {
     json!({"type": format!("response.{kind}.delta"), "output_index": index, "content_index": 0, "delta": delta})
 }
 
-/// The response of [`full_response`] as a stream.
+/// Returns the response of [`full_response`] as a stream.
 fn streamed_response() -> Vec<Value> {
     let reply = full_response();
     let item = |index: usize| &reply["output"][index];
@@ -639,7 +639,8 @@ fn sparse_streams_lose_nothing() {
     }
 }
 
-/// A server-side item without an end event is known only at the end of the response, after later items.
+/// Returns the content of a response in a canonical order: a server-side item without an end event is known only at the end
+/// of the response, after later items.
 fn in_any_order(response: &Response) -> Vec<String> {
     let mut parts: Vec<String> = response.message.content.iter().map(|part| format!("{part:?}")).collect();
     parts.sort();

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// A prompt, a step of two parallel calls with results, steering, and a final text.
+/// Returns a conversation in each dialect: a prompt, two parallel calls with results, steering, and a final text.
 fn bodies() -> [(Dialect, Value); 4] {
     [
         (

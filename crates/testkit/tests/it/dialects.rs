@@ -78,9 +78,9 @@ async fn two_turns_in_every_dialect() {
         assert_eq!((second.reasoning.as_str(), second.text.as_str()), ("", "Both are fine."), "{dialect}");
         assert_eq!([first.finish.as_str(), second.finish.as_str()], finish, "{dialect}");
 
-        let whole = two_turns(dialect, false).await;
-        assert_eq!(whole[0].calls, first.calls, "{dialect}: ids do not depend on the form");
-        assert_eq!((&whole[0].text, &whole[1].text), (&first.text, &second.text), "{dialect}");
+        let complete = two_turns(dialect, false).await;
+        assert_eq!(complete[0].calls, first.calls, "{dialect}: ids do not depend on the form");
+        assert_eq!((&complete[0].text, &complete[1].text), (&first.text, &second.text), "{dialect}");
     }
 }
 

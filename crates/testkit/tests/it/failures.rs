@@ -64,7 +64,7 @@ async fn cut_streams_end_within_an_event() {
     for dialect in Dialect::ALL {
         let conversation = Conversation::new(dialect, "go");
         let cut = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-        let whole = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        let complete = post(&server, dialect, &conversation.path(), &conversation.body()).await;
         let text = String::from_utf8(cut.body.clone()).unwrap();
         assert_eq!(text.matches("\n\n").count(), 4, "{dialect}: {text}");
         assert!(!text.ends_with("\n\n"), "{dialect}: half an event follows");
@@ -75,7 +75,7 @@ async fn cut_streams_end_within_an_event() {
             data.iter_mut().for_each(|event| drop(event.as_object_mut().unwrap().remove("usageMetadata")));
             data
         };
-        assert_eq!(events(&cut), events(&whole), "{dialect}: ids and texts repeat");
+        assert_eq!(events(&cut), events(&complete), "{dialect}: ids and texts repeat");
     }
 }
 
@@ -84,7 +84,7 @@ async fn unstreamed_responses_fail_as_scripted() {
     let turn = Turn::text("answer")
         .with_failure(Failure::cut_after_events(1))
         .with_failure(Failure::error_event(ErrorEvent::Overloaded));
-    let server = start(Script::new("whole").with_turn(turn)).await;
+    let server = start(Script::new("complete").with_turn(turn)).await;
     for (dialect, status) in Dialect::ALL.into_iter().zip([503, 529, 503, 503]) {
         let mut conversation = Conversation::new(dialect, "go");
         conversation.stream = false;
@@ -103,10 +103,10 @@ async fn stalls_end_in_a_closed_connection() {
     let turn = Turn::text("answer").with_failure(Failure::silence(Duration::from_millis(20)));
     let server = start(Script::new("silent").with_turn(turn)).await;
     let conversation = Conversation::new(Dialect::ChatCompletions, "go");
-    let begun = Instant::now();
+    let start_time = Instant::now();
     let response = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
     assert_eq!((response.status, response.body.len()), (0, 0));
-    assert!(begun.elapsed() >= Duration::from_millis(20));
+    assert!(start_time.elapsed() >= Duration::from_millis(20));
     assert_eq!(server.requests()[0].status, None);
 }
 

@@ -27,7 +27,7 @@ impl Tag {
         self.attributes.extend(new.map(|name| (name, String::new())));
     }
 
-    /// Sets the value of the attribute that was begun last.
+    /// Sets the value of the attribute that was started last.
     pub(super) fn set_value(&mut self, value: &[u8]) {
         if let Some((_, last)) = self.attributes.last_mut().filter(|_| self.reads_value) {
             *last = String::from_utf8_lossy(value).into_owned();
