@@ -19,36 +19,36 @@ use crate::dialect::{Dialect, Headers, HttpRequest};
 use crate::secret::Secret;
 use crate::transport::{HttpAdapter, provider_adapter};
 
-/// The provider's name, and the key of its encodings in history items.
+/// Name of the provider, and memo slot of its encodings in history items.
 const NAME: &str = "anthropic";
 
 /// Anthropic's Messages API (client specification, sections 2.7, 2.8, 2.10 and 7.3).
 ///
 /// # Provider options
 ///
-/// Of `provider_options.anthropic` it understands
+/// These options of `provider_options.anthropic` are interpreted:
 ///
 /// * `beta_headers`: a list of strings, joined into the header `anthropic-beta`;
-/// * `auto_cache`: `false` turns the automatic cache points off (see below);
-/// * `thinking`: sent as it is, instead of what follows from the reasoning effort;
-/// * `tools`: server tools, sent after the request's own;
+/// * `auto_cache`: `false` disables the automatic cache points (see below);
+/// * `thinking`: sent verbatim, overriding the reasoning effort;
+/// * `tools`: server tools, sent after the request's own tools.
 ///
-/// and merges everything else into the body, objects key by key.
+/// All others are merged into the body, objects key by key.
 ///
 /// # Prompt caching
 ///
-/// Up to four cache points are set by itself: the last system block, the last tool, and the last content block of
-/// the last two user messages, so that a growing conversation finds its previous turn in the cache. Where the first
-/// system message has several parts, the point of the tools moves to the end of the last part but one: it covers the
-/// tools too, and other conversations find it that differ in the last part only.
+/// Up to four cache points are set automatically: on the last system block, on the last tool, and on the last content
+/// block of the last two user messages, so that a growing conversation finds its previous turn in the cache. If the first
+/// system message has several parts, the cache point of the tools moves to the end of the second last part: it covers the
+/// tools as well, and conversations that differ in the last part only share it.
 ///
 /// # Reasoning
 ///
-/// A reasoning effort becomes `output_config.effort` with adaptive thinking for models that the catalog marks so and
-/// for newer ones, else a thinking budget of 1,024, 8,192 or 24,576 tokens, kept below `max_tokens`. Thinking stays
-/// off while tools are forced, and a budget while the open tool turn was begun without thinking: the API refuses
-/// both. It also refuses some temperatures and values of `top_p`, beside thinking and from some models; these are left
-/// out, and the answer has a warning for each.
+/// A reasoning effort becomes `output_config.effort` with adaptive thinking for models that the catalog marks so and for
+/// newer ones, else a thinking budget of 1,024, 8,192 or 24,576 tokens, kept below `max_tokens`. Thinking is off while
+/// tools are forced, and a budget is off while the open tool turn began without thinking: the API rejects both. With
+/// thinking, and for some models, it also rejects some values of `temperature` and `top_p`; these are dropped, and the
+/// response has a warning for each.
 ///
 /// # Structured output
 ///
@@ -59,10 +59,10 @@ pub struct Anthropic {
 }
 
 impl Anthropic {
-    /// Begins an adapter with this key. The base URL is `https://api.anthropic.com` unless another one is given.
+    /// Returns a builder for an adapter with this key and the default base URL `https://api.anthropic.com`.
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(NAME, "https://api.anthropic.com", Secret::new(api_key), |parts| {
-            let dialect = Messages { api_key: parts.api_key.checked(NAME)? };
+            let dialect = Messages { api_key: parts.api_key.validate(NAME)? };
             Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
         })
     }
@@ -70,7 +70,7 @@ impl Anthropic {
 
 provider_adapter!(Anthropic);
 
-/// The Messages dialect.
+/// Dialect of the Messages API.
 #[derive(Debug)]
 pub(crate) struct Messages {
     pub(crate) api_key: Secret,

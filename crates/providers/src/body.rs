@@ -1,13 +1,13 @@
-//! The JSON of a request: a provider's options merged in, the conversation last.
+//! JSON bodies of requests, with the provider's options merged in and the conversation last.
 //!
-//! What was serialised before is written as it is, and not copied where it is large: a history of many megabytes goes
-//! out with each request of a session.
+//! Serialised fragments are reused, and large ones are not copied: a session sends a history of many megabytes with each
+//! request.
 
+mod chunks;
 mod fields;
-mod pieces;
 
+pub(crate) use self::chunks::Body;
 pub(crate) use self::fields::{Fields, joined, merge_options};
-pub(crate) use self::pieces::Body;
 
 use std::io::{self, Write};
 
@@ -17,26 +17,26 @@ use serde_json::Value;
 
 /// Serialises one fragment of a request.
 ///
-/// A long one is measured first, since a buffer that grows has half as much again of it in memory for a moment.
+/// A long fragment is measured first, because a growing buffer would briefly hold up to half as much again.
 pub(crate) fn fragment(value: &impl Serialize) -> Bytes {
-    let mut start = Start::default();
-    // A value always serialises; `null` is what is left to say otherwise.
-    if serde_json::to_writer(&mut start, value).is_err() {
+    let mut prefix = Prefix::default();
+    // Serialising never fails for the values used here; `null` is the fallback.
+    if serde_json::to_writer(&mut prefix, value).is_err() {
         return Bytes::from_static(b"null");
     }
-    if start.bytes.len() == start.length {
-        return start.bytes.into_boxed_slice().into();
+    if prefix.bytes.len() == prefix.length {
+        return prefix.bytes.into_boxed_slice().into();
     }
-    let mut whole = Vec::with_capacity(start.length);
-    drop(start);
-    match serde_json::to_writer(&mut whole, value) {
-        Ok(()) => whole.into_boxed_slice().into(),
+    let mut bytes = Vec::with_capacity(prefix.length);
+    drop(prefix);
+    match serde_json::to_writer(&mut bytes, value) {
+        Ok(()) => bytes.into_boxed_slice().into(),
         Err(_) => Bytes::from_static(b"null"),
     }
 }
 
-/// The arguments of a call for an API that takes objects only: what is none, such as free text or arguments that were cut
-/// off, becomes the argument `input`.
+/// Arguments of a call for an API that accepts objects only. Anything else, such as free text or truncated arguments,
+/// becomes the argument `input`.
 pub(crate) struct ObjectArguments<'a>(pub(crate) &'a Value);
 
 impl Serialize for ObjectArguments<'_> {
@@ -49,22 +49,22 @@ impl Serialize for ObjectArguments<'_> {
     }
 }
 
-/// The length of what is written, with all of it if that is not long.
+/// Writer that counts all bytes and keeps them up to [`Prefix::MAX`].
 #[derive(Default)]
-struct Start {
+struct Prefix {
     bytes: Vec<u8>,
     length: usize,
 }
 
-impl Start {
-    /// The most that is kept, in bytes.
-    const MOST: usize = 64 << 10;
+impl Prefix {
+    /// Maximum number of bytes kept.
+    const MAX: usize = 64 << 10;
 }
 
-impl Write for Start {
+impl Write for Prefix {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.length += bytes.len();
-        if self.length <= Self::MOST {
+        if self.length <= Self::MAX {
             self.bytes.extend_from_slice(bytes);
         }
         Ok(bytes.len())
@@ -82,8 +82,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_fragment_has_the_bytes_of_its_value_however_long_it_is() {
-        for length in [0, 1, Start::MOST - 3, Start::MOST - 2, Start::MOST - 1, 3 * Start::MOST] {
+    fn fragments_of_any_length_match_serde_json() {
+        for length in [0, 1, Prefix::MAX - 3, Prefix::MAX - 2, Prefix::MAX - 1, 3 * Prefix::MAX] {
             let value = json!("x".repeat(length));
             let fragment = fragment(&value);
             assert_eq!(fragment, value.to_string());
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_conversation_begins_with_the_bytes_of_a_shorter_one() {
+    fn longer_conversations_extend_the_bytes_of_shorter_ones() {
         let mut fields = Fields::default();
         fields.insert("model".to_owned(), "m".into());
         fields.set_serialised("tools", joined("[", [], "]"));

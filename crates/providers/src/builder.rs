@@ -1,11 +1,11 @@
-//! How every adapter is built.
+//! The builder of all adapters.
 
 use pintle_llm::{AdapterTimeout, Error};
 
 use crate::secret::Secret;
 use crate::transport::HttpOptions;
 
-/// Collects what an adapter needs; made by its `builder` function.
+/// Builder of an adapter, created by the adapter's `builder` function.
 #[derive(Debug)]
 #[must_use]
 pub struct AdapterBuilder<A> {
@@ -13,12 +13,12 @@ pub struct AdapterBuilder<A> {
     assemble: fn(Parts) -> Result<A, Error>,
 }
 
-/// What the four builders have in common.
+/// Settings that all four adapters share.
 #[derive(Debug)]
 pub(crate) struct Parts {
     /// The provider's name.
     pub(crate) name: String,
-    /// Not yet checked; see [`Secret::checked`].
+    /// Not yet validated; see [`Secret::validate`].
     pub(crate) api_key: Secret,
     pub(crate) http: HttpOptions,
 }
@@ -34,31 +34,31 @@ impl<A> AdapterBuilder<A> {
         Self { parts: Parts { name: name.to_owned(), api_key, http }, assemble }
     }
 
-    /// Another base URL, as the provider's official SDK takes it. A slash at its end makes no difference.
+    /// Sets the base URL, in the form of the provider's official SDK. A trailing slash makes no difference.
     pub fn base_url(mut self, url: impl Into<String>) -> Self {
         self.parts.http.base_url = url.into();
         self
     }
 
-    /// A header for every request; replaces a header of the same name, the adapter's own included.
+    /// Adds a header to every request. It replaces a header of the same name, including the adapter's own.
     pub fn default_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.parts.http.headers.push((name.into(), value.into()));
         self
     }
 
-    /// Other time limits than [`AdapterTimeout::default`]. A request's own limits win, except for `connect`,
-    /// which is fixed here.
+    /// Sets the timeouts; the default is [`AdapterTimeout::default`]. A request's own timeouts take precedence, except
+    /// for `connect`, which is fixed here.
     pub fn timeout(mut self, timeout: AdapterTimeout) -> Self {
         self.parts.http.timeout = timeout;
         self
     }
 
-    /// The adapter. No connection is made before the first request.
+    /// Builds the adapter. No connection is opened before the first request.
     ///
     /// # Errors
     ///
-    /// [`pintle_llm::ErrorKind::Configuration`] for a key that is empty or no header value, a base URL that is
-    /// not an absolute `http` or `https` URL, or a header that is none.
+    /// [`pintle_llm::ErrorKind::Configuration`] for a key that is empty or not a legal header value, a base URL that is
+    /// not an absolute `http` or `https` URL, or an invalid header.
     pub fn build(self) -> Result<A, Error> {
         (self.assemble)(self.parts)
     }

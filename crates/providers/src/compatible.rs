@@ -1,4 +1,4 @@
-//! Servers that imitate OpenAI's Chat Completions API.
+//! Adapter for servers with an OpenAI-compatible Chat Completions API.
 
 mod delta;
 mod request;
@@ -19,25 +19,25 @@ const PROVIDER: &str = "openai-compatible";
 
 /// A server with an OpenAI-compatible Chat Completions API: vLLM, Ollama, llama.cpp, OpenRouter, Groq and so on.
 ///
-/// Tools with a grammar are sent as functions. Reasoning that a server shows is read. It goes back to the server where
-/// that wants it: as `reasoning_details` where it came so, and as `reasoning_content` beside the calls that it led to.
+/// Tools with a grammar are sent as functions. Visible reasoning is read, and returned to servers that expect it: as
+/// `reasoning_details` if it was received so, and as `reasoning_content` together with its calls.
 ///
 /// `provider_options` under the adapter's name is merged into the body, objects key by key, except for `tools`, whose
 /// entries are added to the request's own. `model`, `stream` and `messages` cannot be set there.
 ///
-/// A conversation that is empty, or has a result without its call, is refused before it is sent.
+/// A conversation that is empty or has a result without its call is refused before sending.
 #[derive(Debug)]
 pub struct OpenAiCompatible {
     http: HttpAdapter<Chat>,
 }
 
 impl OpenAiCompatible {
-    /// Begins an adapter for the server at this URL, up to and with its `/v1`, named `openai-compatible`.
+    /// Returns a builder for an adapter named `openai-compatible`. `base_url` includes `/v1`.
     pub fn builder(base_url: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(PROVIDER, base_url, Secret::default(), |parts| {
             let api_key = match parts.api_key.expose() {
                 "" => None,
-                _ => Some(parts.api_key.checked(&parts.name)?),
+                _ => Some(parts.api_key.validate(&parts.name)?),
             };
             let dialect = Chat { provider: parts.name, api_key };
             Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
@@ -46,13 +46,13 @@ impl OpenAiCompatible {
 }
 
 impl AdapterBuilder<OpenAiCompatible> {
-    /// The key, for servers that want one. An empty key is none.
+    /// Sets the key, for servers that require one. An empty key means none.
     pub fn api_key(mut self, key: impl Into<String>) -> Self {
         self.parts.api_key = Secret::new(key);
         self
     }
 
-    /// Another name, so that several servers can be told apart.
+    /// Sets the provider name, to distinguish several servers.
     pub fn name(mut self, name: impl Into<String>) -> Self {
         self.parts.name = name.into();
         self
@@ -61,7 +61,7 @@ impl AdapterBuilder<OpenAiCompatible> {
 
 provider_adapter!(OpenAiCompatible);
 
-/// The dialect of Chat Completions.
+/// Dialect of Chat Completions.
 #[derive(Debug)]
 pub(crate) struct Chat {
     pub(crate) provider: String,

@@ -1,6 +1,6 @@
-//! The high-level functions with a client from the environment (client specification, section 2.5).
+//! High-level functions with a default client from the environment (client specification, section 2.5).
 //!
-//! They live here since `pintle-llm` reads no environment and knows no provider.
+//! They are in this crate because `pintle-llm` reads no environment and knows no provider.
 
 use pintle_llm::{
     Client, Error, GenerateOptions, GenerateResult, ObjectStream, StreamResult, default_client_or_init,
@@ -11,39 +11,39 @@ use serde_json::Value;
 
 use crate::FromEnv as _;
 
-/// The client of the process: the one of [`set_default_client`](pintle_llm::set_default_client), else one that is made
-/// from the environment on first use, by the rules of [`FromEnv`](crate::FromEnv), and kept.
+/// Returns the default client of the process: that of [`set_default_client`](pintle_llm::set_default_client), else one
+/// that is created from the environment on first use, by the rules of [`FromEnv`](crate::FromEnv).
 ///
 /// # Errors
 ///
-/// As for [`FromEnv::from_env`](crate::FromEnv::from_env); the next use tries again.
+/// As for [`FromEnv::from_env`](crate::FromEnv::from_env). After a failure the next call tries again.
 pub fn default_client() -> Result<Client, Error> {
     default_client_or_init(Client::from_env)
 }
 
-/// [`pintle_llm::generate`], which uses [`default_client`] if the options have no client.
+/// [`pintle_llm::generate`] with [`default_client`] if the options have no client.
 ///
 /// # Errors
 ///
-/// Those of both.
+/// As for both functions.
 pub async fn generate(options: GenerateOptions) -> Result<GenerateResult, Error> {
     pintle_llm::generate(with_client(options)?).await
 }
 
-/// [`pintle_llm::stream`], which uses [`default_client`] if the options have no client.
+/// [`pintle_llm::stream`] with [`default_client`] if the options have no client.
 ///
 /// # Errors
 ///
-/// Those of both.
+/// As for both functions.
 pub fn stream(options: GenerateOptions) -> Result<StreamResult, Error> {
     pintle_llm::stream(with_client(options)?)
 }
 
-/// [`pintle_llm::generate_object`], which uses [`default_client`] if the options have no client.
+/// [`pintle_llm::generate_object`] with [`default_client`] if the options have no client.
 ///
 /// # Errors
 ///
-/// Those of both.
+/// As for both functions.
 pub async fn generate_object(
     options: GenerateOptions,
     schema: Value,
@@ -51,11 +51,11 @@ pub async fn generate_object(
     pintle_llm::generate_object(with_client(options)?, schema).await
 }
 
-/// [`pintle_llm::generate_object_as`], which uses [`default_client`] if the options have no client.
+/// [`pintle_llm::generate_object_as`] with [`default_client`] if the options have no client.
 ///
 /// # Errors
 ///
-/// Those of both.
+/// As for both functions.
 pub async fn generate_object_as<T>(options: GenerateOptions) -> Result<GenerateResult<T>, Error>
 where
     T: DeserializeOwned + JsonSchema,
@@ -63,20 +63,20 @@ where
     pintle_llm::generate_object_as(with_client(options)?).await
 }
 
-/// [`pintle_llm::stream_object`], which uses [`default_client`] if the options have no client.
+/// [`pintle_llm::stream_object`] with [`default_client`] if the options have no client.
 ///
 /// # Errors
 ///
-/// Those of both.
+/// As for both functions.
 pub fn stream_object(options: GenerateOptions, schema: Value) -> Result<ObjectStream, Error> {
     pintle_llm::stream_object(with_client(options)?, schema)
 }
 
-/// [`pintle_llm::stream_object_as`], which uses [`default_client`] if the options have no client.
+/// [`pintle_llm::stream_object_as`] with [`default_client`] if the options have no client.
 ///
 /// # Errors
 ///
-/// Those of both.
+/// As for both functions.
 pub fn stream_object_as<T>(options: GenerateOptions) -> Result<ObjectStream<T>, Error>
 where
     T: DeserializeOwned + JsonSchema,

@@ -1,4 +1,4 @@
-//! One wire dialect as pure functions; one driver does the I/O for all ([`crate::transport`]).
+//! Wire dialects as pure functions. One driver does the I/O for all of them ([`crate::transport`]).
 
 use std::fmt;
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use crate::body::Body;
 
-/// What goes over the wire: everything but the connection.
+/// An encoded request.
 ///
-/// `Debug` leaves out header values, since one of them is the key.
+/// `Debug` leaves out header values, because one of them is the key.
 pub(crate) struct HttpRequest {
-    /// Path below the base URL, with a leading slash and any query.
+    /// Path below the base URL, with a leading slash and an optional query.
     pub(crate) path: String,
-    /// Names in lower case.
+    /// Header names are in lower case.
     pub(crate) headers: Vec<(&'static str, String)>,
     /// JSON.
     pub(crate) body: Body,
@@ -33,12 +33,12 @@ impl fmt::Debug for HttpRequest {
     }
 }
 
-/// The headers of an answer; names are looked up without regard to case.
+/// Headers of a response. Names are case-insensitive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Headers(pub(crate) HeaderMap);
 
 impl Headers {
-    /// The first value of this name that is text.
+    /// Returns the first value of this name that is visible ASCII.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
         self.0.get_all(name).iter().find_map(|value| value.to_str().ok())
     }
@@ -61,59 +61,59 @@ impl<'a> FromIterator<(&'a str, &'a str)> for Headers {
 /// One event of a server-sent event stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SseEvent<'a> {
-    /// The `event:` line; empty if there was none. The payload's own type is preferred.
+    /// Value of the `event:` line, empty if there was none. Decoders prefer the type in the payload.
     pub(crate) name: &'a str,
-    /// The `data:` lines, joined by line feeds.
+    /// Values of the `data:` lines, joined by line feeds.
     pub(crate) data: &'a str,
 }
 
-/// The seed of a whole answer's ids: the same answer at the same place has the same ids, and another has others.
-pub(crate) fn answer_seed(request: &Request, body: &[u8]) -> u64 {
-    let place = Value::from(request.messages.len()).to_string();
-    let hash = Fingerprint::of(place.as_bytes()).chain(Fingerprint::of(body)).to_string();
+/// Returns the seed for ids of a complete response. It depends on the body and on the position in the conversation, so
+/// that decoding is deterministic and ids are unique.
+pub(crate) fn response_seed(request: &Request, body: &[u8]) -> u64 {
+    let position = Value::from(request.messages.len()).to_string();
+    let hash = Fingerprint::of(position.as_bytes()).chain(Fingerprint::of(body)).to_string();
     hash.get(..16).and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default()
 }
 
-/// A wire dialect: encode, decode, stream-decode and classify, without I/O.
+/// A wire dialect: encoding, decoding and error classification, without I/O.
 pub(crate) trait Dialect: fmt::Debug + Send + Sync + 'static {
-    /// The decoder of one streamed answer.
+    /// Decoder of one streamed response.
     type Decoder: Decoder;
 
-    /// The provider's name as errors and responses carry it.
+    /// Returns the provider's name for errors and responses.
     fn provider(&self) -> &str;
 
-    /// The request on the wire. Local media paths have been read before.
+    /// Encodes a request. Local media files have been read before.
     fn encode(&self, request: &Request, stream: bool) -> Result<HttpRequest, Error>;
 
-    /// A whole answer.
+    /// Decodes a complete response.
     fn decode(&self, request: &Request, body: &[u8]) -> Result<Response, Error>;
 
-    /// A decoder for the answer to `request`. `seed` is fresh per answer; ids are derived from it where the
-    /// provider gives none, so that the same seed decodes the same bytes to the same events.
+    /// Creates a decoder for the streamed response to `request`. Ids that the provider does not send are derived from
+    /// `seed`, which is fresh per response: the same seed and bytes yield the same events.
     fn decoder(&self, request: &Request, seed: u64) -> Self::Decoder;
 
-    /// What an answer with an error status means.
+    /// Classifies a response with an error status.
     fn classify(&self, status: u16, headers: &Headers, body: &[u8]) -> Error;
 }
 
-/// Turns the events of one stream into unified events.
+/// Converter from the events of one stream to unified events.
 ///
-/// It never sees a network read: the driver hands over whole events. It emits no `STREAM_START` twice, pairs
-/// every start with an end, and emits [`StreamEvent::Finish`] once, last, with an empty response that the driver
-/// fills from its accumulator.
+/// It receives complete events, never raw reads. It emits `STREAM_START` at most once, pairs every start with an end,
+/// and emits [`StreamEvent::Finish`] once, last, with an empty response that the driver fills from its accumulator.
 pub(crate) trait Decoder: Send + 'static {
-    /// Takes one event and pushes what follows from it.
+    /// Decodes one event and pushes the resulting unified events.
     ///
     /// # Errors
     ///
-    /// An error event in the stream, or bytes that are not this dialect. The stream ends there.
+    /// Fails for an error event and for data that is not of this dialect. The stream ends there.
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error>;
 
-    /// The bytes have ended: finishes, or says that the terminal event never came.
+    /// Handles the end of the bytes.
     ///
     /// # Errors
     ///
-    /// [`pintle_llm::ErrorKind::Stream`] if the answer is incomplete.
+    /// [`pintle_llm::ErrorKind::Stream`] if the response is incomplete.
     fn end(&mut self, out: &mut Vec<StreamEvent>) -> Result<(), Error>;
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_value_that_is_text_counts_however_its_name_is_written() {
+    fn first_text_value_of_a_header_wins() {
         let mut headers: Headers =
             [("X-Request-Id", "1"), ("retry-after", "2"), ("retry-after", "3")].into_iter().collect();
         assert_eq!((headers.get("x-request-id"), headers.get("Retry-After")), (Some("1"), Some("2")));

@@ -1,44 +1,44 @@
-//! What a provider's complaint means (client specification, sections 6.4 and 6.5): one table for all dialects.
+//! Classification of provider errors (client specification, sections 6.4 and 6.5): one table for all dialects.
 //!
-//! `docs/errors.md` shows what providers really answer and what becomes of it; a test sends each of its rows.
+//! `docs/errors.md` lists real error responses and their classification; a test sends each of its rows.
 
 use pintle_llm::{Error, ErrorKind, Retry};
 use serde_json::Value;
 
 use crate::retry_after;
 
-/// The most of an error body that is read and kept, in bytes.
+/// Maximum number of bytes of an error body that are read and kept.
 pub(crate) const MAX_ERROR_BODY: usize = 64 * 1024;
 
-/// The longest message that is taken over, in characters.
+/// Maximum length of a message, in characters.
 const MAX_MESSAGE: usize = 2_000;
 
-/// A provider's complaint, taken apart by its dialect.
+/// A provider error, parsed by its dialect.
 ///
-/// The driver adds what stands in headers: the request id and `Retry-After`.
+/// The driver adds the request id and `Retry-After` from the headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Failure<'a> {
     pub(crate) provider: &'a str,
-    /// The HTTP status; `None` for an error inside a stream that names none.
+    /// HTTP status; `None` for an error in a stream without one.
     pub(crate) status: Option<u16>,
-    /// The provider's word for the error, the most precise one it gives (`code` before `type`).
+    /// The provider's most precise error code (`code` before `type`).
     pub(crate) code: Option<&'a str>,
-    /// The provider's words for people.
+    /// The provider's message.
     pub(crate) message: Option<&'a str>,
-    /// The body as it came.
+    /// The raw body.
     pub(crate) body: &'a [u8],
 }
 
 impl Failure<'_> {
-    /// The error that follows.
+    /// Converts it to an error.
     pub(crate) fn into_error(self) -> Error {
         let kind = self.kind();
         let mut error = Error::new(kind, self.text()).with_provider(self.provider);
-        if kind == ErrorKind::InvalidRequest && self.is_unheard_of() {
+        if kind == ErrorKind::InvalidRequest && self.is_unknown() {
             error = error.with_retry(Retry::After(None));
         }
         if error.retry() == Retry::After(None)
-            && let Some(delay) = self.message.and_then(retry_after::from_words)
+            && let Some(delay) = self.message.and_then(retry_after::from_message)
         {
             error = error.with_retry(Retry::After(Some(delay)));
         }
@@ -65,7 +65,7 @@ impl Failure<'_> {
             Some(Verdict::Broad(kind)) => by_message(by_status.unwrap_or(kind), &lower),
             None => match by_status {
                 Some(kind) => by_message(kind, &lower),
-                // Nothing is known but the words; a failure of unknown kind may pass (section 6.3).
+                // Only the message is known. A failure of unknown kind is retryable (section 6.3).
                 None => Some(by_message(ErrorKind::InvalidRequest, &lower))
                     .filter(|kind| *kind != ErrorKind::InvalidRequest)
                     .unwrap_or(ErrorKind::Server),
@@ -73,8 +73,8 @@ impl Failure<'_> {
         }
     }
 
-    /// Whether neither the code nor the table of section 6.4 knows it: such a failure may pass (section 6.3).
-    fn is_unheard_of(&self) -> bool {
+    /// Returns whether neither the code nor the table of section 6.4 covers it. Such a failure is retryable (section 6.3).
+    fn is_unknown(&self) -> bool {
         let known = |status| matches!(status, 400..=404 | 408 | 413 | 422 | 429 | 500..=599);
         !self.status.is_none_or(known) && self.code.and_then(by_code).is_none()
     }
@@ -88,29 +88,30 @@ impl Failure<'_> {
     }
 }
 
-/// The first 200 characters of an answer, quoted, for a message about bytes that are not what was expected.
+/// Returns the first 200 characters of a body, quoted, for messages about unexpected data.
 pub(crate) fn excerpt(body: &[u8]) -> String {
     let head = body.get(..800).unwrap_or(body);
     let text: String = String::from_utf8_lossy(head).chars().take(200).collect();
     format!("{text:?}")
 }
 
-/// An answer that is not what its dialect says: [`ErrorKind::Stream`], since a proxy's page may be gone next time.
+/// Returns the error for a response that is not of its dialect: [`ErrorKind::Stream`], which is retryable, because a proxy's
+/// error page may be temporary.
 pub(crate) fn malformed(provider: &str, expected: &str, body: &[u8]) -> Error {
     Error::new(ErrorKind::Stream, format!("expected {expected}, found {}", excerpt(body)))
         .with_provider(provider)
 }
 
-/// Whether this word for an error says what kind it is.
+/// Returns whether the error code is in the table.
 pub(crate) fn is_known(code: &str) -> bool {
     by_code(code).is_some()
 }
 
-/// What a provider's own word for an error says.
+/// Classification by error code.
 enum Verdict {
-    /// This kind, whatever the status says.
+    /// This kind, regardless of the status.
     Precise(ErrorKind),
-    /// A class that the status or the message may refine.
+    /// A class that status and message may refine.
     Broad(ErrorKind),
 }
 
@@ -161,7 +162,7 @@ fn by_code(code: &str) -> Option<Verdict> {
     })
 }
 
-/// The kind after a look at the words, which matters where the status is ambiguous only.
+/// Refines an ambiguous kind by the message.
 fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
     let says = |phrases: &[&str]| phrases.iter().any(|phrase| lower.contains(phrase));
     let too_long = says(&[
@@ -175,8 +176,8 @@ fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
         "context size",
     ]);
     if kind == ErrorKind::RateLimit {
-        // A rate is exceeded by "too many tokens" too, but only a prompt that is too long exceeds a context, and one
-        // that is larger than a whole window never fits.
+        // "Too many tokens" may mean a rate. Only a prompt that is too long exceeds a context, and one that is larger
+        // than the rate limit window never fits.
         let never_fits = says(&["request too large", "must be reduced"]);
         return if too_long || never_fits { ErrorKind::ContextLength } else { kind };
     }
@@ -205,7 +206,7 @@ fn by_message(kind: ErrorKind, lower: &str) -> ErrorKind {
     }
 }
 
-/// The body as JSON, or as text; bounded.
+/// Returns the body as JSON or text, truncated to [`MAX_ERROR_BODY`].
 fn raw(body: &[u8]) -> Option<Value> {
     let bounded = body.get(..MAX_ERROR_BODY).unwrap_or(body);
     if bounded.is_empty() {
@@ -222,9 +223,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_code_and_words_give_the_kind() {
+    fn status_code_and_message_determine_the_kind() {
         use ErrorKind as K;
-        let rows: &[(Option<u16>, Option<&str>, &str, K)] = &[
+        let cases: &[(Option<u16>, Option<&str>, &str, K)] = &[
             (Some(400), None, "bad", K::InvalidRequest),
             (Some(400), None, "This model's maximum context length is 8192 tokens", K::ContextLength),
             (Some(400), Some("invalid_request_error"), "prompt is too long: 210000 tokens", K::ContextLength),
@@ -268,7 +269,7 @@ mod tests {
             (None, None, "something unheard of", K::Server),
             (None, None, "maximum context reached", K::ContextLength),
         ];
-        for (status, code, message, kind) in rows {
+        for (status, code, message, kind) in cases {
             let failure =
                 Failure { provider: "p", status: *status, code: *code, message: Some(message), body: b"" };
             let error = failure.into_error();
@@ -279,8 +280,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_table_does_not_know_may_pass() {
-        let rows = [
+    fn unknown_failures_are_retryable() {
+        let cases = [
             (Some(409), None, true),
             (Some(425), Some("a_new_word"), true),
             (Some(409), Some("invalid_request_error"), false),
@@ -288,15 +289,15 @@ mod tests {
             (Some(402), None, false),
             (None, Some("a_new_word"), true),
         ];
-        for (status, code, retryable) in rows {
+        for (status, code, retryable) in cases {
             let error = Failure { status, code, ..Failure::default() }.into_error();
             assert_eq!(error.is_retryable(), retryable, "{status:?} {code:?}: {error}");
         }
     }
 
     #[test]
-    fn a_wait_in_words_counts_where_trying_again_helps() {
-        let rows = [
+    fn delays_in_messages_apply_to_retryable_errors() {
+        let cases = [
             (
                 Some(429),
                 Some("rate_limit_exceeded"),
@@ -306,7 +307,7 @@ mod tests {
             (Some(429), Some("insufficient_quota"), Retry::Never),
             (Some(401), None, Retry::Never),
         ];
-        for (status, code, retry) in rows {
+        for (status, code, retry) in cases {
             let message = Some("Please try again in 1.5s.");
             let failure = Failure { status, code, message, ..Failure::default() };
             assert_eq!(failure.into_error().retry(), retry, "{failure:?}");
@@ -314,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_are_kept_bounded() {
+    fn error_bodies_are_truncated() {
         let failure = Failure { status: Some(500), body: br#"{"a": 1}"#, ..Failure::default() };
         assert_eq!(failure.into_error().raw(), Some(&serde_json::json!({"a": 1})));
         let page = format!("<html>{}", "x".repeat(100_000));

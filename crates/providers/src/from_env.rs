@@ -1,12 +1,10 @@
-//! A client from the environment (client specification, section 2.2).
-
-#![expect(clippy::disallowed_methods, reason = "the one place below the hosts that reads the environment")]
+//! Clients from environment variables (client specification, section 2.2).
 
 use pintle_llm::{Client, ClientBuilder, Error, ErrorKind};
 
 use crate::{Anthropic, Gemini, OpenAi};
 
-/// Clients and builders from the standard variables of each provider.
+/// Construction of a [`Client`] or [`ClientBuilder`] from the standard variables of each provider.
 ///
 /// | provider | key | optional |
 /// |---|---|---|
@@ -14,70 +12,88 @@ use crate::{Anthropic, Gemini, OpenAi};
 /// | `anthropic` | `ANTHROPIC_API_KEY` | `ANTHROPIC_BASE_URL` |
 /// | `gemini` | `GEMINI_API_KEY`, else `GOOGLE_API_KEY` | `GEMINI_BASE_URL` |
 ///
-/// Providers with a key are registered in this order, so that the first of them is the default. An empty variable
+/// Providers with a key are registered in this order, and the first of them is the default. An empty variable
 /// counts as unset. An OpenAI-compatible server is never guessed: see [`OpenAiCompatible`](crate::OpenAiCompatible).
 pub trait FromEnv: Sized {
-    /// What the environment of this process says.
+    /// Reads the variables through `lookup`, which returns the value of a variable or `None`: from a secret store, a
+    /// configuration file or a test, without touching the environment of the process.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] if no provider has a key, or if a variable's value is none that it can have.
-    fn from_env() -> Result<Self, Error>;
+    /// [`ErrorKind::Configuration`] if no provider has a key, or if the value of a variable is invalid.
+    fn from_vars(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Error>;
+
+    /// Reads the variables from the environment of this process.
+    ///
+    /// # Errors
+    ///
+    /// As for [`from_vars`](Self::from_vars).
+    #[expect(clippy::disallowed_methods, reason = "the only reader of the environment below the command")]
+    fn from_env() -> Result<Self, Error> {
+        Self::from_vars(|name| std::env::var(name).ok())
+    }
 }
 
 impl FromEnv for Client {
-    fn from_env() -> Result<Self, Error> {
-        ClientBuilder::from_env()?.build()
+    fn from_vars(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        ClientBuilder::from_vars(lookup)?.build()
     }
 }
 
 impl FromEnv for ClientBuilder {
-    fn from_env() -> Result<Self, Error> {
-        builder_from(|name| std::env::var(name).ok())
+    fn from_vars(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, Error> {
+        let var = |name: &str| lookup(name).filter(|value| !value.is_empty());
+        let openai = openai(var).transpose()?;
+        let anthropic = anthropic(var).transpose()?;
+        let gemini = gemini(var).transpose()?;
+        if openai.is_none() && anthropic.is_none() && gemini.is_none() {
+            return Err(Error::new(
+                ErrorKind::Configuration,
+                "no API key in the environment; set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY",
+            ));
+        }
+        let mut builder = Client::builder();
+        if let Some(openai) = openai {
+            builder = builder.provider(openai);
+        }
+        if let Some(anthropic) = anthropic {
+            builder = builder.provider(anthropic);
+        }
+        if let Some(gemini) = gemini {
+            builder = builder.provider(gemini);
+        }
+        Ok(builder)
     }
 }
 
-fn builder_from(lookup: impl Fn(&str) -> Option<String>) -> Result<ClientBuilder, Error> {
-    let set = |name: &str| lookup(name).filter(|value| !value.is_empty());
-    let mut builder = Client::builder();
-    let mut found = false;
-    if let Some(key) = set("OPENAI_API_KEY") {
-        let mut openai = OpenAi::builder(key);
-        if let Some(url) = set("OPENAI_BASE_URL") {
-            openai = openai.base_url(url);
-        }
-        if let Some(id) = set("OPENAI_ORG_ID") {
-            openai = openai.organization(id);
-        }
-        if let Some(id) = set("OPENAI_PROJECT_ID") {
-            openai = openai.project(id);
-        }
-        builder = builder.provider(openai.build()?);
-        found = true;
+fn openai(var: impl Fn(&str) -> Option<String>) -> Option<Result<OpenAi, Error>> {
+    let mut builder = OpenAi::builder(var("OPENAI_API_KEY")?);
+    if let Some(url) = var("OPENAI_BASE_URL") {
+        builder = builder.base_url(url);
     }
-    if let Some(key) = set("ANTHROPIC_API_KEY") {
-        let mut anthropic = Anthropic::builder(key);
-        if let Some(url) = set("ANTHROPIC_BASE_URL") {
-            anthropic = anthropic.base_url(url);
-        }
-        builder = builder.provider(anthropic.build()?);
-        found = true;
+    if let Some(id) = var("OPENAI_ORG_ID") {
+        builder = builder.organization(id);
     }
-    if let Some(key) = set("GEMINI_API_KEY").or_else(|| set("GOOGLE_API_KEY")) {
-        let mut gemini = Gemini::builder(key);
-        if let Some(url) = set("GEMINI_BASE_URL") {
-            gemini = gemini.base_url(url);
-        }
-        builder = builder.provider(gemini.build()?);
-        found = true;
+    if let Some(id) = var("OPENAI_PROJECT_ID") {
+        builder = builder.project(id);
     }
-    if found {
-        return Ok(builder);
+    Some(builder.build())
+}
+
+fn anthropic(var: impl Fn(&str) -> Option<String>) -> Option<Result<Anthropic, Error>> {
+    let mut builder = Anthropic::builder(var("ANTHROPIC_API_KEY")?);
+    if let Some(url) = var("ANTHROPIC_BASE_URL") {
+        builder = builder.base_url(url);
     }
-    Err(Error::new(
-        ErrorKind::Configuration,
-        "no API key in the environment; set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY",
-    ))
+    Some(builder.build())
+}
+
+fn gemini(var: impl Fn(&str) -> Option<String>) -> Option<Result<Gemini, Error>> {
+    let mut builder = Gemini::builder(var("GEMINI_API_KEY").or_else(|| var("GOOGLE_API_KEY"))?);
+    if let Some(url) = var("GEMINI_BASE_URL") {
+        builder = builder.base_url(url);
+    }
+    Some(builder.build())
 }
 
 #[cfg(test)]
@@ -85,16 +101,15 @@ mod tests {
     use super::*;
 
     fn client(variables: &[(&str, &str)]) -> Result<Client, Error> {
-        builder_from(|name| {
+        Client::from_vars(|name| {
             variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-        })?
-        .build()
+        })
     }
 
     #[test]
     fn providers_with_a_key_are_registered_in_order() {
-        type Row<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
-        let rows: &[Row<'_>] = &[
+        type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+        let cases: &[Case<'_>] = &[
             (&[("OPENAI_API_KEY", "k")], &["openai"]),
             (
                 &[("GEMINI_API_KEY", "k"), ("ANTHROPIC_API_KEY", "k"), ("OPENAI_API_KEY", "k")],
@@ -103,7 +118,7 @@ mod tests {
             (&[("GOOGLE_API_KEY", "k"), ("OPENAI_API_KEY", "")], &["gemini"]),
             (&[("ANTHROPIC_API_KEY", "k"), ("ANTHROPIC_BASE_URL", "http://127.0.0.1:1")], &["anthropic"]),
         ];
-        for (variables, expected) in rows {
+        for (variables, expected) in cases {
             let client = client(variables).unwrap();
             assert_eq!(client.providers().collect::<Vec<_>>(), *expected, "{variables:?}");
             assert_eq!(client.default_provider(), expected.first().copied());
@@ -111,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_or_wrong_is_said() {
+    fn missing_and_invalid_variables_are_errors() {
         let error = client(&[("OPENAI_BASE_URL", "http://127.0.0.1:1")]).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
         assert!(error.message().contains("OPENAI_API_KEY"), "{error}");

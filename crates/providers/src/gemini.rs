@@ -19,43 +19,43 @@ use crate::dialect::{Dialect, Headers, HttpRequest};
 use crate::secret::Secret;
 use crate::transport::{HttpAdapter, provider_adapter};
 
-/// The provider's name, and the key of its encodings in history items.
+/// Name of the provider, and memo slot of its encodings in history items.
 const NAME: &str = "gemini";
 
 /// The Gemini API (client specification, sections 2.7 and 7.3).
 ///
-/// The key goes into a header, not into the query: URLs reach logs.
+/// The key is sent in a header, not in the query, because URLs end up in logs.
 ///
 /// # Provider options
 ///
-/// Of `provider_options.gemini` it understands
+/// These options of `provider_options.gemini` are interpreted:
 ///
 /// * `tools`: entries such as `{"googleSearch": {}}`, sent after the request's own functions;
-/// * `cachedContent`: the system prompt, the tools and their configuration are then left out, since they are part
-///   of the cache and the API refuses them beside it;
+/// * `cachedContent`: the system prompt, the tools and their configuration are then omitted, because they are part of the
+///   cached content and the API rejects them beside it.
 ///
-/// and merges everything else into the body, objects key by key: `safetySettings`, `generationConfig`, …
+/// All others are merged into the body, objects key by key: `safetySettings`, `generationConfig`, …
 ///
 /// # Reasoning
 ///
-/// A reasoning effort becomes `thinkingLevel` for Gemini 3 and later, else a budget of 1,024, 8,192 or 24,576
-/// tokens; thoughts are asked for with it. Signatures go back on the part they came on, to the model that made
-/// them; a call without one carries the documented value that skips the check of Gemini 3.
+/// A reasoning effort becomes `thinkingLevel` for Gemini 3 and later, else a budget of 1,024, 8,192 or 24,576 tokens, and
+/// includes thoughts in the response. Signatures are returned on their part, to the model that created them only. A call
+/// without one carries the documented value that skips the check of Gemini 3.
 #[derive(Debug)]
 pub struct Gemini {
     http: HttpAdapter<GenerateContent>,
 }
 
 impl Gemini {
-    /// Begins an adapter with this key. The base URL is `https://generativelanguage.googleapis.com` unless another
-    /// one is given.
+    /// Returns a builder for an adapter with this key and the default base URL
+    /// `https://generativelanguage.googleapis.com`.
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(
             NAME,
             "https://generativelanguage.googleapis.com",
             Secret::new(api_key),
             |parts| {
-                let dialect = GenerateContent { api_key: parts.api_key.checked(NAME)? };
+                let dialect = GenerateContent { api_key: parts.api_key.validate(NAME)? };
                 Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
             },
         )
@@ -64,7 +64,7 @@ impl Gemini {
 
 provider_adapter!(Gemini);
 
-/// The generateContent dialect.
+/// Dialect of the Gemini API.
 #[derive(Debug)]
 pub(crate) struct GenerateContent {
     pub(crate) api_key: Secret,
@@ -94,11 +94,11 @@ impl Dialect for GenerateContent {
     }
 }
 
-/// Whether a model is of Gemini 3 or later, which thinks by level and checks signatures.
+/// Returns whether a model is Gemini 3 or later, which has thinking levels and checks signatures.
 fn is_third_generation(model: &str) -> bool {
     let name = model.rsplit('/').next().unwrap_or(model);
     let Some(rest) = name.strip_prefix("gemini-") else { return false };
     let generation: String = rest.chars().take_while(char::is_ascii_digit).collect();
-    // Names such as `gemini-flash-latest` follow the newest generation.
+    // Names such as `gemini-flash-latest` mean the newest generation.
     generation.parse::<u32>().map_or_else(|_| name.ends_with("-latest"), |generation| generation >= 3)
 }

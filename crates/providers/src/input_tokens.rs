@@ -1,15 +1,15 @@
-//! One meaning of the input count for all dialects: all of it, cached tokens included.
+//! The meaning of the input count in all dialects: the complete input, including cached tokens (decision 0016).
 
 use pintle_llm::Usage;
 
-/// Adds the cached tokens to an input count that leaves them out.
+/// Adds the cached tokens to an input count that excludes them.
 pub(crate) fn include_cached(usage: &mut Usage) {
     usage.input_tokens = usage.input_tokens.saturating_add(cached(usage));
     usage.total_tokens = usage.total_tokens.max(usage.input_tokens.saturating_add(usage.output_tokens));
 }
 
-/// Adds the cached tokens if they are more than the input that they should be part of. Some servers behind an
-/// OpenAI-compatible API count them separately, and the counts are the only sign of it.
+/// Adds the cached tokens if they exceed the input count. Some servers behind an OpenAI-compatible API count them
+/// separately, and nothing but the counts shows it.
 pub(crate) fn include_cached_if_separate(usage: &mut Usage) {
     if cached(usage) > usage.input_tokens {
         include_cached(usage);
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cached_tokens_are_added_once_and_only_where_they_are_missing() {
+    fn cached_tokens_are_added_only_if_missing() {
         // Input, total, cache reads and writes as counted by the server; then input and total.
         let cases = [
             ((10, 15, Some(4), Some(2)), (10, 15)),

@@ -1,4 +1,4 @@
-//! Values as servers write them: borrowed where they can be, and nothing where they are of another type.
+//! Lenient deserialisation: values of an unexpected type count as absent, and strings are borrowed where possible.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -8,67 +8,69 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 
-/// A text, of which nothing is copied unless it has escapes. `Option<Cow<str>>` always copies: serde borrows a `Cow`
-/// only where it stands alone.
+/// A string that is copied only if it has escapes. `Option<Cow<str>>` always copies, because serde does not borrow a `Cow`
+/// inside an `Option`.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Text<'a>(#[serde(borrow)] pub(crate) Cow<'a, str>);
 
-/// A text, or nothing if the value is none.
+/// A string, or `None` for any other value.
 #[derive(Debug, Default)]
 pub(crate) struct AnyText<'a>(pub(crate) Option<Cow<'a, str>>);
 
 impl<'a> AnyText<'a> {
-    /// The text, unless it is empty.
-    pub(crate) fn filled(&self) -> Option<&str> {
+    /// Returns the string unless it is empty.
+    pub(crate) fn non_empty(&self) -> Option<&str> {
         self.0.as_deref().filter(|text| !text.is_empty())
     }
 }
 
-/// A count, or nothing if the value is none.
+/// A non-negative integer, or `None` for any other value.
 #[derive(Debug, Default)]
 pub(crate) struct AnyCount(pub(crate) Option<u64>);
 
-/// An object, or nothing if the value is none.
+/// An object, or `None` for any other value.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(crate) Option<T>);
 
-/// The first entry of a list; an entry that is no object is an empty one.
+/// The first entry of a list. An entry that is not an object counts as an empty object.
 #[derive(Debug)]
 pub(crate) struct First<T>(pub(crate) Option<T>);
 
-/// All entries of a list; none if the value is no list.
+/// All entries of a list, empty for any other value.
 #[derive(Debug)]
 pub(crate) struct List<T>(pub(crate) Vec<T>);
 
-/// What a type makes of a value of each kind: nothing, unless it says otherwise.
-pub(crate) trait Lenient<'de>: Default {
-    fn of_text(_text: Cow<'de, str>) -> Self {
+/// Conversion from a JSON value of any kind. Kinds without a conversion become the default.
+pub(crate) trait FromAnyJson<'de>: Default {
+    fn from_text(_text: Cow<'de, str>) -> Self {
         Self::default()
     }
 
-    /// Of a number or a truth value.
-    fn of_scalar(_value: Value) -> Self {
+    /// Converts a number or a boolean.
+    fn from_scalar(_value: Value) -> Self {
         Self::default()
     }
 
-    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+    fn from_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
         IgnoredAny.visit_seq(list).map(|_| Self::default())
     }
 
-    fn of_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
         IgnoredAny.visit_map(object).map(|_| Self::default())
     }
 }
 
-/// Reads a value of whatever kind.
-pub(crate) fn lenient<'de, T: Lenient<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
+/// Deserialises a value of any kind.
+pub(crate) fn deserialize_any_json<'de, T: FromAnyJson<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
     deserializer.deserialize_any(AnyKind(PhantomData))
 }
 
 struct AnyKind<T>(PhantomData<T>);
 
-impl<'de, T: Lenient<'de>> Visitor<'de> for AnyKind<T> {
+impl<'de, T: FromAnyJson<'de>> Visitor<'de> for AnyKind<T> {
     type Value = T;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -76,27 +78,27 @@ impl<'de, T: Lenient<'de>> Visitor<'de> for AnyKind<T> {
     }
 
     fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<T, E> {
-        Ok(T::of_text(Cow::Borrowed(text)))
+        Ok(T::from_text(Cow::Borrowed(text)))
     }
 
     fn visit_str<E: de::Error>(self, text: &str) -> Result<T, E> {
-        Ok(T::of_text(Cow::Owned(text.to_owned())))
+        Ok(T::from_text(Cow::Owned(text.to_owned())))
     }
 
     fn visit_bool<E: de::Error>(self, value: bool) -> Result<T, E> {
-        Ok(T::of_scalar(value.into()))
+        Ok(T::from_scalar(value.into()))
     }
 
     fn visit_u64<E: de::Error>(self, value: u64) -> Result<T, E> {
-        Ok(T::of_scalar(value.into()))
+        Ok(T::from_scalar(value.into()))
     }
 
     fn visit_i64<E: de::Error>(self, value: i64) -> Result<T, E> {
-        Ok(T::of_scalar(value.into()))
+        Ok(T::from_scalar(value.into()))
     }
 
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<T, E> {
-        Ok(T::of_scalar(value.into()))
+        Ok(T::from_scalar(value.into()))
     }
 
     fn visit_unit<E: de::Error>(self) -> Result<T, E> {
@@ -104,35 +106,35 @@ impl<'de, T: Lenient<'de>> Visitor<'de> for AnyKind<T> {
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<T, A::Error> {
-        T::of_list(list)
+        T::from_list(list)
     }
 
     fn visit_map<A: MapAccess<'de>>(self, object: A) -> Result<T, A::Error> {
-        T::of_object(object)
+        T::from_object(object)
     }
 }
 
-impl<'de> Lenient<'de> for AnyText<'de> {
-    fn of_text(text: Cow<'de, str>) -> Self {
+impl<'de> FromAnyJson<'de> for AnyText<'de> {
+    fn from_text(text: Cow<'de, str>) -> Self {
         Self(Some(text))
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for AnyText<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lenient::<AnyText<'de>, D>(deserializer)
+        deserialize_any_json::<AnyText<'de>, D>(deserializer)
     }
 }
 
-impl Lenient<'_> for AnyCount {
-    fn of_scalar(value: Value) -> Self {
+impl FromAnyJson<'_> for AnyCount {
+    fn from_scalar(value: Value) -> Self {
         Self(value.as_u64())
     }
 }
 
 impl<'de> Deserialize<'de> for AnyCount {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lenient(deserializer)
+        deserialize_any_json(deserializer)
     }
 }
 
@@ -142,15 +144,15 @@ impl<T> Default for Object<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Lenient<'de> for Object<T> {
-    fn of_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+impl<'de, T: Deserialize<'de>> FromAnyJson<'de> for Object<T> {
+    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
         T::deserialize(MapAccessDeserializer::new(object)).map(|object| Self(Some(object)))
     }
 }
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lenient(deserializer)
+        deserialize_any_json(deserializer)
     }
 }
 
@@ -160,8 +162,8 @@ impl<T> Default for First<T> {
     }
 }
 
-impl<'de, T: Default + Deserialize<'de>> Lenient<'de> for First<T> {
-    fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+impl<'de, T: Default + Deserialize<'de>> FromAnyJson<'de> for First<T> {
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         let first = list.next_element::<Object<T>>()?;
         IgnoredAny.visit_seq(list)?;
         Ok(Self(first.map(|Object(object)| object.unwrap_or_default())))
@@ -170,7 +172,7 @@ impl<'de, T: Default + Deserialize<'de>> Lenient<'de> for First<T> {
 
 impl<'de, T: Default + Deserialize<'de>> Deserialize<'de> for First<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lenient(deserializer)
+        deserialize_any_json(deserializer)
     }
 }
 
@@ -180,8 +182,8 @@ impl<T> Default for List<T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Lenient<'de> for List<T> {
-    fn of_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
+impl<'de, T: Deserialize<'de>> FromAnyJson<'de> for List<T> {
+    fn from_list<A: SeqAccess<'de>>(mut list: A) -> Result<Self, A::Error> {
         let mut entries = Vec::new();
         while let Some(entry) = list.next_element()? {
             entries.push(entry);
@@ -192,7 +194,7 @@ impl<'de, T: Deserialize<'de>> Lenient<'de> for List<T> {
 
 impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lenient(deserializer)
+        deserialize_any_json(deserializer)
     }
 }
 
@@ -202,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// An object with one text.
+    /// An object with one string.
     #[derive(Debug, Default, serde::Deserialize)]
     struct Named<'a> {
         #[serde(default, borrow)]
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn each_takes_its_own_kind_and_nothing_of_others() {
+    fn values_of_other_kinds_are_ignored() {
         let values = [
             json!(null),
             json!(true),
@@ -226,7 +228,7 @@ mod tests {
             let text = value.to_string();
             let found: AnyText<'_> = serde_json::from_str(&text).unwrap();
             assert_eq!(found.0.as_deref(), value.as_str(), "{value}");
-            assert_eq!(found.filled(), value.as_str().filter(|text| !text.is_empty()), "{value}");
+            assert_eq!(found.non_empty(), value.as_str().filter(|text| !text.is_empty()), "{value}");
             let found: AnyCount = serde_json::from_str(&text).unwrap();
             assert_eq!(found.0, value.as_u64(), "{value}");
             let found: Object<Named<'_>> = serde_json::from_str(&text).unwrap();
@@ -245,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_escaped_is_copied() {
+    fn only_escaped_strings_are_copied() {
         let plain: AnyText<'_> = serde_json::from_str("\"plain\"").unwrap();
         assert!(matches!(plain.0, Some(Cow::Borrowed("plain"))));
         let escaped: AnyText<'_> = serde_json::from_str("\"a\\nb\"").unwrap();
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_json_is_still_an_error() {
+    fn malformed_json_is_still_an_error() {
         for text in ["{\"name\": }", "[1, ", "\"open", "{\"name\": \"n\"} more"] {
             assert!(serde_json::from_str::<Object<Named<'_>>>(text).is_err(), "{text}");
             assert!(serde_json::from_str::<First<Named<'_>>>(text).is_err(), "{text}");

@@ -1,6 +1,6 @@
-//! Media at local paths are read before a request is encoded (client specification, section 3.5).
+//! Reading of local media files before a request is encoded (client specification, section 3.5).
 
-#![expect(clippy::disallowed_methods, reason = "`~` in the path of an image means the user's home folder")]
+#![expect(clippy::disallowed_methods, reason = "`~` in the path of an image means the user's home directory")]
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,23 @@ use pintle_llm::{
 use tokio::io::AsyncReadExt as _;
 use tokio::sync::OnceCell;
 
-/// The largest file that is read, in bytes: the least restrictive provider takes no more.
+/// Maximum size of a file, in bytes: the limit of the least restrictive provider.
 pub(crate) const MAX_FILE: u64 = 50 * 1024 * 1024;
 
-/// The slot of a history item that keeps the item with its files read.
+/// Memo slot of a history item for the item with its files read.
 const SLOT: &str = "local-media";
 
-/// The beginning of a list of messages that has nothing to read.
+/// Memo slot of a message list for the length of its prefix without local files.
 const NOTHING_LOCAL: &str = "nothing-local";
 
-/// The request with every local path replaced by the bytes there.
+/// Replaces every local path in a request by the content of the file.
 ///
-/// A file is read once per history item: later requests send the same bytes, even if the file has changed, so
-/// that the prefix of a conversation stays what it was.
+/// A file is read once per history item. Later requests send the same bytes even if the file has changed, so that the
+/// prefix of a conversation is stable.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] if a file cannot be read, is larger than [`MAX_FILE`] or has no known type.
+/// [`ErrorKind::InvalidRequest`] if a file cannot be read, is larger than [`MAX_FILE`] or has an unknown type.
 pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error> {
     if !has_local_parts(request) {
         return Ok(Cow::Borrowed(request));
@@ -43,7 +43,7 @@ pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error
     Ok(Cow::Owned(resolved))
 }
 
-/// Whether anything is to be read. Messages that were looked through before are not looked through again.
+/// Returns whether there are files to read. Messages that were searched before are not searched again.
 fn has_local_parts(request: &Request) -> bool {
     let messages = &request.messages;
     let known = messages.take_beginning::<()>(NOTHING_LOCAL, "").map_or(0, |(items, ())| items);
@@ -55,17 +55,17 @@ fn has_local_parts(request: &Request) -> bool {
     false
 }
 
-/// An image as a provider wants it: where it is, or its type and its bytes in base64.
+/// An image for a request: a URL, or a media type with base64 data.
 pub(crate) enum ImageForm<'a> {
     Url(&'a str),
     Base64 { media_type: &'a str, data: String },
 }
 
-/// The image, after a check against the provider's limits.
+/// Checks an image against the provider's limits and converts it.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::InvalidRequest`] if the provider takes no images of this type or of this size in bytes.
+/// [`ErrorKind::InvalidRequest`] if the provider does not support images of this type or size in bytes.
 pub(crate) fn image_form<'a>(
     image: &'a ImageData,
     provider: &str,
@@ -78,14 +78,14 @@ pub(crate) fn image_form<'a>(
     };
     let media_type = image.media_type.as_deref().unwrap_or("image/png");
     if !types.contains(&media_type) {
-        return Err(refuse(
+        return Err(unsupported(
             provider,
-            format!("an image of type {media_type} is not taken; taken are {}", types.join(", ")),
+            format!("images of type {media_type} are not supported; supported are {}", types.join(", ")),
         ));
     }
     let size = bytes.as_bytes().len();
     if size > max_bytes {
-        return Err(refuse(
+        return Err(unsupported(
             provider,
             format!("an image of {size} bytes is too large; the limit is {max_bytes}"),
         ));
@@ -93,12 +93,12 @@ pub(crate) fn image_form<'a>(
     Ok(ImageForm::Base64 { media_type, data: bytes.to_base64() })
 }
 
-/// The typed refusal of content that a provider has no place for.
-pub(crate) fn refuse(provider: &str, message: impl Into<String>) -> Error {
+/// Returns the error for content that a provider does not support.
+pub(crate) fn unsupported(provider: &str, message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidRequest, message).with_provider(provider)
 }
 
-/// What the specification calls a local file path.
+/// Returns whether this is a local file path in the sense of the specification.
 fn is_local(source: &MediaSource) -> bool {
     match source {
         MediaSource::Url(url) => ["/", "./", "~"].iter().any(|start| url.starts_with(start)),
@@ -167,7 +167,7 @@ async fn read(source: &mut MediaSource, media_type: &mut Option<String>) -> Resu
     Ok(())
 }
 
-/// The file's bytes, one more than the limit at most.
+/// Reads a file, up to one byte more than the limit.
 async fn read_file(path: &Path) -> std::io::Result<Vec<u8>> {
     if !tokio::fs::metadata(path).await?.is_file() {
         // Reading a pipe or a terminal may never end.
@@ -223,9 +223,9 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_local_file_is_read_once_and_typed_by_its_extension() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("shot.JPG");
+    async fn local_files_are_read_once_and_typed_by_extension() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("shot.JPG");
         std::fs::write(&path, b"first").unwrap();
         let part = ContentPart::Image(ImageData::url(path.to_string_lossy()));
         let request = Request::new("m", [Message::new(Role::User, vec![part])]);
@@ -236,14 +236,14 @@ mod tests {
 
         std::fs::write(&path, b"second").unwrap();
         let again = resolve(&request).await.unwrap();
-        assert_eq!(again.messages, resolved.messages, "the prefix stays as it was sent");
+        assert_eq!(again.messages, resolved.messages, "the prefix is stable");
     }
 
     #[tokio::test]
-    async fn images_of_tool_results_and_documents_are_read_too() {
-        let folder = tempfile::tempdir().unwrap();
-        let png = folder.path().join("a.png");
-        let pdf = folder.path().join("b.pdf");
+    async fn tool_result_images_and_documents_are_read() {
+        let directory = tempfile::tempdir().unwrap();
+        let png = directory.path().join("a.png");
+        let pdf = directory.path().join("b.pdf");
         std::fs::write(&png, b"png").unwrap();
         std::fs::write(&pdf, b"pdf").unwrap();
         let result = ToolResult::new("c", "seen", false).with_image(ImageData::url(png.to_string_lossy()));
@@ -274,16 +274,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_cannot_be_read_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let missing = folder.path().join("none.png").to_string_lossy().into_owned();
-        let untyped = folder.path().join("none.xyz").to_string_lossy().into_owned();
-        let directory = folder.path().join("dir.png");
-        std::fs::create_dir(&directory).unwrap();
+    async fn unreadable_files_are_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let missing = directory.path().join("none.png").to_string_lossy().into_owned();
+        let untyped = directory.path().join("none.xyz").to_string_lossy().into_owned();
+        let nested = directory.path().join("dir.png");
+        std::fs::create_dir(&nested).unwrap();
         for (path, words) in [
             (missing, "cannot read"),
             (untyped, "cannot tell the type"),
-            (directory.to_string_lossy().into_owned(), "cannot read"),
+            (nested.to_string_lossy().into_owned(), "cannot read"),
         ] {
             let part = ContentPart::Image(ImageData::url(&path));
             let error =
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_of_a_provider_are_checked() {
+    fn provider_limits_are_checked() {
         let types = ["image/png"];
         let png = ImageData::data(vec![0; 10], "image/png");
         assert!(matches!(image_form(&png, "p", &types, 10), Ok(ImageForm::Base64 { .. })));
@@ -302,12 +302,12 @@ mod tests {
         assert_eq!(error.message(), "an image of 10 bytes is too large; the limit is 9");
         let tiff = ImageData::data(vec![0], "image/tiff");
         let error = image_form(&tiff, "p", &types, 9).err().unwrap();
-        assert_eq!(error.message(), "an image of type image/tiff is not taken; taken are image/png");
+        assert_eq!(error.message(), "images of type image/tiff are not supported; supported are image/png");
     }
 
     #[test]
-    fn tilde_means_home() {
-        let home = std::env::home_dir().expect("a home folder");
+    fn tilde_expands_to_the_home_directory() {
+        let home = std::env::home_dir().expect("a home directory");
         assert_eq!(expand("~/a.png"), home.join("a.png"));
         assert_eq!(expand("./a.png"), PathBuf::from("./a.png"));
         assert_eq!(Arc::new(expand("/a.png")).as_path(), Path::new("/a.png"));

@@ -1,4 +1,4 @@
-//! OpenAI through the Responses API.
+//! OpenAI adapter (Responses API).
 
 mod calls;
 mod error;
@@ -10,10 +10,10 @@ mod stream;
 
 use pintle_llm::{Error, Request, Response};
 
-pub(crate) use self::calls::{CallsSoFar, check_tools, wire_id, wire_name};
+pub(crate) use self::calls::{CallIndex, check_tools, wire_id, wire_name};
 pub(crate) use self::error::failure_of;
-pub(crate) use self::input::{check_document, file_data, image_url, media_mark};
-pub(crate) use self::options::{list_option, misfit, options_for};
+pub(crate) use self::input::{check_document, file_data, image_url, media_placeholder};
+pub(crate) use self::options::{invalid_option, list_option, options_for};
 pub(crate) use self::request::schema_name;
 use self::stream::ResponsesDecoder;
 use crate::builder::AdapterBuilder;
@@ -26,36 +26,36 @@ const PROVIDER: &str = "openai";
 
 /// OpenAI, through the Responses API.
 ///
-/// Nothing is stored at the provider: each request carries the whole conversation, and reasoning goes back as the
-/// encrypted content that came with it, to the model that wrote it only.
+/// Nothing is stored at the provider: each request contains the complete conversation, and reasoning is returned as its
+/// encrypted content, to the model that wrote it only.
 ///
 /// `provider_options.openai` is merged into the body, objects key by key, except for `tools` (such as built-in ones) and
 /// `include`, whose entries are added to the request's own. `model`, `stream` and `input` cannot be set there.
 ///
-/// A conversation that is empty, or has a result without its call, is refused before it is sent, unless one of
-/// `previous_response_id`, `conversation` and `prompt` says that the rest of it is with the provider.
+/// A conversation that is empty or has a result without its call is refused before sending, unless one of
+/// `previous_response_id`, `conversation` and `prompt` refers to content at the provider.
 #[derive(Debug)]
 pub struct OpenAi {
     http: HttpAdapter<Responses>,
 }
 
 impl OpenAi {
-    /// Begins an adapter for `https://api.openai.com/v1`, named `openai`.
+    /// Returns a builder for an adapter of `https://api.openai.com/v1`, named `openai`.
     pub fn builder(api_key: impl Into<String>) -> AdapterBuilder<Self> {
         AdapterBuilder::new(PROVIDER, "https://api.openai.com/v1", Secret::new(api_key), |parts| {
-            let dialect = Responses { api_key: parts.api_key.checked(PROVIDER)? };
+            let dialect = Responses { api_key: parts.api_key.validate(PROVIDER)? };
             Ok(Self { http: HttpAdapter::new(dialect, parts.http)? })
         })
     }
 }
 
 impl AdapterBuilder<OpenAi> {
-    /// The organization that pays, where a key belongs to several.
+    /// Sets the organization to bill, for a key that belongs to several.
     pub fn organization(self, id: impl Into<String>) -> Self {
         self.default_header("openai-organization", id)
     }
 
-    /// The project that the requests count for.
+    /// Sets the project of the requests.
     pub fn project(self, id: impl Into<String>) -> Self {
         self.default_header("openai-project", id)
     }

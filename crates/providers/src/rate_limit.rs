@@ -1,4 +1,4 @@
-//! What a provider says of its limits in headers (client specification, section 3.12).
+//! Rate limits in response headers (client specification, section 3.12).
 
 use std::time::{Duration, SystemTime};
 
@@ -6,7 +6,7 @@ use pintle_llm::RateLimitInfo;
 
 use crate::dialect::Headers;
 
-/// One fact's header, as OpenAI and compatible servers call it, and as Anthropic does.
+/// Header names of one value: of OpenAI and compatible servers, and of Anthropic.
 type Names = [&'static str; 2];
 
 const REQUESTS_REMAINING: Names =
@@ -17,11 +17,11 @@ const TOKENS_REMAINING: Names = ["x-ratelimit-remaining-tokens", "anthropic-rate
 const TOKENS_LIMIT: Names = ["x-ratelimit-limit-tokens", "anthropic-ratelimit-tokens-limit"];
 const TOKENS_RESET: Names = ["x-ratelimit-reset-tokens", "anthropic-ratelimit-tokens-reset"];
 
-/// The limits that these headers name; `None` if they name none.
+/// Returns the rate limits in these headers, if any.
 ///
-/// Read are `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` (OpenAI and compatible servers) and
-/// `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`. A reset is a duration such as `6m0s` or `12ms`, or a
-/// time as RFC 3339; the later of the two resets counts, since only then all limits are fresh.
+/// Reads `x-ratelimit-{limit,remaining,reset}-{requests,tokens}` (OpenAI and compatible servers) and
+/// `anthropic-ratelimit-{requests,tokens}-{limit,remaining,reset}`. A reset is a duration such as `6m0s` or `12ms`, or an
+/// RFC 3339 time. The later of the two resets counts, because only then all limits are reset.
 pub(crate) fn from_headers(headers: &Headers, now: SystemTime) -> Option<RateLimitInfo> {
     let text = |names: Names| names.into_iter().find_map(|name| headers.get(name)).map(str::trim);
     let number = |names: Names| text(names).and_then(|found| found.parse().ok());
@@ -42,7 +42,7 @@ fn time(text: &str, now: SystemTime) -> Option<SystemTime> {
     }
 }
 
-/// A sum of numbers with units, such as `1h2m3.5s`, `6m0s` or `12ms`. A number alone counts seconds.
+/// Parses a sum of numbers with units, such as `1h2m3.5s`, `6m0s` or `12ms`. A bare number is in seconds.
 fn duration(text: &str) -> Option<Duration> {
     if let Ok(number) = text.parse::<f64>() {
         return Duration::try_from_secs_f64(number).ok();
@@ -68,7 +68,7 @@ fn duration(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(sum).ok()
 }
 
-/// A time such as `2026-01-27T12:00:05Z`, which is the only form that Anthropic sends.
+/// Parses a time such as `2026-01-27T12:00:05Z`, the only form that Anthropic sends.
 fn rfc3339(text: &str) -> Option<SystemTime> {
     let (date, clock) = text.strip_suffix('Z')?.split_once('T')?;
     let clock = clock.split_once('.').map_or(clock, |(whole, _)| whole);
@@ -82,7 +82,7 @@ fn rfc3339(text: &str) -> Option<SystemTime> {
     if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
-    // Days since the epoch, counted in years that begin in March, so that a leap day is a year's last.
+    // Days since the epoch, in years that begin in March, so that a leap day is the last day of its year.
     let (shifted_year, shifted_month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
     let leap_days = shifted_year / 4 - shifted_year / 100 + shifted_year / 400;
     let days = shifted_year * 365 + leap_days + (153 * shifted_month + 2) / 5 + day - 1 - 719_468;
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn both_spellings_are_read() {
+    fn both_header_families_are_read() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000);
         let found = from_headers(
             &headers(&[
@@ -131,13 +131,13 @@ mod tests {
     }
 
     #[test]
-    fn durations_and_times() {
+    fn durations_and_times_are_parsed() {
         let seconds = |text| duration(text).map(|found| found.as_secs_f64());
         assert_eq!(seconds("6m0s"), Some(360.0));
         assert_eq!(seconds("1h2m3.5s"), Some(3_723.5));
         assert_eq!(seconds("1d"), Some(86_400.0));
         assert_eq!(seconds("7"), Some(7.0));
-        for bad in ["s", "1x", "1", "-1s", "1.2.3s"].into_iter().filter(|text| *text != "1") {
+        for bad in ["s", "1x", "1 s", "1s2", "-1s", "1.2.3s"] {
             assert_eq!(seconds(bad), None, "{bad}");
         }
         let at = |text| {

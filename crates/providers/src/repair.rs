@@ -1,7 +1,7 @@
-//! Text that is no Unicode, in the JSON of an answer: bytes that are not UTF-8, and escaped halves of surrogate pairs.
+//! Repair of invalid Unicode in the JSON of a response: bytes that are not UTF-8, and escaped lone surrogates.
 //!
-//! One such character must not cost a whole answer, so that it is replaced by U+FFFD and counted. The arguments of tool
-//! calls are exempt: a changed argument would be written into a file, or run.
+//! One such character must not discard a complete response, so it is replaced by U+FFFD and counted. Arguments of tool
+//! calls are exempt: a changed argument would be written to a file or executed.
 
 use std::borrow::Cow;
 use std::str;
@@ -15,30 +15,30 @@ use serde::Deserialize;
 use crate::dialect::SseEvent;
 use crate::lenient::AnyText;
 
-/// Arguments of calls, in any dialect: whole, or in pieces.
+/// Keys of call arguments in all dialects, complete or partial.
 const ARGUMENTS: [&str; 5] = ["arguments", "args", "partialArgs", "partial_json", "input"];
 
-/// A byte sequence that is not UTF-8, as an escape that [`repair`] finds: half of a surrogate pair.
+/// Escape that marks an invalid byte sequence for [`repair`]: a lone surrogate.
 const MARK: &[u8] = br"\udfff";
 
-/// What replaces half of a surrogate pair; as long as that.
+/// Replacement of a lone surrogate, of the same length.
 const REPLACEMENT: &str = r"\ufffd";
 
-/// Finds the beginning of an escape such as `\ud83d`.
+/// Finder of escapes such as `\ud83d`.
 static UNIT_ESCAPE: LazyLock<Finder<'static>> = LazyLock::new(|| Finder::new(br"\u"));
 
-/// The bytes of an escape such as `\ud83d`.
+/// Length in bytes of an escape such as `\ud83d`.
 const ESCAPE: usize = 6;
 
-/// JSON of which every string is Unicode.
+/// JSON whose strings are valid Unicode.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Repaired<'a> {
     pub(crate) json: Cow<'a, str>,
-    /// How many characters were replaced.
+    /// Number of replaced characters.
     pub(crate) replaced: u64,
 }
 
-/// Writes what is not UTF-8 as an escape of JSON that [`repair`] replaces.
+/// Replaces invalid UTF-8 by an escape that [`repair`] replaces.
 pub(crate) fn mark_invalid_bytes(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -53,12 +53,11 @@ pub(crate) fn mark_invalid_bytes(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(String::from_utf8(text).unwrap_or_default())
 }
 
-/// Replaces escaped halves of surrogate pairs in the data of an event, outside of the arguments of calls. JSON without any
-/// is returned as it is.
+/// Replaces escaped lone surrogates in the data of an event. JSON without any is returned unchanged.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Stream`] if one is in the arguments of a call.
+/// [`ErrorKind::Stream`] if there is one in the arguments of a call.
 pub(crate) fn repair(event: SseEvent<'_>) -> Result<Repaired<'_>, Error> {
     let json = event.data;
     if next_lone_surrogate(json.as_bytes(), 0).is_none() {
@@ -67,7 +66,7 @@ pub(crate) fn repair(event: SseEvent<'_>) -> Result<Repaired<'_>, Error> {
     let (mut repaired, mut replaced, mut copied) = (String::with_capacity(json.len()), 0, 0);
     let mut in_arguments = false;
     for string in Strings::of(json) {
-        // Up to its end and no further, so that each byte is looked at once.
+        // Limited to this string, so that each byte is scanned once.
         let upto = json.as_bytes().get(..string.end).unwrap_or_default();
         let mut from = string.start;
         while let Some(at) = next_lone_surrogate(upto, from) {
@@ -79,43 +78,43 @@ pub(crate) fn repair(event: SseEvent<'_>) -> Result<Repaired<'_>, Error> {
         }
     }
     repaired.push_str(json.get(copied..).unwrap_or_default());
-    if in_arguments || is_event_of_arguments(SseEvent { data: &repaired, ..event }) {
-        let message = "the arguments of a tool call hold a character that is no Unicode";
+    if in_arguments || is_arguments_event(SseEvent { data: &repaired, ..event }) {
+        let message = "the arguments of a tool call contain an invalid Unicode character";
         return Err(Error::new(ErrorKind::Stream, message));
     }
     Ok(Repaired { json: Cow::Owned(repaired), replaced })
 }
 
-/// Looks for anything that [`repair`] may have to replace in a stream, a read at a time: as long as there is nothing but
-/// ASCII without escaped code units, events need not be looked at one by one.
+/// Detector of anything in a stream that [`repair`] may have to replace. While a stream is ASCII without escaped code
+/// units, its events need no repair.
 #[derive(Debug, Default)]
-pub(crate) struct Suspicion {
-    is_there: bool,
-    /// The read before ended in a backslash.
+pub(crate) struct RepairDetector {
+    found: bool,
+    /// Whether the previous read ended in a backslash.
     after_backslash: bool,
 }
 
-impl Suspicion {
-    /// Takes in the next bytes; returns whether there has been something, in these or before.
-    pub(crate) fn look(&mut self, bytes: &[u8]) -> bool {
-        if !self.is_there {
+impl RepairDetector {
+    /// Scans the next bytes; returns whether these or earlier bytes may need a repair.
+    pub(crate) fn scan(&mut self, bytes: &[u8]) -> bool {
+        if !self.found {
             let is_split = self.after_backslash && bytes.first() == Some(&b'u');
             self.after_backslash = bytes.last().map_or(self.after_backslash, |last| *last == b'\\');
-            self.is_there = is_split || !bytes.is_ascii() || UNIT_ESCAPE.find(bytes).is_some();
+            self.found = is_split || !bytes.is_ascii() || UNIT_ESCAPE.find(bytes).is_some();
         }
-        self.is_there
+        self.found
     }
 }
 
-/// The warning that so many characters were replaced.
+/// Returns the warning for replaced characters.
 pub(crate) fn warning(replaced: u64) -> Warning {
     let (noun, were) = if replaced == 1 { ("character", "was") } else { ("characters", "were") };
-    let message = format!("{replaced} {noun} of the answer {were} no Unicode and {were} replaced by U+FFFD");
-    tracing::warn!(replaced, "characters of an answer were no Unicode and were replaced");
+    let message = format!("{replaced} invalid Unicode {noun} of the response {were} replaced by U+FFFD");
+    tracing::warn!(replaced, "replaced invalid Unicode characters of a response");
     Warning { message, code: Some(Warning::REPLACED_CHARACTERS.to_owned()) }
 }
 
-/// The type of an event.
+/// Type field of an event.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Kind<'a> {
@@ -123,14 +122,14 @@ struct Kind<'a> {
     kind: AnyText<'a>,
 }
 
-/// Whether this is an event of the Responses API whose text is an argument, under a name that texts have as well.
-fn is_event_of_arguments(event: SseEvent<'_>) -> bool {
+/// Returns whether this is an event of the Responses API whose `delta` or `text` is an argument.
+fn is_arguments_event(event: SseEvent<'_>) -> bool {
     let kind = serde_json::from_str::<Kind<'_>>(event.data).unwrap_or_default().kind;
-    let kind = kind.filled().unwrap_or(event.name);
+    let kind = kind.non_empty().unwrap_or(event.name);
     ["_call_arguments.", "_call_input."].iter().any(|part| kind.contains(part))
 }
 
-/// Where the next escape of half a surrogate pair begins. `from` must not be inside an escape.
+/// Returns the position of the next escaped lone surrogate. `from` must not be inside an escape.
 fn next_lone_surrogate(json: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
@@ -147,38 +146,38 @@ fn next_lone_surrogate(json: &[u8], from: usize) -> Option<usize> {
     }
 }
 
-/// The UTF-16 unit that is escaped here.
+/// Returns the UTF-16 code unit that is escaped at `at`.
 fn escaped_unit(json: &[u8], at: usize) -> Option<u16> {
     let digits = json.get(at..at + ESCAPE)?.strip_prefix(br"\u")?;
     let digits = str::from_utf8(digits).ok()?;
-    // `from_str_radix` takes a sign.
+    // `from_str_radix` accepts a sign.
     let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
     u16::from_str_radix(digits, 16).ok().filter(|_| is_hex)
 }
 
-/// A string of a JSON text, without its quotation marks.
+/// Range of a JSON string, without its quotation marks.
 struct JsonString {
     start: usize,
     end: usize,
     in_arguments: bool,
 }
 
-/// All strings of a JSON text, keys included. What is no JSON gives some strings or none.
+/// Iterator over all strings of a JSON text, including keys. Malformed JSON yields arbitrary strings.
 struct Strings<'a> {
     json: &'a [u8],
     at: usize,
-    /// Of each open object and list, whether it belongs to arguments.
+    /// For each open object and list, whether it is within arguments.
     open: Vec<bool>,
-    /// Whether the next value is that of arguments.
-    key: bool,
+    /// Whether the next value is the value of an arguments key.
+    after_arguments_key: bool,
 }
 
 impl<'a> Strings<'a> {
     fn of(json: &'a str) -> Self {
-        Self { json: json.as_bytes(), at: 0, open: Vec::new(), key: false }
+        Self { json: json.as_bytes(), at: 0, open: Vec::new(), after_arguments_key: false }
     }
 
-    /// Where the string that begins here ends.
+    /// Returns the end of the string that starts at `start`.
     fn end(&self, start: usize) -> usize {
         let mut at = start;
         loop {
@@ -211,21 +210,21 @@ impl Iterator for Strings<'_> {
                 b'"' => {
                     let (start, end) = (self.at, self.end(self.at));
                     self.at = end + 1;
-                    let in_arguments = self.is_inside_arguments() || self.key;
+                    let in_arguments = self.is_inside_arguments() || self.after_arguments_key;
                     let text = self.json.get(start..end).unwrap_or_default();
-                    self.key = self.is_followed_by_colon(end)
+                    self.after_arguments_key = self.is_followed_by_colon(end)
                         && ARGUMENTS.iter().any(|name| name.as_bytes() == text);
                     return Some(JsonString { start, end, in_arguments });
                 }
                 b'{' | b'[' => {
-                    self.open.push(self.is_inside_arguments() || self.key);
-                    self.key = false;
+                    self.open.push(self.is_inside_arguments() || self.after_arguments_key);
+                    self.after_arguments_key = false;
                 }
                 b'}' | b']' => {
                     self.open.pop();
-                    self.key = false;
+                    self.after_arguments_key = false;
                 }
-                b',' => self.key = false,
+                b',' => self.after_arguments_key = false,
                 _ => {}
             }
         }
@@ -244,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_suspect_from_its_first_code_unit_on() {
+    fn detector_finds_the_first_escaped_code_unit() {
         for (reads, expected) in [
             (&["plain \\n text", "more"][..], [false, false]),
             (&["a \\u00e9", "more"], [true, true]),
@@ -252,14 +251,14 @@ mod tests {
             (&["cut \\", "n"], [false, false]),
             (&["plain", "é"], [false, true]),
         ] {
-            let mut suspicion = Suspicion::default();
-            let found: Vec<bool> = reads.iter().map(|read| suspicion.look(read.as_bytes())).collect();
+            let mut detector = RepairDetector::default();
+            let found: Vec<bool> = reads.iter().map(|read| detector.scan(read.as_bytes())).collect();
             assert_eq!(found, expected, "{reads:?}");
         }
     }
 
     #[test]
-    fn halves_of_pairs_are_replaced_and_pairs_are_kept() {
+    fn lone_surrogates_are_replaced_and_pairs_kept() {
         let cases = [
             (r#"{"text": "plain"}"#, r#"{"text": "plain"}"#, 0),
             (r#"{"text": "\ud83d\ude00 \u00e9 \\ud83d"}"#, r#"{"text": "\ud83d\ude00 \u00e9 \\ud83d"}"#, 0),
@@ -283,15 +282,15 @@ mod tests {
         }
     }
 
-    /// A search that goes through the rest of the text for each string takes minutes for this.
+    /// A quadratic search needs minutes for this.
     #[test]
-    fn many_strings_take_as_long_as_their_bytes() {
+    fn repair_is_linear_in_the_number_of_strings() {
         let json = format!(r#"[{}"\ud800"]"#, r#""x","#.repeat(1_000_000));
         assert_eq!(repair(&json).unwrap().replaced, 1);
     }
 
     #[test]
-    fn arguments_are_not_changed() {
+    fn lone_surrogates_in_arguments_are_errors() {
         let event =
             SseEvent { name: "response.function_call_arguments.delta", data: r#"{"delta": "\ud800"}"# };
         assert!(super::repair(event).is_err());
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_utf8_are_replaced_too() {
+    fn invalid_utf8_is_replaced() {
         let cases: [(&[u8], &str, u64); 4] = [
             ("{\"text\": \"é\"}".as_bytes(), "{\"text\": \"é\"}", 0),
             (b"{\"text\": \"a\xffb\"}", r#"{"text": "a\ufffdb"}"#, 1),
@@ -329,7 +328,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_repaired_is_read(parts in prop::collection::vec(prop_oneof![
+        fn repaired_json_parses(parts in prop::collection::vec(prop_oneof![
             Just(r"\ud83d"), Just(r"\ude00"), Just(r"\\"), Just(r#"\""#), Just("u"), Just("d83d"), Just(r"\u00e9"), Just("é"),
         ], 0..12)) {
             let json = format!(r#"{{"text": "{}"}}"#, parts.concat());
@@ -341,7 +340,7 @@ mod tests {
         }
 
         #[test]
-        fn nothing_makes_it_panic(bytes in prop::collection::vec(prop_oneof![
+        fn arbitrary_bytes_do_not_panic(bytes in prop::collection::vec(prop_oneof![
             Just(b'\\'), Just(b'u'), Just(b'd'), Just(b'8'), Just(b'"'), Just(b'{'), Just(b'}'), Just(b'['), Just(b':'), Just(0xff), Just(b'+'), any::<u8>(),
         ], 0..60)) {
             let _ = repair(&mark_invalid_bytes(&bytes));

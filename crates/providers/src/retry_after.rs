@@ -1,11 +1,11 @@
-//! How long a provider asks to wait (client specification, section 6.6): in a header, or in its words for people.
+//! Retry delays of providers (client specification, section 6.6), from headers and from error messages.
 
 use std::time::{Duration, SystemTime};
 
 use crate::dialect::Headers;
 
-/// The delay that these headers name: `retry-after-ms` in milliseconds, or `retry-after` in seconds or as an
-/// HTTP date. A date in the past is no delay; what cannot be read is none either.
+/// Returns the delay in these headers: `retry-after-ms` in milliseconds, or `retry-after` in seconds or as an HTTP date.
+/// A date in the past is a delay of zero. Unparsable values are ignored.
 pub(crate) fn from_headers(headers: &Headers, now: SystemTime) -> Option<Duration> {
     let exact = headers.get("retry-after-ms").and_then(|text| seconds(text, 1_000.0));
     exact.or_else(|| {
@@ -17,16 +17,16 @@ pub(crate) fn from_headers(headers: &Headers, now: SystemTime) -> Option<Duratio
     })
 }
 
-/// The delay that a message asks for, as OpenAI and those who imitate it write it: "try again in 1m26.4s", "retry in
-/// 34s", "retry after 26 seconds". Where a delay stands in a header too, that one is more precise.
-pub(crate) fn from_words(message: &str) -> Option<Duration> {
+/// Returns the delay in an error message of OpenAI or a compatible server: "try again in 1m26.4s", "retry in 34s",
+/// "retry after 26 seconds". A delay in a header is more precise.
+pub(crate) fn from_message(message: &str) -> Option<Duration> {
     let lower = message.to_ascii_lowercase();
-    let ways = ["try again in ", "retry in ", "retry after "];
-    ways.iter().find_map(|way| amount(lower.split_once(way)?.1))
+    let phrases = ["try again in ", "retry in ", "retry after "];
+    phrases.iter().find_map(|phrase| amount(lower.split_once(phrase)?.1))
 }
 
-/// The sum of the numbers with units that the text begins with. A number without a unit, and a unit that is none, end
-/// it.
+/// Parses the numbers with units at the start of the text and returns their sum. It stops at a number without a known
+/// unit.
 fn amount(text: &str) -> Option<Duration> {
     let mut rest = text;
     let mut sum = None;
@@ -37,7 +37,7 @@ fn amount(text: &str) -> Option<Duration> {
     Duration::try_from_secs_f64(sum?).ok()
 }
 
-/// One number with its unit in seconds, and what follows it.
+/// Parses one number with its unit; returns it in seconds, with the remaining text.
 fn term(text: &str) -> Option<(f64, &str)> {
     let text = text.trim_start();
     let digits = text.find(|c: char| c != '.' && !c.is_ascii_digit())?;
@@ -56,7 +56,7 @@ fn term(text: &str) -> Option<(f64, &str)> {
     Some((number.parse::<f64>().ok()? * seconds, tail))
 }
 
-/// A number of which `per_second` make a second.
+/// Parses a number in units of `1 / per_second` seconds.
 fn seconds(text: &str, per_second: f64) -> Option<Duration> {
     let number: f64 = text.trim().parse().ok()?;
     Duration::try_from_secs_f64(number / per_second).ok()
@@ -67,8 +67,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_read_where_they_name_a_time() {
-        let rows = [
+    fn delays_are_parsed_from_messages() {
+        let cases = [
             ("Rate limit reached. Please try again in 1.2s. Visit the page.", Some(1_200)),
             ("Please try again in 20ms.", Some(20)),
             ("Please try again in 6m0s.", Some(360_000)),
@@ -86,15 +86,15 @@ mod tests {
             ("try again in 1e400s", None),
             ("", None),
         ];
-        for (words, millis) in rows {
-            assert_eq!(from_words(words), millis.map(Duration::from_millis), "{words}");
+        for (message, millis) in cases {
+            assert_eq!(from_message(message), millis.map(Duration::from_millis), "{message}");
         }
     }
 
     #[test]
-    fn every_form_is_read() {
+    fn delays_are_parsed_from_headers() {
         let now = SystemTime::UNIX_EPOCH + Duration::from_secs(784_111_777);
-        let rows = [
+        let cases = [
             (vec![("retry-after", "7")], Some(Duration::from_secs(7))),
             (vec![("Retry-After", " 0.5 ")], Some(Duration::from_millis(500))),
             (vec![("retry-after", "Sun, 06 Nov 1994 08:49:47 GMT")], Some(Duration::from_secs(10))),
@@ -106,7 +106,7 @@ mod tests {
             (vec![("retry-after", "soon")], None),
             (vec![], None),
         ];
-        for (pairs, expected) in rows {
+        for (pairs, expected) in cases {
             let headers: Headers = pairs.iter().copied().collect();
             assert_eq!(from_headers(&headers, now), expected, "{pairs:?}");
         }

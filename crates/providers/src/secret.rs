@@ -1,10 +1,10 @@
-//! A key that no log can show.
+//! API keys that no log can show.
 
 use std::fmt;
 
 use pintle_llm::{Error, ErrorKind};
 
-/// A provider's key. `Debug` hides it, and there is no `Display`.
+/// An API key. `Debug` hides it, and there is no `Display`.
 #[derive(Clone, Default)]
 pub(crate) struct Secret(String);
 
@@ -13,26 +13,26 @@ impl Secret {
         Self(text.into())
     }
 
-    /// The key itself, for the one header that carries it.
+    /// Returns the key, for the header that carries it.
     pub(crate) fn expose(&self) -> &str {
         &self.0
     }
 
-    /// The key, if it is one: a key that cannot stand in a header is a mistake of the configuration.
+    /// Returns the key if it is a legal header value.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`], without the key, if it is empty or holds a line break, a space or another
-    /// character that no header may carry.
-    pub(crate) fn checked(self, provider: &str) -> Result<Self, Error> {
-        let wrong = if self.0.is_empty() {
+    /// [`ErrorKind::Configuration`], without the key, if it is empty or contains a line break, a space or another
+    /// character that is illegal in a header.
+    pub(crate) fn validate(self, provider: &str) -> Result<Self, Error> {
+        let problem = if self.0.is_empty() {
             "is empty"
         } else if self.0.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Ok(self);
         } else {
-            "holds characters other than visible ASCII; is there a line break or a quote too many?"
+            "contains characters other than visible ASCII; is there a stray line break or quote?"
         };
-        Err(Error::new(ErrorKind::Configuration, format!("the API key {wrong}")).with_provider(provider))
+        Err(Error::new(ErrorKind::Configuration, format!("the API key {problem}")).with_provider(provider))
     }
 }
 
@@ -47,10 +47,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_checked_and_never_shown() {
-        assert_eq!(Secret::new("sk-abc").checked("openai").unwrap().expose(), "sk-abc");
+    fn keys_are_validated_and_never_shown() {
+        assert_eq!(Secret::new("sk-abc").validate("openai").unwrap().expose(), "sk-abc");
         for bad in ["", "sk-abc\n", "sk abc", "ключ"] {
-            let error = Secret::new(bad).checked("openai").unwrap_err();
+            let error = Secret::new(bad).validate("openai").unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Configuration);
             assert!(bad.is_empty() || !format!("{error:?}").contains(bad.trim()), "{error:?}");
         }

@@ -1,4 +1,4 @@
-//! An exchange with a provider as text, for the snapshots of all dialects.
+//! Rendering of requests and responses as text, for the snapshots of all dialects.
 
 use std::io::Write as _;
 
@@ -9,14 +9,14 @@ use tempfile::NamedTempFile;
 use crate::dialect::{Decoder as _, Dialect, SseEvent};
 use crate::media;
 
-/// A file of these bytes, whose name ends like this. It is gone when it is dropped.
+/// Creates a temporary file with this suffix and content. It is deleted on drop.
 pub(crate) fn local_file(suffix: &str, bytes: &[u8]) -> NamedTempFile {
     let mut file = tempfile::Builder::new().suffix(suffix).tempfile().unwrap();
     file.write_all(bytes).unwrap();
     file
 }
 
-/// What is sent, one line for each field of the body and each element of a list. Local files are read before.
+/// Renders a request body, one line per field and per list element. Local files are read first.
 pub(crate) fn sent(dialect: &impl Dialect, request: &Request) -> String {
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let request = runtime.block_on(media::resolve(request)).unwrap().into_owned();
@@ -29,21 +29,21 @@ pub(crate) fn sent(dialect: &impl Dialect, request: &Request) -> String {
     body.iter().map(line).collect()
 }
 
-/// The lines of what is sent that begin with one of these words.
+/// Returns the lines of [`sent`] that begin with one of `words`.
 pub(crate) fn sent_of(dialect: &impl Dialect, request: &Request, words: &[&str]) -> String {
     let all = sent(dialect, request);
     let wanted = |line: &&str| words.iter().any(|word| line.starts_with(word));
     all.lines().filter(wanted).map(|line| format!("{line}\n")).collect()
 }
 
-/// Why a request is refused before it is sent.
+/// Returns the error of a request that is refused before it is sent.
 pub(crate) fn refused(dialect: &impl Dialect, request: &Request) -> String {
     let error = dialect.encode(request, true).unwrap_err();
     format!("{:?}: {}", error.kind(), error.message())
 }
 
-/// What comes of a stream of these events, one line for each unified event, and the answer.
-pub(crate) fn came(dialect: &impl Dialect, request: &Request, data: &[Value]) -> (String, Response) {
+/// Decodes a stream of these events: one line per unified event, and the response.
+pub(crate) fn streamed(dialect: &impl Dialect, request: &Request, data: &[Value]) -> (String, Response) {
     let mut decoder = dialect.decoder(request, 7);
     let mut events = Vec::new();
     for data in data {
@@ -55,15 +55,15 @@ pub(crate) fn came(dialect: &impl Dialect, request: &Request, data: &[Value]) ->
     (events.iter().map(line).collect(), accumulator.response().unwrap())
 }
 
-/// What comes of a whole answer: why it stopped, and one line for each part.
-pub(crate) fn came_whole(dialect: &impl Dialect, request: &Request, answer: &Value) -> (String, Response) {
-    let response = dialect.decode(request, answer.to_string().as_bytes()).unwrap();
+/// Decodes a complete response: its finish reason and one line per part.
+pub(crate) fn decoded(dialect: &impl Dialect, request: &Request, body: &Value) -> (String, Response) {
+    let response = dialect.decode(request, body.to_string().as_bytes()).unwrap();
     let mut lines = vec![serde_json::to_value(&response.finish_reason).unwrap()];
     lines.extend(response.message.content.iter().map(|part| serde_json::to_value(part).unwrap()));
     (lines.iter().map(|line| format!("{line}\n")).collect(), response)
 }
 
-/// The request that goes on after this answer, with results for its calls.
+/// Returns the request that follows this response, with results for its calls.
 pub(crate) fn next(request: &Request, response: &Response, results: Vec<ToolResult>) -> Request {
     let mut next = request.clone();
     next.messages.push(response.message.clone().into());
@@ -74,7 +74,7 @@ pub(crate) fn next(request: &Request, response: &Response, results: Vec<ToolResu
     next
 }
 
-/// One event as JSON, without the answer that its finish repeats and without the provider's own counts.
+/// Renders an event as JSON, without the response that a finish event repeats and without raw usage.
 fn line(event: &StreamEvent) -> String {
     let mut value = serde_json::to_value(event).unwrap();
     if let Some(fields) = value.as_object_mut() {

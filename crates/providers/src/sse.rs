@@ -1,10 +1,10 @@
 //! Server-sent events: a framing guard below the grammar of `eventsource-stream`.
 //!
-//! The guard works on bytes, so that no read can cut a character, and hands over whole events, so that the
-//! parser behind it stays linear. It removes a byte-order mark, turns CRLF and CR into LF, limits an event's
-//! size and marks per event what is not UTF-8 ([`repair`]), all of which that parser leaves to its caller.
+//! The guard works on bytes, so that no read can split a character, and passes complete events to the parser, so that the
+//! parser stays linear. It strips a byte-order mark, converts CRLF and CR to LF, limits the size of an event, and marks
+//! invalid UTF-8 per event ([`repair`]), all of which the parser leaves to its caller.
 //!
-//! An event that lies whole in one read is lent from it; only what is cut by the end of a read is copied.
+//! An event that lies completely in one read is borrowed from it; only events that span reads are copied.
 
 mod frame;
 
@@ -15,11 +15,11 @@ use std::str;
 use eventsource_stream::Event;
 use memchr::memchr2;
 
-use self::frame::Usual;
+use self::frame::SimpleFrame;
 use crate::dialect::SseEvent;
 use crate::repair;
 
-/// An event is larger than so many bytes; nothing follows it.
+/// Error for an event above the size limit. Nothing follows it.
 #[derive(Debug)]
 pub(crate) struct TooLarge(usize);
 
@@ -29,47 +29,50 @@ impl fmt::Display for TooLarge {
     }
 }
 
-/// Takes the bytes of a stream as they are read and gives its events.
+/// Incremental parser of an event stream.
 #[derive(Debug)]
 pub(crate) struct SseReader {
     limit: usize,
-    mark: Mark,
-    /// The event that forms across reads, with LF as its only line end.
+    bom: ByteOrderMark,
+    /// Event that spans reads, with LF as its only line ending.
     frame: Vec<u8>,
-    /// Whether the frame is whole and has been lent: it goes at the next call.
-    lent: bool,
-    /// Whether the line that forms is empty so far.
+    /// Whether `frame` is complete and borrowed by the caller; it is cleared at the next call.
+    borrowed: bool,
+    /// Whether the current line is empty so far.
     line_is_empty: bool,
-    /// Whether the last byte was a CR, so that an LF after it ends no second line.
+    /// Whether the last byte was a CR: an LF after it does not end another line.
     after_cr: bool,
-    /// The last event that took the parser.
+    /// The last event that needed the parser.
     parsed: Event,
 }
 
-/// How much of a leading byte-order mark has been seen.
+/// Progress in reading a leading byte-order mark.
 #[derive(Clone, Copy, Debug)]
-enum Mark {
+enum ByteOrderMark {
+    /// Number of its bytes seen so far.
     Seen(usize),
     Done,
 }
 
-/// The bytes that the buffer of an event keeps for the next one.
+/// Capacity in bytes that the buffer keeps between events.
 const KEPT_CAPACITY: usize = 1 << 20;
 
 const BYTE_ORDER_MARK: [u8; 3] = [0xEF, 0xBB, 0xBF];
 
-/// How far the next line of a read went.
+/// Result of taking one line from a read.
 enum Line {
-    /// The read has no more of it.
-    Cut,
-    Ended,
-    /// It was blank, which ends an event.
+    /// The read ended within the line.
+    Incomplete,
+    Complete,
+    /// A blank line, which ends an event.
     Blank,
 }
 
-/// Where the event of a frame that formed across reads is.
-enum Place {
-    Frame(Usual),
+/// Location of the event that was read last.
+enum EventLocation {
+    /// In `frame`.
+    Frame(SimpleFrame),
+    /// In `parsed`.
     Parsed,
 }
 
@@ -77,85 +80,87 @@ impl SseReader {
     pub(crate) fn new(limit: usize) -> Self {
         Self {
             limit,
-            mark: Mark::Seen(0),
+            bom: ByteOrderMark::Seen(0),
             frame: Vec::new(),
-            lent: false,
+            borrowed: false,
             line_is_empty: true,
             after_cr: false,
             parsed: Event::default(),
         }
     }
 
-    /// The next event that is complete with this read, and what is left of the read after it; `None` once all of it
-    /// is taken. What the read leaves unfinished is kept; an event that never sees its blank line is never given.
+    /// Returns the next event that `read` completes and advances `read` past it; `None` once all of `read` is consumed. An
+    /// incomplete event is kept for the next read. An event without its blank line is never returned.
     ///
     /// # Errors
     ///
-    /// [`TooLarge`], after the events before it.
+    /// [`TooLarge`], after all preceding events.
     pub(crate) fn next<'a, 'read: 'a>(
         &'a mut self,
         read: &mut &'read [u8],
     ) -> Result<Option<SseEvent<'a>>, TooLarge> {
-        if std::mem::take(&mut self.lent) {
+        if std::mem::take(&mut self.borrowed) {
             self.frame.clear();
-            // One event may have been megabytes long, and the others are not.
+            // A single event may have been megabytes long.
             self.frame.shrink_to(KEPT_CAPACITY);
         }
-        *read = self.skip_mark(read);
-        let place = loop {
-            if let Some((usual, frame)) = self.whole(read) {
+        *read = self.skip_bom(read);
+        let location = loop {
+            if let Some((simple, frame)) = self.take_simple_frame(read) {
                 match repair::mark_invalid_bytes(frame) {
-                    Cow::Borrowed(text) => match usual.event(text) {
+                    Cow::Borrowed(text) => match simple.event(text) {
                         Some(event) => return Ok(Some(event)),
                         None => continue,
                     },
                     Cow::Owned(marked) => self.frame.extend_from_slice(marked.as_bytes()),
                 }
-                match self.look() {
-                    Some(place) => break place,
+                match self.locate_event() {
+                    Some(location) => break location,
                     None => self.frame.clear(),
                 }
                 continue;
             }
             match self.take_line(read)? {
-                Line::Cut => return Ok(None),
-                Line::Ended => {}
-                Line::Blank => match self.look() {
-                    Some(place) => break place,
+                Line::Incomplete => return Ok(None),
+                Line::Complete => {}
+                Line::Blank => match self.locate_event() {
+                    Some(location) => break location,
                     None => self.frame.clear(),
                 },
             }
         };
-        self.lent = true;
-        match place {
-            Place::Frame(usual) => Ok(str::from_utf8(&self.frame).ok().and_then(|frame| usual.event(frame))),
-            Place::Parsed => {
+        self.borrowed = true;
+        match location {
+            EventLocation::Frame(simple) => {
+                Ok(str::from_utf8(&self.frame).ok().and_then(|frame| simple.event(frame)))
+            }
+            EventLocation::Parsed => {
                 let name = frame::without_default(&self.parsed.event);
                 Ok(Some(SseEvent { name, data: &self.parsed.data }))
             }
         }
     }
 
-    /// Whether the bytes so far end inside an event. The standard drops what lacks its blank line, so that something
-    /// may be lost where they end for good; `[DONE]`, of which nothing is, may lack it.
+    /// Returns whether the bytes so far end inside an event. The standard drops an event without its blank line, so data
+    /// is lost if the stream ends here; only `[DONE]` may lack it.
     pub(crate) fn is_inside_event(&self) -> bool {
-        let forming = if self.lent { &[] } else { self.frame.as_slice() };
-        let mut lines = forming.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
-        let says_more = |line: &[u8]| !line.is_empty() && !line.starts_with(b":");
+        let incomplete = if self.borrowed { &[] } else { self.frame.as_slice() };
+        let mut lines = incomplete.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii);
+        let has_content = |line: &[u8]| !line.is_empty() && !line.starts_with(b":");
         let is_done = |line: &[u8]| matches!(line, b"data: [DONE]" | b"data:[DONE]");
-        lines.clone().any(says_more) && !lines.any(is_done)
+        lines.clone().any(has_content) && !lines.any(is_done)
     }
 
-    /// The frame that the read begins with, if it needs neither what was read before nor the parser.
-    fn whole<'read>(&self, read: &mut &'read [u8]) -> Option<(Usual, &'read [u8])> {
-        let begins = self.frame.is_empty() && self.line_is_empty && !self.after_cr;
-        if !begins || !matches!(self.mark, Mark::Done) {
+    /// Takes the frame at the start of the read, if it needs neither earlier reads nor the parser.
+    fn take_simple_frame<'read>(&self, read: &mut &'read [u8]) -> Option<(SimpleFrame, &'read [u8])> {
+        let at_start = self.frame.is_empty() && self.line_is_empty && !self.after_cr;
+        if !at_start || !matches!(self.bom, ByteOrderMark::Done) {
             return None;
         }
-        let usual = Usual::find(read)?;
-        let (frame, rest) = read.split_at_checked(usual.length).filter(|_| usual.length <= self.limit)?;
+        let simple = SimpleFrame::find(read)?;
+        let (frame, rest) = read.split_at_checked(simple.length).filter(|_| simple.length <= self.limit)?;
         *read = rest;
-        Some((usual, frame))
+        Some((simple, frame))
     }
 
     /// Moves the next line of the read to the frame.
@@ -165,7 +170,7 @@ impl SseReader {
                 self.extend(std::mem::take(read))?;
                 self.after_cr = false;
             }
-            return Ok(Line::Cut);
+            return Ok(Line::Incomplete);
         };
         let (line, tail) = read.split_at(end);
         *read = tail.get(1..).unwrap_or_default();
@@ -173,11 +178,11 @@ impl SseReader {
         let lf_of_crlf = self.after_cr && line.is_empty() && tail.first() == Some(&b'\n');
         self.after_cr = tail.first() == Some(&b'\r');
         if lf_of_crlf {
-            return Ok(Line::Ended);
+            return Ok(Line::Complete);
         }
         self.frame.push(b'\n');
         let blank = std::mem::replace(&mut self.line_is_empty, true);
-        Ok(if blank { Line::Blank } else { Line::Ended })
+        Ok(if blank { Line::Blank } else { Line::Complete })
     }
 
     fn extend(&mut self, bytes: &[u8]) -> Result<(), TooLarge> {
@@ -189,31 +194,31 @@ impl SseReader {
         Ok(())
     }
 
-    /// Where the event of the frame is, which is whole. Marks what in it is not UTF-8.
-    fn look(&mut self) -> Option<Place> {
+    /// Locates the event of the complete frame, after marking invalid UTF-8 in it.
+    fn locate_event(&mut self) -> Option<EventLocation> {
         if let Cow::Owned(marked) = repair::mark_invalid_bytes(&self.frame) {
             self.frame = marked.into_bytes();
         }
-        if let Some(usual) = Usual::find(&self.frame).filter(Usual::has_data) {
-            return Some(Place::Frame(usual));
+        if let Some(simple) = SimpleFrame::find(&self.frame).filter(SimpleFrame::has_data) {
+            return Some(EventLocation::Frame(simple));
         }
         self.parsed = frame::parse(str::from_utf8(&self.frame).ok()?)?;
-        Some(Place::Parsed)
+        Some(EventLocation::Parsed)
     }
 
-    /// What is left of a read after the part of a leading byte-order mark that it holds.
-    fn skip_mark<'a>(&mut self, mut read: &'a [u8]) -> &'a [u8] {
-        while let Mark::Seen(seen) = self.mark {
+    /// Skips the part of a leading byte-order mark in a read; returns the remaining bytes.
+    fn skip_bom<'a>(&mut self, mut read: &'a [u8]) -> &'a [u8] {
+        while let ByteOrderMark::Seen(seen) = self.bom {
             match (BYTE_ORDER_MARK.get(seen), read.split_first()) {
                 (Some(expected), Some((found, tail))) if expected == found => {
-                    self.mark = Mark::Seen(seen + 1);
+                    self.bom = ByteOrderMark::Seen(seen + 1);
                     read = tail;
                 }
                 (Some(_), None) => break,
-                (None, _) => self.mark = Mark::Done,
+                (None, _) => self.bom = ByteOrderMark::Done,
                 (Some(_), Some(_)) => {
-                    // No mark after all: what looked like one is the beginning of the first line.
-                    self.mark = Mark::Done;
+                    // Not a byte-order mark: the bytes seen start the first line.
+                    self.bom = ByteOrderMark::Done;
                     self.frame.extend(BYTE_ORDER_MARK.iter().take(seen));
                     self.line_is_empty = seen == 0;
                 }

@@ -1,7 +1,7 @@
-//! A history that was made with one provider is sent to each other one.
+//! Sending of histories of one provider to all others.
 
+mod conversation;
 mod properties;
-mod story;
 mod wire;
 
 use std::collections::BTreeSet;
@@ -20,12 +20,12 @@ use crate::gemini::GenerateContent;
 use crate::openai::Responses;
 use crate::secret::Secret;
 
-/// A provider, a model of it, and the request that it would be sent, as its adapter does it.
+/// A provider and model, with the encoder of its adapter.
 #[derive(Clone, Copy, Debug)]
 struct Target {
     provider: &'static str,
     model: &'static str,
-    /// The dialect, as the independent checker knows it.
+    /// Dialect of the independent checker.
     rules: Rules,
     encode: fn(&Request) -> Result<HttpRequest, Error>,
 }
@@ -76,7 +76,7 @@ const COMPATIBLE: Target = Target {
 
 const TARGETS: [Target; 4] = [OPENAI, ANTHROPIC, GEMINI, COMPATIBLE];
 
-/// Two tool turns, the second still open, as a model of `origin` would have written them.
+/// Returns two tool turns, the second one open, as written by a model of `origin`.
 fn history(origin: &Origin) -> Vec<HistoryItem> {
     let turn = |n: usize| {
         let thinking = ThinkingData::new("Thinking.").with_signature(Some("SECRET-SIGNATURE".into()));
@@ -127,7 +127,7 @@ fn tools() -> Vec<ToolDefinition> {
 }
 
 #[test]
-fn a_history_of_each_provider_is_sent_to_each_other() {
+fn histories_move_between_all_providers() {
     for from in &TARGETS {
         let history = history(&from.origin());
         for to in &TARGETS {
@@ -151,7 +151,7 @@ fn a_history_of_each_provider_is_sent_to_each_other() {
 }
 
 #[test]
-fn another_model_of_the_same_provider_is_another_origin() {
+fn other_models_of_one_provider_are_foreign() {
     for target in &TARGETS {
         let history = history(&Origin::new(target.provider, "another-model"));
         let request = Request::new(target.model, history).with_tools(tools());
@@ -160,7 +160,7 @@ fn another_model_of_the_same_provider_is_another_origin() {
     }
 }
 
-/// Each call has its result, in whatever shape the dialect gives both; roles alternate where they must.
+/// Asserts that each call has its result, and that roles alternate where required.
 fn check_pairs(body: &Value, route: &str) {
     let mut calls = Vec::new();
     let mut results = Vec::new();
@@ -181,7 +181,7 @@ fn check_pairs(body: &Value, route: &str) {
     assert!(used.iter().all(|role| known.contains(&role.as_str())), "{used:?}; {route}");
 }
 
-/// The ids of calls and results, or the names where a dialect pairs by name, in the order of the body.
+/// Collects the ids of calls and results, or their names if the dialect pairs by name, in the order of the body.
 fn collect(value: &Value, calls: &mut Vec<String>, results: &mut Vec<String>) {
     let text =
         |value: &Value, key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();

@@ -1,6 +1,6 @@
-//! The one driver of all dialects: connects, sends, limits, frames and decodes.
+//! The driver of all dialects: connects, sends, enforces limits, frames and decodes.
 
-#![expect(clippy::disallowed_methods, reason = "the driver draws the time; everything below is given it")]
+#![expect(clippy::disallowed_methods, reason = "the driver reads the clock and passes the time down")]
 
 mod events;
 mod exchange;
@@ -21,12 +21,12 @@ use crate::media;
 use crate::rate_limit;
 use crate::repair;
 use crate::transport::events::{Events, StreamLimits};
-use crate::transport::exchange::{Endpoint, Exchange, Facts, timed_out};
+use crate::transport::exchange::{Endpoint, ErrorContext, Exchange, timed_out};
 
-/// The largest whole answer that is read, in bytes.
+/// Maximum size of a complete response, in bytes.
 pub(crate) const MAX_BODY: usize = 64 * 1024 * 1024;
 
-/// What an adapter's connections are like.
+/// Connection settings of an adapter.
 pub(crate) struct HttpOptions {
     pub(crate) base_url: String,
     pub(crate) headers: Vec<(String, String)>,
@@ -40,7 +40,7 @@ impl HttpOptions {
 }
 
 impl fmt::Debug for HttpOptions {
-    /// Without header values, since a gateway's key may be one, and without the URL's user and password.
+    /// Omits header values, which may be a gateway's key, and the URL, which may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
         f.debug_struct("HttpOptions")
@@ -50,17 +50,17 @@ impl fmt::Debug for HttpOptions {
     }
 }
 
-/// How an answer is to come.
+/// Form of a response.
 #[derive(Clone, Copy, Debug)]
-enum Way {
+enum ResponseMode {
     Streamed,
-    Whole {
-        /// When all of it must be there.
+    Complete {
+        /// Time by which the response must be complete.
         deadline: Option<Instant>,
     },
 }
 
-/// A dialect with a connection pool. The pool is made at the first request.
+/// A dialect with a connection pool, which is created at the first request.
 pub(crate) struct HttpAdapter<D> {
     dialect: D,
     endpoint: Arc<Endpoint>,
@@ -69,9 +69,11 @@ pub(crate) struct HttpAdapter<D> {
 }
 
 impl<D: Dialect> HttpAdapter<D> {
+    /// Creates an adapter without connecting.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] for a base URL that is no absolute `http` or `https` URL, or a bad header.
+    /// [`ErrorKind::Configuration`] for a base URL that is not an absolute `http` or `https` URL, or an invalid header.
     pub(crate) fn new(dialect: D, options: HttpOptions) -> Result<Self, Error> {
         let provider = dialect.provider();
         let HttpOptions { base_url, headers: given, timeout } = options;
@@ -90,30 +92,30 @@ impl<D: Dialect> HttpAdapter<D> {
         &self.dialect
     }
 
-    /// One whole answer, within the request's limits. Dropping the future closes the connection.
+    /// Gets a complete response, within the request's timeouts. Dropping the future closes the connection.
     pub(crate) async fn complete(&self, request: &Request) -> Result<Response, Error> {
         let limits = request.timeout.unwrap_or(self.timeout);
-        let whole = [limits.request, limits.content].into_iter().flatten().min();
-        // Drawn before the limit below begins, so that it comes before that limit's end.
-        let deadline = whole.and_then(|limit| Instant::now().checked_add(limit));
-        let exchange = self.read_answer(request, &limits, deadline);
-        let answer = match whole {
+        let total = [limits.request, limits.content].into_iter().flatten().min();
+        // Taken before the timeout below starts, so that the deadline passes first.
+        let deadline = total.and_then(|limit| Instant::now().checked_add(limit));
+        let exchange = self.read_response(request, &limits, deadline);
+        let response = match total {
             Some(limit) => tokio::time::timeout(limit, exchange)
                 .await
-                .unwrap_or_else(|_| Err(timed_out(format!("no whole answer within {limit:?}")))),
+                .unwrap_or_else(|_| Err(timed_out(format!("no complete response within {limit:?}")))),
             None => exchange.await,
         };
-        answer.map_err(|error| self.named(error))
+        response.map_err(|error| self.with_provider(error))
     }
 
-    /// The answer as it forms. Returns once the first byte has come, so that a failure before it is an error of
-    /// this call, which may be retried. Dropping future or stream closes the connection.
+    /// Opens a streamed response. Returns after the first byte, so that an earlier failure is an error of this call,
+    /// which may be retried. Dropping the future or the stream closes the connection.
     pub(crate) async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
         let limits = request.timeout.unwrap_or(self.timeout);
-        self.open_stream(request, &limits).await.map_err(|error| self.named(error))
+        self.open_stream(request, &limits).await.map_err(|error| self.with_provider(error))
     }
 
-    async fn read_answer(
+    async fn read_response(
         &self,
         request: &Request,
         limits: &AdapterTimeout,
@@ -122,11 +124,11 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = request.in_order()?;
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, false)?;
-        let mut exchange = self.open(encoded, limits, Way::Whole { deadline }).await?;
+        let mut exchange = self.open(encoded, limits, ResponseMode::Complete { deadline }).await?;
         let body = exchange.read_all(MAX_BODY).await?;
         let decoded = self.decode(&request, &body);
-        let mut response = decoded.map_err(|error| exchange.facts().annotate(error))?;
-        response.rate_limit = rate_limit::from_headers(&exchange.facts().headers, SystemTime::now());
+        let mut response = decoded.map_err(|error| exchange.context().annotate(error))?;
+        response.rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
         Ok(response)
     }
 
@@ -144,47 +146,52 @@ impl<D: Dialect> HttpAdapter<D> {
         let request = request.in_order()?;
         let request = media::resolve(&request).await?;
         let encoded = self.dialect.encode(&request, true)?;
-        let mut exchange = self.open(encoded, limits, Way::Streamed).await?;
+        let mut exchange = self.open(encoded, limits, ResponseMode::Streamed).await?;
         exchange.expect_events(self.dialect.provider()).await?;
         let decoder = self.dialect.decoder(&request, seed());
-        let rate_limit = rate_limit::from_headers(&exchange.facts().headers, SystemTime::now());
+        let rate_limit = rate_limit::from_headers(&exchange.context().headers, SystemTime::now());
         let provider = self.dialect.provider();
         let stream_limits = StreamLimits { content: limits.content, ..StreamLimits::default() };
         Ok(Events::new(exchange, decoder, provider, &request.model, rate_limit, stream_limits).into_stream())
     }
 
-    /// Sends the request and waits for the first byte of a good answer; a bad one is classified.
-    async fn open(&self, request: HttpRequest, limits: &AdapterTimeout, way: Way) -> Result<Exchange, Error> {
+    /// Sends the request and waits for the first byte of a successful response; other responses are classified.
+    async fn open(
+        &self,
+        request: HttpRequest,
+        limits: &AdapterTimeout,
+        mode: ResponseMode,
+    ) -> Result<Exchange, Error> {
         let url = join(&self.endpoint.base_url, &request.path);
         let headers = self.header_map(&request)?;
-        let facts = Facts::new(Arc::clone(&self.endpoint), request.headers, SystemTime::now);
-        let mut body = request.body.into_sending();
-        // The headers of a whole answer come when it is complete, so that its own limits are theirs too.
-        let (sent, deadline) = match way {
-            Way::Streamed => (Some(body.end()), None),
-            Way::Whole { deadline } => (None, deadline),
+        let context = ErrorContext::new(Arc::clone(&self.endpoint), request.headers, SystemTime::now);
+        let mut body = request.body.into_http();
+        // The headers of a complete response arrive when it is ready, so only the total timeout applies to them.
+        let (sent, deadline) = match mode {
+            ResponseMode::Streamed => (Some(body.on_sent()), None),
+            ResponseMode::Complete { deadline } => (None, deadline),
         };
         let call = self.client()?.post(url).headers(headers).body(reqwest::Body::wrap(body));
-        let mut exchange = Exchange::open(call, sent, facts, limits).await?;
+        let mut exchange = Exchange::open(call, sent, context, limits).await?;
         let status = exchange.status();
         tracing::debug!(
             provider = self.dialect.provider(),
             status,
-            request_id = exchange.facts().request_id().map(|id| exchange.facts().clean(id)),
-            "answer"
+            request_id = exchange.context().request_id().map(|id| exchange.context().redact(id)),
+            "response"
         );
         if (200..=299).contains(&status) {
             exchange.expect_identity()?;
             return Ok(exchange);
         }
         if (300..=399).contains(&status) {
-            let facts = exchange.facts();
-            // Before it is shortened, which could cut a key in two.
-            let place = facts.headers.get("location").map(|place| facts.clean(place));
-            return Err(facts.annotate(redirected(place.as_deref(), status)));
+            let context = exchange.context();
+            // Redacted before it is shortened, which could cut a key in two.
+            let target = context.headers.get("location").map(|target| context.redact(target));
+            return Err(context.annotate(redirected(target.as_deref(), status)));
         }
         let body = exchange.read_error_body(deadline).await;
-        Err(exchange.facts().annotate(self.dialect.classify(status, &exchange.facts().headers, &body)))
+        Err(exchange.context().annotate(self.dialect.classify(status, &exchange.context().headers, &body)))
     }
 
     fn header_map(&self, request: &HttpRequest) -> Result<HeaderMap, Error> {
@@ -194,7 +201,7 @@ impl<D: Dialect> HttpAdapter<D> {
             let (name, value) = parse_header(name, value)?;
             headers.insert(name, value);
         }
-        // Not `extend`, which would send two headers of one name.
+        // Not `extend`, which would send two headers with one name.
         for (name, value) in &self.endpoint.headers {
             headers.insert(name.clone(), value.clone());
         }
@@ -205,11 +212,11 @@ impl<D: Dialect> HttpAdapter<D> {
         if let Some(client) = self.client.get() {
             return Ok(client);
         }
-        let client = connect_pool(&self.endpoint.base_url, &self.timeout)?;
+        let client = build_client(&self.endpoint.base_url, &self.timeout)?;
         Ok(self.client.get_or_init(|| client))
     }
 
-    fn named(&self, error: Error) -> Error {
+    fn with_provider(&self, error: Error) -> Error {
         if error.provider().is_some() { error } else { error.with_provider(self.dialect.provider()) }
     }
 }
@@ -226,7 +233,7 @@ impl<D: fmt::Debug> fmt::Debug for HttpAdapter<D> {
     }
 }
 
-/// Makes a type with a field `http: HttpAdapter<_>` a [`ProviderAdapter`](pintle_llm::ProviderAdapter).
+/// Implements [`ProviderAdapter`](pintle_llm::ProviderAdapter) for a type with a field `http: HttpAdapter<_>`.
 macro_rules! provider_adapter {
     ($adapter:ty) => {
         #[async_trait::async_trait]
@@ -254,32 +261,33 @@ macro_rules! provider_adapter {
 pub(crate) use provider_adapter;
 
 fn parse_base_url(text: &str) -> Result<Url, Error> {
-    let wrong = |why: &str| {
+    let invalid = |why: &str| {
         Error::new(
             ErrorKind::Configuration,
-            format!("the base URL {why}; expected such as https://example.com/v1"),
+            format!("the base URL {why}; expected a URL such as https://example.com/v1"),
         )
     };
-    let url = Url::parse(text).map_err(|error| wrong("cannot be read").with_source(error))?;
+    let url = Url::parse(text).map_err(|error| invalid("cannot be parsed").with_source(error))?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
-        return Err(wrong("is no absolute http or https URL"));
+        return Err(invalid("is not an absolute http or https URL"));
     }
     Ok(url)
 }
 
 fn parse_header(name: &str, value: &str) -> Result<(HeaderName, HeaderValue), Error> {
-    let wrong =
-        |what: &str| Error::new(ErrorKind::Configuration, format!("the header `{name}` has a bad {what}"));
-    let parsed_name = HeaderName::try_from(name).map_err(|error| wrong("name").with_source(error))?;
-    // The reason is left out: it could quote the value, which may be a key.
-    let mut parsed = HeaderValue::try_from(value).map_err(|_| wrong("value"))?;
+    let invalid = |what: &str| {
+        Error::new(ErrorKind::Configuration, format!("the header `{name}` has an invalid {what}"))
+    };
+    let parsed_name = HeaderName::try_from(name).map_err(|error| invalid("name").with_source(error))?;
+    // The cause is omitted: it could quote the value, which may be a key.
+    let mut parsed = HeaderValue::try_from(value).map_err(|_| invalid("value"))?;
     parsed.set_sensitive(true);
     Ok((parsed_name, parsed))
 }
 
-/// The base URL with a path, and perhaps a query, below it. A query of the base URL stays.
-fn join(base: &Url, below: &str) -> Url {
-    let (path, query) = below.split_once('?').map_or((below, None), |(path, query)| (path, Some(query)));
+/// Appends a path with an optional query to the base URL, keeping the query of the base URL.
+fn join(base: &Url, suffix: &str) -> Url {
+    let (path, query) = suffix.split_once('?').map_or((suffix, None), |(path, query)| (path, Some(query)));
     let mut url = base.clone();
     url.set_path(&format!("{}{path}", base.path().trim_end_matches('/')));
     if let Some(query) = query {
@@ -294,11 +302,11 @@ fn host(url: &Url) -> String {
     url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// A pool of connections to one base URL.
+/// Builds the HTTP client for one base URL.
 ///
-/// Redirects are not followed, since they would carry the key to where they lead. Proxies are those of the
-/// environment (`HTTPS_PROXY` and so on), except for a loopback address, which needs none.
-fn connect_pool(base_url: &Url, timeout: &AdapterTimeout) -> Result<Client, Error> {
+/// Redirects are not followed, because they would carry the key to another host. Proxies are those of the environment
+/// (`HTTPS_PROXY` and so on), except for a loopback address.
+fn build_client(base_url: &Url, timeout: &AdapterTimeout) -> Result<Client, Error> {
     let mut builder = Client::builder()
         .redirect(redirect::Policy::none())
         .retry(reqwest::retry::never())
@@ -308,7 +316,7 @@ fn connect_pool(base_url: &Url, timeout: &AdapterTimeout) -> Result<Client, Erro
         builder = builder.no_proxy();
     }
     if base_url.scheme() == "https" {
-        // The process may have chosen a provider of its own, which then stays.
+        // Fails if the process has installed another provider, which then stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
     } else {
         builder = builder.tls_backend_preconfigured(without_roots()?);
@@ -318,7 +326,8 @@ fn connect_pool(base_url: &Url, timeout: &AdapterTimeout) -> Result<Client, Erro
     })
 }
 
-/// Loading the system's root certificates takes longer than all else at the start, and plain HTTP needs none.
+/// Returns a TLS configuration without root certificates: loading the system's dominates start-up, and plain HTTP needs
+/// none.
 fn without_roots() -> Result<rustls::ClientConfig, Error> {
     let provider = std::sync::Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
@@ -335,15 +344,15 @@ fn is_loopback(url: &Url) -> bool {
 fn redirected(location: Option<&str>, status: u16) -> Error {
     let target =
         location.map(|text| text.split(['?', '#']).next().unwrap_or_default().chars().take(200).collect());
-    let target: String = target.unwrap_or_else(|| "a place that it does not name".to_owned());
+    let target: String = target.unwrap_or_else(|| "an unnamed target".to_owned());
     Error::new(
         ErrorKind::Configuration,
-        format!("the server redirects to {target}, which is not followed, since the key would go there too; set the base URL to where it should go"),
+        format!("the server redirects to {target}; redirects are not followed because they would carry the key there; set the base URL to the right host"),
     )
     .with_status(status)
 }
 
-/// A number that is new each time, for ids that a provider does not give.
+/// Returns a fresh number, for ids that a provider does not send.
 fn seed() -> u64 {
     RandomState::new().build_hasher().finish()
 }

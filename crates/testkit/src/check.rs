@@ -1,7 +1,7 @@
 //! Independent request checkers, one per dialect.
 //!
-//! They are written from the providers' documentation and type definitions and share no code with any encoder,
-//! so a mistake of an encoder is not repeated here.
+//! They are written from the providers' documentation and type definitions and share no code with any encoder, so they do
+//! not repeat mistakes of an encoder.
 
 mod anthropic;
 mod chat;
@@ -21,13 +21,13 @@ use crate::dialect::Dialect;
 use crate::violation::{Violation, ViolationKind};
 use report::Report;
 
-/// Parameters of a query that carry keys, where no key belongs.
+/// Query parameters that contain keys, where no key belongs.
 pub(crate) const KEY_PARAMETERS: &[&str] = &["key", "api_key"];
 
-/// Judges a request by the rules of a dialect; an empty list means that the provider would accept it.
+/// Checks a request against the rules of a dialect. An empty list means that the provider would accept it.
 ///
-/// `path` may carry a query; header names are compared without case. At most 100 violations of the body are reported.
-/// This is [`Checker::check`] with the default strictness.
+/// `path` may have a query. Header names are case-insensitive. At most 100 violations of the body are reported.
+/// This is [`Checker::check`] with the default options.
 ///
 /// ```
 /// use pintle_testkit::{Dialect, check};
@@ -48,31 +48,31 @@ pub fn check(
     Checker::new().check(dialect, method, path, headers, body)
 }
 
-/// The rules by which requests are judged, where a choice is left.
+/// A request checker with options.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Checker {
-    /// OpenAI Responses: accept an `id` on input items although `store` is false.
+    /// OpenAI Responses: accepts an `id` on input items although `store` is false.
     ///
-    /// Off by default, since the provider looks such ids up and does not find them.
+    /// Off by default, because the provider looks such ids up and does not find them.
     pub allow_item_ids: bool,
 }
 
 impl Checker {
-    /// The strictest rules.
+    /// Creates a checker with the strictest rules.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Accepts an `id` on input items although `store` is false.
+    /// Sets whether an `id` on input items is accepted although `store` is false.
     #[must_use]
     pub fn with_item_ids(mut self, allow: bool) -> Self {
         self.allow_item_ids = allow;
         self
     }
 
-    /// Judges a request; see [`check`].
+    /// Checks a request; see [`check`].
     #[must_use]
     pub fn check(
         &self,
@@ -82,7 +82,7 @@ impl Checker {
         headers: &[(String, String)],
         body: &[u8],
     ) -> Vec<Violation> {
-        if let Some(violation) = wrong_address(dialect, method, path) {
+        if let Some(violation) = wrong_target(dialect, method, path) {
             return vec![violation];
         }
         let mut violations = authentication(dialect, path, headers);
@@ -106,12 +106,12 @@ impl Checker {
     }
 }
 
-/// The value of a header, by its lower case name.
+/// Returns the value of a header. The name is case-insensitive.
 pub(crate) fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
     headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-/// The key that a request carries in its dialect's header.
+/// Returns the key in the header of the dialect.
 pub(crate) fn key(dialect: Dialect, headers: &[(String, String)]) -> Option<&str> {
     let bearer = || header(headers, "authorization").and_then(|value| value.strip_prefix("Bearer "));
     match dialect {
@@ -122,10 +122,10 @@ pub(crate) fn key(dialect: Dialect, headers: &[(String, String)]) -> Option<&str
     }
 }
 
-fn wrong_address(dialect: Dialect, method: &str, path: &str) -> Option<Violation> {
+fn wrong_target(dialect: Dialect, method: &str, path: &str) -> Option<Violation> {
     if Dialect::of_path(path) != Some(dialect) {
         let bare = path.split('?').next().unwrap_or(path);
-        let message = format!("found {bare}, which is no path of dialect {dialect}");
+        let message = format!("found {bare}, which is not a path of dialect {dialect}");
         return Some(Violation::new(ViolationKind::NotFound, "path", message));
     }
     if method != "POST" {
@@ -146,7 +146,7 @@ fn authentication(dialect: Dialect, path: &str, headers: &[(String, String)]) ->
     let has_key = key(dialect, headers).is_some_and(|key| !key.trim().is_empty());
     match dialect {
         Dialect::OpenAiResponses if !has_key => missing("authorization", "expected `Bearer` and a key"),
-        // A local server often has no key; a header that is there must still have the right form.
+        // A local server often needs no key, but an existing header must have the right form.
         Dialect::ChatCompletions if !has_key && header(headers, "authorization").is_some() => {
             missing("authorization", "expected `Bearer` and a key, or no such header");
         }
@@ -165,7 +165,7 @@ fn authentication(dialect: Dialect, path: &str, headers: &[(String, String)]) ->
     let query = path.split_once('?').map_or("", |(_, query)| query);
     let names = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(name, _)| name);
     if names.into_iter().any(|name| KEY_PARAMETERS.contains(&name)) {
-        let message = "found a key in the URL, where logs see it; expected it in a header";
+        let message = "found a key in the URL, which may be logged; expected it in a header";
         violations.push(Violation::new(ViolationKind::Invalid, "path", message));
     }
     violations

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A wire dialect that the scripted server speaks.
 ///
-/// All four share one listener and are told apart by the path of the request.
+/// All four share one listener and are distinguished by the request path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Dialect {
     /// OpenAI's Responses API: `POST /v1/responses`.
@@ -17,7 +17,7 @@ pub enum Dialect {
     #[serde(rename = "anthropic")]
     AnthropicMessages,
     /// The Gemini API: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent?alt=sse`,
-    /// under `/v1` too.
+    /// also under `/v1`.
     #[serde(rename = "gemini")]
     Gemini,
     /// Chat Completions as OpenAI-compatible servers speak it: `POST /v1/chat/completions`.
@@ -30,7 +30,7 @@ impl Dialect {
     pub const ALL: [Self; 4] =
         [Self::OpenAiResponses, Self::AnthropicMessages, Self::Gemini, Self::ChatCompletions];
 
-    /// The name used in scripts: `openai`, `anthropic`, `gemini` or `openai-compatible`.
+    /// Returns the name used in scripts: `openai`, `anthropic`, `gemini` or `openai-compatible`.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -41,7 +41,7 @@ impl Dialect {
         }
     }
 
-    /// The dialect that a request path belongs to; a query is ignored.
+    /// Returns the dialect of a request path. A query is ignored.
     ///
     /// ```
     /// use pintle_testkit::Dialect;
@@ -67,11 +67,11 @@ impl fmt::Display for Dialect {
     }
 }
 
-/// A name that is none of the four dialects.
+/// Error for an unknown dialect name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unknown dialect `{found}`; expected openai, anthropic, gemini or openai-compatible")]
 pub struct UnknownDialect {
-    /// What was found instead of a name.
+    /// The unknown name.
     pub found: String,
 }
 
@@ -86,9 +86,9 @@ impl FromStr for Dialect {
     }
 }
 
-/// The model and whether a stream is asked for, from a Gemini path without its query.
+/// Parses the model and whether a stream is requested from a Gemini path without query.
 pub(crate) fn gemini_target(path: &str) -> Option<(&str, bool)> {
-    // The newest official package says v1 where others say v1beta; the API has both.
+    // The newest official package uses v1, others use v1beta; the API has both.
     let target = path.strip_prefix("/v1beta/models/").or_else(|| path.strip_prefix("/v1/models/"))?;
     let (model, method) = target.split_once(':')?;
     if model.is_empty() || model.contains('/') {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_tell_the_dialect() {
+    fn paths_determine_the_dialect() {
         let cases = [
             ("/v1/responses", Some(Dialect::OpenAiResponses)),
             ("/v1/messages", Some(Dialect::AnthropicMessages)),

@@ -1,4 +1,4 @@
-//! A server that fails on purpose: plain TCP on loopback, scripted to the byte and the pause.
+//! A server with scripted faults: plain TCP on loopback, with control over every byte and pause.
 
 mod connection;
 mod gate;
@@ -22,24 +22,24 @@ pub use script::{FaultScript, FaultStep};
 use crate::server::ServerError;
 use record::Records;
 
-/// Buffers of the server's sockets. Small ones, so that a side that does not read is soon felt by the other.
+/// Size of the socket buffers in bytes. They are small, so that backpressure takes effect soon.
 const SOCKET_BUFFER: u32 = 64 * 1024;
-/// Connections that may wait to be accepted.
+/// Length of the accept queue.
 const BACKLOG: u32 = 128;
-/// How long a connection of our own may take; loopback needs less than a millisecond.
-const FILLER_LIMIT: Duration = Duration::from_millis(100);
-/// The most connections of our own that are tried to fill a queue.
-const MOST_FILLERS: usize = 64;
-/// How long the server waits after a failed accept, which is most often a lack of file descriptors.
+/// Timeout of a filler connection; loopback needs less than a millisecond.
+const FILLER_TIMEOUT: Duration = Duration::from_millis(100);
+/// Maximum number of connections used to fill a queue.
+const MAX_FILLERS: usize = 64;
+/// Delay after a failed accept, which usually means a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A server whose connections follow scripts, whatever the client says.
+/// A server whose connections follow scripts, regardless of what the client sends.
 ///
-/// The first connection follows the first script, the second the second, and those beyond the last follow the last;
-/// without any script a connection is reset. It knows no dialect: [`url`](Self::url) serves as the base URL of any.
-/// Its sockets have buffers of 64 KiB, so that a client learns soon that nobody reads.
+/// Each connection follows the script at its index, or the last script beyond the end; without scripts, connections are
+/// reset. The server has no dialect: [`url`](Self::url) is the base URL for any.
+/// Its sockets have buffers of 64 KiB, so that a client soon notices that nothing is read.
 ///
-/// Dropping it ends its tasks and closes its connections.
+/// Dropping it aborts its tasks and closes its connections.
 ///
 /// ```
 /// use pintle_testkit::{FaultScript, FaultServer};
@@ -47,11 +47,11 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 /// use tokio::net::TcpStream;
 ///
 /// # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-/// // The head promises ten bytes. Four come, and then the connection is reset.
-/// let answer = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfour";
-/// let server = FaultServer::start([FaultScript::new().read_request().write(answer).reset()]).await?;
+/// // The head announces ten bytes. Four are sent, then the connection is reset.
+/// let response = "HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nfour";
+/// let server = FaultServer::start([FaultScript::new().read_request().write(response).reset()]).await?;
 ///
-/// // Here stands the client under test, pointed at `server.url()`.
+/// // The client under test connects to `server.url()`.
 /// let mut client = TcpStream::connect(server.address()).await?;
 /// client.write_all(b"GET / HTTP/1.1\r\n\r\n").await?;
 /// let mut seen = Vec::new();
@@ -59,7 +59,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 ///
 /// let records = server.finish().await;
 /// assert!(records[0].completed);
-/// assert_eq!(records[0].written, answer.len() as u64);
+/// assert_eq!(records[0].written, response.len() as u64);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # }).unwrap();
 /// ```
@@ -73,25 +73,25 @@ pub struct FaultServer {
 #[derive(Debug)]
 enum Kind {
     Serving {
-        /// Holds the accept loop alone, which holds the connections.
+        /// Contains only the accept loop, which owns the connections.
         tasks: JoinSet<()>,
-        /// Ends the accept loop when it is dropped.
+        /// Ends the accept loop when dropped.
         stop: oneshot::Sender<()>,
     },
-    /// A port that is ours and on which nobody listens.
+    /// A bound port without a listener.
     Refusing { _socket: TcpSocket },
-    /// A queue of connections that is full, and what fills it.
+    /// A listener with a full accept queue, and the connections that fill it.
     NeverAccepting { _listener: TcpListener, _fillers: Vec<TcpStream> },
 }
 
 impl FaultServer {
-    /// Binds a free port of 127.0.0.1 and begins to follow the scripts.
+    /// Starts a server on a free port of 127.0.0.1.
     ///
     /// Must be called within a tokio runtime with I/O and time enabled.
     ///
     /// # Errors
     ///
-    /// [`ServerError::Bind`] if no port can be had.
+    /// [`ServerError::Bind`] if no port is available.
     pub async fn start(scripts: impl IntoIterator<Item = FaultScript>) -> Result<Self, ServerError> {
         let listener = bind().and_then(|socket| socket.listen(BACKLOG)).map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
@@ -103,25 +103,25 @@ impl FaultServer {
         Ok(Self { address, records, kind: Kind::Serving { tasks, stop } })
     }
 
-    /// A port that refuses every connection, and that no other program can take meanwhile.
+    /// Reserves a port that refuses every connection.
     ///
     /// # Errors
     ///
-    /// [`ServerError::Bind`] if no port can be had.
+    /// [`ServerError::Bind`] if no port is available.
     pub fn refusing() -> Result<Self, ServerError> {
         let socket = bind().map_err(bind_error)?;
         let address = socket.local_addr().map_err(bind_error)?;
         Ok(Self { address, records: Records::default(), kind: Kind::Refusing { _socket: socket } })
     }
 
-    /// A port on which no connection comes about: its queue is full, and nobody accepts.
+    /// Starts a server that never accepts, so that connections time out: its accept queue is full.
     ///
-    /// Filling the queue takes 100 ms, since that it is full shows by silence only. It relies on Linux, which
-    /// ignores a client while the queue is full.
+    /// Filling the queue takes 100 ms, because only a timeout shows that it is full. Relies on Linux, which ignores clients
+    /// while the queue is full.
     ///
     /// # Errors
     ///
-    /// [`ServerError::Bind`] if no port can be had, or if its queue takes more and more.
+    /// [`ServerError::Bind`] if no port is available, or if the queue does not fill up.
     pub async fn never_accepting() -> Result<Self, ServerError> {
         let listener = bind().and_then(|socket| socket.listen(1)).map_err(bind_error)?;
         let address = listener.local_addr().map_err(bind_error)?;
@@ -130,27 +130,27 @@ impl FaultServer {
         Ok(Self { address, records: Records::default(), kind })
     }
 
-    /// The address that the server listens on.
+    /// Returns the address of the server.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address as a URL without a path, such as `http://127.0.0.1:49152`.
+    /// Returns the address as a URL without path, such as `http://127.0.0.1:49152`.
     #[must_use]
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
 
-    /// What became of each connection so far, in the order in which they came.
+    /// Returns the records of all connections so far, in order.
     #[must_use]
     pub fn records(&self) -> Vec<FaultRecord> {
         self.records.all()
     }
 
-    /// Accepts no more, waits until the connections under way have come to their end, and tells what became of each.
+    /// Stops accepting, waits for the open connections to end, and returns all records.
     ///
-    /// A script that waits for a gate or for the client waits on; a test puts a limit around it.
+    /// It does not end scripts that wait for a gate or for the client, so tests should add a timeout.
     pub async fn finish(self) -> Vec<FaultRecord> {
         if let Kind::Serving { mut tasks, stop } = self.kind {
             drop(stop);
@@ -173,19 +173,19 @@ fn bind_error(source: io::Error) -> ServerError {
     ServerError::Bind { address: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)), source }
 }
 
-/// Connects until no connection comes about any more.
+/// Opens connections until one times out.
 async fn fill(address: SocketAddr) -> io::Result<Vec<TcpStream>> {
     let mut fillers = Vec::new();
-    while fillers.len() < MOST_FILLERS {
-        match timeout(FILLER_LIMIT, TcpStream::connect(address)).await {
+    while fillers.len() < MAX_FILLERS {
+        match timeout(FILLER_TIMEOUT, TcpStream::connect(address)).await {
             Ok(connected) => fillers.push(connected?),
             Err(_elapsed) => return Ok(fillers),
         }
     }
-    Err(io::Error::other("the queue of a listener takes more connections than it was made for"))
+    Err(io::Error::other("the accept queue does not fill up"))
 }
 
-/// Gives each connection its script, until it is told to stop; then it waits for those that it has.
+/// Serves each connection with its script until stopped, then waits for the open ones.
 async fn serve(
     listener: TcpListener,
     scripts: Arc<[FaultScript]>,
@@ -197,16 +197,16 @@ async fn serve(
     loop {
         tokio::select! {
             biased;
-            // First, so that a connection that came before the end is seen.
+            // First, so that connections made before the stop are served.
             accepted = listener.accept() => match accepted {
                 Ok((stream, _)) => {
                     let script = scripts.get(count).or(scripts.last()).cloned();
                     count += 1;
-                    connections.spawn(connection::serve(stream, script.unwrap_or_else(refusal), records.begin()));
+                    connections.spawn(connection::serve(stream, script.unwrap_or_else(reset_script), records.begin()));
                 }
                 Err(_) => sleep(ACCEPT_PAUSE).await,
             },
-            // Nothing is ever sent: the other end is dropped.
+            // Resolves when the sender is dropped; nothing is ever sent.
             _ = &mut stopped => break,
             Some(_) = connections.join_next() => {}
         }
@@ -215,7 +215,7 @@ async fn serve(
     while connections.join_next().await.is_some() {}
 }
 
-fn refusal() -> FaultScript {
+fn reset_script() -> FaultScript {
     FaultScript::new().reset()
 }
 

@@ -1,10 +1,10 @@
-//! A hash that is the same in every process: for ids, seals and prefixes, never for secrets.
+//! Hash that is stable across processes, for ids, seals and prefixes. Not for secrets.
 
 use std::hash::Hasher;
 
 use siphasher::sip::SipHasher13;
 
-/// The hash of a list of texts; where one text ends and the next begins counts.
+/// Hashes a list of texts. The boundaries between texts are significant.
 pub(crate) fn of(parts: &[&str]) -> u64 {
     let mut hasher = SipHasher13::new_with_keys(0x7069_6e74, 0x6c65);
     for part in parts {
@@ -14,7 +14,7 @@ pub(crate) fn of(parts: &[&str]) -> u64 {
     hasher.finish()
 }
 
-/// The hash of a list of texts as 32 lower case hexadecimal digits.
+/// Hashes a list of texts to 32 lower-case hexadecimal digits.
 pub(crate) fn hex(parts: &[&str]) -> String {
     let first = of(parts);
     let second = of(&[&first.to_string(), "second half"]);
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boundaries_between_texts_count() {
+    fn boundaries_between_texts_are_significant() {
         assert_ne!(of(&["ab", "c"]), of(&["a", "bc"]));
         assert_eq!(of(&["ab", "c"]), of(&["ab", "c"]));
         assert_eq!(hex(&["a"]).len(), 32);

@@ -1,6 +1,6 @@
-//! What a request tells of the conversation so far, read the same way from every dialect.
+//! The conversation history in a request, independent of the dialect.
 //!
-//! It is read after the checker has passed the request, so the readers are lenient: what they do not know they skip.
+//! It is read after the checker has accepted the request, so the readers are lenient and skip unknown content.
 
 mod anthropic;
 mod chat;
@@ -15,59 +15,59 @@ use serde_json::Value;
 use crate::dialect::Dialect;
 use crate::fingerprint;
 
-/// The conversation that a request carries.
+/// The conversation in a request.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct History {
     pub(crate) model: String,
     pub(crate) stream: bool,
-    /// Whether the dialect's usage is wanted at the end of a stream; only Chat Completions makes it optional.
+    /// Whether a stream ends with usage, which is optional in Chat Completions only.
     pub(crate) stream_usage: bool,
-    /// Whether the model must think before it speaks (Anthropic's `thinking.type = "enabled"`).
-    pub(crate) must_think: bool,
+    /// Whether the response must begin with thinking (Anthropic's `thinking.type = "enabled"`).
+    pub(crate) requires_thinking: bool,
     system: String,
     user_messages: Vec<String>,
-    /// The model turns: consecutive items of the assistant's side are one.
+    /// Model turns. Consecutive assistant items are one turn.
     pub(crate) steps: Vec<Step>,
-    /// The first step after the last user message: the steps of the turn that is still open.
+    /// Index of the first step after the last user message, where the open turn starts.
     pub(crate) open_from: usize,
-    /// Whether the next item of the assistant's side belongs to the last step.
+    /// Whether the next assistant item belongs to the last step.
     in_step: bool,
 }
 
 /// One model turn of the history.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Step {
-    pub(crate) calls: Vec<SeenCall>,
+    pub(crate) calls: Vec<HistoryCall>,
     pub(crate) reasoning: Vec<SealedReasoning>,
 }
 
-/// A tool call of the history, with its result once the request has one.
+/// A tool call with its result, if the request has one.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct SeenCall {
+pub(crate) struct HistoryCall {
     pub(crate) id: Option<String>,
     pub(crate) outcome: Option<ToolOutcome>,
 }
 
-/// The result of a tool call as the model would read it.
+/// The result of a tool call, as the model reads it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ToolOutcome {
     pub(crate) text: String,
-    /// Nothing in dialects that cannot say it.
+    /// `None` in dialects that cannot express it.
     pub(crate) is_error: Option<bool>,
 }
 
-/// An opaque value that the server had attached to reasoning.
+/// An opaque value that the server has attached to reasoning.
 #[derive(Debug, PartialEq)]
 pub(crate) struct SealedReasoning {
-    /// Where it stands in the body.
+    /// Path in the body.
     pub(crate) field: String,
-    /// The text that it seals, where the dialect binds the two.
+    /// The sealed text, if the dialect sends both.
     pub(crate) text: Option<String>,
     pub(crate) seal: String,
 }
 
 impl History {
-    /// Reads the history of a request that the checker has passed.
+    /// Reads the history of a request that the checker has accepted.
     pub(crate) fn read(dialect: Dialect, path: &str, body: &Value) -> Self {
         let mut history = Self { model: text_at(body, "model"), ..Self::default() };
         history.stream = body.get("stream").and_then(Value::as_bool).unwrap_or(false);
@@ -80,22 +80,22 @@ impl History {
         history
     }
 
-    /// The index of the turn that the request asks for.
+    /// Returns the index of the requested turn.
     pub(crate) fn turn(&self) -> usize {
         self.steps.len()
     }
 
-    /// What tells one conversation from another: the text of its first user message.
+    /// Returns the hash of the first user message, which identifies the conversation.
     pub(crate) fn conversation(&self) -> u64 {
         fingerprint::of(&[self.user_messages.first().map_or("", String::as_str)])
     }
 
-    /// The system prompt and the user messages.
+    /// Returns the system prompt and the user messages.
     pub(crate) fn prompts(&self) -> impl Iterator<Item = &str> {
         std::iter::once(self.system.as_str()).chain(self.user_messages.iter().map(String::as_str))
     }
 
-    /// The result of a call of the last model turn.
+    /// Returns the result of a call of the last model turn.
     pub(crate) fn last_outcome(&self, call: usize) -> Option<&ToolOutcome> {
         self.steps.last()?.calls.get(call)?.outcome.as_ref()
     }
@@ -113,7 +113,7 @@ impl History {
         self.in_step = false;
     }
 
-    /// The step that items of the assistant's side belong to now.
+    /// Updates the current step of the assistant.
     fn step(&mut self, write: impl FnOnce(&mut Step)) {
         if !self.in_step {
             self.steps.push(Step::default());
@@ -125,17 +125,17 @@ impl History {
     }
 
     fn call(&mut self, id: Option<String>) {
-        self.step(|step| step.calls.push(SeenCall { id, outcome: None }));
+        self.step(|step| step.calls.push(HistoryCall { id, outcome: None }));
     }
 
     fn reasoning(&mut self, field: String, text: Option<String>, seal: String) {
         self.step(|step| step.reasoning.push(SealedReasoning { field, text, seal }));
     }
 
-    /// Files a result under its call: by id where the call has one, else by order.
+    /// Adds a result to its call, found by id, or by order if the call has no id.
     fn result(&mut self, id: Option<&str>, outcome: ToolOutcome) {
         self.in_step = false;
-        let matches = |call: &&mut SeenCall| match (call.id.as_deref(), id) {
+        let matches = |call: &&mut HistoryCall| match (call.id.as_deref(), id) {
             (Some(of_call), Some(of_result)) => of_call == of_result,
             (None, _) => true,
             (Some(_), None) => false,
@@ -148,12 +148,12 @@ impl History {
     }
 }
 
-/// A member that is text, or nothing.
+/// Returns a string member, or an empty string.
 fn text_at(value: &Value, name: &str) -> String {
     value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// The text of a content that is a string or a list of parts with a `text` each.
+/// Returns the text of a content: a string, or a list of parts with `text`.
 fn content_text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
@@ -165,7 +165,7 @@ fn content_text(content: &Value) -> String {
     }
 }
 
-/// The elements of a member that is a list, or none.
+/// Returns the elements of a list member, or none.
 fn list_at<'a>(value: &'a Value, name: &str) -> &'a [Value] {
     value.get(name).and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }

@@ -1,4 +1,4 @@
-//! Just enough HTTP/1.1 for a server whose every byte and every fault is its own.
+//! Minimal HTTP/1.1 with control over every byte, as scripted faults require.
 
 mod read;
 mod write;
@@ -6,15 +6,15 @@ mod write;
 pub(crate) use read::{ReadError, Reader};
 pub(crate) use write::{Writer, reason};
 
-/// A request, read whole.
+/// A complete request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct HttpRequest {
     pub(crate) method: String,
-    /// Path and query as they were sent.
+    /// Path and query as sent.
     pub(crate) path: String,
-    /// Names in lower case, in the order of the request.
+    /// Names are in lower case, in the order of the request.
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// Whether the client wants to send another request on this connection.
+    /// Whether the connection stays open for another request.
     pub(crate) keep_alive: bool,
 }

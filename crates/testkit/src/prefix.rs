@@ -1,7 +1,7 @@
-//! The prefix of a request: what a provider could have cached of it, measured and not claimed.
+//! Request prefixes: what a provider could have cached, measured by comparing requests.
 //!
-//! The parts of the body are compared as they were sent, in the order in which providers read them: tools, system,
-//! messages. A member that moved, or a number that is written differently, counts as a change.
+//! The parts of the body are compared as sent, in the order in which providers read them: tools, system, messages. A
+//! member in another position and a number in another notation are changes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,10 +13,10 @@ use serde_json::value::RawValue;
 use crate::dialect::Dialect;
 use crate::fingerprint;
 
-/// Bytes of a request that make one token, by rule of thumb.
+/// Bytes per token, as a rule of thumb.
 const BYTES_PER_TOKEN: usize = 4;
 
-/// One part of a prefix: a hash of its bytes, and whether a cache breakpoint follows it.
+/// One part of a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Segment {
     hash: u64,
@@ -24,20 +24,20 @@ struct Segment {
     breakpoint: bool,
 }
 
-/// The parts of a request, in the order in which a provider reads them.
+/// Parts of a request in the order in which a provider reads them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Prefix {
     segments: Vec<Segment>,
 }
 
-/// How the tokens of a request divide.
+/// Input tokens of a request by their source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct InputTokens {
-    /// Read from the cache.
+    /// Tokens read from the cache.
     pub(crate) cached: usize,
-    /// Written to the cache; only Anthropic counts them.
+    /// Tokens written to the cache, counted by Anthropic only.
     pub(crate) created: usize,
-    /// Neither.
+    /// All other tokens.
     pub(crate) fresh: usize,
 }
 
@@ -48,7 +48,7 @@ impl InputTokens {
 }
 
 impl Prefix {
-    /// Takes the parts from the bytes of a body; a body that is no JSON object has none.
+    /// Reads the parts of a body. A body that is not a JSON object has none.
     pub(crate) fn read(dialect: Dialect, body: &[u8]) -> Self {
         let mut prefix = Self::default();
         let Ok(members) = serde_json::from_slice::<BTreeMap<String, &RawValue>>(body) else {
@@ -75,9 +75,9 @@ impl Prefix {
         prefix
     }
 
-    /// Divides the tokens of this request by what the request before it had in common with it.
+    /// Counts the tokens of this request by comparing it with the preceding one.
     ///
-    /// Anthropic caches up to its breakpoints only; the others cache any common prefix.
+    /// Anthropic caches up to its breakpoints only, the others cache any common prefix.
     pub(crate) fn tokens(&self, dialect: Dialect, before: Option<&Self>) -> InputTokens {
         let total = self.bytes(self.segments.len());
         let common = before.map_or(0, |before| self.common(before));
@@ -94,13 +94,13 @@ impl Prefix {
         InputTokens { cached, created, fresh: total.div_ceil(BYTES_PER_TOKEN) - cached - created }
     }
 
-    /// How many leading parts are the same.
+    /// Returns the number of equal leading parts.
     fn common(&self, other: &Self) -> usize {
         let pairs = self.segments.iter().zip(&other.segments);
         pairs.take_while(|(one, two)| (one.hash, one.bytes) == (two.hash, two.bytes)).count()
     }
 
-    /// The number of parts up to and with the last breakpoint among the first `limit`.
+    /// Returns the number of parts up to and including the last breakpoint among the first `limit`.
     fn last_breakpoint(&self, limit: usize) -> usize {
         self.segments.iter().take(limit).rposition(|segment| segment.breakpoint).map_or(0, |index| index + 1)
     }
@@ -109,7 +109,7 @@ impl Prefix {
         self.segments.iter().take(segments).map(|segment| segment.bytes).sum()
     }
 
-    /// A list gives one part per element, anything else one part.
+    /// Pushes one part per list element, or one part for any other value.
     fn push_each(&mut self, owner: &str, value: &RawValue) {
         let elements = elements(value);
         if elements.is_empty() {
@@ -120,7 +120,7 @@ impl Prefix {
         }
     }
 
-    /// A message gives one part per content block, since breakpoints stand on blocks.
+    /// Pushes one part per content block, because breakpoints are on blocks.
     fn push_message(&mut self, message: &RawValue) {
         let members = members(message).unwrap_or_default();
         let member = |name: &str| members.iter().find(|(found, _)| found == name).map(|(_, value)| *value);
@@ -139,10 +139,10 @@ impl Prefix {
     }
 }
 
-/// Writes a value as it was sent, members in their order, without blanks and without cache markers.
+/// Writes a value as sent, with members in order, without white space and without cache markers.
 ///
-/// Markers move from request to request and are no part of what is cached.
-/// The answer says whether the value has one, itself or within.
+/// Markers move from request to request and are not part of the cached content.
+/// Returns whether the value contains one.
 fn write_without_markers(value: &RawValue, out: &mut String) -> bool {
     let mut marked = false;
     let mut separator = "";
@@ -177,7 +177,7 @@ fn elements(value: &RawValue) -> Vec<&RawValue> {
     serde_json::from_str(value.get()).unwrap_or_default()
 }
 
-/// The members of an object in the order in which they were sent, or nothing if the value is no object.
+/// Returns the members of an object in order; `None` for any other value.
 fn members(value: &RawValue) -> Option<Vec<(String, &RawValue)>> {
     if !value.get().starts_with('{') {
         return None;
@@ -189,13 +189,13 @@ struct Members<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_map(InOrder)
+        deserializer.deserialize_map(MembersVisitor)
     }
 }
 
-struct InOrder;
+struct MembersVisitor;
 
-impl<'de> Visitor<'de> for InOrder {
+impl<'de> Visitor<'de> for MembersVisitor {
     type Value = Members<'de>;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -211,7 +211,7 @@ impl<'de> Visitor<'de> for InOrder {
     }
 }
 
-/// The tokens of a text that the model says; nothing costs nothing.
+/// Returns the number of tokens of an output text, 0 for an empty one.
 pub(crate) fn output_tokens(text: &str) -> usize {
     text.len().div_ceil(BYTES_PER_TOKEN)
 }
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn a_longer_history_reads_the_whole_of_the_shorter_one() {
+    fn longer_histories_read_the_complete_shorter_prefix() {
         let before = json!({"instructions": "be brief", "input": [{"role": "user", "content": "question"}]});
         let mut now = before.clone();
         now["input"].as_array_mut().unwrap().push(json!({"role": "assistant", "content": "answer"}));
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn a_changed_tool_loses_all_that_follows() {
+    fn changed_tools_invalidate_everything_after_them() {
         let before =
             json!({"tools": [{"name": "a"}, {"name": "b"}], "messages": [{"role": "user", "content": "q"}]});
         let mut now = before.clone();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn the_order_of_keys_counts() {
+    fn key_order_is_significant() {
         let prefix = |body: &str| Prefix::read(Dialect::ChatCompletions, body.as_bytes());
         let before = prefix(r#"{"messages": [{"role": "user", "content": "question"}]}"#);
         let same = prefix(r#"{"model": "m", "messages": [{"role": "user", "content": "question"}]}"#);
@@ -258,7 +258,7 @@ mod tests {
         assert_eq!(moved.tokens(Dialect::ChatCompletions, Some(&before)).cached, 0);
     }
 
-    /// Four messages of ten-byte texts; the marker stands on the block of message `marked`.
+    /// Returns messages of ten-byte texts with cache markers on the messages in `marked`.
     fn marked(count: usize, marked: &[usize]) -> Value {
         let message = |index: usize| {
             let mut block = json!({"type": "text", "text": format!("message {index}")});
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn anthropic_reads_up_to_the_breakpoint_before_and_writes_up_to_its_own() {
+    fn anthropic_reads_and_writes_up_to_breakpoints() {
         let dialect = Dialect::AnthropicMessages;
         let before = Prefix::read(dialect, marked(3, &[2]).to_string().as_bytes());
         let now = Prefix::read(dialect, marked(5, &[2, 4]).to_string().as_bytes());
@@ -291,7 +291,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marker_that_moves_on_does_not_change_the_prefix() {
+    fn moving_cache_markers_keep_the_prefix() {
         let read = tokens(Dialect::AnthropicMessages, &marked(3, &[2]), &marked(5, &[4]));
         assert!(read.cached > 0);
     }

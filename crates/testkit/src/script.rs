@@ -1,4 +1,4 @@
-//! Scripts: what the model says, turn by turn, and what it expects to be told.
+//! Scripts: model turns with expectations on the requests.
 
 mod call;
 mod error;
@@ -26,32 +26,32 @@ use crate::dialect::Dialect;
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Script {
-    /// The name that error answers quote.
+    /// Name for error messages.
     pub name: String,
-    /// The dialect that a command should use by default; the server speaks all four in any case.
+    /// Default dialect for a command. The server speaks all four regardless.
     #[serde(default)]
     pub dialect: Option<Dialect>,
-    /// The only model that the server knows; any model when absent.
+    /// The only accepted model; any model if absent.
     #[serde(default)]
     pub model: Option<String>,
-    /// The turns, for all dialects; [`Script::turns_for`] picks those of one.
+    /// Turns for all dialects; [`Script::turns_for`] selects those of one.
     #[serde(default, rename = "turn")]
     pub turns: Vec<Turn>,
 }
 
 impl Script {
-    /// A script without turns, to be filled by [`Script::with_turn`].
+    /// Creates a script without turns; add them with [`Script::with_turn`].
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), dialect: None, model: None, turns: Vec::new() }
     }
 
-    /// Reads a script from TOML and checks it.
+    /// Parses a script from TOML and validates it.
     ///
     /// # Errors
     ///
-    /// [`ScriptError::Syntax`] with line and column when the text is not TOML or holds an unknown or wrongly typed key,
-    /// and the errors of [`Script::validate`].
+    /// [`ScriptError::Syntax`] with line and column if the text is not TOML or has an unknown or wrongly typed key, and the
+    /// errors of [`Script::validate`].
     pub fn parse(text: &str) -> Result<Self, ScriptError> {
         let script: Self = toml::from_str(text).map_err(|error| ScriptError::syntax(&error, text))?;
         script.validate()?;
@@ -65,18 +65,18 @@ impl Script {
         self
     }
 
-    /// Names the only model that the server knows.
+    /// Sets the only accepted model.
     #[must_use]
     pub fn with_model(mut self, model: impl Into<String>) -> Self {
         self.model = Some(model.into());
         self
     }
 
-    /// Checks what TOML cannot: that every turn says something, in bounds, and can be said in its dialects.
+    /// Checks that every turn has content, is within limits and is supported by its dialects.
     ///
     /// # Errors
     ///
-    /// [`ScriptError::Empty`] without turns, [`ScriptError::Turn`] naming the first turn that is wrong.
+    /// [`ScriptError::Empty`] without turns, [`ScriptError::Turn`] for the first invalid turn.
     pub fn validate(&self) -> Result<(), ScriptError> {
         if self.turns.is_empty() {
             return Err(ScriptError::Empty { script: self.name.clone() });
@@ -90,12 +90,12 @@ impl Script {
         Ok(())
     }
 
-    /// The turns that are given in one dialect, in order.
+    /// Returns the turns of one dialect, in order.
     pub fn turns_for(&self, dialect: Dialect) -> impl Iterator<Item = &Turn> {
         self.turns.iter().filter(move |turn| turn.is_for(dialect))
     }
 
-    /// An expectation speaks of a call of the turn before, so that call must exist in each dialect.
+    /// Checks that the calls that expectations refer to exist in the preceding turn of each dialect.
     fn validate_call_indices(&self, dialect: Dialect) -> Result<(), ScriptError> {
         let mut calls_before = 0;
         for (index, turn) in self.turns.iter().enumerate().filter(|(_, turn)| turn.is_for(dialect)) {

@@ -1,6 +1,6 @@
-//! Seals: the opaque values that the server attaches to reasoning and wants back verbatim.
+//! Seals: opaque values that the server attaches to reasoning and expects to be returned verbatim.
 //!
-//! A seal states what it was made for and ends in a hash of that, so any change of it shows without any memory.
+//! A seal contains its purpose and a hash of it, so that changes are detected without state.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -8,15 +8,15 @@ use base64::engine::general_purpose::STANDARD;
 use crate::dialect::Dialect;
 use crate::fingerprint;
 
-const MARK: &str = "pintle-testkit";
+const PREFIX: &str = "pintle-testkit";
 
-/// What a seal was made for.
+/// Purpose of a seal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Seal {
     pub(crate) dialect: Dialect,
     /// Index of the turn in its dialect.
     pub(crate) turn: usize,
-    /// Hash of the sealed reasoning text.
+    /// Hash of the reasoning text.
     pub(crate) text: u64,
 }
 
@@ -25,18 +25,18 @@ impl Seal {
         Self { dialect, turn, text: fingerprint::of(&[text]) }
     }
 
-    /// The opaque form, in base64 as Gemini wants it.
+    /// Encodes it as base64, which Gemini requires.
     pub(crate) fn close(&self) -> String {
-        let statement = format!("{MARK}/{}/{}/{:016x}", self.dialect, self.turn, self.text);
-        let hash = fingerprint::of(&[&statement]);
-        STANDARD.encode(format!("{statement}/{hash:016x}"))
+        let purpose = format!("{PREFIX}/{}/{}/{:016x}", self.dialect, self.turn, self.text);
+        let hash = fingerprint::of(&[&purpose]);
+        STANDARD.encode(format!("{purpose}/{hash:016x}"))
     }
 
-    /// Reads an opaque form back; nothing if this server did not make it just so.
+    /// Decodes an opaque value; `None` unless this server created exactly this value.
     pub(crate) fn open(opaque: &str) -> Option<Self> {
         let bytes = STANDARD.decode(opaque).ok()?;
         let text = String::from_utf8(bytes).ok()?;
-        let mut parts = text.strip_prefix(MARK)?.strip_prefix('/')?.split('/');
+        let mut parts = text.strip_prefix(PREFIX)?.strip_prefix('/')?.split('/');
         let seal = Self {
             dialect: parts.next()?.parse().ok()?,
             turn: parts.next()?.parse().ok()?,
@@ -58,7 +58,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_seal_opens_and_binds_its_text(text in ".*", turn in 0_usize..1000) {
+        fn seals_open_and_bind_their_text(text in ".*", turn in 0_usize..1000) {
             let seal = Seal::new(Dialect::Gemini, turn, &text);
             let opened = Seal::open(&seal.close()).unwrap();
             prop_assert_eq!(&opened, &seal);
@@ -68,7 +68,7 @@ mod tests {
         }
 
         #[test]
-        fn a_changed_seal_does_not_open(position in 0_usize..60, with in "[A-Za-z0-9]") {
+        fn changed_seals_do_not_open(position in 0_usize..60, with in "[A-Za-z0-9]") {
             let closed = Seal::new(Dialect::AnthropicMessages, 3, "thought").close();
             let mut changed = closed.clone();
             changed.replace_range(position..=position, &with);

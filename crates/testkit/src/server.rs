@@ -1,9 +1,9 @@
-//! The scripted server: a listener, its connections and what they share.
+//! The scripted server: listener, connections and shared state.
 
 mod connection;
 mod options;
-mod recorded;
 mod reply;
+mod request_log;
 mod responder;
 mod round_trip;
 
@@ -17,54 +17,54 @@ use tokio::sync::{Semaphore, oneshot};
 use tokio::task::JoinSet;
 
 pub use options::ServerOptions;
-pub use recorded::RecordedRequest;
+pub use request_log::RecordedRequest;
 
 use crate::dialect::Dialect;
 use crate::script::{Script, ScriptError};
 use responder::Responder;
 
-/// How long the server waits after a failed accept, which is most often a lack of file descriptors.
+/// Delay after a failed accept, which usually means a lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(10);
 
-/// A model server that follows a script, on loopback unless told otherwise.
+/// A model server that follows a script, by default on loopback.
 ///
-/// It speaks all four dialects at once, judges every request, and answers like the provider.
-/// Dropping it ends its tasks and closes its connections; [`ScriptedServer::shutdown`] waits until that is done.
+/// It speaks all four dialects at once, checks every request, and responds like the provider.
+/// Dropping it aborts its tasks and closes its connections; [`ScriptedServer::shutdown`] waits for that.
 #[derive(Debug)]
 pub struct ScriptedServer {
     address: SocketAddr,
     responder: Arc<Responder>,
-    /// Holds the accept loop alone, which holds the connections.
+    /// Contains only the accept loop, which owns the connections.
     tasks: JoinSet<()>,
-    /// Ends the accept loop when it is dropped.
+    /// Ends the accept loop when dropped.
     stop: oneshot::Sender<()>,
 }
 
-/// Why a server could not be started.
+/// Error while starting a server.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ServerError {
-    /// The script cannot be followed.
-    #[error("script cannot be followed")]
+    /// The script is invalid.
+    #[error("invalid script")]
     Script(#[source] ScriptError),
-    /// The address cannot be listened on.
+    /// Listening on the address failed.
     #[error("cannot listen on {address}")]
     Bind {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
-        /// What the system said.
+        /// Error of the operating system.
         source: io::Error,
     },
 }
 
 impl ScriptedServer {
-    /// Checks the script, binds the listener and begins to answer.
+    /// Validates the script and starts the server.
     ///
     /// Must be called within a tokio runtime with I/O and time enabled.
     ///
     /// # Errors
     ///
-    /// [`ServerError::Script`] if the script is not valid, [`ServerError::Bind`] if the address cannot be had.
+    /// [`ServerError::Script`] if the script is invalid, [`ServerError::Bind`] if the address is unavailable.
     pub async fn start(script: Script, options: ServerOptions) -> Result<Self, ServerError> {
         script.validate().map_err(ServerError::Script)?;
         let bind_error = |source| ServerError::Bind { address: options.bind, source };
@@ -77,13 +77,13 @@ impl ScriptedServer {
         Ok(Self { address, responder, tasks, stop })
     }
 
-    /// The address that the server listens on.
+    /// Returns the address that the server listens on.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The base URL as the provider's official SDK takes it.
+    /// Returns the base URL in the form of the provider's official SDK.
     ///
     /// It ends in `/v1` for OpenAI and compatible servers, and has no version for Anthropic and Gemini.
     #[must_use]
@@ -95,25 +95,25 @@ impl ScriptedServer {
         }
     }
 
-    /// The requests so far, oldest first, as far as [`ServerOptions::recorded_bytes`] reaches.
+    /// Returns the recorded requests, oldest first, within [`ServerOptions::recorded_bytes`].
     #[must_use]
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.responder.requests()
     }
 
-    /// Whether every turn of the script has been given in a dialect; failures before a turn do not count.
+    /// Returns whether every turn of the script has been served in a dialect. Failures before a turn do not count.
     #[must_use]
     pub fn finished(&self, dialect: Dialect) -> bool {
         self.responder.finished(dialect)
     }
 
-    /// Answers until the future is dropped: the building block of a command that only serves.
+    /// Serves until the future is dropped.
     pub async fn serve_forever(mut self) {
-        // The accept loop has no end of its own, so this waits for as long as it is polled.
+        // The accept loop never ends, so this never returns.
         while self.tasks.join_next().await.is_some() {}
     }
 
-    /// Ends all connections and waits until no task is left.
+    /// Closes all connections and waits until all tasks have ended.
     pub async fn shutdown(self) {
         let Self { mut tasks, stop, .. } = self;
         drop(stop);
@@ -121,11 +121,11 @@ impl ScriptedServer {
     }
 }
 
-/// Accepts connections until it is told to stop, and then ends them; if it is dropped, its set ends them.
+/// Accepts connections until it is stopped, then closes them. Dropping it closes them too.
 async fn serve(listener: TcpListener, responder: Arc<Responder>, stopped: oneshot::Receiver<()>) {
     let mut connections = JoinSet::new();
     tokio::select! {
-        // Nothing is ever sent: the other end is dropped.
+        // Resolves when the sender is dropped; nothing is ever sent.
         _ = stopped => {}
         () = accept(&listener, &responder, &mut connections) => {}
     }
@@ -136,7 +136,7 @@ async fn serve(listener: TcpListener, responder: Arc<Responder>, stopped: onesho
 async fn accept(listener: &TcpListener, responder: &Arc<Responder>, connections: &mut JoinSet<()>) {
     let slots = Arc::new(Semaphore::new(responder.options().connections));
     loop {
-        // The semaphore is never closed; were it, no connection could be served any more.
+        // The semaphore is never closed.
         let Ok(slot) = Arc::clone(&slots).acquire_owned().await else {
             return;
         };
@@ -149,7 +149,7 @@ async fn accept(listener: &TcpListener, responder: &Arc<Responder>, connections:
     }
 }
 
-/// Waits for a connection, and takes leave of those that ended meanwhile.
+/// Waits for a connection, and reaps finished ones meanwhile.
 async fn next(listener: &TcpListener, connections: &mut JoinSet<()>) -> TcpStream {
     loop {
         tokio::select! {

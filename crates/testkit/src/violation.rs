@@ -1,29 +1,30 @@
-//! What a checker finds wrong with a request.
+//! Violations that a checker reports.
 
 use std::fmt;
 
-/// A way in which a request is not what its provider accepts.
+/// A rule of the provider that a request violates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Violation {
-    /// What kind of answer the provider gives to it.
+    /// Kind of error that the provider responds with.
     pub kind: ViolationKind,
-    /// The field, in the provider's notation: `input[2].call_id`, `messages.2.content.0`; a header or `path` else.
+    /// The field in the provider's notation, such as `input[2].call_id` or `messages.2.content.0`, or a header, or `path`.
     pub field: String,
-    /// What was found and what was expected.
+    /// Found and expected values.
     pub message: String,
 }
 
-/// What kind of answer a provider gives to a violation.
+/// Kind of error that a provider responds with.
+#[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ViolationKind {
-    /// The path is none of the dialect's.
+    /// Unknown path.
     NotFound,
-    /// The method is not POST.
+    /// Method other than POST.
     Method,
-    /// No key, or a key in a form that the provider does not read.
+    /// Missing key, or a key in a form that the provider does not accept.
     Authentication,
-    /// The request is not well formed.
+    /// Invalid request.
     Invalid,
 }
 

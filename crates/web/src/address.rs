@@ -1,4 +1,4 @@
-//! Which addresses may be reached.
+//! Rules for the addresses that may be reached.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -6,61 +6,62 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use pintle_tools::builtin::{WebError, WebErrorKind};
 use reqwest::Url;
 
-/// What a client may reach.
+/// Rules for the addresses that a client may reach.
 ///
-/// Public means: what the special-purpose registries of IANA do not set apart. Loopback, private, shared, link-local,
-/// multicast, documentation and reserved addresses are not public, and neither is an IPv6 address that carries such
-/// an IPv4 address.
+/// An address is public unless it is in one of IANA's special-purpose registries. Loopback, private, shared,
+/// link-local, multicast, documentation and reserved addresses are not public, and neither is an IPv6 address that
+/// embeds such an IPv4 address.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AddressRules {
     any: bool,
     hosts: BTreeSet<String>,
 }
 
-/// An address that may not be reached.
+/// Error for an address that the rules forbid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{host} may not be reached: {address} is {what}")]
+#[error("{host} may not be reached: {address} is {class}")]
 pub(crate) struct RefusedAddress {
     pub(crate) host: String,
     pub(crate) address: IpAddr,
-    pub(crate) what: &'static str,
+    pub(crate) class: &'static str,
 }
 
 impl AddressRules {
-    /// Public addresses only. The default.
+    /// Allows public addresses only. The default.
     #[must_use]
     pub fn public_only() -> Self {
         Self::default()
     }
 
-    /// Every address, this machine's own and its network's included. Only for hosts whose models may have all that.
+    /// Allows every address, including this machine's own and its network's. Use it only where the model may reach all
+    /// of them.
     #[must_use]
     pub fn any() -> Self {
         Self { any: true, hosts: BTreeSet::new() }
     }
 
-    /// And this host, wherever it is: a name, or an address as a URL writes it (`[::1]` in brackets). All its ports
-    /// may be reached.
+    /// Also allows this host, whatever its address: a name, or an address as written in a URL (`[::1]` in brackets).
+    /// All its ports are allowed.
     #[must_use]
     pub fn with_host(mut self, host: impl Into<String>) -> Self {
         self.hosts.insert(host.into().to_ascii_lowercase());
         self
     }
 
-    /// Checks what can be known of a URL before its host is resolved.
+    /// Checks the parts of a URL that are known before its host is resolved.
     pub(crate) fn check_url(&self, url: &Url) -> Result<(), WebError> {
         let invalid = |message: String| Err(WebError::new(WebErrorKind::InvalidUrl, message));
         if !matches!(url.scheme(), "http" | "https") {
             return invalid(format!(
-                "{}: is not spoken; the address must begin with https:// or http://",
+                "the scheme {}: is not supported; the URL must begin with https:// or http://",
                 url.scheme()
             ));
         }
         if !url.username().is_empty() || url.password().is_some() {
-            return invalid("the address carries a user name or a password, which is not sent".to_owned());
+            return invalid("the URL contains a user name or password, which is not sent".to_owned());
         }
         let Some(host) = url.host_str() else {
-            return invalid("the address names no host".to_owned());
+            return invalid("the URL has no host".to_owned());
         };
         let literal = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         match literal.parse::<IpAddr>() {
@@ -69,11 +70,11 @@ impl AddressRules {
         }
     }
 
-    /// Checks an address that a host has.
+    /// Checks a resolved address of a host.
     pub(crate) fn check_address(&self, host: &str, address: IpAddr) -> Result<(), RefusedAddress> {
-        match kind_of(address) {
-            Some(what) if !self.any && !self.hosts.contains(&host.to_ascii_lowercase()) => {
-                Err(RefusedAddress { host: host.to_owned(), address, what })
+        match special_class(address) {
+            Some(class) if !self.any && !self.hosts.contains(&host.to_ascii_lowercase()) => {
+                Err(RefusedAddress { host: host.to_owned(), address, class })
             }
             Some(_) | None => Ok(()),
         }
@@ -86,15 +87,15 @@ impl From<RefusedAddress> for WebError {
     }
 }
 
-/// What an address is instead of a public one.
-fn kind_of(address: IpAddr) -> Option<&'static str> {
+/// Returns the class of an address that is not public.
+fn special_class(address: IpAddr) -> Option<&'static str> {
     match address {
-        IpAddr::V4(address) => kind_of_v4(address),
-        IpAddr::V6(address) => kind_of_v6(address),
+        IpAddr::V4(address) => special_class_v4(address),
+        IpAddr::V6(address) => special_class_v6(address),
     }
 }
 
-fn kind_of_v4(address: Ipv4Addr) -> Option<&'static str> {
+fn special_class_v4(address: Ipv4Addr) -> Option<&'static str> {
     Some(match address.octets() {
         [127, ..] => "a loopback address",
         [10, ..] | [172, 16..=31, ..] | [192, 168, ..] => "a private address",
@@ -109,23 +110,23 @@ fn kind_of_v4(address: Ipv4Addr) -> Option<&'static str> {
     })
 }
 
-fn kind_of_v6(address: Ipv6Addr) -> Option<&'static str> {
+fn special_class_v6(address: Ipv6Addr) -> Option<&'static str> {
     let segments = address.segments();
     if address == Ipv6Addr::LOCALHOST {
         return Some("a loopback address");
     }
     match segments {
-        // Addresses that carry one of version 4 lead there.
+        // Addresses that embed an IPv4 address lead there.
         [0, 0, 0, 0, 0, 0xffff, high, low] | [0x64, 0xff9b, 0, 0, 0, 0, high, low] => {
-            kind_of_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
+            special_class_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low)))
         }
-        [0x2002, high, low, ..] => kind_of_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
+        [0x2002, high, low, ..] => special_class_v4(Ipv4Addr::from((u32::from(high) << 16) | u32::from(low))),
         [0xfc00..=0xfdff, ..] => Some("a private address"),
         [0xfe80..=0xfebf, ..] => Some("a link-local address"),
         [0xff00..=0xffff, ..] => Some("a multicast address"),
         [0x2001, 0x0db8, ..] | [0x3fff, 0..=0x0fff, ..] => Some("a documentation address"),
         [0x2001, 0..=0x01ff, ..] => Some("a reserved address"),
-        // Nothing else has been given out.
+        // Nothing else is allocated.
         [0x2000..=0x3fff, ..] => None,
         _ => Some("a reserved address"),
     }
@@ -136,8 +137,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_public_addresses_are_public() {
-        let rows = [
+    fn special_addresses_are_not_public() {
+        let cases = [
             ("1.1.1.1", None),
             ("172.15.0.1", None),
             ("172.32.0.1", None),
@@ -173,13 +174,13 @@ mod tests {
             ("ff02::1", Some("a multicast address")),
             ("2001:db8::1", Some("a documentation address")),
         ];
-        for (address, expected) in rows {
-            assert_eq!(kind_of(address.parse().unwrap()), expected, "{address}");
+        for (address, expected) in cases {
+            assert_eq!(special_class(address.parse().unwrap()), expected, "{address}");
         }
     }
 
     #[test]
-    fn a_url_is_checked_before_anything_is_resolved() {
+    fn urls_are_checked_before_resolution() {
         let check = |rules: &AddressRules, url: &str| {
             rules.check_url(&Url::parse(url).unwrap()).map_err(|error| (error.kind(), error.to_string()))
         };
@@ -187,21 +188,21 @@ mod tests {
         for url in ["https://example.com/a?b#c", "http://example.com:8080", "http://1.1.1.1/"] {
             assert_eq!(check(&rules, url), Ok(()), "{url}");
         }
-        let rows = [
+        let cases = [
             (
                 "ftp://example.com/",
                 WebErrorKind::InvalidUrl,
-                "ftp: is not spoken; the address must begin with https:// or http://",
+                "the scheme ftp: is not supported; the URL must begin with https:// or http://",
             ),
             (
                 "file:///etc/passwd",
                 WebErrorKind::InvalidUrl,
-                "file: is not spoken; the address must begin with https:// or http://",
+                "the scheme file: is not supported; the URL must begin with https:// or http://",
             ),
             (
                 "http://me:pw@example.com/",
                 WebErrorKind::InvalidUrl,
-                "the address carries a user name or a password, which is not sent",
+                "the URL contains a user name or password, which is not sent",
             ),
             (
                 "http://127.0.0.1/",
@@ -224,7 +225,7 @@ mod tests {
                 "[::ffff:a00:1] may not be reached: ::ffff:10.0.0.1 is a private address",
             ),
         ];
-        for (url, kind, message) in rows {
+        for (url, kind, message) in cases {
             assert_eq!(check(&rules, url), Err((kind, message.to_owned())), "{url}");
             assert_eq!(check(&AddressRules::any(), url).is_ok(), kind == WebErrorKind::Refused, "{url}");
         }

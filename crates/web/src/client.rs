@@ -1,4 +1,4 @@
-//! Pages over HTTP.
+//! HTTP client for pages.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -15,54 +15,54 @@ use crate::charset::decode;
 use crate::markdown::to_markdown;
 use crate::resolver::{self, CheckedResolver, Lookup};
 
-/// How long a URL may be, in bytes.
+/// Maximum length of a URL, in bytes.
 const MAX_URL: usize = 8 << 10;
 
-/// What is asked for, the best first.
+/// Accepted media types, best first.
 const ACCEPTED: HeaderValue =
     HeaderValue::from_static("text/markdown, text/html;q=0.9, text/plain;q=0.8, */*;q=0.5");
 
-/// Gets pages over HTTP and HTTPS, within limits and rules.
+/// Fetches pages over HTTP and HTTPS, within limits and address rules.
 ///
-/// Cheap to clone is its `Arc`; one is enough for many sessions. Connections are not kept between requests.
+/// One client in an `Arc` serves many sessions. Connections are not reused between requests.
 pub struct HttpWebClient {
     limits: FetchLimits,
     rules: AddressRules,
     lookup: Lookup,
-    /// Trusted beside those of the system.
+    /// Certificates trusted in addition to the system's.
     roots: Vec<Certificate>,
     plain: OnceLock<Client>,
     secure: OnceLock<Client>,
 }
 
-/// How much one fetch may take.
+/// Limits of one fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchLimits {
-    /// The most time for all of it, redirects included. Default 30 s.
+    /// Maximum total time, redirects included. Default 30 s.
     pub time: Duration,
-    /// The most bytes of a page that are read; the rest is left out. Default 2 MiB.
+    /// Maximum number of bytes read of a page; the rest is left out. Default 2 MiB.
     pub bytes: usize,
-    /// The most redirects that are followed. Default 5.
+    /// Maximum number of redirects followed. Default 5.
     pub redirects: usize,
 }
 
 impl FetchLimits {
-    /// With another limit of time.
+    /// Sets the maximum total time.
     #[must_use]
     pub fn with_time(mut self, time: Duration) -> Self {
         self.time = time;
         self
     }
 
-    /// With another limit of bytes.
+    /// Sets the maximum number of bytes.
     #[must_use]
     pub fn with_bytes(mut self, bytes: usize) -> Self {
         self.bytes = bytes;
         self
     }
 
-    /// With another limit of redirects.
+    /// Sets the maximum number of redirects.
     #[must_use]
     pub fn with_redirects(mut self, redirects: usize) -> Self {
         self.redirects = redirects;
@@ -77,42 +77,42 @@ impl Default for FetchLimits {
 }
 
 impl HttpWebClient {
-    /// A client with these limits and rules. HTTP is set up at the first fetch.
+    /// Creates a client with these limits and rules. HTTP is set up at the first fetch.
     #[must_use]
     pub fn new(limits: FetchLimits, rules: AddressRules) -> Self {
         Self::with_lookup(limits, rules, resolver::system())
     }
 
-    /// As [`new`](Self::new), with names resolved by `lookup`.
+    /// Like [`new`](Self::new), with names resolved by `lookup`.
     pub(crate) fn with_lookup(limits: FetchLimits, rules: AddressRules, lookup: Lookup) -> Self {
         let (plain, secure) = (OnceLock::new(), OnceLock::new());
         Self { limits, rules, lookup, roots: Vec::new(), plain, secure }
     }
 
-    /// And trusts these certificates, in PEM, beside those of the system: a company's own authority, say.
+    /// Trusts these PEM certificates in addition to the system's: those of a company's own authority, say.
     ///
     /// # Errors
     ///
-    /// A text that holds no certificate or a broken one.
+    /// Fails when `pem` contains no certificate or a malformed one.
     pub fn with_root_certificates(mut self, pem: &[u8]) -> Result<Self, WebError> {
-        let unreadable = || WebError::new(WebErrorKind::Failed, "the root certificates cannot be read");
+        let unreadable = || WebError::new(WebErrorKind::Failed, "cannot read the root certificates");
         let roots = Certificate::from_pem_bundle(pem).map_err(|error| unreadable().with_source(error))?;
         if roots.is_empty() {
-            return Err(unreadable().with_source("there is none in the text, expected PEM"));
+            return Err(unreadable().with_source("no certificate found, expected PEM"));
         }
         self.roots.extend(roots);
         self.secure = OnceLock::new();
         Ok(self)
     }
 
-    /// Gets a page, redirect by redirect.
+    /// Fetches a page, following redirects.
     async fn follow(&self, address: &str) -> Result<WebPage, WebError> {
         let mut url = parse(address)?;
         for _ in 0..=self.limits.redirects {
             self.rules.check_url(&url)?;
             let request = self.client(&url)?.get(url.clone());
             let response = request.send().await.map_err(|error| failed(&url, error))?;
-            match target(&url, &response)? {
+            match redirect_target(&url, &response)? {
                 Some(next) => url = next,
                 None => return self.page(&url, response).await,
             }
@@ -121,72 +121,72 @@ impl HttpWebClient {
         Err(WebError::new(WebErrorKind::TooManyRedirects, message))
     }
 
-    /// The text of an answer.
+    /// Reads the text of a response.
     async fn page(&self, url: &Url, mut response: Response) -> Result<WebPage, WebError> {
         let status = response.status().as_u16();
         let content_type = header(response.headers(), &CONTENT_TYPE).to_owned();
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-        // The response counts down while it is read.
+        // `content_length` shrinks while the body is read.
         let length = response.content_length();
         if !is_text(&media_type) {
             return Err(not_text(url, &media_type, length));
         }
         let encoding = header(response.headers(), &CONTENT_ENCODING);
         if !matches!(encoding, "" | "identity") {
-            // Nothing is unpacked, so that a small answer is a small text.
-            let message = format!("{url} came packed as {encoding}, although that was not asked for");
+            // Nothing is decompressed, so that a small response cannot become a large text.
+            let message = format!("{url} was compressed with {encoding}, although that was not requested");
             return Err(WebError::new(WebErrorKind::NotText, message));
         }
         let mut body = Vec::new();
         let mut cut_at = None;
         while let Some(chunk) = response.chunk().await.map_err(|error| failed(url, error))? {
-            let room = self.limits.bytes - body.len();
-            body.extend_from_slice(chunk.get(..room.min(chunk.len())).unwrap_or_default());
-            if chunk.len() > room {
+            let remaining = self.limits.bytes - body.len();
+            body.extend_from_slice(chunk.get(..remaining.min(chunk.len())).unwrap_or_default());
+            if chunk.len() > remaining {
                 cut_at = Some(body.len() as u64);
                 break;
             }
         }
-        if body.contains(&0) {
-            return Err(not_text(url, &media_type, length));
-        }
         let is_html = matches!(media_type.as_str(), "text/html" | "application/xhtml+xml");
         let text = decode(&body, &content_type, is_html);
+        if text.contains('\0') {
+            return Err(not_text(url, &media_type, length));
+        }
         let text = if is_html { to_markdown(&text, Some(url)) } else { text };
         Ok(WebPage::new(url.as_str(), status, media_type, text).with_cut_at(cut_at))
     }
 
-    /// The client for a URL's scheme, made when it is first wanted.
+    /// Returns the client for a URL's scheme, built on first use.
     fn client(&self, url: &Url) -> Result<&Client, WebError> {
         let secure = url.scheme() == "https";
         let cell = if secure { &self.secure } else { &self.plain };
         if let Some(client) = cell.get() {
             return Ok(client);
         }
-        let client = self.connect(secure)?;
+        let client = self.build(secure)?;
         Ok(cell.get_or_init(|| client))
     }
 
-    fn connect(&self, secure: bool) -> Result<Client, WebError> {
+    fn build(&self, secure: bool) -> Result<Client, WebError> {
         let resolver = CheckedResolver::new(self.rules.clone(), Arc::clone(&self.lookup));
         let mut builder = Client::builder()
             .redirect(redirect::Policy::none())
             .retry(reqwest::retry::never())
-            // A proxy would resolve the name again, and reach what this client may not.
+            // A proxy would resolve the name again and could reach addresses that this client must not.
             .no_proxy()
             .dns_resolver(Arc::new(resolver))
-            // Each fetch connects anew, to an address that was checked for it.
+            // Each fetch opens a connection, to an address that was checked for it.
             .pool_max_idle_per_host(0)
             .default_headers(HeaderMap::from_iter([(ACCEPT, ACCEPTED)]))
             .user_agent(concat!("pintle/", env!("CARGO_PKG_VERSION")));
         if secure {
-            // The process may have chosen a provider of its own, which then stays.
+            // Fails if the process has installed another provider, which then stays.
             let _ = rustls::crypto::ring::default_provider().install_default();
             builder = builder.tls_certs_merge(self.roots.iter().cloned());
         } else {
             builder = builder.tls_backend_preconfigured(without_roots()?);
         }
-        builder.build().map_err(|error| setup(error.without_url()))
+        builder.build().map_err(|error| setup_failed(error.without_url()))
     }
 }
 
@@ -197,7 +197,7 @@ impl WebClient for HttpWebClient {
             Ok(page) => page,
             Err(_elapsed) => {
                 let seconds = self.limits.time.as_secs_f64();
-                let message = format!("the page was not whole after {seconds} s");
+                let message = format!("the page was not complete after {seconds} s");
                 Err(WebError::new(WebErrorKind::Timeout, message))
             }
         }
@@ -218,16 +218,16 @@ fn parse(address: &str) -> Result<Url, WebError> {
     let invalid = |message: String| WebError::new(WebErrorKind::InvalidUrl, message);
     let address = address.trim();
     if address.len() > MAX_URL {
-        return Err(invalid(format!("the address has {} bytes; at most {MAX_URL} are taken", address.len())));
+        return Err(invalid(format!("the URL has {} bytes; at most {MAX_URL} are allowed", address.len())));
     }
     Url::parse(address).map_err(|error| {
-        invalid(format!("`{address}` is no address: {error}; it must begin with https:// or http://"))
+        invalid(format!("`{address}` is not a URL: {error}; it must begin with https:// or http://"))
             .with_source(error)
     })
 }
 
-/// Where an answer sends the client; `None` if it is the page itself.
-fn target(url: &Url, response: &Response) -> Result<Option<Url>, WebError> {
+/// Returns the target of a redirect; `None` for any other response.
+fn redirect_target(url: &Url, response: &Response) -> Result<Option<Url>, WebError> {
     if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
         return Ok(None);
     }
@@ -238,26 +238,25 @@ fn target(url: &Url, response: &Response) -> Result<Option<Url>, WebError> {
     match url.join(location) {
         Ok(next) if next.as_str().len() > MAX_URL => {
             let bytes = next.as_str().len();
-            let message =
-                format!("{url} redirects to an address of {bytes} bytes; at most {MAX_URL} are taken");
+            let message = format!("{url} redirects to a URL of {bytes} bytes; at most {MAX_URL} are allowed");
             Err(WebError::new(WebErrorKind::Failed, message))
         }
         Ok(next) => Ok(Some(next)),
         Err(error) => {
-            let message = format!("{url} redirects to what is no address: {error}");
+            let message = format!("{url} redirects to an invalid URL: {error}");
             Err(WebError::new(WebErrorKind::Failed, message).with_source(error))
         }
     }
 }
 
-/// A header's value; empty if it is missing or no text.
+/// Returns the value of a header; empty if it is missing or not text.
 fn header<'a>(headers: &'a HeaderMap, name: &reqwest::header::HeaderName) -> &'a str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether a media type is one of text. What is unnamed is looked at.
+/// Returns whether a media type is textual. A body without one is judged by its content.
 fn is_text(media_type: &str) -> bool {
-    const ALSO: [&str; 9] = [
+    const TEXTUAL: [&str; 9] = [
         "application/json",
         "application/xml",
         "application/javascript",
@@ -273,17 +272,18 @@ fn is_text(media_type: &str) -> bool {
         || media_type.ends_with("+json")
         || media_type.ends_with("+xml")
         || media_type.ends_with("+yaml")
-        || ALSO.contains(&media_type)
+        || TEXTUAL.contains(&media_type)
 }
 
 fn not_text(url: &Url, media_type: &str, length: Option<u64>) -> WebError {
-    let kind = if media_type.is_empty() { "of no type" } else { media_type };
-    let size = length.map_or_else(|| "of unknown size".to_owned(), |bytes| format!("{bytes} bytes"));
-    let message = format!("{url} is no text: {kind}, {size}. Get it with a command if you need it as a file");
+    let kind = if media_type.is_empty() { "no media type" } else { media_type };
+    let size = length.map_or_else(|| "unknown size".to_owned(), |bytes| format!("{bytes} bytes"));
+    let message =
+        format!("{url} is not text: {kind}, {size}. Get it with a command if you need it as a file");
     WebError::new(WebErrorKind::NotText, message)
 }
 
-/// Why there was no answer, or not a whole one.
+/// Describes why there was no response or an incomplete one.
 fn failed(url: &Url, error: reqwest::Error) -> WebError {
     let error = error.without_url();
     let mut innermost: &(dyn StdError + 'static) = &error;
@@ -297,21 +297,21 @@ fn failed(url: &Url, error: reqwest::Error) -> WebError {
     let message = if error.is_connect() {
         format!("cannot connect to {host}: {innermost}")
     } else {
-        format!("{host} gave no whole answer: {innermost}")
+        format!("{host} sent no complete response: {innermost}")
     };
     WebError::new(WebErrorKind::Failed, message).with_source(error)
 }
 
-fn setup(error: impl Into<Box<dyn StdError + Send + Sync>>) -> WebError {
-    WebError::new(WebErrorKind::Failed, "HTTP cannot be set up on this machine").with_source(error)
+fn setup_failed(error: impl Into<Box<dyn StdError + Send + Sync>>) -> WebError {
+    WebError::new(WebErrorKind::Failed, "cannot set up HTTP on this machine").with_source(error)
 }
 
-/// Loading the system's root certificates takes long, and plain HTTP needs none.
+/// Returns a TLS configuration without root certificates: loading the system's takes long, and plain HTTP needs none.
 fn without_roots() -> Result<rustls::ClientConfig, WebError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(setup)?;
+        .map_err(setup_failed)?;
     Ok(config.with_root_certificates(rustls::RootCertStore::empty()).with_no_client_auth())
 }
 

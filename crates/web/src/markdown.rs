@@ -1,58 +1,67 @@
-//! HTML as Markdown, for reading.
+//! Conversion of HTML to Markdown, for reading.
 //!
-//! A page may come from anyone, so this is one pass over its tokens with a bounded stack. There is no tree: a tree of
-//! a hostile page can be deeper than any stack, or quadratically larger than the page.
+//! Pages are untrusted, so this is a single pass over the tokens with a bounded stack. It builds no tree: the tree of a
+//! hostile page can be deeper than any stack, or quadratically larger than the page.
 
-mod entity;
-mod token;
+mod tag;
 mod writer;
 
+use std::borrow::Cow;
+use std::convert::Infallible;
+
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+use html5gum::{Span, Tokenizer};
 use reqwest::Url;
 
-use self::token::{Tag, Token, Tokens};
+use self::tag::Tag;
 use self::writer::{Inline, Writer};
 
-/// The most levels of lists and quotes; what is nested deeper is shown at this level.
+/// Maximum nesting of lists and quotes; deeper content is shown at this level.
 const MAX_DEPTH: usize = 16;
 
-/// How many times longer than the page its Markdown may become by addresses that are made absolute: a page at a long
-/// address may have very many links. Behind that, addresses are shown as they are written.
+/// Maximum ratio of Markdown to page length while URLs are made absolute: a page at a long URL may have very many
+/// links. Past that, URLs are shown as they are written.
 const MAX_GROWTH: usize = 8;
 
-/// Up to this length, in bytes, Markdown may grow however short its page is.
+/// Length of the Markdown, in bytes, up to which URLs are made absolute however short the page is.
 const FREE_GROWTH: usize = 64 << 10;
 
-/// The Markdown of an HTML page: headings, paragraphs, lists, links, images, emphasis, code, quotes and tables.
+/// Converts an HTML page to Markdown: headings, paragraphs, lists, links, images, emphasis, code, quotes and tables.
 ///
-/// Scripts, styles and other things that nobody reads are left out. Addresses of links are made absolute with `base`.
-/// It is for reading and not for rendering: what looks like Markdown in the text is not escaped. Any text gives a
-/// result, in time and space linear in its length.
+/// Scripts, styles and other invisible elements are left out. Link targets are made absolute with `base`. The result
+/// is for reading and not for rendering: Markdown syntax in the text is not escaped. Never fails; takes time and space
+/// linear in the length of `html`.
 #[must_use]
 pub fn to_markdown(html: &str, base: Option<&Url>) -> String {
-    let growth = html.len().saturating_mul(MAX_GROWTH).max(FREE_GROWTH);
-    let mut page = Page { writer: Writer::default(), base, growth, table: Table::default() };
-    let mut tokens = Tokens::new(html);
-    while let Some(token) = tokens.next() {
-        match token {
-            Token::Text(text) => page.writer.text(&entity::decode(text)),
-            Token::Start(tag) if is_foreign(&tag.name) && tag.is_self_closing() => {}
-            Token::Start(tag) if is_unseen(&tag.name) => tokens.skip_element(&tag.name),
-            Token::Start(tag) if tag.name == "title" => page.title(tokens.raw_until("title")),
-            Token::Start(tag) => page.start(&tag),
-            Token::End(name) => page.end(&name),
-        }
-    }
-    page.writer.finish()
+    let max_len = html.len().saturating_mul(MAX_GROWTH).max(FREE_GROWTH);
+    let mut page = Page {
+        writer: Writer::default(),
+        base,
+        max_len,
+        table: Table::default(),
+        open_tag: None,
+        skipped: None,
+        title: None,
+    };
+    let mut emitter = CallbackEmitter::new(|event: CallbackEvent<'_>, _span: Span<()>| {
+        page.event(&event);
+        None::<Infallible>
+    });
+    // Scripts, styles and titles hold text and no tags.
+    emitter.naively_switch_states(true);
+    let Ok(()) = Tokenizer::new_with_emitter(html, emitter).finish();
+    page.finish()
 }
 
-/// Elements whose content nobody reads, or that cannot be read as text.
-fn is_unseen(name: &str) -> bool {
+/// Returns whether the content of an element is invisible or unreadable as text.
+fn is_skipped(name: &str) -> bool {
     matches!(
         name,
         "script"
             | "style"
             | "template"
             | "noscript"
+            | "noembed"
             | "svg"
             | "math"
             | "iframe"
@@ -66,20 +75,42 @@ fn is_unseen(name: &str) -> bool {
     )
 }
 
-/// Elements that are not HTML and may end where they begin, as in XML.
+/// Returns whether an element is from a foreign namespace, where `/>` closes it as in XML.
 fn is_foreign(name: &str) -> bool {
     matches!(name, "svg" | "math")
 }
 
+/// Cleans up decoded text: no-break spaces become spaces, soft hyphens vanish, and control characters other than white
+/// space become U+FFFD.
+fn readable(text: &str) -> Cow<'_, str> {
+    let is_special = |c: char| matches!(c, '\u{A0}' | '\u{AD}') || (c.is_control() && !c.is_whitespace());
+    if !text.contains(is_special) {
+        return Cow::Borrowed(text);
+    }
+    let replaced = text.chars().filter(|c| *c != '\u{AD}').map(|c| match c {
+        '\u{A0}' => ' ',
+        c if is_special(c) => '\u{FFFD}',
+        c => c,
+    });
+    Cow::Owned(replaced.collect())
+}
+
+/// State of the conversion between two tokens.
 struct Page<'a> {
     writer: Writer,
     base: Option<&'a Url>,
-    /// Up to this length of the Markdown, addresses are made absolute.
-    growth: usize,
+    /// Length of the Markdown up to which URLs are made absolute.
+    max_len: usize,
     table: Table,
+    /// Start tag whose attributes are being read.
+    open_tag: Option<Tag>,
+    /// Name of the element whose content is being skipped. The first end tag of that name ends it.
+    skipped: Option<String>,
+    /// Text of the `title` element that is being read.
+    title: Option<String>,
 }
 
-/// Where in a table the page is. A table inside another is read as the text of its cell.
+/// Position in a table. A nested table is read as the text of its cell.
 #[derive(Default)]
 struct Table {
     depth: usize,
@@ -88,16 +119,78 @@ struct Table {
 }
 
 impl Page<'_> {
-    fn title(&mut self, text: &str) {
-        let text = entity::decode(text);
-        if !text.trim().is_empty() {
+    fn event(&mut self, event: &CallbackEvent<'_>) {
+        match event {
+            CallbackEvent::String { value } => self.text(&String::from_utf8_lossy(value)),
+            CallbackEvent::OpenStartTag { name } => self.open_tag = Some(Tag::new(name)),
+            CallbackEvent::AttributeName { name } => {
+                if let Some(tag) = &mut self.open_tag {
+                    tag.begin_attribute(name);
+                }
+            }
+            CallbackEvent::AttributeValue { value } => {
+                if let Some(tag) = &mut self.open_tag {
+                    tag.set_value(value);
+                }
+            }
+            CallbackEvent::CloseStartTag { self_closing } => {
+                if let Some(tag) = self.open_tag.take() {
+                    self.start_tag(tag, *self_closing);
+                }
+            }
+            CallbackEvent::EndTag { name } => self.end_tag(&String::from_utf8_lossy(name)),
+            CallbackEvent::Comment { .. } | CallbackEvent::Doctype { .. } | CallbackEvent::Error(_) => {}
+        }
+    }
+
+    fn finish(mut self) -> String {
+        self.end_title();
+        self.writer.finish()
+    }
+
+    fn text(&mut self, text: &str) {
+        if self.skipped.is_some() {
+            return;
+        }
+        let text = readable(text);
+        match &mut self.title {
+            Some(title) => title.push_str(&text),
+            None => self.writer.text(&text),
+        }
+    }
+
+    fn start_tag(&mut self, tag: Tag, self_closing: bool) {
+        if self.skipped.is_some() || (self_closing && is_foreign(&tag.name)) {
+            return;
+        }
+        if is_skipped(&tag.name) {
+            self.skipped = Some(tag.name);
+        } else if tag.name == "title" {
+            self.title = Some(String::new());
+        } else {
+            self.start(&tag);
+        }
+    }
+
+    fn end_tag(&mut self, name: &str) {
+        match &self.skipped {
+            Some(skipped) if skipped == name => self.skipped = None,
+            Some(_) => {}
+            None if name == "title" => self.end_title(),
+            None => self.end(name),
+        }
+    }
+
+    fn end_title(&mut self) {
+        let title = self.title.take().unwrap_or_default();
+        if !title.trim().is_empty() {
             self.writer.text("Title: ");
-            self.writer.text(&text);
+            self.writer.text(&title);
             self.writer.block(2);
         }
     }
 
-    fn start(&mut self, tag: &Tag<'_>) {
+    fn start(&mut self, tag: &Tag) {
         match tag.name.as_str() {
             "br" => self.writer.line_break(),
             "hr" => self.writer.rule(),
@@ -110,7 +203,7 @@ impl Page<'_> {
             "i" | "em" => self.writer.open(Inline::Emphasis),
             "del" | "s" => self.writer.open(Inline::Deleted),
             "code" | "kbd" | "samp" | "tt" => {
-                self.writer.fence_language(tag);
+                self.writer.set_fence_language(tag.attribute("class").unwrap_or_default());
                 self.writer.open(Inline::Code);
             }
             "pre" => {
@@ -151,35 +244,35 @@ impl Page<'_> {
         }
     }
 
-    fn image(&mut self, tag: &Tag<'_>) {
+    fn image(&mut self, tag: &Tag) {
         let alt = tag.attribute("alt").unwrap_or_default();
         let alt = alt.split_whitespace().collect::<Vec<_>>().join(" ");
         if alt.is_empty() {
             return;
         }
-        let source = tag.attribute("src").and_then(|source| self.absolute(&source));
+        let source = tag.attribute("src").and_then(|source| self.absolute(source));
         self.writer.text(&match source {
             Some(source) => format!("![{alt}]({source})"),
             None => format!("![{alt}]"),
         });
     }
 
-    /// Where a link leads, if that is elsewhere.
-    fn target(&self, tag: &Tag<'_>) -> Option<String> {
+    /// Returns the URL of a link; `None` for one within the page.
+    fn target(&self, tag: &Tag) -> Option<String> {
         let href = tag.attribute("href")?;
-        if href.trim().starts_with('#') { None } else { self.absolute(&href) }
+        if href.trim().starts_with('#') { None } else { self.absolute(href) }
     }
 
-    /// An address to show; none where it is only a script or the data itself.
-    fn absolute(&self, address: &str) -> Option<String> {
-        let address = address.trim();
-        let scheme = address.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
-        if address.is_empty() || matches!(scheme.as_deref(), Some("javascript" | "data")) {
+    /// Returns the absolute form of a URL; `None` for a script or inline data.
+    fn absolute(&self, url: &str) -> Option<String> {
+        let url = url.trim();
+        let scheme = url.split_once(':').map(|(scheme, _)| scheme.to_ascii_lowercase());
+        if url.is_empty() || matches!(scheme.as_deref(), Some("javascript" | "data")) {
             return None;
         }
-        let base = self.base.filter(|_| self.writer.len() < self.growth);
-        let url = base.and_then(|base| base.join(address).ok());
-        Some(url.map_or_else(|| address.split_whitespace().collect(), String::from))
+        let base = self.base.filter(|_| self.writer.len() < self.max_len);
+        let absolute = base.and_then(|base| base.join(url).ok());
+        Some(absolute.map_or_else(|| url.split_whitespace().collect(), String::from))
     }
 
     fn begin_table(&mut self) {
@@ -216,7 +309,7 @@ impl Page<'_> {
         self.table.cells += 1;
     }
 
-    /// Ends a row that has cells, and rules off the first one.
+    /// Ends a row that has cells; the first row gets a delimiter row below it.
     fn end_row(&mut self) {
         if self.table.depth != 1 || self.table.cells == 0 {
             return;
@@ -227,7 +320,7 @@ impl Page<'_> {
     }
 }
 
-/// How many line ends stand before and after an element.
+/// Returns the number of line breaks around an element.
 fn breaks(name: &str) -> usize {
     match name {
         "p" | "div" | "section" | "article" | "header" | "footer" | "main" | "nav" | "aside" | "figure"

@@ -1,4 +1,4 @@
-//! Names to addresses, with every address checked before anything connects to it.
+//! DNS resolution that checks every address before anything connects to it.
 
 use std::future::Future;
 use std::io;
@@ -10,13 +10,13 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::address::AddressRules;
 
-/// Finds the addresses of a name.
+/// Function that resolves a name to its addresses.
 pub(crate) type Lookup =
     Arc<dyn Fn(String) -> Pin<Box<dyn Future<Output = io::Result<Vec<IpAddr>>> + Send>> + Send + Sync>;
 
-/// Resolves a name and refuses it if one of its addresses may not be reached.
+/// Resolver that refuses a name if any of its addresses is forbidden.
 ///
-/// The connection goes to the addresses that were checked, so a name that changes its mind in between gains nothing.
+/// The connection goes to the addresses that were checked, so a record that changes in between has no effect.
 pub(crate) struct CheckedResolver {
     rules: AddressRules,
     lookup: Lookup,
@@ -37,14 +37,14 @@ impl Resolve for CheckedResolver {
             for address in &addresses {
                 rules.check_address(&host, *address)?;
             }
-            // The port is that of the URL.
+            // The client replaces port 0 by the URL's port.
             let addresses: Addrs = Box::new(addresses.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })
     }
 }
 
-/// The system's own resolver.
+/// Returns the system's resolver.
 pub(crate) fn system() -> Lookup {
     Arc::new(|host| {
         Box::pin(async move {

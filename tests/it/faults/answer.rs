@@ -41,7 +41,7 @@ async fn a_compressed_answer(dialect: Dialect) {
             let headers = [format!("content-type: {kind}"), header.clone()];
             let script = answering(sized("200 OK", &headers.each_ref().map(String::as_str), packed));
             Fault::new(format!("{encoding} of {kind}"), script, ErrorKind::Stream)
-                .saying("which was not asked for")
+                .saying("which was not requested")
                 .check(dialect)
                 .await;
         }
@@ -143,7 +143,7 @@ async fn a_redirect_is_not_followed(dialect: Dialect) {
             let status = line[..3].parse().unwrap();
             Fault::new(format!("{line}, {location}"), script, ErrorKind::Configuration)
                 .status(status)
-                .saying("which is not followed")
+                .saying("redirects are not followed")
                 .check(dialect)
                 .await;
         }

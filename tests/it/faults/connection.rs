@@ -154,7 +154,7 @@ async fn a_head_without_an_end(dialect: Dialect) {
     let interim = interim.repeat("HTTP/1.1 103 Early Hints\r\n\r\n", usize::MAX, Duration::from_millis(1));
     Fault::new("interim heads for ever", interim, ErrorKind::RequestTimeout)
         .within(patient().with_first_byte(SHORT))
-        .saying("no answer within")
+        .saying("no response within")
         .check(dialect)
         .await;
 }

@@ -36,7 +36,7 @@ async fn a_request_that_nobody_reads_to_its_end(dialect: Dialect) {
         let server = FaultServer::start([script.clone().wait(&gate)]).await.unwrap();
         let client = client(dialect, &server.url(), limits);
         let error = fail(&client, request_of(dialect, HUGE).with_timeout(limits), mode, name).await;
-        let fault = Fault::new(name, script, ErrorKind::RequestTimeout).saying("no answer within 1s");
+        let fault = Fault::new(name, script, ErrorKind::RequestTimeout).saying("no response within 1s");
         fault.judge(dialect, name, &error);
     }
 }
@@ -81,7 +81,7 @@ async fn a_connection_that_breaks_inside_the_request(dialect: Dialect) {
             let client = client(dialect, &server.url(), patient());
             let error = fail(&client, request_of(dialect, LARGE), mode, name).await;
             Fault::new(name, script.clone(), ErrorKind::Network)
-                .saying("broke before the answer began")
+                .saying("broke before the response began")
                 .judge(dialect, name, &error);
             drop(client);
             finish(server).await;

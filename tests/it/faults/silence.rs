@@ -41,7 +41,7 @@ async fn silence_before_the_first_byte(dialect: Dialect) {
     let faults = rows.map(|(name, script)| {
         Fault::new(name, script.await_close(), ErrorKind::RequestTimeout)
             .within(patient().with_first_byte(SHORT))
-            .saying("no answer within 200ms")
+            .saying("no response within 200ms")
     });
     let records = check_all(dialect, faults).await;
     assert!(records.iter().all(|record| record.completed), "the client closed each connection: {records:?}");
@@ -54,7 +54,7 @@ async fn silence_inside_the_answer(dialect: Dialect) {
     Fault::new("a whole answer without its last byte", script, ErrorKind::RequestTimeout)
         .within(patient().with_stream_read(SHORT))
         .only(Mode::Complete)
-        .saying("the answer stopped: no byte for 200ms")
+        .saying("the response stopped: no byte for 200ms")
         .check(dialect)
         .await;
     let events = events(dialect);
@@ -68,7 +68,7 @@ async fn silence_inside_the_answer(dialect: Dialect) {
         let records = Fault::new(name, read().write(bytes).await_close(), ErrorKind::RequestTimeout)
             .within(patient().with_stream_read(SHORT))
             .only(Mode::Stream)
-            .saying("the answer stopped: no byte for 200ms")
+            .saying("the response stopped: no byte for 200ms")
             .check(dialect)
             .await;
         assert!(records.iter().all(|record| record.completed), "{name}");
@@ -119,7 +119,7 @@ async fn comments_are_no_answer(dialect: Dialect) {
     Fault::new("comments, then silence", commented.clone().await_close(), ErrorKind::RequestTimeout)
         .within(patient().with_stream_read(SHORT))
         .only(Mode::Stream)
-        .saying("the answer stopped")
+        .saying("the response stopped")
         .check(dialect)
         .await;
     let rows = [
@@ -158,7 +158,7 @@ async fn a_trickle_does_not_outlast_the_total_limit(dialect: Dialect) {
     Fault::new("a trickle", trickle, ErrorKind::RequestTimeout)
         .within(patient().with_request(Some(SHORT)))
         .only(Mode::Complete)
-        .saying("no whole answer within 200ms")
+        .saying("no complete response within 200ms")
         .check(dialect)
         .await;
 }
@@ -187,7 +187,7 @@ async fn headers_of_a_stream_have_a_limit(dialect: Dialect) {
     Fault::new("a whole answer", dripping_head(), ErrorKind::RequestTimeout)
         .within(patient().with_headers(SHORT).with_first_byte(2 * SHORT))
         .only(Mode::Complete)
-        .saying("no answer within 400ms")
+        .saying("no response within 400ms")
         .check(dialect)
         .await;
 }
@@ -227,7 +227,7 @@ async fn signs_of_life_without_content_have_a_limit(dialect: Dialect) {
     Fault::new("blanks", begun(0).repeat(chunk(" "), forever, DRIP), ErrorKind::RequestTimeout)
         .within(content)
         .only(Mode::Complete)
-        .saying("no whole answer within 200ms")
+        .saying("no complete response within 200ms")
         .check(dialect)
         .await;
 }

@@ -177,7 +177,7 @@ async fn arguments_are_never_changed(dialect: Dialect) {
         for (mode, script) in with_characters(dialect, "é", bad, usize::MAX - 1) {
             Fault::new(format!("{bad:?}"), script, ErrorKind::Stream)
                 .only(mode)
-                .saying("the arguments of a tool call hold a character that is no Unicode")
+                .saying("the arguments of a tool call contain an invalid Unicode character")
                 .check(dialect)
                 .await;
         }
@@ -230,7 +230,7 @@ async fn a_whole_answer_without_an_end(dialect: Dialect) {
     let mut fault = Fault::new("without an end", script.clone(), ErrorKind::Stream).only(Mode::Complete);
     // As above.
     fault.retryable = false;
-    for record in fault.saying("the answer is larger than 67108864 bytes").check(dialect).await {
+    for record in fault.saying("the response is larger than 67108864 bytes").check(dialect).await {
         assert!(!record.completed && record.written < 120 * 1024 * 1024, "{record:?}");
     }
     // As a refusal it is read as far as an error holds it.

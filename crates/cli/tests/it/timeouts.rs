@@ -18,9 +18,9 @@ fn a_model_call_has_the_time_that_is_given() {
     let headers = request().write("HTTP/1.1 200 OK\r\nx: ").repeat("a", 1_000_000, DRIP);
     let silence = request().write(HEAD).await_close();
     let cases = [
-        (comments, "the answer stalled: no content for 2s"),
+        (comments, "the response stalled: no content for 2s"),
         (headers, "within 2s"),
-        (silence, "no answer within 2s"),
+        (silence, "no response within 2s"),
     ];
     thread::scope(|scope| {
         for (script, words) in &cases {

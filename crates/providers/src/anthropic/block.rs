@@ -1,4 +1,4 @@
-//! History items as content blocks.
+//! Encoding of history items as content blocks.
 
 use bytes::Bytes;
 use pintle_llm::{
@@ -11,43 +11,43 @@ use std::sync::Arc;
 
 use super::NAME;
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, unsupported};
 use crate::openai::check_document;
 
-/// The longest tool name of the API, in characters.
-const LONGEST_NAME: usize = 128;
+/// Maximum length of a tool name, in characters.
+const MAX_NAME: usize = 128;
 
 const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// A request may have 32 MB, in base64.
-const LARGEST_DOCUMENT: usize = 32 * 1_000 * 1_000 / 4 * 3;
+/// Maximum size of a document, in bytes: a request may have 32 MB, in base64.
+const MAX_DOCUMENT: usize = 32 * 1_000 * 1_000 / 4 * 3;
 
-/// The API takes 5 MiB of base64 per image, which is a third more than its bytes.
-const LARGEST_IMAGE: usize = 5 * 1024 * 1024 / 4 * 3;
+/// Maximum size of an image, in bytes: the API accepts 5 MiB of base64 per image.
+const MAX_IMAGE: usize = 5 * 1024 * 1024 / 4 * 3;
 
-/// What one history item becomes; an item that this dialect cannot carry fails each time it is sent.
+/// Memoised encoding of one history item. An item that the API does not support fails each time it is sent.
 pub(super) type Encoded = Result<Turn, Box<ErrorInfo>>;
 
 #[derive(Debug)]
 pub(super) struct Turn {
-    pub(super) speaker: Speaker,
+    pub(super) role: WireRole,
     pub(super) blocks: Vec<Block>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaker {
-    /// The system prompt, which is a field of its own.
+pub(super) enum WireRole {
+    /// The system prompt, which is a separate field.
     System,
     User,
     Assistant,
 }
 
-/// One serialised content block, with what assembly must know of it.
+/// One serialised content block, with what assembly needs to know about it.
 #[derive(Debug)]
 pub(super) struct Block {
     pub(super) kind: Kind,
     pub(super) json: Bytes,
-    /// Whether its maker has set a cache point on it.
+    /// Whether the caller has set a cache point on it.
     pub(super) cache_point: bool,
 }
 
@@ -56,13 +56,14 @@ pub(super) enum Kind {
     Thinking,
     Call(String),
     Result(String),
-    /// The call of a tool that ran on the provider's side, and the result of one.
+    /// Call of a tool that runs at the provider.
     ServerCall(String),
+    /// Result of such a call.
     ServerResult(String),
     Other,
 }
 
-/// The blocks of an item, which are made once for a model.
+/// Returns the blocks of an item, encoded once per model.
 pub(super) fn encoded(item: &HistoryItem, model: &str) -> Result<Arc<Encoded>, Error> {
     let turn = item.encoding(NAME, model, |message| {
         turn(message, model).map_err(|error| Box::new(error.info().clone()))
@@ -79,39 +80,39 @@ impl Block {
     }
 
     fn text(text: &str) -> Option<Self> {
-        // The API refuses blocks without a visible character.
+        // The API rejects blocks without a visible character.
         let visible = !text.trim().is_empty();
         visible.then(|| Self::new(Kind::Other, &json!({"type": "text", "text": text})))
     }
 }
 
 fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
-    let speaker = match message.role {
+    let role = match message.role {
         Role::System | Role::Developer => {
             if let Some(part) = message.content.iter().find(|part| part.as_text().is_none()) {
                 return Err(misplaced(part, "a system message"));
             }
-            Speaker::System
+            WireRole::System
         }
-        Role::User | Role::Tool => Speaker::User,
-        Role::Assistant => Speaker::Assistant,
+        Role::User | Role::Tool => WireRole::User,
+        Role::Assistant => WireRole::Assistant,
     };
     if let (Role::Tool, None, Some(id)) = (message.role, message.results().next(), &message.tool_call_id) {
         // A result written as plain text.
         let result = ToolResult::new(id.clone(), message.text(), false);
-        return Ok(Turn { speaker, blocks: vec![result_block(&result)?] });
+        return Ok(Turn { role, blocks: vec![result_block(&result)?] });
     }
-    // A message without an origin was made by hand: whoever made it vouches for its signatures.
+    // A message without an origin was built by the caller, who vouches for its signatures.
     let own = message.origin.as_ref().is_none_or(|origin| *origin == Origin::new(NAME, model));
     let mut blocks = Vec::with_capacity(message.content.len());
     for part in &message.content {
-        let block = match speaker {
-            Speaker::User | Speaker::System => user_block(part)?,
-            Speaker::Assistant => assistant_block(part, own)?,
+        let block = match role {
+            WireRole::User | WireRole::System => user_block(part)?,
+            WireRole::Assistant => assistant_block(part, own)?,
         };
         blocks.extend(block);
     }
-    Ok(Turn { speaker, blocks })
+    Ok(Turn { role, blocks })
 }
 
 fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
@@ -121,7 +122,7 @@ fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
         ContentPart::Document(document) => Some(Block::new(Kind::Other, &document_block(document)?)),
         ContentPart::ToolResult(result) => Some(result_block(result)?),
         ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
-        ContentPart::Audio(_) => return Err(refuse(NAME, "audio is not taken")),
+        ContentPart::Audio(_) => return Err(unsupported(NAME, "audio is not supported")),
         ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
             return Err(misplaced(part, "a user message"));
         }
@@ -144,7 +145,7 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
         ContentPart::Opaque(data) if is_block(&data.data) => {
             Some(Block::new(server_kind(&data.data), &data.data))
         }
-        // Media that another provider's model made: the API takes none from the assistant.
+        // Media of another provider's model: the API accepts none from the assistant.
         ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => {
             Block::text(&format!("[{} left out]", part.kind().to_lowercase()))
         }
@@ -154,7 +155,7 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
     })
 }
 
-/// What assembly must know of a block that is none of ours.
+/// Returns the kind of a provider-specific block.
 fn server_kind(block: &Value) -> Kind {
     let text = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
     match text("type") {
@@ -180,7 +181,7 @@ fn call_block(call: &ToolCall) -> Block {
     Block { kind: Kind::Call(id), json, cache_point: false }
 }
 
-/// A call as a block. Its arguments are lent; the fields are in the order of a [`Value`]'s.
+/// A `tool_use` block with borrowed arguments. Its fields are in the order of a [`Value`]'s.
 #[derive(Serialize)]
 struct ToolUse<'a> {
     id: &'a str,
@@ -194,7 +195,7 @@ fn result_block(result: &ToolResult) -> Result<Block, Error> {
     let id = wire_id(&result.tool_call_id);
     let mut text = result.text();
     if text.trim().is_empty() && result.is_error {
-        // An error without a word is refused.
+        // The API rejects an error without text.
         "the tool failed without a message".clone_into(&mut text);
     }
     let content = if result.images.is_empty() {
@@ -211,7 +212,7 @@ fn result_block(result: &ToolResult) -> Result<Block, Error> {
 }
 
 fn image_block(image: &ImageData) -> Result<Value, Error> {
-    let source = match image_form(image, NAME, &IMAGE_TYPES, LARGEST_IMAGE)? {
+    let source = match image_form(image, NAME, &IMAGE_TYPES, MAX_IMAGE)? {
         ImageForm::Url(url) => json!({"type": "url", "url": url}),
         ImageForm::Base64 { media_type, data } => {
             json!({"type": "base64", "media_type": media_type, "data": data})
@@ -225,7 +226,7 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
     let source = match &document.source {
         MediaSource::Url(url) => json!({"type": "url", "url": url}),
         MediaSource::Data(blob) => {
-            check_document(blob.as_bytes().len(), LARGEST_DOCUMENT, NAME)?;
+            check_document(blob.as_bytes().len(), MAX_DOCUMENT, NAME)?;
             let text = std::str::from_utf8(blob.as_bytes()).ok();
             match text.filter(|_| media_type.starts_with("text/")) {
                 Some(text) => json!({"type": "text", "media_type": "text/plain", "data": text}),
@@ -233,10 +234,10 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
                     json!({"type": "base64", "media_type": media_type, "data": blob.to_base64()})
                 }
                 None => {
-                    let message = "taken are application/pdf, and text in UTF-8";
-                    return Err(refuse(
+                    let message = "supported are application/pdf and UTF-8 text";
+                    return Err(unsupported(
                         NAME,
-                        format!("a document of type {media_type} is not taken; {message}"),
+                        format!("documents of type {media_type} are not supported; {message}"),
                     ));
                 }
             }
@@ -249,21 +250,21 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
     Ok(block)
 }
 
-/// The id of a call in letters that the API accepts. Other providers' ids may hold others; call and result map alike.
+/// Returns a call id in characters that the API accepts. Ids of a call and of its result map alike.
 fn wire_id(id: &str) -> String {
     let legal = !id.is_empty() && id.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
     if legal { id.to_owned() } else { format!("toolu_{}", Fingerprint::of(id.as_bytes())) }
 }
 
-/// A tool's name in letters that the API accepts: models also call tools that do not exist.
+/// Returns a tool name in characters that the API accepts: models also call tools that do not exist.
 fn wire_name(name: &str) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = name.chars().take(LONGEST_NAME).map(legal).collect();
+    let name: String = name.chars().take(MAX_NAME).map(legal).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-fn misplaced(part: &ContentPart, place: &str) -> Error {
-    refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
+fn misplaced(part: &ContentPart, message: &str) -> Error {
+    unsupported(NAME, format!("{message} cannot contain a part of kind {}", part.kind()))
 }
 
 #[cfg(test)]
@@ -271,10 +272,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_encoded_once_for_a_model() {
+    fn items_are_encoded_once_per_model() {
         let item = HistoryItem::from(Message::user("hello"));
         encoded(&item, "claude-x").unwrap();
-        let kept = |model: &str| {
+        let is_memoised = |model: &str| {
             let mut fresh = false;
             item.encoding::<Encoded>(NAME, model, |message| {
                 fresh = true;
@@ -282,7 +283,7 @@ mod tests {
             });
             !fresh
         };
-        assert!(kept("claude-x"), "the second request finds the first one's encoding");
-        assert!(!kept("claude-y"), "another model has other reasoning");
+        assert!(is_memoised("claude-x"), "the second request reuses the encoding");
+        assert!(!is_memoised("claude-y"), "another model has other reasoning");
     }
 }

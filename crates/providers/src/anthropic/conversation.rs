@@ -1,4 +1,4 @@
-//! Content blocks as a conversation.
+//! Assembly of content blocks into a conversation.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -7,128 +7,128 @@ use bytes::Bytes;
 use pintle_llm::{ContentPart, Error, HistoryItem, Request};
 
 use super::NAME;
-use super::block::{Block, Encoded, Kind, Speaker, Turn, encoded};
+use super::block::{Block, Encoded, Kind, Turn, WireRole, encoded};
 use crate::body::Body;
-use crate::media::refuse;
+use crate::media::unsupported;
 
 const CACHE_POINT: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-/// How many of the newest messages may still change: cache points stand on the last two of the user, an answer that was
-/// cut off loses its end, and calls on the provider's side wait for their results.
-const UNSETTLED: usize = 4;
+/// Number of newest messages that may still change: the last two user messages have cache points, a truncated response
+/// loses its end, and calls of server tools wait for their results.
+const UNSTABLE: usize = 4;
 
-/// A conversation as the API wants it: roles alternate, results stand first, nothing is empty.
+/// A conversation in the form of the API: roles alternate, results come first, nothing is empty.
 #[derive(Debug)]
 pub(super) struct Conversation {
-    settled: Settled,
-    /// What follows.
+    stable: StablePrefix,
+    /// Turns after the stable prefix.
     turns: Vec<Arc<Encoded>>,
 }
 
-/// The beginning of a conversation, which stays as it is whatever follows. It is kept with the request's messages, for
-/// the next request.
+/// Encoded start of a conversation that later messages do not change. It is memoised with the request's messages for the
+/// next request.
 #[derive(Clone, Debug, Default)]
-struct Settled {
-    /// How many items of the history it is of.
+struct StablePrefix {
+    /// Number of history items it covers.
     items: usize,
-    /// The blocks of the system prompt.
+    /// Blocks of the system prompt.
     system: Vec<Bytes>,
-    /// See [`stable_parts`].
-    stable: Option<usize>,
-    /// Whether a system message was there.
-    instructed: bool,
+    /// See [`cacheable_parts`].
+    cacheable_parts: Option<usize>,
+    /// Whether it contains a system message.
+    has_system: bool,
     messages: Body,
-    end: End,
+    end: PrefixEnd,
 }
 
-/// What must be known of the messages before others.
+/// State at the end of a prefix that the next message depends on.
 #[derive(Clone, Debug, Default)]
-struct End {
-    /// The calls of the last one.
+struct PrefixEnd {
+    /// Ids of the calls in the last message.
     calls: Vec<String>,
-    /// Whether the first answer since the user has asked begins with thinking.
-    thought: Option<bool>,
+    /// Whether the first response of the open turn begins with thinking; `None` without a response.
+    begins_with_thinking: Option<bool>,
 }
 
-/// One message of the request: neighbours of one role have been merged.
+/// One message of the request, merged from adjacent turns of one role.
 #[derive(Debug)]
-pub(super) struct Merged<'a> {
-    speaker: Speaker,
+pub(super) struct MergedMessage<'a> {
+    role: WireRole,
     blocks: Vec<&'a Block>,
-    /// The place of its first turn.
+    /// Index of its first turn.
     first: usize,
 }
 
-/// Messages that have settled since an earlier request.
+/// Messages that became stable with this request.
 #[derive(Debug)]
-pub(super) struct Settling {
+pub(super) struct NewlyStable {
     turns: usize,
     messages: Vec<Body>,
-    end: End,
+    end: PrefixEnd,
 }
 
 impl Conversation {
-    /// The conversation of a request: each item is encoded at most once for a model, and what is settled is taken from
-    /// the list of messages, where [`Conversation::keep`] has left it.
+    /// Encodes the conversation of a request. Each item is encoded at most once per model, and the stable prefix is taken
+    /// from the message list, where [`Conversation::memoise`] stored it.
     pub(super) fn new(request: &Request) -> Result<Self, Error> {
         let known = request.messages.take_beginning(NAME, &request.model);
-        let (known, settled): (usize, Settled) = known.unwrap_or_default();
+        let (known, stable): (usize, StablePrefix) = known.unwrap_or_default();
         let new = request.messages.get(known..).unwrap_or_default();
         let turns = new.iter().map(|item| encoded(item, &request.model)).collect::<Result<_, Error>>()?;
-        Ok(Self { settled, turns })
+        Ok(Self { stable, turns })
     }
 
-    /// The blocks of the system prompt.
+    /// Returns the blocks of the system prompt.
     pub(super) fn system(&self) -> impl Iterator<Item = &Bytes> {
-        let prompts = self.turns().filter(|turn| turn.speaker == Speaker::System);
-        self.settled.system.iter().chain(prompts.flat_map(|turn| &turn.blocks).map(|block| &block.json))
+        let prompts = self.turns().filter(|turn| turn.role == WireRole::System);
+        self.stable.system.iter().chain(prompts.flat_map(|turn| &turn.blocks).map(|block| &block.json))
     }
 
-    /// How many blocks of a first system message of several parts stand before its last: who splits it says where a
-    /// cache may end.
-    pub(super) fn stable_parts(&self, request: &Request) -> Option<usize> {
-        if self.settled.instructed {
-            return self.settled.stable;
+    /// Returns the number of blocks before the last one in a first system message of several parts. The caller splits it
+    /// where a cache point belongs.
+    pub(super) fn cacheable_parts(&self, request: &Request) -> Option<usize> {
+        if self.stable.has_system {
+            return self.stable.cacheable_parts;
         }
-        let new = request.messages.get(self.settled.items..).unwrap_or_default();
-        new.iter().find(|item| is_system(item)).and_then(stable_parts)
+        let new = request.messages.get(self.stable.items..).unwrap_or_default();
+        new.iter().find(|item| is_system(item)).and_then(cacheable_parts)
     }
 
     fn turns(&self) -> impl Iterator<Item = &Turn> + Clone {
         self.turns.iter().filter_map(|turn| turn.as_ref().as_ref().ok())
     }
 
-    /// The messages that are not settled, merged and in legal order.
+    /// Returns the messages after the stable prefix, merged and in legal order.
     ///
     /// # Errors
     ///
-    /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API refuses for certain: no message at all,
-    /// or a result without its call.
-    pub(super) fn newest(&self) -> Result<Vec<Merged<'_>>, Error> {
-        let mut messages: Vec<Merged<'_>> = Vec::new();
-        let turns = self.turns().enumerate().filter(|(_, turn)| turn.speaker != Speaker::System);
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] for a conversation that the API always rejects: without a message, or with
+    /// a result without its call.
+    pub(super) fn newest(&self) -> Result<Vec<MergedMessage<'_>>, Error> {
+        let mut messages: Vec<MergedMessage<'_>> = Vec::new();
+        let turns = self.turns().enumerate().filter(|(_, turn)| turn.role != WireRole::System);
         let blocks = turns.clone().flat_map(|(_, turn)| &turn.blocks);
         let answered: HashSet<&str> = blocks.filter_map(server_result).collect();
         for (first, turn) in turns.filter(|(_, turn)| !turn.blocks.is_empty()) {
-            if messages.last().is_some_and(|last| last.speaker != turn.speaker) {
+            if messages.last().is_some_and(|last| last.role != turn.role) {
                 drop_unanswered(&mut messages, &answered);
                 drop_trailing_thinking(&mut messages);
             }
-            match messages.last_mut().filter(|last| last.speaker == turn.speaker) {
+            match messages.last_mut().filter(|last| last.role == turn.role) {
                 Some(last) => last.blocks.extend(&turn.blocks),
                 None => {
                     let blocks = turn.blocks.iter().collect();
-                    messages.push(Merged { speaker: turn.speaker, blocks, first });
+                    messages.push(MergedMessage { role: turn.role, blocks, first });
                 }
             }
         }
         drop_trailing_thinking(&mut messages);
-        for message in messages.iter_mut().filter(|message| message.speaker == Speaker::User) {
-            // Stable, so that results and everything else keep their order.
+        for message in messages.iter_mut().filter(|message| message.role == WireRole::User) {
+            // The sort is stable, so results and other blocks keep their order.
             message.blocks.sort_by_key(|block| !matches!(block.kind, Kind::Result(_)));
         }
-        if messages.is_empty() && self.settled.messages.is_empty() {
-            return Err(refuse(
+        if messages.is_empty() && self.stable.messages.is_empty() {
+            return Err(unsupported(
                 NAME,
                 "the conversation is empty: expected at least one message with content",
             ));
@@ -137,18 +137,18 @@ impl Conversation {
         Ok(messages)
     }
 
-    fn check_results(&self, messages: &[Merged<'_>]) -> Result<(), Error> {
-        let mut calls: Vec<&str> = self.settled.end.calls.iter().map(String::as_str).collect();
+    fn check_results(&self, messages: &[MergedMessage<'_>]) -> Result<(), Error> {
+        let mut calls: Vec<&str> = self.stable.end.calls.iter().map(String::as_str).collect();
         for message in messages {
-            // Results mostly come in the order of their calls.
+            // Results are usually in the order of their calls.
             let mut next = calls.iter();
             let unknown = message
                 .results()
                 .find(|id| next.next().is_none_or(|call| call != id) && !calls.iter().any(|call| call == id));
             if let Some(id) = unknown {
-                return Err(refuse(
+                return Err(unsupported(
                     NAME,
-                    format!("the result of call `{id}` answers no call of the message before it"),
+                    format!("the result of call `{id}` has no call in the message before it"),
                 ));
             }
             calls = message.calls().collect();
@@ -156,66 +156,71 @@ impl Conversation {
         Ok(())
     }
 
-    /// Whether the conversation ends inside a tool turn that was begun without thinking. Only the turn's first answer
-    /// counts: without interleaved thinking, a model thinks there and nowhere else.
-    pub(super) fn is_open_unthought(&self, newest: &[Merged<'_>]) -> bool {
-        let thought =
-            newest.iter().fold(self.settled.end.thought, |thought, message| message.begins(thought));
-        newest.last().is_some_and(Merged::has_results) && thought == Some(false)
+    /// Returns whether the conversation ends inside a tool turn that began without thinking. Only the first response of the
+    /// turn counts: without interleaved thinking, a model thinks there only.
+    pub(super) fn is_open_without_thinking(&self, newest: &[MergedMessage<'_>]) -> bool {
+        let begins_with_thinking =
+            newest.iter().fold(self.stable.end.begins_with_thinking, |before, message| {
+                message.begins_with_thinking(before)
+            });
+        newest.last().is_some_and(MergedMessage::has_results) && begins_with_thinking == Some(false)
     }
 
-    /// Writes the messages as the elements of a JSON list, with cache points at the ends of the last two of the user
-    /// if `cache` is set.
-    pub(super) fn write(&self, newest: &[Merged<'_>], cache: bool, out: &mut Body) {
-        out.append(&self.settled.messages);
-        let users = newest.iter().enumerate().rev().filter(|(_, message)| message.speaker == Speaker::User);
+    /// Writes the messages as the elements of a JSON list. With `cache`, the last two user messages get cache points.
+    pub(super) fn write(&self, newest: &[MergedMessage<'_>], cache: bool, out: &mut Body) {
+        out.append(&self.stable.messages);
+        let users = newest.iter().enumerate().rev().filter(|(_, message)| message.role == WireRole::User);
         let cached: Vec<usize> = users.map(|(index, _)| index).take(if cache { 2 } else { 0 }).collect();
         for (index, message) in newest.iter().enumerate() {
-            if index > 0 || !self.settled.messages.is_empty() {
+            if index > 0 || !self.stable.messages.is_empty() {
                 out.write(b",");
             }
             message.write(cached.contains(&index), out);
         }
     }
 
-    /// The messages that no longer change.
-    pub(super) fn settling(&self, newest: &[Merged<'_>]) -> Settling {
-        let (settled, open) = newest.split_at(newest.len().saturating_sub(UNSETTLED));
-        let written = settled.iter().map(|message| {
+    /// Returns the messages that became stable with this request.
+    pub(super) fn newly_stable(&self, newest: &[MergedMessage<'_>]) -> NewlyStable {
+        let (stable, open) = newest.split_at(newest.len().saturating_sub(UNSTABLE));
+        let written = stable.iter().map(|message| {
             let mut body = Body::default();
             message.write(false, &mut body);
             body
         });
-        let thought =
-            settled.iter().fold(self.settled.end.thought, |thought, message| message.begins(thought));
-        let calls = settled.last().map(|last| last.calls().map(str::to_owned).collect());
-        Settling {
-            turns: open.first().filter(|_| !settled.is_empty()).map_or(0, |first| first.first),
+        let begins_with_thinking =
+            stable.iter().fold(self.stable.end.begins_with_thinking, |before, message| {
+                message.begins_with_thinking(before)
+            });
+        let calls = stable.last().map(|last| last.calls().map(str::to_owned).collect());
+        NewlyStable {
+            turns: open.first().filter(|_| !stable.is_empty()).map_or(0, |first| first.first),
             messages: written.collect(),
-            end: End { calls: calls.unwrap_or_else(|| self.settled.end.calls.clone()), thought },
+            end: PrefixEnd {
+                calls: calls.unwrap_or_else(|| self.stable.end.calls.clone()),
+                begins_with_thinking,
+            },
         }
     }
 
-    /// Leaves what is settled with the messages of its request, for the next one.
-    pub(super) fn keep(mut self, request: &Request, more: Settling) {
-        let Settling { turns, messages, end } = more;
-        let settled = &mut self.settled;
-        let items = request.messages.get(settled.items..).unwrap_or_default().iter().take(turns);
+    /// Memoises the stable prefix with the messages of the request, for the next request.
+    pub(super) fn memoise(mut self, request: &Request, more: NewlyStable) {
+        let NewlyStable { turns, messages, end } = more;
+        let stable = &mut self.stable;
+        let items = request.messages.get(stable.items..).unwrap_or_default().iter().take(turns);
         for (item, turn) in items.zip(&self.turns) {
-            let Some(turn) = turn.as_ref().as_ref().ok().filter(|turn| turn.speaker == Speaker::System)
-            else {
+            let Some(turn) = turn.as_ref().as_ref().ok().filter(|turn| turn.role == WireRole::System) else {
                 continue;
             };
-            if !settled.instructed {
-                settled.stable = stable_parts(item);
-                settled.instructed = true;
+            if !stable.has_system {
+                stable.cacheable_parts = cacheable_parts(item);
+                stable.has_system = true;
             }
-            settled.system.extend(turn.blocks.iter().map(|block| block.json.clone()));
+            stable.system.extend(turn.blocks.iter().map(|block| block.json.clone()));
         }
-        settled.items += turns;
-        messages.iter().for_each(|message| settled.messages.element(message));
-        settled.end = end;
-        request.messages.keep_beginning(NAME, &request.model, self.settled.items, self.settled);
+        stable.items += turns;
+        messages.iter().for_each(|message| stable.messages.element(message));
+        stable.end = end;
+        request.messages.keep_beginning(NAME, &request.model, self.stable.items, self.stable);
     }
 }
 
@@ -223,13 +228,13 @@ fn is_system(item: &HistoryItem) -> bool {
     matches!(item.role, pintle_llm::Role::System | pintle_llm::Role::Developer)
 }
 
-/// How many blocks of a system message of several parts stand before its last.
-fn stable_parts(item: &HistoryItem) -> Option<usize> {
-    let said = item.content.iter().filter_map(ContentPart::as_text).filter(|text| !text.trim().is_empty());
-    said.count().checked_sub(1).filter(|stable| *stable > 0)
+/// Returns the number of blocks before the last one in a system message of several parts.
+fn cacheable_parts(item: &HistoryItem) -> Option<usize> {
+    let texts = item.content.iter().filter_map(ContentPart::as_text).filter(|text| !text.trim().is_empty());
+    texts.count().checked_sub(1).filter(|count| *count > 0)
 }
 
-impl Merged<'_> {
+impl MergedMessage<'_> {
     fn calls(&self) -> impl Iterator<Item = &str> {
         self.blocks.iter().filter_map(|block| match &block.kind {
             Kind::Call(id) => Some(id.as_str()),
@@ -252,17 +257,17 @@ impl Merged<'_> {
         self.results().next().is_some()
     }
 
-    /// Whether the first answer since the user has asked begins with thinking, where it was so for the messages before
-    /// this one; `None` as long as there is no answer.
-    fn begins(&self, before: Option<bool>) -> Option<bool> {
-        if self.speaker == Speaker::User && !self.has_results() {
+    /// Returns whether the first response of the turn begins with thinking, where `before` is the value for the preceding
+    /// messages; `None` without a response.
+    fn begins_with_thinking(&self, before: Option<bool>) -> Option<bool> {
+        if self.role == WireRole::User && !self.has_results() {
             return None;
         }
         before.or_else(|| self.blocks.first().map(|block| block.kind == Kind::Thinking))
     }
 
     fn write(&self, cache: bool, out: &mut Body) {
-        let role = if self.speaker == Speaker::Assistant { "assistant" } else { "user" };
+        let role = if self.role == WireRole::Assistant { "assistant" } else { "user" };
         out.write(format!(r#"{{"role":"{role}","content":["#).as_bytes());
         let marked = self.blocks.last().filter(|last| cache && !last.cache_point);
         let plain = self.blocks.len() - usize::from(marked.is_some());
@@ -271,7 +276,7 @@ impl Merged<'_> {
             if plain > 0 {
                 out.write(b",");
             }
-            // Into the block: it is an object with fields, so its last byte is the closing brace.
+            // Inserted before the closing brace, which is the last byte of the block.
             out.share(&block.json.slice(..block.json.len().saturating_sub(1)));
             out.write(CACHE_POINT.as_bytes());
             out.write(b"}");
@@ -280,7 +285,7 @@ impl Merged<'_> {
     }
 }
 
-/// The call that a block answers on the provider's side.
+/// Returns the call id of a server tool result.
 fn server_result(block: &Block) -> Option<&str> {
     match &block.kind {
         Kind::ServerResult(id) => Some(id),
@@ -288,13 +293,13 @@ fn server_result(block: &Block) -> Option<&str> {
     }
 }
 
-/// Drops calls of the provider's own tools whose results never came, as in an answer that was cut off: the API refuses
-/// them once the conversation has gone on. Beside a call of the client's they wait until the assistant speaks again.
-fn drop_unanswered(messages: &mut [Merged<'_>], answered: &HashSet<&str>) {
+/// Drops calls of server tools without a result, as in a truncated response: the API rejects them once the conversation
+/// has continued. In a message with client calls, they may wait for their result until the next assistant message.
+fn drop_unanswered(messages: &mut [MergedMessage<'_>], answered: &HashSet<&str>) {
     let is_call = |block: &&Block| matches!(block.kind, Kind::Call(_));
-    let of_assistant = |message: &&mut Merged<'_>| message.speaker == Speaker::Assistant;
+    let is_assistant = |message: &&mut MergedMessage<'_>| message.role == WireRole::Assistant;
     let waits = messages.last().is_some_and(|last| last.blocks.iter().any(is_call));
-    let Some(message) = messages.iter_mut().rev().take(2).find(of_assistant).filter(|_| !waits) else {
+    let Some(message) = messages.iter_mut().rev().take(2).find(is_assistant).filter(|_| !waits) else {
         return;
     };
     let is_answered =
@@ -302,13 +307,13 @@ fn drop_unanswered(messages: &mut [Merged<'_>], answered: &HashSet<&str>) {
     message.blocks.retain(is_answered);
 }
 
-/// An assistant's message must not end with thinking: an answer that was cut off there has said nothing.
-fn drop_trailing_thinking(messages: &mut Vec<Merged<'_>>) {
-    let Some(last) = messages.last_mut().filter(|last| last.speaker == Speaker::Assistant) else { return };
+/// Drops thinking at the end of an assistant message, where the API rejects it: a response truncated there has no content.
+fn drop_trailing_thinking(messages: &mut Vec<MergedMessage<'_>>) {
+    let Some(last) = messages.last_mut().filter(|last| last.role == WireRole::Assistant) else { return };
     while last.blocks.last().is_some_and(|block| block.kind == Kind::Thinking) {
         last.blocks.pop();
     }
-    // Empty also if all that it had was dropped before.
+    // Also empty if all its blocks were dropped before.
     if last.blocks.is_empty() {
         messages.pop();
     }

@@ -1,4 +1,4 @@
-//! What an error body or an error event means.
+//! Errors in bodies and in streams.
 
 use std::error::Error as StdError;
 
@@ -11,31 +11,31 @@ use crate::failure::{Failure, malformed};
 #[derive(Debug, Default, Deserialize)]
 struct Body {
     #[serde(default)]
-    error: Complaint,
+    error: ErrorObject,
     #[serde(default)]
     request_id: Option<String>,
 }
 
-/// What stands under `error`, in bodies and in error events alike.
+/// The object `error` of error bodies and error events.
 #[derive(Debug, Default, Deserialize)]
-struct Complaint {
+struct ErrorObject {
     #[serde(default, rename = "type")]
     kind: Option<String>,
     #[serde(default)]
     message: Option<String>,
 }
 
-/// The error of an answer with an error status.
+/// Returns the error of a response with an error status.
 pub(super) fn classify(status: u16, body: &[u8]) -> Error {
     explain(Some(status), body)
 }
 
-/// The error of an event `error`, or of a body of that type under a good status.
+/// Returns the error of an event `error`, or of a body of that type with a success status.
 pub(super) fn reported(body: &[u8]) -> Error {
     explain(None, body)
 }
 
-/// The error of an answer that is not this dialect. Shows the beginning of what was found.
+/// Returns the error for data that is not of this dialect. Its message quotes the beginning of the data.
 pub(super) fn unreadable(
     expected: &str,
     found: &[u8],
@@ -45,7 +45,7 @@ pub(super) fn unreadable(
 }
 
 fn explain(status: Option<u16>, body: &[u8]) -> Error {
-    // A body that is no JSON still has a status, and the table falls back to that.
+    // If the body is not JSON, the status decides.
     let parsed: Body = serde_json::from_slice(body).unwrap_or_default();
     let error = Failure {
         provider: NAME,

@@ -1,4 +1,4 @@
-//! A request on the wire.
+//! Encoding of requests.
 
 use bytes::Bytes;
 use pintle_llm::{Error, Request, ResponseFormat, ToolChoice, ToolDefinition, Warning};
@@ -8,7 +8,7 @@ use super::conversation::Conversation;
 use super::{NAME, reasoning, sampling};
 use crate::body::{Fields, fragment, joined, merge_options};
 use crate::dialect::HttpRequest;
-use crate::openai::{check_tools, list_option, misfit, options_for};
+use crate::openai::{check_tools, invalid_option, list_option, options_for};
 use crate::secret::Secret;
 
 /// The API requires a limit (client specification, section 7.3).
@@ -16,13 +16,13 @@ const DEFAULT_MAX_TOKENS: u64 = 4_096;
 
 const VERSION: &str = "2023-06-01";
 
-/// Harmless where caching no longer needs it, and required where it does.
+/// Required by old models for caching, and ignored by others.
 const CACHING_BETA: &str = "prompt-caching-2024-07-31";
 
-/// The beginning of an object with a cache point.
-const MARKED: &[u8] = br#"{"cache_control":{"type":"ephemeral"},"#;
+/// Start of an object with a cache point.
+const CACHE_POINT_START: &[u8] = br#"{"cache_control":{"type":"ephemeral"},"#;
 
-/// Options that this adapter acts on itself.
+/// Options that this adapter applies itself.
 const HANDLED: [&str; 3] = ["beta_headers", "auto_cache", "tools"];
 
 /// Encodes a request.
@@ -36,15 +36,15 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
 
     let mut fields = parameters(request, stream);
     system(&mut fields, request, &conversation, cache);
-    // Tools come first, so that a point within the system prompt covers them; and four points are all there are.
-    let stable = conversation.stable_parts(request);
-    let set_by_hand = tools(&mut fields, request, options, cache && stable.is_none())?;
-    let unthought = conversation.is_open_unthought(&newest);
-    think_and_sample(&mut fields, request, options, unthought)?;
+    // The API reads tools first, so a cache point within the system prompt covers them. It allows four points.
+    let cacheable_parts = conversation.cacheable_parts(request);
+    let has_manual_points = tools(&mut fields, request, options, cache && cacheable_parts.is_none())?;
+    let open_without_thinking = conversation.is_open_without_thinking(&newest);
+    set_thinking_and_sampling(&mut fields, request, options, open_without_thinking)?;
     merge_options(&mut fields, NAME, options, &HANDLED, "messages")?;
 
     let mut betas = beta_headers(options)?;
-    let caching = (cache || set_by_hand || has_cache_point(&fields)).then_some(CACHING_BETA);
+    let caching = (cache || has_manual_points || has_cache_point(&fields)).then_some(CACHING_BETA);
     for needed in caching.into_iter().chain(reasoning::beta(&fields, &request.model)) {
         if !betas.contains(&needed) {
             betas.push(needed);
@@ -58,40 +58,40 @@ pub(super) fn encode(request: &Request, stream: bool, api_key: &Secret) -> Resul
     let mut body = fields.into_body("messages");
     conversation.write(&newest, cache, &mut body);
     body.write(b"]}");
-    let settling = conversation.settling(&newest);
-    conversation.keep(request, settling);
+    let newly_stable = conversation.newly_stable(&newest);
+    conversation.memoise(request, newly_stable);
     Ok(HttpRequest { path: "/v1/messages".into(), headers, body })
 }
 
-/// What the answer says of parameters that were left out, because the API refuses them.
+/// Returns the warnings about parameters that were dropped because the API rejects them.
 pub(super) fn warnings(request: &Request) -> Vec<Warning> {
     if request.temperature.is_none() && request.top_p.is_none() {
         return Vec::new();
     }
     let none = Map::new();
     let options = request.options_of(NAME).unwrap_or(&none);
-    // The request has been encoded before, so what could fail has not, and its items remember their encoding.
+    // The request has been encoded before, so this cannot fail, and its items have their encoding memoised.
     let decided = Conversation::new(request).and_then(|conversation| {
         let newest = conversation.newest()?;
-        let unthought = conversation.is_open_unthought(&newest);
-        let settling = conversation.settling(&newest);
-        conversation.keep(request, settling);
-        think_and_sample(&mut Map::new(), request, options, unthought)
+        let open_without_thinking = conversation.is_open_without_thinking(&newest);
+        let newly_stable = conversation.newly_stable(&newest);
+        conversation.memoise(request, newly_stable);
+        set_thinking_and_sampling(&mut Map::new(), request, options, open_without_thinking)
     });
     decided.unwrap_or_default()
 }
 
-/// Thinking as the options or the effort ask for it, and the sampling that goes together with it.
-fn think_and_sample(
+/// Sets thinking from the options or the effort, and the sampling parameters that are legal with it.
+fn set_thinking_and_sampling(
     fields: &mut Map<String, Value>,
     request: &Request,
     options: &Map<String, Value>,
-    unthought: bool,
+    open_without_thinking: bool,
 ) -> Result<Vec<Warning>, Error> {
     let max_tokens = request.max_tokens.unwrap_or(DEFAULT_MAX_TOKENS);
     fields.insert("max_tokens".into(), max_tokens.into());
     if !options.contains_key("thinking") {
-        reasoning::apply(fields, request, max_tokens, unthought)?;
+        reasoning::apply(fields, request, max_tokens, open_without_thinking)?;
     }
     let thinking = options.get("thinking").or_else(|| fields.get("thinking")).cloned();
     Ok(sampling::apply(fields, request, thinking.as_ref()))
@@ -106,7 +106,7 @@ fn parameters(request: &Request, stream: bool) -> Fields {
     if !request.stop_sequences.is_empty() {
         fields.insert("stop_sequences".into(), request.stop_sequences.clone().into());
     }
-    // The only pair that the API knows; it refuses others.
+    // The API accepts this key only.
     if let Some(user) = request.metadata.get("user_id") {
         fields.insert("metadata".into(), json!({"user_id": user}));
     }
@@ -120,10 +120,11 @@ fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, c
     }
     if cache {
         blocks.last_mut().into_iter().for_each(mark);
-        // Blocks begin with those of the first message, without the blank parts.
-        if let Some(place) = conversation.stable_parts(request).and_then(|stable| stable.checked_sub(1)) {
+        // The blocks start with those of the first system message, without blank parts.
+        let cacheable_parts = conversation.cacheable_parts(request);
+        if let Some(index) = cacheable_parts.and_then(|count| count.checked_sub(1)) {
             let last = blocks.len().saturating_sub(1);
-            blocks.get_mut(place).filter(|_| place < last).into_iter().for_each(mark);
+            blocks.get_mut(index).filter(|_| index < last).into_iter().for_each(mark);
         }
     }
     if !blocks.is_empty() {
@@ -131,7 +132,8 @@ fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, c
     }
 }
 
-/// The API has no response format of its own for all models; the specification (section 4.5) lets the prompt ask.
+/// Returns the instruction for a response format. The API has none for all models, and the specification (section 4.5)
+/// allows an instruction instead.
 fn format_instruction(format: &ResponseFormat) -> Option<String> {
     const BARE: &str = "Answer with one JSON value and nothing else: no text around it, no Markdown fence.";
     match format {
@@ -143,33 +145,34 @@ fn format_instruction(format: &ResponseFormat) -> Option<String> {
     }
 }
 
-/// One of the request's own tools.
-struct Encoded {
+/// Memoised encoding of one of the request's tools.
+struct EncodedTool {
     json: Bytes,
     has_cache_point: bool,
 }
 
-fn encoded(tool: &ToolDefinition) -> Encoded {
+fn encoded(tool: &ToolDefinition) -> EncodedTool {
     let value = json!({"name": tool.name, "description": tool.description, "input_schema": tool.parameters});
-    Encoded { json: fragment(&value), has_cache_point: value.as_object().is_some_and(has_cache_point) }
+    EncodedTool { json: fragment(&value), has_cache_point: value.as_object().is_some_and(has_cache_point) }
 }
 
-/// Whether somebody has set a cache point within a tool is given back. `mark_last`: one is to be set on the last.
+/// Sets the tools, with a cache point on the last one if `mark_last`. Returns whether the caller has set a cache point in a
+/// tool.
 fn tools(
     fields: &mut Fields,
     request: &Request,
     options: &Map<String, Value>,
     mark_last: bool,
 ) -> Result<bool, Error> {
-    // The specification (section 5.3): no tools at all is how this dialect says that none may be called.
+    // In this dialect, sending no tools is how calls are forbidden (specification, section 5.3).
     if request.tool_choice == Some(ToolChoice::None) {
         return Ok(false);
     }
     let own = request.tools.iter().map(|item| item.encoding(NAME, "", encoded));
-    let (mut own, mut set_by_hand): (Vec<Bytes>, Vec<bool>) =
+    let (mut own, mut manual_points): (Vec<Bytes>, Vec<bool>) =
         own.map(|tool| (tool.json.clone(), tool.has_cache_point)).unzip();
     let mut more = list_option(Some(options), NAME, "tools")?.to_vec();
-    set_by_hand.extend(more.iter().filter_map(Value::as_object).map(has_cache_point));
+    manual_points.extend(more.iter().filter_map(Value::as_object).map(has_cache_point));
     if own.is_empty() && more.is_empty() {
         return Ok(false);
     }
@@ -188,15 +191,15 @@ fn tools(
         Some(ToolChoice::Named(name)) => Some(json!({"type": "tool", "name": name})),
     };
     fields.extend(choice.map(|choice| ("tool_choice".to_owned(), choice)));
-    Ok(set_by_hand.contains(&true))
+    Ok(manual_points.contains(&true))
 }
 
-/// Puts a cache point into an object that has fields, and no such point.
+/// Inserts a cache point into a serialised object that has fields and no cache point.
 fn mark(object: &mut Bytes) {
-    *object = [MARKED, object.get(1..).unwrap_or_default()].concat().into();
+    *object = [CACHE_POINT_START, object.get(1..).unwrap_or_default()].concat().into();
 }
 
-/// Puts a cache point into whatever may be without one.
+/// Inserts a cache point into an object that has none.
 fn mark_value(block: &mut Value) {
     if let Some(block) = block.as_object_mut() {
         block.entry("cache_control").or_insert_with(|| json!({"type": "ephemeral"}));
@@ -207,7 +210,7 @@ fn auto_cache(options: &Map<String, Value>) -> Result<bool, Error> {
     match options.get("auto_cache") {
         None => Ok(true),
         Some(Value::Bool(wanted)) => Ok(*wanted),
-        Some(found) => Err(misfit(NAME, "auto_cache", "true or false", found)),
+        Some(found) => Err(invalid_option(NAME, "auto_cache", "true or false", found)),
     }
 }
 
@@ -216,11 +219,11 @@ fn beta_headers(options: &Map<String, Value>) -> Result<Vec<&str>, Error> {
     let names = list_option(Some(options), NAME, OPTION)?;
     names
         .iter()
-        .map(|name| name.as_str().ok_or_else(|| misfit(NAME, OPTION, "a list of strings", name)))
+        .map(|name| name.as_str().ok_or_else(|| invalid_option(NAME, OPTION, "a list of strings", name)))
         .collect()
 }
 
-/// Whether a cache point stands anywhere: a caller may have set some by hand.
+/// Returns whether there is a cache point anywhere: the caller may have set some.
 fn has_cache_point(object: &Map<String, Value>) -> bool {
     fn within(value: &Value) -> bool {
         match value {

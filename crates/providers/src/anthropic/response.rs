@@ -1,4 +1,4 @@
-//! Whole answers.
+//! Decoding of complete responses.
 
 use pintle_llm::{
     ContentPart, Error, Finish, FinishReason, Message, OpaqueData, Origin, Request, Response, Role,
@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 use super::usage::Counts;
 use super::{NAME, error, request as wire};
 
-/// Decodes a whole answer.
+/// Decodes a complete response.
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
     let raw: Value =
         serde_json::from_slice(body).map_err(|source| error::unreadable("a message", body, source))?;
@@ -17,7 +17,7 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
         return Err(error::reported(body));
     }
     let Some(blocks) = raw.get("content").and_then(Value::as_array) else {
-        return Err(error::unreadable("a message", body, "the answer has no list `content`"));
+        return Err(error::unreadable("a message", body, "the response has no list `content`"));
     };
     let content: Vec<ContentPart> = blocks.iter().map(part).collect();
     let mut counts = Counts::default();
@@ -25,7 +25,7 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
         counts.restate(usage.clone());
     }
     for thinking in content.iter().filter_map(ContentPart::as_thinking) {
-        counts.saw_thinking(&thinking.text);
+        counts.add_thinking(&thinking.text);
     }
     let message =
         Message::new(Role::Assistant, content).with_origin(Origin::new(NAME, request.model.clone()));
@@ -39,7 +39,7 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
     Ok(response)
 }
 
-/// What a complete content block says. Blocks of server tools stay as they came.
+/// Converts a complete content block. Blocks of server tools are kept verbatim.
 pub(super) fn part(block: &Value) -> ContentPart {
     let text = |name: &str| text_of(block, name).unwrap_or_default();
     match text("type") {
@@ -54,7 +54,7 @@ pub(super) fn part(block: &Value) -> ContentPart {
     }
 }
 
-/// A call whose arguments came as JSON.
+/// Converts a call whose arguments are JSON.
 pub(super) fn call(id: &str, name: &str, input: Option<&Value>) -> ToolCall {
     match input {
         Some(Value::Object(arguments)) => ToolCall::new(id, name, arguments.clone()),
@@ -63,14 +63,14 @@ pub(super) fn call(id: &str, name: &str, input: Option<&Value>) -> ToolCall {
     }
 }
 
-/// The unified reason (client specification, section 3.8).
+/// Returns the unified finish reason (client specification, section 3.8).
 pub(super) fn finish_reason(raw: Option<&str>) -> FinishReason {
     let reason = match raw {
         Some("end_turn" | "stop_sequence") => Finish::Stop,
         Some("max_tokens" | "model_context_window_exceeded") => Finish::Length,
         Some("tool_use") => Finish::ToolCalls,
         Some("refusal") => Finish::ContentFilter,
-        // `pause_turn` and `compaction`: the same turn goes on in the next request.
+        // With `pause_turn` and `compaction` the turn continues in the next request.
         Some(_) | None => Finish::Other,
     };
     FinishReason { reason, raw: raw.map(str::to_owned) }

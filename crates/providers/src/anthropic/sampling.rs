@@ -1,21 +1,20 @@
-//! Temperature and `top_p`, where a model takes them.
+//! `temperature` and `top_p`, for models that support them.
 
 use pintle_llm::{Request, Warning};
 use serde_json::{Map, Value};
 
 use super::reasoning::generation;
 
-/// From this generation on, models take neither.
+/// First generation that supports neither.
 const FIRST_WITHOUT: (u32, u32) = (4, 7);
 
-/// From this generation on, models take one of the two at a time.
+/// First generation that supports only one of the two at a time.
 const FIRST_WITH_ONE: (u32, u32) = (4, 1);
 
-/// The least `top_p` that goes together with thinking; of temperatures, only 1 does.
-const LEAST_TOP_P: f64 = 0.95;
+/// Minimum `top_p` with thinking. The only legal temperature is 1.
+const MIN_TOP_P: f64 = 0.95;
 
-/// Sets what the request asks for and the API takes beside this `thinking`, and says what was left out: the API
-/// refuses it.
+/// Sets the requested parameters that are legal with this `thinking`. Returns a warning for each dropped one.
 pub(super) fn apply(
     fields: &mut Map<String, Value>,
     request: &Request,
@@ -28,7 +27,7 @@ pub(super) fn apply(
     let thinks = kind.is_some_and(|kind| kind != "disabled");
 
     let mut warnings = Vec::new();
-    let mut set = |name: &str, value: Option<f64>, hindrance: Option<&str>| match (value, hindrance) {
+    let mut set = |name: &str, value: Option<f64>, obstacle: Option<&str>| match (value, obstacle) {
         (None, _) => {}
         (Some(value), None) => {
             fields.insert(name.to_owned(), value.into());
@@ -38,15 +37,15 @@ pub(super) fn apply(
             code: Some(format!("{name}_ignored")),
         }),
     };
-    let beside_thinking = |allowed: bool| {
-        let refused = thinks && !allowed;
-        none.then_some("this model takes none")
-            .or(refused.then_some("the API does not take it together with thinking"))
+    let obstacle = |allowed: bool| {
+        let conflicts = thinks && !allowed;
+        none.then_some("this model does not support it")
+            .or(conflicts.then_some("the API does not accept it together with thinking"))
     };
-    let temperature = beside_thinking(request.temperature == Some(1.0));
+    let temperature = obstacle(request.temperature == Some(1.0));
     let sends_temperature = request.temperature.is_some() && temperature.is_none();
-    let top_p = beside_thinking(request.top_p.is_some_and(|top_p| top_p >= LEAST_TOP_P))
-        .or((one && sends_temperature).then_some("this model takes it or a temperature, not both"));
+    let top_p = obstacle(request.top_p.is_some_and(|top_p| top_p >= MIN_TOP_P))
+        .or((one && sends_temperature).then_some("this model accepts it or a temperature, not both"));
     set("temperature", request.temperature, temperature);
     set("top_p", request.top_p, top_p);
     warnings
@@ -60,11 +59,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_api_refuses_is_left_out_with_a_warning() {
+    fn unsupported_parameters_are_dropped_with_a_warning() {
         const OLD: &str = "claude-sonnet-4-20250514";
         const ONE: &str = "claude-sonnet-4-5";
         let budget = json!({"type": "enabled", "budget_tokens": 1_024});
-        let rows = [
+        let cases = [
             (OLD, None, Some(0.2), Some(0.5), json!({"temperature": 0.2, "top_p": 0.5}), vec![]),
             (ONE, None, Some(0.2), Some(0.5), json!({"temperature": 0.2}), vec!["top_p_ignored"]),
             (ONE, None, None, Some(0.5), json!({"top_p": 0.5}), vec![]),
@@ -97,7 +96,7 @@ mod tests {
                 vec![],
             ),
         ];
-        for (model, thinking, temperature, top_p, expected, codes) in rows {
+        for (model, thinking, temperature, top_p, expected, codes) in cases {
             let mut request = Request::new(model, [Message::user("x")]);
             (request.temperature, request.top_p) = (temperature, top_p);
             let mut fields = Map::new();

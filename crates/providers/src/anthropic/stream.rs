@@ -1,4 +1,4 @@
-//! Streamed answers.
+//! Decoding of streamed responses.
 
 use std::borrow::Cow;
 
@@ -12,34 +12,35 @@ use serde_json::{Map, Value};
 
 use super::usage::Counts;
 use super::{NAME, error, response};
-use crate::dialect::{Decoder as Feed, SseEvent};
+use crate::dialect::{Decoder as StreamDecoder, SseEvent};
 use crate::lenient::Text;
 
-/// Turns the events of one streamed message into unified events.
+/// Decoder of one streamed message.
 #[derive(Debug, Default)]
 pub(crate) struct Decoder {
     state: State,
-    /// What the start of the stream says of the request.
+    /// Warnings for the start event.
     warnings: Vec<Warning>,
     model: String,
     stop_reason: Option<String>,
     counts: Counts,
-    open: Vec<Open>,
-    /// Blocks so far; numbers text and reasoning, since indexes may come twice.
+    open: Vec<OpenBlock>,
+    /// Number of blocks so far. It numbers text and reasoning, because indexes may repeat.
     blocks: u64,
 }
 
 #[derive(Debug, Default, PartialEq, Eq)]
 enum State {
     #[default]
+    /// Before `message_start`.
     Waiting,
-    Answering,
+    Started,
     Finished,
 }
 
 /// A block that has started and not stopped.
 #[derive(Debug)]
-struct Open {
+struct OpenBlock {
     index: u64,
     block: Block,
 }
@@ -48,11 +49,11 @@ struct Open {
 enum Block {
     Text { id: String },
     Thinking { id: String, text: String, signature: Option<String> },
-    Call { id: String, name: String, input: Option<Value>, pieces: String },
-    Opaque { block: Map<String, Value>, pieces: String },
+    Call { id: String, name: String, input: Option<Value>, buffer: String },
+    Opaque { block: Map<String, Value>, buffer: String },
 }
 
-/// Any event of the stream; what stands in it depends on `kind`.
+/// Any event of the stream. Its fields depend on `kind`.
 #[derive(Debug, Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type", borrow)]
@@ -67,12 +68,12 @@ struct Event<'a> {
     delta: Option<Delta<'a>>,
     #[serde(default)]
     usage: Option<Map<String, Value>>,
-    /// What the server has removed from the context.
+    /// Content that the server removed from the context.
     #[serde(default)]
     context_management: Option<IgnoredAny>,
 }
 
-/// Any delta: of a block, or of the message.
+/// A delta of a block or of the message.
 #[derive(Debug, Deserialize)]
 struct Delta<'a> {
     #[serde(default, borrow)]
@@ -85,25 +86,25 @@ struct Delta<'a> {
     partial_json: Option<Text<'a>>,
     #[serde(default)]
     stop_reason: Option<String>,
-    /// Why the model refused.
+    /// Reason for a refusal.
     #[serde(default)]
     stop_details: Option<IgnoredAny>,
-    /// Which of the texts that end an answer has ended it.
+    /// The stop sequence that ended the response.
     #[serde(default)]
     stop_sequence: Option<IgnoredAny>,
-    /// Where code ran, which the next request may name.
+    /// Container of executed code, which the next request may name.
     #[serde(default)]
     container: Option<IgnoredAny>,
 }
 
 impl Delta<'_> {
-    /// Whether it holds something that the unified model has no place for.
-    fn says_more(&self) -> bool {
+    /// Returns whether it contains data that the unified model does not represent.
+    fn has_extra(&self) -> bool {
         [self.stop_details, self.stop_sequence, self.container].iter().any(Option::is_some)
     }
 }
 
-impl Feed for Decoder {
+impl StreamDecoder for Decoder {
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         if self.state == State::Finished || event.data.trim().is_empty() {
             return Ok(());
@@ -129,8 +130,8 @@ impl Feed for Decoder {
                 Ok(())
             }
             "message_delta" => {
-                if event.context_management.is_some() || event.delta.as_ref().is_some_and(Delta::says_more) {
-                    out.push(as_it_came(data));
+                if event.context_management.is_some() || event.delta.as_ref().is_some_and(Delta::has_extra) {
+                    out.push(raw_event(data));
                 }
                 self.message_delta(event.delta, event.usage);
                 Ok(())
@@ -140,7 +141,7 @@ impl Feed for Decoder {
                 Ok(())
             }
             _ => {
-                out.push(as_it_came(data));
+                out.push(raw_event(data));
                 Ok(())
             }
         }
@@ -155,7 +156,7 @@ impl Feed for Decoder {
 }
 
 impl Decoder {
-    /// A decoder for an answer whose request gave rise to these warnings.
+    /// Creates a decoder whose start event carries these warnings.
     pub(super) fn new(warnings: Vec<Warning>) -> Self {
         Self { warnings, ..Self::default() }
     }
@@ -166,7 +167,7 @@ impl Decoder {
             let source = "a second message began in the stream";
             return Err(error::unreadable("one message", found.as_bytes(), source));
         }
-        self.state = State::Answering;
+        self.state = State::Started;
         let text = |name: &str| message.get(name).and_then(Value::as_str).map(str::to_owned);
         self.model = text("model").unwrap_or_default();
         self.stop_reason = text("stop_reason");
@@ -175,7 +176,7 @@ impl Decoder {
         }
         let warnings = std::mem::take(&mut self.warnings);
         out.push(StreamEvent::StreamStart { id: text("id"), model: text("model"), warnings });
-        // A whole answer may stand here, with no block of its own to follow.
+        // The complete content may be here, with no block events to follow.
         let blocks = message.get("content").and_then(Value::as_array);
         for (index, block) in (0..).zip(blocks.into_iter().flatten()) {
             self.start_block(index, block.clone(), out);
@@ -185,7 +186,7 @@ impl Decoder {
     }
 
     fn start_block(&mut self, index: u64, block: Value, out: &mut Vec<StreamEvent>) {
-        // A block whose stop was lost ends where the next one of its index begins.
+        // A block without a stop event ends when the next one with its index begins.
         self.stop_block(index, out);
         let id = self.blocks.to_string();
         self.blocks += 1;
@@ -208,9 +209,9 @@ impl Decoder {
             ContentPart::ToolCall(call) => {
                 let tool_call = PartialToolCall { id: call.id.clone(), name: call.name.clone() };
                 out.push(StreamEvent::ToolCallStart { tool_call });
-                // Streams open a block with an empty `input`, and its pieces replace that.
+                // Streams open a block with an empty `input`, which the deltas replace.
                 let input = block.get("input").cloned();
-                Block::Call { id: call.id, name: call.name, input, pieces: String::new() }
+                Block::Call { id: call.id, name: call.name, input, buffer: String::new() }
             }
             ContentPart::Image(_)
             | ContentPart::Audio(_)
@@ -218,10 +219,10 @@ impl Decoder {
             | ContentPart::ToolResult(_)
             | ContentPart::Opaque(_) => {
                 let Value::Object(block) = block else { return };
-                Block::Opaque { block, pieces: String::new() }
+                Block::Opaque { block, buffer: String::new() }
             }
         };
-        self.open.push(Open { index, block });
+        self.open.push(OpenBlock { index, block });
     }
 
     fn block_delta(
@@ -247,43 +248,43 @@ impl Decoder {
                     signature.get_or_insert_default().push_str(&more);
                 }
             }
-            Block::Call { id, name, pieces, .. } => {
+            Block::Call { id, name, buffer, .. } => {
                 let piece = delta.partial_json.unwrap_or_default().0.into_owned();
                 if !piece.is_empty() {
-                    pieces.push_str(&piece);
+                    buffer.push_str(&piece);
                     let tool_call = PartialToolCall { id: id.clone(), name: name.clone() };
                     out.push(StreamEvent::ToolCallDelta { tool_call, delta: piece });
                 }
             }
-            Block::Opaque { block, pieces } => match delta.partial_json {
-                Some(Text(piece)) => pieces.push_str(&piece),
-                None => grow(block, data),
+            Block::Opaque { block, buffer } => match delta.partial_json {
+                Some(Text(piece)) => buffer.push_str(&piece),
+                None => merge_delta(block, data),
             },
-            // Citations, and whatever else accompanies text.
-            Block::Text { .. } => out.push(as_it_came(data)),
+            // Citations and other annotations of text.
+            Block::Text { .. } => out.push(raw_event(data)),
         }
         Ok(())
     }
 
     fn stop_block(&mut self, index: u64, out: &mut Vec<StreamEvent>) {
-        let Some(place) = self.open.iter().position(|open| open.index == index) else { return };
-        match self.open.remove(place).block {
+        let Some(position) = self.open.iter().position(|open| open.index == index) else { return };
+        match self.open.remove(position).block {
             Block::Text { id } => out.push(StreamEvent::TextEnd { text_id: id, signature: None }),
             Block::Thinking { id, text, signature } => {
-                self.counts.saw_thinking(&text);
+                self.counts.add_thinking(&text);
                 let thinking = ThinkingData::new(text).with_signature(signature);
                 out.push(StreamEvent::ReasoningEnd { reasoning_id: id, thinking });
             }
-            Block::Call { id, name, input, pieces } => {
-                let tool_call = if pieces.is_empty() {
+            Block::Call { id, name, input, buffer } => {
+                let tool_call = if buffer.is_empty() {
                     response::call(&id, &name, input.as_ref())
                 } else {
-                    ToolCall::from_raw(id, name, pieces)
+                    ToolCall::from_raw(id, name, buffer)
                 };
                 out.push(StreamEvent::ToolCallEnd { tool_call });
             }
-            Block::Opaque { mut block, pieces } => {
-                if let Ok(input) = serde_json::from_str(&pieces) {
+            Block::Opaque { mut block, buffer } => {
+                if let Ok(input) = serde_json::from_str(&buffer) {
                     block.insert("input".into(), input);
                 }
                 let kind = block.get("type").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -332,8 +333,8 @@ fn push_reasoning(id: &str, delta: &str, out: &mut Vec<StreamEvent>) {
     }
 }
 
-/// Adds a delta of a kind that the unified model does not know to its block: texts grow, all else is set.
-fn grow(block: &mut Map<String, Value>, data: &str) {
+/// Merges a delta of an unknown kind into its block: strings are appended, other values are set.
+fn merge_delta(block: &mut Map<String, Value>, data: &str) {
     let event: Map<String, Value> = serde_json::from_str(data).unwrap_or_default();
     let Some(delta) = event.get("delta").and_then(Value::as_object) else { return };
     for (name, value) in delta.iter().filter(|(name, _)| *name != "type") {
@@ -346,7 +347,7 @@ fn grow(block: &mut Map<String, Value>, data: &str) {
     }
 }
 
-fn as_it_came(data: &str) -> StreamEvent {
+fn raw_event(data: &str) -> StreamEvent {
     let raw = serde_json::from_str(data).unwrap_or_default();
     StreamEvent::ProviderEvent { raw, part: None }
 }

@@ -30,7 +30,7 @@ fn header(request: &Request, name: &str) -> Option<String> {
     headers.into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
 }
 
-/// A body with one line per field, and one per element of a list.
+/// Renders a body with one line per field and per list element.
 fn lines(body: &[u8]) -> String {
     let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
     let line = |(key, value): (&String, &Value)| match value.as_array() {
@@ -58,7 +58,7 @@ fn tool() -> ToolDefinition {
     ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
 }
 
-/// One of everything that a session sends.
+/// Returns a conversation with every kind of content that a session sends.
 fn conversation() -> Vec<Message> {
     vec![
         Message::system("Be brief."),
@@ -86,7 +86,7 @@ fn request() -> Request {
 }
 
 #[test]
-fn a_whole_conversation_on_the_wire() {
+fn full_conversation_on_the_wire() {
     let mut request = request().with_reasoning_effort(ReasoningEffort::Low).with_max_tokens(9_000);
     request.stop_sequences = vec!["END".into()];
     request.metadata.insert("user_id".into(), "u1".into());
@@ -118,7 +118,7 @@ fn a_whole_conversation_on_the_wire() {
 }
 
 #[test]
-fn caching_can_be_turned_off_and_betas_are_joined() {
+fn caching_can_be_disabled_and_betas_are_joined() {
     let with = |options: Value| request().with_provider_options("anthropic", options);
     let off = with(json!({"auto_cache": false}));
     assert!(!String::from_utf8(encode(&off).unwrap().body.to_vec()).unwrap().contains("cache_control"));
@@ -143,7 +143,7 @@ fn caching_can_be_turned_off_and_betas_are_joined() {
 }
 
 #[test]
-fn options_join_the_body() {
+fn options_are_merged_into_the_body() {
     let request = request().with_reasoning_effort(ReasoningEffort::High).with_provider_options(
         "anthropic",
         json!({
@@ -165,13 +165,13 @@ fn options_join_the_body() {
 
 #[test]
 fn tool_choice_modes() {
-    let rows = [
+    let cases = [
         (None, Value::Null),
         (Some(ToolChoice::Auto), json!({"type": "auto"})),
         (Some(ToolChoice::Required), json!({"type": "any"})),
         (Some(ToolChoice::Named("read_file".into())), json!({"type": "tool", "name": "read_file"})),
     ];
-    for (choice, expected) in rows {
+    for (choice, expected) in cases {
         let mut request = request();
         request.tool_choice = choice;
         assert_eq!(body(&request).get("tool_choice").cloned().unwrap_or_default(), expected);
@@ -182,7 +182,7 @@ fn tool_choice_modes() {
 }
 
 #[test]
-fn a_response_format_becomes_an_instruction() {
+fn response_formats_become_instructions() {
     let mut request = Request::new(MODEL, [Message::system("Be brief."), Message::user("x")]);
     let schema = json!({"type": "object", "required": ["a"]});
     request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema.clone(), strict: true });
@@ -194,7 +194,7 @@ fn a_response_format_becomes_an_instruction() {
 }
 
 #[test]
-fn a_system_prompt_in_parts_has_a_cache_point_between_them() {
+fn multi_part_system_prompts_have_an_inner_cache_point() {
     let marks = |request: &Request| {
         let body = body(request);
         let marked = |name: &str| -> Vec<bool> {
@@ -212,7 +212,7 @@ fn a_system_prompt_in_parts_has_a_cache_point_between_them() {
     assert_eq!(marks(&in_parts(&["stays"])), (vec![true], vec![true]));
     assert_eq!(marks(&in_parts(&["stays", "changes"])), (vec![false], vec![true, true]));
     assert_eq!(marks(&in_parts(&["a", "b", "changes"])), (vec![false], vec![false, true, true]));
-    assert_eq!(marks(&in_parts(&["stays", " \n"])), (vec![true], vec![true]), "a blank part is none");
+    assert_eq!(marks(&in_parts(&["stays", " \n"])), (vec![true], vec![true]), "a blank part does not count");
     let mut off = in_parts(&["stays", "changes"]);
     off.provider_options.insert("anthropic".into(), json!({"auto_cache": false}));
     assert_eq!(marks(&off), (vec![false], vec![false, false]));
@@ -222,7 +222,7 @@ fn a_system_prompt_in_parts_has_a_cache_point_between_them() {
 }
 
 #[test]
-fn roles_alternate_and_results_stand_first() {
+fn roles_alternate_and_results_come_first() {
     let request = Request::new(
         MODEL,
         [
@@ -259,8 +259,8 @@ fn roles_alternate_and_results_stand_first() {
 }
 
 #[test]
-fn what_the_api_refuses_for_certain_is_refused_before_sending() {
-    let rows = [
+fn invalid_requests_are_refused_before_sending() {
+    let cases = [
         (vec![], "the conversation is empty"),
         (vec![Message::system("only")], "the conversation is empty"),
         (vec![Message::user("a"), Message::tool_result("c9", "x", false)], "`c9`"),
@@ -276,7 +276,7 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
         ),
         (
             vec![Message::user("").with_part(call("c1", "x"))],
-            "a user message cannot hold a part of kind TOOL_CALL",
+            "a user message cannot contain a part of kind TOOL_CALL",
         ),
         (vec![Message::system("").with_part(ImageData::url("u").into())], "IMAGE"),
         (
@@ -285,7 +285,7 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
         ),
         (vec![Message::user("").with_part(ImageData::data(vec![0], "image/bmp").into())], "image/bmp"),
     ];
-    for (messages, words) in rows {
+    for (messages, words) in cases {
         let error = encode(&Request::new(MODEL, messages)).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::InvalidRequest);
         assert!(error.message().contains(words), "{error}");
@@ -294,8 +294,8 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
 }
 
 #[test]
-fn reasoning_goes_back_to_its_own_model_only() {
-    let answer = |origin: Option<Origin>| {
+fn reasoning_returns_to_its_own_model_only() {
+    let reply = |origin: Option<Origin>| {
         let mut message = Message::new(
             Role::Assistant,
             vec![
@@ -320,14 +320,14 @@ fn reasoning_goes_back_to_its_own_model_only() {
         blocks.iter().map(|block| block["type"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
     };
     let all = ["thinking", "redacted_thinking", "server_tool_use", "web_search_tool_result", "text"];
-    assert_eq!(answer(Some(Origin::new("anthropic", MODEL))), all);
-    assert_eq!(answer(None), all, "made by hand");
-    assert_eq!(answer(Some(Origin::new("anthropic", "claude-opus-4-6"))), ["text"]);
-    assert_eq!(answer(Some(Origin::new("openai", MODEL))), ["text"]);
+    assert_eq!(reply(Some(Origin::new("anthropic", MODEL))), all);
+    assert_eq!(reply(None), all, "built by the caller");
+    assert_eq!(reply(Some(Origin::new("anthropic", "claude-opus-4-6"))), ["text"]);
+    assert_eq!(reply(Some(Origin::new("openai", MODEL))), ["text"]);
 }
 
 #[test]
-fn an_answer_of_thinking_alone_leaves_no_trace() {
+fn thinking_only_responses_are_dropped() {
     let request = Request::new(
         MODEL,
         [Message::user("a"), own(Message::new(Role::Assistant, vec![thinking("s")])), Message::user("b")],
@@ -338,7 +338,7 @@ fn an_answer_of_thinking_alone_leaves_no_trace() {
 }
 
 #[test]
-fn thinking_stays_off_in_a_tool_turn_that_began_without_it() {
+fn thinking_stays_off_in_turns_begun_without_it() {
     let step = |origin: &str| {
         Message::new(Role::Assistant, vec![thinking("s"), call("c1", "a")])
             .with_origin(Origin::new(origin, MODEL))
@@ -355,19 +355,19 @@ fn thinking_stays_off_in_a_tool_turn_that_began_without_it() {
     assert!(!thinks(vec![step("openai"), result(), Message::user("steer")]));
     assert!(thinks(vec![step("openai"), result(), Message::assistant("done"), Message::user("next")]));
 
-    // A model that thinks before its first call only.
+    // The model thinks before its first call only.
     let second = || own(Message::new(Role::Assistant, vec![call("c2", "b")]));
     let result_of_second = || Message::tool_result("c2", "y", false);
     assert!(thinks(vec![step("anthropic"), result(), second(), result_of_second()]));
     let steer = Message::user("steer");
     assert!(thinks(vec![step("anthropic"), result(), steer, second(), result_of_second()]));
-    // The head of the turn counts, whatever came after it.
+    // The first response of the turn decides.
     let later = own(Message::new(Role::Assistant, vec![thinking("s"), call("c2", "b")]));
     assert!(!thinks(vec![step("openai"), result(), later, result_of_second()]));
 }
 
 #[test]
-fn adaptive_thinking_stays_as_it_is_within_a_turn() {
+fn adaptive_thinking_is_unchanged_within_a_turn() {
     let model = "claude-opus-4-6";
     let unthought =
         Message::new(Role::Assistant, vec![call("c1", "a")]).with_origin(Origin::new("anthropic", model));
@@ -380,7 +380,7 @@ fn adaptive_thinking_stays_as_it_is_within_a_turn() {
 }
 
 #[test]
-fn a_result_written_as_plain_text_answers_its_call() {
+fn plain_text_results_answer_their_call() {
     let mut result = Message::new(Role::Tool, vec![ContentPart::text("found")]);
     result.tool_call_id = Some("c1".into());
     let step = own(Message::new(Role::Assistant, vec![call("c1", "a")]));
@@ -390,7 +390,7 @@ fn a_result_written_as_plain_text_answers_its_call() {
 }
 
 #[test]
-fn a_cache_point_set_by_hand_is_not_doubled() {
+fn manual_cache_points_are_not_duplicated() {
     let own_point =
         json!({"type": "text", "text": "long", "cache_control": {"type": "ephemeral", "ttl": "1h"}});
     let opaque = |data: Value| ContentPart::Opaque(OpaqueData { kind: "text".into(), data });
@@ -404,7 +404,7 @@ fn a_cache_point_set_by_hand_is_not_doubled() {
 }
 
 #[test]
-fn foreign_ids_names_and_arguments_become_legal() {
+fn foreign_ids_names_and_arguments_are_sanitized() {
     let messages = [
         Message::user("a"),
         Message::new(
@@ -435,13 +435,13 @@ fn foreign_ids_names_and_arguments_become_legal() {
     assert_eq!(messages[1]["content"][1]["input"], json!({"input": "free text"}));
 }
 
-/// The content blocks of a body as they stand in its bytes, without cache points.
+/// Returns the raw content blocks of a body, without cache points.
 fn blocks(body: &[u8]) -> String {
     String::from_utf8(body.to_vec()).unwrap().replace(r#","cache_control":{"type":"ephemeral"}"#, "")
 }
 
 #[test]
-fn a_growing_conversation_only_appends() {
+fn growing_conversations_only_append() {
     let mut items: Vec<HistoryItem> = conversation().into_iter().map(Into::into).collect();
     let mut last: Option<String> = None;
     for turn in 0..50 {
@@ -499,7 +499,7 @@ fn stop(reason: &str) -> Vec<Value> {
     ]
 }
 
-/// A stream with every kind of block.
+/// Returns a stream with every kind of block.
 fn stream() -> Vec<Value> {
     let text = |text: &str| json!({"type": "text_delta", "text": text});
     let json_piece = |piece: &str| json!({"type": "input_json_delta", "partial_json": piece});
@@ -543,7 +543,7 @@ fn stream() -> Vec<Value> {
 }
 
 #[test]
-fn a_stream_with_every_kind_of_block() {
+fn stream_with_every_block_type() {
     let (events, response) = run(&stream()).unwrap();
     let opaque = |data: Value| {
         ContentPart::Opaque(OpaqueData { kind: data["type"].as_str().unwrap().into(), data: data.clone() })
@@ -566,7 +566,7 @@ fn a_stream_with_every_kind_of_block() {
     assert_eq!((response.id.as_str(), response.model.as_str()), ("msg_1", "claude-x"));
     assert_eq!(response.message.origin, Some(Origin::new("anthropic", MODEL)));
     assert_eq!(response.finish_reason, FinishReason::new(Finish::ToolCalls).with_raw("tool_use"));
-    // 40 that were not cached, 30 read and 2 written.
+    // 40 uncached, 30 read and 2 written.
     let mut usage = Usage::new(72, 20);
     usage.cache_read_tokens = Some(30);
     usage.cache_write_tokens = Some(2);
@@ -587,7 +587,7 @@ fn a_stream_with_every_kind_of_block() {
 }
 
 #[test]
-fn a_whole_answer_says_the_same() {
+fn complete_responses_equal_streamed_ones() {
     let body = json!({
         "type": "message", "id": "msg_1", "model": "claude-x", "stop_reason": "tool_use",
         "content": [
@@ -611,7 +611,7 @@ fn a_whole_answer_says_the_same() {
     assert_eq!((response.usage.total_tokens, response.usage.reasoning_tokens), (14, Some(4)));
     assert_eq!(response.raw, Some(body));
 
-    // The same inside the first event of a stream, as proxies send it.
+    // The same in the first event of a stream, as proxies send it.
     let mut message = response.raw.unwrap();
     message["usage"] = json!({"input_tokens": 5, "output_tokens": 9});
     let (_, streamed) =
@@ -640,18 +640,18 @@ fn finish_reasons() {
 }
 
 #[test]
-fn a_cut_stream_is_an_error_wherever_it_is_cut() {
-    let whole = stream();
-    for kept in 0..whole.len() {
-        let error = run(&whole[..kept]).unwrap_err();
-        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Stream, true), "after {kept} events");
+fn streams_truncated_anywhere_are_errors() {
+    let complete = stream();
+    for length in 0..complete.len() {
+        let error = run(&complete[..length]).unwrap_err();
+        assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Stream, true), "after {length} events");
     }
 }
 
 #[test]
-fn errors_inside_a_stream() {
+fn errors_inside_a_stream_are_classified() {
     let complaint = |kind: &str, message: &str| json!({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_1"});
-    let rows = [
+    let cases = [
         (complaint("overloaded_error", "Overloaded"), ErrorKind::Server, true),
         (complaint("api_error", "oops"), ErrorKind::Server, true),
         (complaint("rate_limit_error", "slow"), ErrorKind::RateLimit, true),
@@ -661,7 +661,7 @@ fn errors_inside_a_stream() {
         (json!({"type": "content_block_delta", "index": 9, "delta": {"text": "x"}}), ErrorKind::Stream, true),
         (json!("not an event"), ErrorKind::Stream, true),
     ];
-    for (event, kind, retryable) in rows {
+    for (event, kind, retryable) in cases {
         let error = run(&[start(), event.clone()]).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{event}");
         assert_eq!(error.provider(), Some("anthropic"));
@@ -672,8 +672,8 @@ fn errors_inside_a_stream() {
 }
 
 #[test]
-fn error_answers() {
-    let rows = [
+fn error_responses_are_classified() {
+    let cases = [
         (400, "invalid_request_error", "bad", ErrorKind::InvalidRequest, false),
         (400, "invalid_request_error", "prompt is too long: 9 > 5", ErrorKind::ContextLength, false),
         (401, "authentication_error", "invalid x-api-key", ErrorKind::Authentication, false),
@@ -685,7 +685,7 @@ fn error_answers() {
         (500, "api_error", "oops", ErrorKind::Server, true),
         (529, "overloaded_error", "Overloaded", ErrorKind::Server, true),
     ];
-    for (status, code, message, kind, retryable) in rows {
+    for (status, code, message, kind, retryable) in cases {
         let body = json!({"type": "error", "error": {"type": code, "message": message}}).to_string();
         let error = messages_dialect().classify(status, &Headers::default(), body.as_bytes());
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{status} {code}");
@@ -699,7 +699,7 @@ fn error_answers() {
 }
 
 #[test]
-fn whole_answers_that_are_none() {
+fn malformed_responses_are_errors() {
     for (body, kind) in [
         ("<html>", ErrorKind::Stream),
         ("{}", ErrorKind::Stream),
@@ -710,7 +710,7 @@ fn whole_answers_that_are_none() {
     }
 }
 
-/// Starts and ends pair up, and an answer that is complete begins and finishes once.
+/// Asserts that starts and ends pair up, and that a complete response starts and finishes once.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only events that open or close something matter here")]
 fn assert_well_formed(events: &[StreamEvent]) {
     let mut open: Vec<(&str, &str)> = Vec::new();
@@ -739,7 +739,7 @@ fn assert_well_formed(events: &[StreamEvent]) {
 
 proptest! {
     #[test]
-    fn events_in_any_order_neither_panic_nor_tear(order in prop::collection::vec(0..40_usize, 0..40)) {
+    fn events_in_any_order_yield_valid_streams(order in prop::collection::vec(0..40_usize, 0..40)) {
         let pool = [stream(), stop("end_turn")].concat();
         let middle = order.iter().filter_map(|place| pool.get(place + 1)).filter(|event| event["type"] != "message_stop");
         let events: Vec<Value> = [start()].iter().chain(middle).cloned().chain(stop("end_turn")).collect();
@@ -749,7 +749,7 @@ proptest! {
     }
 
     #[test]
-    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+    fn arbitrary_data_does_not_panic(data in any::<String>()) {
         let mut decoder = messages_dialect().decoder(&request(), 1);
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
         let _ = messages_dialect().decode(&request(), data.as_bytes());

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::input_tokens;
 
-/// Characters of readable thinking per token, for the estimate that the specification asks for (section 3.9).
+/// Characters of readable thinking per token, for the estimate required by the specification (section 3.9).
 const CHARACTERS_PER_TOKEN: u64 = 4;
 
-/// The counts of one answer as they come in: the first event has some, later ones restate them.
+/// Counts of one response, accumulated from events: later events restate earlier counts.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     raw: Map<String, Value>,
@@ -16,18 +16,18 @@ pub(super) struct Counts {
 }
 
 impl Counts {
-    /// Takes a `usage` object; what it states replaces what was stated before.
+    /// Applies a `usage` object, whose counts replace earlier ones.
     pub(super) fn restate(&mut self, usage: Map<String, Value>) {
         self.raw.extend(usage.into_iter().filter(|(_, value)| !value.is_null()));
     }
 
-    /// Counts readable thinking.
-    pub(super) fn saw_thinking(&mut self, text: &str) {
+    /// Counts the characters of readable thinking.
+    pub(super) fn add_thinking(&mut self, text: &str) {
         let characters = u64::try_from(text.chars().count()).unwrap_or(u64::MAX);
         self.thinking_characters = self.thinking_characters.saturating_add(characters);
     }
 
-    /// The unified counts. This API leaves cached tokens out of its `input_tokens`.
+    /// Returns the unified counts. The API excludes cached tokens from its `input_tokens`.
     pub(super) fn usage(self) -> Usage {
         let count = |name: &str| self.raw.get(name).and_then(Value::as_u64);
         let mut usage = Usage::new(count("input_tokens").unwrap_or(0), count("output_tokens").unwrap_or(0));

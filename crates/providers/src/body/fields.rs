@@ -1,4 +1,4 @@
-//! The fields of a body that stand before the conversation.
+//! Fields of a body that precede the conversation.
 
 use std::ops::{Deref, DerefMut};
 
@@ -8,25 +8,25 @@ use serde_json::{Map, Value};
 
 use super::Body;
 
-/// The fields of a body by name. Some are values; others were serialised before, and are written as they are.
+/// Fields of a body by name. Some are values; others are already serialised.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields {
-    /// A field that was serialised before stands here as `null`, in its place among the others.
+    /// Serialised fields are `null` here and keep their position.
     values: Map<String, Value>,
     serialised: Vec<(&'static str, Bytes)>,
 }
 
 impl Fields {
-    /// Sets a field to JSON that was serialised before.
+    /// Sets a field to serialised JSON.
     pub(crate) fn set_serialised(&mut self, name: &'static str, json: Bytes) {
         self.values.insert(name.to_owned(), Value::Null);
         self.serialised.retain(|(known, _)| *known != name);
         self.serialised.push((name, json));
     }
 
-    /// Writes the fields in their order, then the beginning of the list `list`, whose elements are to follow.
+    /// Writes the fields in order, then the start of the list `list`, whose elements the caller appends.
     ///
-    /// The conversation stands last, so that the bytes of a longer conversation begin with those of a shorter one.
+    /// The conversation is last, so that the bytes of a longer conversation begin with those of a shorter one.
     pub(crate) fn into_body(self, list: &str) -> Body {
         let mut body = Body::default();
         body.write(b"{");
@@ -44,13 +44,13 @@ impl Fields {
         body
     }
 
-    /// The field as a value, which can be changed; `null` if it was not there.
+    /// Returns a field as a mutable value, `null` if it was absent.
     fn value(&mut self, name: &str) -> &mut Value {
-        let place = self.serialised.iter().position(|(known, _)| *known == name);
-        let serialised = place.map(|place| self.serialised.swap_remove(place).1);
+        let position = self.serialised.iter().position(|(known, _)| *known == name);
+        let serialised = position.map(|position| self.serialised.swap_remove(position).1);
         let value = self.values.entry(name.to_owned()).or_insert(Value::Null);
         if let Some(json) = serialised {
-            // What was serialised here can be read here.
+            // It was serialised by this crate, so it parses.
             *value = serde_json::from_slice(&json).unwrap_or_default();
         }
         value
@@ -76,7 +76,7 @@ impl DerefMut for Fields {
     }
 }
 
-/// A list of elements that were serialised before, between these two texts.
+/// Joins serialised elements with commas, between `open` and `close`.
 pub(crate) fn joined<'a>(open: &str, elements: impl IntoIterator<Item = &'a Bytes>, close: &str) -> Bytes {
     let mut list = open.as_bytes().to_vec();
     for (index, element) in elements.into_iter().enumerate() {
@@ -89,14 +89,14 @@ pub(crate) fn joined<'a>(open: &str, elements: impl IntoIterator<Item = &'a Byte
     list.into()
 }
 
-/// Merges a provider's own options into a request's fields: objects key by key, everything else replaces.
+/// Merges provider options into the fields of a request: objects are merged by key, other values replace.
 ///
-/// `handled` names the options that the adapter has acted on itself; they are left out.
+/// `handled` are the options that the adapter has applied itself; they are skipped.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Configuration`] if an option would replace the model, the conversation (`list`) or the choice
-/// between stream and whole answer, which have fields of their own in a request.
+/// [`ErrorKind::Configuration`] if an option would replace the model, the conversation (`list`) or `stream`, which
+/// requests set themselves.
 pub(crate) fn merge_options(
     fields: &mut Fields,
     provider: &str,
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_serialised_stands_in_its_place() {
+    fn serialised_fields_keep_their_position() {
         let mut found = fields(json!({"model": "m", "zone": 1}));
         found.set_serialised("tools", joined("[", &[fragment(&json!({"a": 1})), fragment(&json!("b"))], "]"));
         assert_eq!(text(found, &[]), r#"{"model":"m","tools":[{"a":1},"b"],"zone":1,"input":[]}"#);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn options_merge_deeply_and_guard_the_requests_own_fields() {
+    fn options_merge_deeply_except_reserved_fields() {
         let mut fields = fields(json!({"reasoning": {"effort": "low"}, "store": false}));
         let options = object(json!({"reasoning": {"summary": "auto"}, "store": true, "mine": 1, "new": [1]}));
         merge_options(&mut fields, "openai", &options, &["mine"], "input").unwrap();
@@ -180,12 +180,12 @@ mod tests {
     }
 
     #[test]
-    fn options_merge_into_what_was_serialised_as_into_any_other_field() {
-        let whole = json!({"parts": [{"text": "Be brief."}]});
+    fn options_merge_into_serialised_fields() {
+        let instruction = json!({"parts": [{"text": "Be brief."}]});
         let options = object(json!({"systemInstruction": {"role": "user"}, "tools": [1]}));
-        let mut values = fields(json!({"systemInstruction": whole, "tools": []}));
+        let mut values = fields(json!({"systemInstruction": instruction, "tools": []}));
         let mut serialised = Fields::default();
-        serialised.set_serialised("systemInstruction", fragment(&whole));
+        serialised.set_serialised("systemInstruction", fragment(&instruction));
         serialised.set_serialised("tools", fragment(&json!([])));
         for fields in [&mut values, &mut serialised] {
             merge_options(fields, "gemini", &options, &[], "contents").unwrap();

@@ -1,4 +1,4 @@
-//! What messages and deltas have in common: content and reasoning in the shapes of many servers.
+//! Messages and stream deltas: content and reasoning in the shapes of many servers.
 
 use std::borrow::Cow;
 
@@ -7,9 +7,9 @@ use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde_json::{Map, Value};
 
 use crate::input_tokens;
-use crate::lenient::{AnyCount, AnyText, First, Lenient, List, Object, lenient};
+use crate::lenient::{AnyCount, AnyText, First, FromAnyJson, List, Object, deserialize_any_json};
 
-/// One chunk of a stream. What has another type than it should counts as not there.
+/// One chunk of a stream. Fields of an unexpected type count as absent.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Chunk<'a> {
@@ -23,12 +23,12 @@ pub(super) struct Chunk<'a> {
     #[serde(borrow)]
     pub(super) choices: First<Choice<'a>>,
     usage: Option<Value>,
-    x_groq: Object<OfGroq>,
+    x_groq: Object<GroqExtension>,
 }
 
-/// What Groq puts into a place of its own.
+/// Groq's extension object.
 #[derive(Debug, serde::Deserialize)]
-struct OfGroq {
+struct GroqExtension {
     #[serde(default)]
     usage: Option<Value>,
 }
@@ -38,7 +38,7 @@ struct OfGroq {
 pub(super) struct Choice<'a> {
     #[serde(borrow)]
     pub(super) delta: Object<Delta<'a>>,
-    /// Boxed, since chunks hardly ever have one, and are moved as they are read.
+    /// Boxed because chunks rarely have one and are moved while they are read.
     #[serde(borrow)]
     pub(super) message: Object<Box<Delta<'a>>>,
     #[serde(borrow)]
@@ -46,13 +46,13 @@ pub(super) struct Choice<'a> {
     usage: Option<Value>,
 }
 
-/// A delta, or a message, which is a delta that says all.
+/// A delta, or a complete message, which has the same fields.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
 pub(super) struct Delta<'a> {
     #[serde(borrow)]
     content: Content<'a>,
-    /// DeepSeek and others give reasoning here, and want it back.
+    /// Reasoning of DeepSeek and others, which they expect to be returned.
     #[serde(borrow)]
     reasoning_content: AnyText<'a>,
     #[serde(borrow)]
@@ -61,7 +61,7 @@ pub(super) struct Delta<'a> {
     #[serde(borrow)]
     refusal: AnyText<'a>,
     #[serde(borrow)]
-    pub(super) tool_calls: List<Object<CallPiece<'a>>>,
+    pub(super) tool_calls: List<Object<CallDelta<'a>>>,
 }
 
 #[derive(Debug, Default)]
@@ -72,10 +72,10 @@ enum Content<'a> {
     Parts(Vec<Value>),
 }
 
-/// A piece of a call.
+/// A delta of a tool call.
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default)]
-pub(super) struct CallPiece<'a> {
+pub(super) struct CallDelta<'a> {
     pub(super) index: AnyCount,
     #[serde(borrow)]
     pub(super) id: AnyText<'a>,
@@ -92,102 +92,102 @@ pub(super) struct Function<'a> {
     pub(super) arguments: Arguments<'a>,
 }
 
-/// The arguments of a call: a text, or a value where a server did not write it as one.
+/// Arguments of a call: a string, or a value of another kind, as some servers send it.
 #[derive(Debug, Default)]
 pub(super) struct Arguments<'a>(pub(super) Cow<'a, str>);
 
-/// A piece of what a model says.
+/// A piece of visible text or reasoning.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
     Reasoning(&'a str),
     Text(&'a str),
 }
 
-/// The field in which DeepSeek and others give reasoning, and want it back.
+/// Field in which DeepSeek and others send reasoning and expect it to be returned.
 pub(super) const REASONING_CONTENT: &str = "reasoning_content";
 
-/// The key under which a piece of reasoning keeps the field that it came in.
+/// Key under which a reasoning part stores the name of the field it was received in.
 pub(super) const FIELD: &str = "field";
 
 impl Chunk<'_> {
-    /// Whether it is a complaint.
+    /// Returns whether the chunk is an error object.
     pub(super) fn is_error(&self) -> bool {
         self.error.is_some() || self.object.0.as_deref() == Some("error")
     }
 
-    /// The usage, where there is one: at the top, or where Groq and Moonshot put it.
+    /// Takes the usage, from the top level or from where Groq and Moonshot put it.
     pub(super) fn take_usage(&mut self) -> Option<Usage> {
-        let of_groq = self.x_groq.0.as_mut().map(|groq| &mut groq.usage);
-        let of_choice = self.choices.0.as_mut().map(|choice| &mut choice.usage);
-        let places = [Some(&mut self.usage), of_groq, of_choice];
-        let mut found = places.into_iter().flatten().filter_map(Option::take);
+        let groq = self.x_groq.0.as_mut().map(|groq| &mut groq.usage);
+        let choice = self.choices.0.as_mut().map(|choice| &mut choice.usage);
+        let candidates = [Some(&mut self.usage), groq, choice];
+        let mut found = candidates.into_iter().flatten().filter_map(Option::take);
         found.find(Value::is_object).map(usage)
     }
 }
 
 impl Delta<'_> {
-    /// Whether it has reasoning in the field that wants it back.
+    /// Returns whether it has reasoning in the field whose content must be returned.
     pub(super) fn has_reasoning_content(&self) -> bool {
-        self.reasoning_content.filled().is_some()
+        self.reasoning_content.non_empty().is_some()
     }
 
-    /// What it says, in order. Reasoning stands under `reasoning_content` or `reasoning`, or in the content itself where
-    /// that is a list.
+    /// Returns text and reasoning in order. Reasoning is in `reasoning_content`, in `reasoning`, or in the content if that
+    /// is a list.
     pub(super) fn pieces(&self) -> impl Iterator<Item = Piece<'_>> {
-        let reasoning = self.reasoning_content.filled().or_else(|| self.reasoning.filled());
+        let reasoning = self.reasoning_content.non_empty().or_else(|| self.reasoning.non_empty());
         let (text, parts) = match &self.content {
             Content::Nothing => (None, &[][..]),
             Content::Text(text) => (Some(text.as_ref()).filter(|text| !text.is_empty()), &[][..]),
             Content::Parts(parts) => (None, parts.as_slice()),
         };
-        let said = reasoning.map(Piece::Reasoning).into_iter().chain(text.map(Piece::Text));
-        said.chain(parts.iter().flat_map(pieces_of_part))
+        let pieces = reasoning.map(Piece::Reasoning).into_iter().chain(text.map(Piece::Text));
+        pieces.chain(parts.iter().flat_map(pieces_of_part))
     }
 
-    /// The refusal, where it is one.
+    /// Returns the refusal, if any.
     pub(super) fn refusal(&self) -> Option<&str> {
-        self.refusal.filled()
+        self.refusal.non_empty()
     }
 }
 
-impl<'de> Lenient<'de> for Content<'de> {
-    fn of_text(text: Cow<'de, str>) -> Self {
+impl<'de> FromAnyJson<'de> for Content<'de> {
+    fn from_text(text: Cow<'de, str>) -> Self {
         Self::Text(text)
     }
 
-    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
-        List::of_list(list).map(|List(parts)| Self::Parts(parts))
+    fn from_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        List::from_list(list).map(|List(parts)| Self::Parts(parts))
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Content<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lenient::<Content<'de>, D>(deserializer)
+        deserialize_any_json::<Content<'de>, D>(deserializer)
     }
 }
 
-impl<'de> Lenient<'de> for Arguments<'de> {
-    fn of_text(text: Cow<'de, str>) -> Self {
+impl<'de> FromAnyJson<'de> for Arguments<'de> {
+    fn from_text(text: Cow<'de, str>) -> Self {
         Self(text)
     }
 
-    fn of_scalar(value: Value) -> Self {
+    fn from_scalar(value: Value) -> Self {
         Self(value.to_string().into())
     }
 
-    fn of_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
-        List::of_list(list).map(|List(entries)| Self::of_scalar(Value::Array(entries)))
+    fn from_list<A: SeqAccess<'de>>(list: A) -> Result<Self, A::Error> {
+        List::from_list(list).map(|List(entries)| Self::from_scalar(Value::Array(entries)))
     }
 
-    fn of_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
-        let object = Object::of_object(object)?;
-        Ok(object.0.map(|fields| Self::of_scalar(Value::Object(fields))).unwrap_or_default())
+    fn from_object<A: MapAccess<'de>>(object: A) -> Result<Self, A::Error> {
+        let object = Object::from_object(object)?;
+        Ok(object.0.map(|fields| Self::from_scalar(Value::Object(fields))).unwrap_or_default())
     }
 }
 
 impl<'de: 'a, 'a> Deserialize<'de> for Arguments<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        lenient::<Arguments<'de>, D>(deserializer)
+        deserialize_any_json::<Arguments<'de>, D>(deserializer)
     }
 }
 
@@ -205,7 +205,7 @@ fn text(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
-/// Adds a delta's `reasoning_details` to those before: texts of the same entry grow, other fields replace.
+/// Merges the `reasoning_details` of a delta: strings of the same entry are appended, other fields are replaced.
 pub(super) fn merge_details(held: &mut Vec<Value>, entries: Vec<Value>) {
     for entry in entries {
         let same =
@@ -230,7 +230,7 @@ fn merge_entry(last: &mut Map<String, Value>, fields: Map<String, Value>) {
     }
 }
 
-/// The unified reason. Some servers say `stop` although the model calls or refuses.
+/// Returns the unified finish reason. Some servers send `stop` although the model calls a tool or refuses.
 pub(super) fn finish_reason(raw: Option<&str>, called: bool, refused: bool) -> FinishReason {
     let reason = match raw {
         Some("stop" | "eos" | "eos_token" | "end_turn") | None if called => Finish::ToolCalls,
@@ -245,7 +245,7 @@ pub(super) fn finish_reason(raw: Option<&str>, called: bool, refused: bool) -> F
     FinishReason { reason, raw: raw.map(str::to_owned) }
 }
 
-/// Token counts from the `usage` object. DeepSeek counts cache hits under a name of its own.
+/// Returns the token counts of a `usage` object. DeepSeek has its own field for cache hits.
 pub(super) fn usage(raw: Value) -> Usage {
     let count = |of: &Value, name: &str| of.get(name).and_then(Value::as_u64);
     let detail = |of: &str, name: &str| count(raw.get(of)?, name);
@@ -273,9 +273,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_of_many_servers() {
+    fn chunks_of_many_servers_are_parsed() {
         use Piece::{Reasoning, Text};
-        let rows = [
+        let cases = [
             (json!({"content": "a"}), vec![Text("a")]),
             (json!({"content": null, "reasoning_content": "r"}), vec![Reasoning("r")]),
             (json!({"content": "", "reasoning": "r"}), vec![Reasoning("r")]),
@@ -288,19 +288,19 @@ mod tests {
             (json!({"content": []}), vec![]),
             (json!({}), vec![]),
         ];
-        for (message, expected) in rows {
+        for (message, expected) in cases {
             let text = message.to_string();
             let delta: Delta<'_> = serde_json::from_str(&text).unwrap();
             assert_eq!(delta.pieces().collect::<Vec<_>>(), expected, "{message}");
-            // A whole answer's message is read from a value.
+            // Complete responses are read from a `Value`.
             let delta = Delta::deserialize(&message).unwrap();
             assert_eq!(delta.pieces().collect::<Vec<_>>(), expected, "{message}");
         }
     }
 
     #[test]
-    fn arguments_of_many_servers() {
-        let rows = [
+    fn arguments_of_many_servers_are_parsed() {
+        let cases = [
             (r#"{"arguments": "{\"a\": 1}"}"#, r#"{"a": 1}"#),
             (r#"{"arguments": {"a": [1, null]}}"#, r#"{"a":[1,null]}"#),
             (r#"{"arguments": [1]}"#, "[1]"),
@@ -308,16 +308,16 @@ mod tests {
             (r#"{"arguments": null}"#, ""),
             ("{}", ""),
         ];
-        for (text, expected) in rows {
+        for (text, expected) in cases {
             let function: Function<'_> = serde_json::from_str(text).unwrap();
             assert_eq!(function.arguments.0, expected, "{text}");
         }
     }
 
     #[test]
-    fn reasons() {
+    fn finish_reasons() {
         use Finish as F;
-        let rows = [
+        let cases = [
             (Some("stop"), false, false, F::Stop),
             (Some("stop"), true, false, F::ToolCalls),
             (Some("stop"), false, true, F::ContentFilter),
@@ -332,14 +332,14 @@ mod tests {
             (None, false, false, F::Other),
             (None, true, false, F::ToolCalls),
         ];
-        for (raw, called, refused, reason) in rows {
+        for (raw, called, refused, reason) in cases {
             let found = finish_reason(raw, called, refused);
             assert_eq!((found.reason, found.raw.as_deref()), (reason, raw));
         }
     }
 
     #[test]
-    fn details_grow_entry_by_entry() {
+    fn reasoning_details_grow_entry_by_entry() {
         let mut held = Vec::new();
         for delta in [
             json!({"reasoning_details": [{"type": "reasoning.text", "index": 0, "text": "a"}]}),

@@ -1,4 +1,4 @@
-//! From a request to the body of Chat Completions.
+//! Encoding of requests for Chat Completions.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,30 +13,30 @@ use serde_json::{Map, Value, json};
 
 use super::delta::{FIELD, REASONING_CONTENT};
 use crate::body::{Body, Fields, fragment, joined, merge_options};
-use crate::media::refuse;
+use crate::media::unsupported;
 use crate::openai::{
-    CallsSoFar, check_tools, file_data, image_url, list_option, media_mark, options_for, schema_name,
+    CallIndex, check_tools, file_data, image_url, list_option, media_placeholder, options_for, schema_name,
     wire_id, wire_name,
 };
 
-/// The memo slot of history items.
+/// Memo slot of history items.
 const DIALECT: &str = "openai-chat";
 
-/// The longest name of a call, and the longest id, in characters.
-const LONGEST_NAME: usize = 64;
-const LONGEST_ID: usize = 40;
+/// Maximum length of the name and of the id of a call, in characters.
+const MAX_NAME: usize = 64;
+const MAX_ID: usize = 40;
 
-/// Options that the adapter acts on itself.
+/// Options that the adapter applies itself.
 const HANDLED: [&str; 1] = ["tools"];
 
-/// What one history item becomes.
-struct Messages {
+/// Memoised encoding of one history item.
+struct EncodedItem {
     messages: Vec<Bytes>,
-    /// What stands beside the results of calls, as a user message: a tool message takes text only, and nothing may
-    /// stand between the tool messages of a turn.
+    /// User message with the content beside results: a tool message contains only text, and nothing may be between the
+    /// tool messages of a turn.
     after: Option<Bytes>,
-    /// Whether these are results.
-    answers: bool,
+    /// Whether `messages` are results.
+    is_results: bool,
 }
 
 pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<Body, Error> {
@@ -48,7 +48,7 @@ pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<
     }
     let conversation = Conversation::new(request, provider)?;
     if conversation.is_empty() {
-        return Err(refuse(
+        return Err(unsupported(
             provider,
             "the conversation is empty: expected at least one message with content",
         ));
@@ -56,11 +56,11 @@ pub(super) fn encode(request: &Request, provider: &str, stream: bool) -> Result<
     let mut body = fields.into_body("messages");
     conversation.write(&mut body);
     body.write(b"]}");
-    conversation.keep(request);
+    conversation.memoise(request);
     Ok(body)
 }
 
-/// `more`: tools of the server's own, sent after the request's.
+/// Returns the fields before the conversation. `more` are server tools, sent after the request's own.
 fn parameters(request: &Request, stream: bool, more: &[Value]) -> Fields {
     let mut fields = Fields::default();
     let mut set = |name: &str, value: Value| {
@@ -133,20 +133,20 @@ fn tool_choice(choice: &ToolChoice) -> Value {
     }
 }
 
-/// A conversation as it is sent, or the beginning of one.
+/// An encoded conversation, or the start of one.
 #[derive(Clone, Debug)]
 struct Conversation {
-    /// Who is asked: on this depends who may read a message's reasoning, and whose limits refuse it.
+    /// Provider and model of the request, which decide who may read a message's reasoning and which limits apply.
     origin: String,
-    /// The elements of a list.
+    /// Elements of a JSON list.
     messages: Body,
-    /// What follows them, unless more results do.
+    /// User messages that follow, after any further results.
     held: Vec<Bytes>,
 }
 
 impl Conversation {
-    /// The conversation of a request. What an earlier request had of it is taken from the list of messages, where
-    /// [`Conversation::keep`] has left it.
+    /// Encodes the conversation of a request. The part encoded for an earlier request is taken from the message list, where
+    /// [`Conversation::memoise`] stored it.
     fn new(request: &Request, provider: &str) -> Result<Self, Error> {
         let messages = request.messages.as_slice();
         let origin = Origin::new(provider, &request.model);
@@ -155,7 +155,7 @@ impl Conversation {
         let (known, mut conversation) =
             known.unwrap_or_else(|| (0, Self { origin: own, messages: Body::default(), held: Vec::new() }));
         let (before, new) = messages.split_at_checked(known).unwrap_or((&[], messages));
-        let mut calls = CallsSoFar::after(before);
+        let mut calls = CallIndex::after(before);
         for item in new {
             calls.read(item, provider)?;
             let encoded = item.encoding(DIALECT, &conversation.origin, |message| {
@@ -169,8 +169,8 @@ impl Conversation {
         Ok(conversation)
     }
 
-    fn add(&mut self, encoded: &Messages) {
-        let held = if encoded.answers { Vec::new() } else { std::mem::take(&mut self.held) };
+    fn add(&mut self, encoded: &EncodedItem) {
+        let held = if encoded.is_results { Vec::new() } else { std::mem::take(&mut self.held) };
         held.iter().chain(&encoded.messages).for_each(|message| self.messages.shared_element(message));
         self.held.extend(encoded.after.clone());
     }
@@ -189,14 +189,14 @@ impl Conversation {
         }
     }
 
-    /// Leaves it with the messages of its request, for the next one.
-    fn keep(self, request: &Request) {
+    /// Memoises it with the messages of the request, for the next request.
+    fn memoise(self, request: &Request) {
         let origin = self.origin.clone();
         request.messages.keep_beginning(DIALECT, &origin, request.messages.len(), self);
     }
 }
 
-fn messages_of(message: &Message, origin: &Origin) -> Result<Messages, Error> {
+fn messages_of(message: &Message, origin: &Origin) -> Result<EncodedItem, Error> {
     let provider = &origin.provider;
     let one = match message.role {
         Role::System | Role::Developer => {
@@ -206,30 +206,30 @@ fn messages_of(message: &Message, origin: &Origin) -> Result<Messages, Error> {
         Role::User | Role::Tool => return user_or_tool(message, provider),
         Role::Assistant => {
             check_parts(message, provider, |part| !matches!(part, ContentPart::ToolResult(_)))?;
-            // A message without an origin was made by hand: its maker vouches for what it holds.
+            // A message without an origin was built by the caller, who vouches for its content.
             let own = message.origin.as_ref().is_none_or(|wrote| wrote == origin);
             assistant(message, own).as_ref().map(fragment)
         }
     };
-    Ok(Messages { messages: one.into_iter().collect(), after: None, answers: false })
+    Ok(EncodedItem { messages: one.into_iter().collect(), after: None, is_results: false })
 }
 
-/// Refuses a part that a message of its role cannot hold, rather than losing it.
+/// Refuses a part that a message of its role cannot contain, rather than dropping it.
 fn check_parts(message: &Message, provider: &str, fits: fn(&ContentPart) -> bool) -> Result<(), Error> {
     match message.content.iter().find(|part| !fits(part)) {
         Some(part) => {
             let role = format!("{:?}", message.role).to_lowercase();
-            Err(refuse(
+            Err(unsupported(
                 provider,
-                format!("a message of role {role} cannot hold a part of kind {}", part.kind()),
+                format!("a message of role {role} cannot contain a part of kind {}", part.kind()),
             ))
         }
         None => Ok(()),
     }
 }
 
-/// A message of the user, or results with what stands beside them.
-fn user_or_tool(message: &Message, provider: &str) -> Result<Messages, Error> {
+/// Encodes a user message, or results with the content beside them.
+fn user_or_tool(message: &Message, provider: &str) -> Result<EncodedItem, Error> {
     check_parts(message, provider, |part| {
         !matches!(part, ContentPart::ToolCall(_) | ContentPart::Thinking(_))
     })?;
@@ -246,15 +246,16 @@ fn user_or_tool(message: &Message, provider: &str) -> Result<Messages, Error> {
         parts.extend(user_part(part, provider)?);
     }
     let user = user_message(message, &parts).as_ref().map(fragment);
-    let answers = !results.is_empty();
-    Ok(if answers {
-        Messages { messages: results, after: user, answers }
+    let is_results = !results.is_empty();
+    Ok(if is_results {
+        EncodedItem { messages: results, after: user, is_results }
     } else {
-        Messages { messages: user.into_iter().collect(), after: None, answers }
+        EncodedItem { messages: user.into_iter().collect(), after: None, is_results }
     })
 }
 
-/// One text as a text, which every server takes; anything else as a list. None if nothing of it can be sent.
+/// Encodes a user message: a single text as a string, which every server accepts, anything else as a list. Returns `None`
+/// without content.
 fn user_message(message: &Message, parts: &[Value]) -> Option<Value> {
     if let [ContentPart::Text(only)] = message.content.as_slice()
         && message.role == Role::User
@@ -264,8 +265,7 @@ fn user_message(message: &Message, parts: &[Value]) -> Option<Value> {
     (!parts.is_empty()).then(|| named(json!({"role": "user", "content": parts}), message))
 }
 
-/// `body` with the name of whoever speaks, in letters that servers take. The name of a tool message is the tool's,
-/// which its call has said.
+/// Adds the participant's name to a message. The name of a tool message is that of the tool, which is in its call.
 fn named(mut body: Value, message: &Message) -> Value {
     if let (Some(fields), Some(name)) = (body.as_object_mut(), name_of(message)) {
         fields.insert("name".to_owned(), name.into());
@@ -275,10 +275,10 @@ fn named(mut body: Value, message: &Message) -> Value {
 
 fn name_of(message: &Message) -> Option<String> {
     let name = message.name.as_ref().filter(|name| message.role != Role::Tool && !name.is_empty());
-    name.map(|name| wire_name(name, LONGEST_NAME))
+    name.map(|name| wire_name(name, MAX_NAME))
 }
 
-/// A part of a user message; none for what has no place there, or stands elsewhere.
+/// Encodes a part of a user message; `None` for parts that are encoded elsewhere or dropped.
 fn user_part(part: &ContentPart, provider: &str) -> Result<Option<Value>, Error> {
     Ok(match part {
         ContentPart::Text(data) => Some(json!({"type": "text", "text": data.text})),
@@ -302,10 +302,10 @@ fn image_part(image: &ImageData, provider: &str) -> Result<Value, Error> {
 
 fn audio_part(audio: &AudioData, provider: &str) -> Result<Value, Error> {
     let MediaSource::Data(bytes) = &audio.source else {
-        return Err(refuse(provider, "audio by URL is not taken; give its bytes or a local path"));
+        return Err(unsupported(provider, "audio by URL is not supported; pass the data or a local path"));
     };
     let media_type = audio.media_type.as_deref().unwrap_or("audio/wav");
-    // The API's own words for the two formats that it has; some servers take more.
+    // The API names two formats; some servers support more.
     let format = match media_type.strip_prefix("audio/").unwrap_or(media_type) {
         "mpeg" => "mp3",
         "x-wav" | "wave" | "vnd.wave" => "wav",
@@ -319,18 +319,18 @@ fn document_part(document: &DocumentData, provider: &str) -> Result<Value, Error
     Ok(json!({"type": "file", "file": {"filename": name, "file_data": data}}))
 }
 
-/// An assistant message. The arguments of its calls are lent; the fields are in the order of a [`Value`]'s.
+/// An assistant message with borrowed call arguments. Its fields are in the order of a [`Value`]'s.
 #[derive(Serialize)]
-struct Assistant<'a> {
-    /// What comes before the calls in the alphabet.
+struct AssistantMessage<'a> {
+    /// Fields that precede `tool_calls` alphabetically.
     #[serde(flatten)]
     fields: Map<String, Value>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    tool_calls: Vec<Called<'a>>,
+    tool_calls: Vec<ToolCallEntry<'a>>,
 }
 
 #[derive(Serialize)]
-struct Called<'a> {
+struct ToolCallEntry<'a> {
     function: Function<'a>,
     id: String,
     #[serde(rename = "type")]
@@ -343,11 +343,11 @@ struct Function<'a> {
     name: String,
 }
 
-/// An assistant message; none if nothing of it may be sent.
-fn assistant(message: &Message, own: bool) -> Option<Assistant<'_>> {
+/// Encodes an assistant message; `None` if it has no content to send.
+fn assistant(message: &Message, own: bool) -> Option<AssistantMessage<'_>> {
     let mut fields = Map::new();
     fields.insert("role".to_owned(), "assistant".into());
-    let tool_calls: Vec<Called<'_>> = message.tool_calls().map(call).collect();
+    let tool_calls: Vec<ToolCallEntry<'_>> = message.tool_calls().map(call).collect();
     let text = text_of(message);
     let refusal = refusal_of(message).filter(|_| own);
     if text.is_empty() && tool_calls.is_empty() && refusal.is_none() {
@@ -360,7 +360,7 @@ fn assistant(message: &Message, own: bool) -> Option<Assistant<'_>> {
     }
     let name = name_of(message).map(|name| ("name".to_owned(), name.into()));
     fields.extend(name);
-    Some(Assistant { fields, tool_calls })
+    Some(AssistantMessage { fields, tool_calls })
 }
 
 fn refusal_of(message: &Message) -> Option<&str> {
@@ -377,8 +377,8 @@ fn refusal_of(message: &Message) -> Option<&str> {
     })
 }
 
-/// The reasoning that the server wants back: its own items, and beside calls the text, in the field that it came in
-/// (DeepSeek and others refuse the results of calls whose reasoning is missing).
+/// Returns the fields with reasoning that the server expects: `reasoning_details`, and with calls the text in its original
+/// field (DeepSeek and others reject results of calls whose reasoning is missing).
 fn reasoning_of(message: &Message, called: bool) -> Map<String, Value> {
     let mut fields = Map::new();
     let thinking = || message.content.iter().filter_map(ContentPart::as_thinking);
@@ -395,11 +395,13 @@ fn reasoning_of(message: &Message, called: bool) -> Map<String, Value> {
     fields
 }
 
-/// The text, with a mark where another provider's model answered with media, which may not stand here.
+/// Returns the text, with placeholders for media of another provider's model, which the message cannot contain.
 fn text_of(message: &Message) -> String {
     let texts = message.content.iter().filter_map(|part| match part {
         ContentPart::Text(data) => Some(data.text.clone()),
-        ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => Some(media_mark(part)),
+        ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => {
+            Some(media_placeholder(part))
+        }
         ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
@@ -408,22 +410,22 @@ fn text_of(message: &Message) -> String {
     texts.collect()
 }
 
-/// A call. What is no object becomes the argument `input`: the free text of another provider's custom tool, and
-/// arguments that were cut off, since servers parse them when they render the conversation.
-fn call(call: &ToolCall) -> Called<'_> {
+/// Encodes a call. Arguments that are not an object become the argument `input`: free text of another provider's custom
+/// tool, and truncated arguments. Servers parse arguments when they render the conversation.
+fn call(call: &ToolCall) -> ToolCallEntry<'_> {
     let arguments = match call.arguments_object() {
         Some(_) => call.arguments_text(),
         None => json!({"input": call.arguments}).to_string().into(),
     };
-    let (id, name) = (wire_id(&call.id, LONGEST_ID), wire_name(&call.name, LONGEST_NAME));
-    Called { function: Function { arguments, name }, id, kind: "function" }
+    let (id, name) = (wire_id(&call.id, MAX_ID), wire_name(&call.name, MAX_NAME));
+    ToolCallEntry { function: Function { arguments, name }, id, kind: "function" }
 }
 
 fn tool_message(id: &str, text: &str) -> Value {
-    json!({"role": "tool", "tool_call_id": wire_id(id, LONGEST_ID), "content": text})
+    json!({"role": "tool", "tool_call_id": wire_id(id, MAX_ID), "content": text})
 }
 
-/// The images of a result, after a line that names the call they belong to.
+/// Returns the images of a result, preceded by a line that names its call.
 fn images_of(result: &ToolResult, provider: &str) -> Result<Vec<Value>, Error> {
     if result.images.is_empty() {
         return Ok(Vec::new());

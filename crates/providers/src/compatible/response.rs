@@ -1,4 +1,4 @@
-//! From a whole Chat Completions answer to a unified one.
+//! Decoding of complete Chat Completions responses.
 
 use std::collections::HashSet;
 
@@ -8,29 +8,31 @@ use pintle_llm::{
 use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
-use super::delta::{CallPiece, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, finish_reason, merge_details};
-use crate::dialect::answer_seed;
+use super::delta::{CallDelta, Chunk, Delta, FIELD, Piece, REASONING_CONTENT, finish_reason, merge_details};
+use crate::dialect::response_seed;
 use crate::failure::{Failure, malformed};
 use crate::lenient::Object;
 use crate::openai::failure_of;
 
 pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<Response, Error> {
-    let unread = |error| malformed(provider, "a JSON completion", body).with_source(error);
-    let raw: Value = serde_json::from_slice(body).map_err(unread)?;
-    let mut answer = Object::<Chunk<'_>>::deserialize(&raw).map_err(unread)?.0.unwrap_or_default();
-    if answer.is_error() {
-        // Some servers answer a failure with status 200.
+    let malformed_json = |error| malformed(provider, "a JSON completion", body).with_source(error);
+    let raw: Value = serde_json::from_slice(body).map_err(malformed_json)?;
+    let mut completion =
+        Object::<Chunk<'_>>::deserialize(&raw).map_err(malformed_json)?.0.unwrap_or_default();
+    if completion.is_error() {
+        // Some servers send errors with status 200.
         return Err(failure_of(Failure { provider, body, ..Failure::default() }));
     }
     if raw.pointer("/choices/0/message").is_none() {
         return Err(malformed(provider, "a completion with `choices[0].message`", body));
     }
-    let usage = answer.take_usage().unwrap_or_default();
-    let choice = answer.choices.0.unwrap_or_default();
-    let content = content_of(*choice.message.0.unwrap_or_default(), answer_seed(request, body));
+    let usage = completion.take_usage().unwrap_or_default();
+    let choice = completion.choices.0.unwrap_or_default();
+    let content = content_of(*choice.message.0.unwrap_or_default(), response_seed(request, body));
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(provider, &request.model));
-    let mut response = Response::new(provider, answer.model.filled().unwrap_or(&request.model), message);
-    response.id = answer.id.filled().unwrap_or_default().to_owned();
+    let mut response =
+        Response::new(provider, completion.model.non_empty().unwrap_or(&request.model), message);
+    response.id = completion.id.non_empty().unwrap_or_default().to_owned();
     let called = response.tool_calls().next().is_some();
     let refused = response.message.content.iter().any(|part| part.kind() == "refusal");
     response.finish_reason = finish_reason(choice.finish_reason.0.as_deref(), called, refused);
@@ -39,14 +41,14 @@ pub(super) fn decode(request: &Request, provider: &str, body: &[u8]) -> Result<R
     Ok(response)
 }
 
-/// A refusal as a part: it is kept, but it is no text that was asked for.
+/// Returns a refusal as an opaque part, because it is not the requested text.
 pub(super) fn refusal_part(text: &str) -> ContentPart {
     let data = json!({"type": "refusal", "refusal": text});
     ContentPart::Opaque(OpaqueData { kind: "refusal".to_owned(), data })
 }
 
-/// An id for a call that has none of its own.
-pub(super) fn made_id(seed: u64, position: usize) -> String {
+/// Returns the id for a call without one.
+pub(super) fn generated_id(seed: u64, position: usize) -> String {
     format!("call_{seed:016x}_{position}")
 }
 
@@ -60,11 +62,12 @@ fn content_of(message: Delta<'_>, seed: u64) -> Vec<ContentPart> {
         }
     }
     let mut content = Vec::new();
-    let (refusal, wants_back) = (message.refusal().map(refusal_part), message.has_reasoning_content());
+    let (refusal, has_reasoning_content) =
+        (message.refusal().map(refusal_part), message.has_reasoning_content());
     let mut details = Vec::new();
     merge_details(&mut details, message.reasoning_details.0);
     if !reasoning.is_empty() || !details.is_empty() {
-        content.push(thinking(reasoning, details, wants_back).into());
+        content.push(thinking(reasoning, details, has_reasoning_content).into());
     }
     if !text.is_empty() {
         content.push(ContentPart::text(text));
@@ -72,15 +75,15 @@ fn content_of(message: Delta<'_>, seed: u64) -> Vec<ContentPart> {
     content.extend(refusal);
     let mut used = HashSet::new();
     for (position, Object(raw)) in message.tool_calls.0.iter().enumerate() {
-        // Two calls of one id could not be answered apart.
-        let given = raw.as_ref().and_then(|raw| raw.id.filled()).filter(|id| used.insert(*id));
-        let id = given.map_or_else(|| made_id(seed, position), str::to_owned);
+        // Two calls with one id could not be answered separately.
+        let given = raw.as_ref().and_then(|raw| raw.id.non_empty()).filter(|id| used.insert(*id));
+        let id = given.map_or_else(|| generated_id(seed, position), str::to_owned);
         content.push(call(raw.as_ref(), id).into());
     }
     content
 }
 
-/// Reasoning, with what the server wants back of it: its own items, and the field that the text came in if it wants
+/// Returns a reasoning part with the data that the server expects to be returned: its `reasoning_details`, and the field of
 /// the text.
 pub(super) fn thinking(text: String, details: Vec<Value>, has_reasoning_content: bool) -> ThinkingData {
     let mut raw = Map::new();
@@ -94,7 +97,7 @@ pub(super) fn thinking(text: String, details: Vec<Value>, has_reasoning_content:
     if raw.is_empty() { thinking } else { thinking.with_raw(Value::Object(raw)) }
 }
 
-fn call(raw: Option<&CallPiece<'_>>, id: String) -> ToolCall {
+fn call(raw: Option<&CallDelta<'_>>, id: String) -> ToolCall {
     let function = raw.and_then(|raw| raw.function.0.as_ref());
     let name = function.and_then(|function| function.name.0.as_deref()).unwrap_or_default();
     ToolCall::from_raw(id, name, function.map(|function| function.arguments.0.as_ref()).unwrap_or_default())

@@ -1,30 +1,30 @@
-//! From the chunks of a Chat Completions stream to unified events.
+//! Decoding of Chat Completions streams.
 
 use pintle_llm::{Error, ErrorKind, Message, PartialToolCall, Response, Role, StreamEvent, ToolCall, Usage};
 use serde_json::Value;
 
-use super::delta::{CallPiece, Chunk, Delta, Function, Piece, finish_reason, merge_details};
-use super::response::{made_id, refusal_part, thinking};
+use super::delta::{CallDelta, Chunk, Delta, Function, Piece, finish_reason, merge_details};
+use super::response::{generated_id, refusal_part, thinking};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Object};
 use crate::openai::failure_of;
 
-/// The decoder of one streamed answer.
+/// Decoder of one streamed response.
 ///
-/// The answer is complete when a finish reason has been seen and the bytes end or `[DONE]` comes: usage may follow
-/// the reason, and some servers send no `[DONE]`.
+/// The response is complete when a finish reason has been seen and the stream ends or `[DONE]` arrives: usage may follow the
+/// finish reason, and some servers send no `[DONE]`.
 #[derive(Debug)]
 pub(crate) struct ChatDecoder {
     provider: String,
     seed: u64,
     started: bool,
     finished: bool,
-    /// How many segments of text and reasoning there were, for their ids.
+    /// Number of text and reasoning segments so far, for their ids.
     segments: usize,
     open: Option<Segment>,
     details: Vec<Value>,
-    /// Whether reasoning came in the field that wants it back.
+    /// Whether reasoning was received in `reasoning_content`.
     reasoning_content: bool,
     refusal: String,
     calls: Vec<Call>,
@@ -32,23 +32,23 @@ pub(crate) struct ChatDecoder {
     usage: Usage,
 }
 
-/// The segment that deltas go to. A piece of the other kind ends it.
+/// The open segment. A delta of the other kind ends it.
 #[derive(Debug)]
 enum Segment {
     Text { id: String },
     Reasoning { id: String, text: String },
 }
 
-/// A call whose pieces are still coming.
+/// A call that is being streamed.
 #[derive(Debug)]
 struct Call {
     index: Option<u64>,
-    /// As the server names it; empty until it does.
+    /// Id sent by the server, empty before it is sent.
     given_id: String,
     id: String,
     name: String,
     arguments: String,
-    /// Whether its start has been emitted, for which its name must be known.
+    /// Whether its start has been emitted, which requires its name.
     started: bool,
 }
 
@@ -74,7 +74,7 @@ impl ChatDecoder {
         if std::mem::replace(&mut self.started, true) {
             return;
         }
-        let (id, model) = (id.filled().map(str::to_owned), model.filled().map(str::to_owned));
+        let (id, model) = (id.non_empty().map(str::to_owned), model.non_empty().map(str::to_owned));
         out.push(StreamEvent::StreamStart { id, model, warnings: Vec::new() });
     }
 
@@ -82,10 +82,10 @@ impl ChatDecoder {
         if let Some(usage) = chunk.take_usage() {
             self.usage = usage;
         }
-        // The first chunk of some servers has neither choices nor an id.
+        // The first chunk of some servers has neither choices nor id.
         let Some(choice) = chunk.choices.0 else { return };
         self.start(&chunk.id, &chunk.model, out);
-        // A server that was asked for a stream and sends the message whole is understood as well.
+        // Some servers send a complete message in a stream.
         if let Some(delta) = choice.delta.0.or(choice.message.0.map(|message| *message)) {
             self.delta(delta, out);
         }
@@ -97,7 +97,7 @@ impl ChatDecoder {
     fn delta(&mut self, mut delta: Delta<'_>, out: &mut Vec<StreamEvent>) {
         self.reasoning_content |= delta.has_reasoning_content();
         self.refusal.push_str(delta.refusal().unwrap_or_default());
-        // Before what it says: a text ends the reasoning, and the details are given with its end.
+        // Before the text: it ends the reasoning, whose end event contains the details.
         merge_details(&mut self.details, std::mem::take(&mut delta.reasoning_details.0));
         for piece in delta.pieces() {
             match piece {
@@ -107,7 +107,7 @@ impl ChatDecoder {
         }
         for Object(piece) in delta.tool_calls.0 {
             self.close_segment(out);
-            self.call_piece(&piece.unwrap_or_default(), out);
+            self.call_delta(&piece.unwrap_or_default(), out);
         }
     }
 
@@ -153,25 +153,25 @@ impl ChatDecoder {
         }
     }
 
-    /// A piece of a call. It belongs to the last call of its index, unless it brings an id of its own; a server
-    /// that gives neither means the last call.
-    fn call_piece(&mut self, piece: &CallPiece<'_>, out: &mut Vec<StreamEvent>) {
-        let index = piece.index.0;
-        let given = piece.id.filled().unwrap_or_default();
+    /// Handles a delta of a call. It belongs to the last call with its index, unless it has another id. Without index and
+    /// id it belongs to the last call.
+    fn call_delta(&mut self, delta: &CallDelta<'_>, out: &mut Vec<StreamEvent>) {
+        let index = delta.index.0;
+        let given = delta.id.non_empty().unwrap_or_default();
         let belongs = |call: &Call| {
             let same_index = index.is_none() || call.index == index;
             same_index && (given.is_empty() || call.given_id.is_empty() || call.given_id == given)
         };
         let position = self.calls.iter().rposition(belongs).unwrap_or_else(|| {
-            let id = made_id(self.seed, self.calls.len());
+            let id = generated_id(self.seed, self.calls.len());
             self.calls.push(Call::new(index, id));
             self.calls.len() - 1
         });
-        // Two calls of one id could not be answered apart.
+        // Two calls with one id could not be answered separately.
         let used = self.calls.iter().enumerate().any(|(at, call)| at != position && call.id == given);
         let given = if used { "" } else { given };
         if let Some(call) = self.calls.get_mut(position) {
-            call.take(given, piece.function.0.as_ref(), out);
+            call.take(given, delta.function.0.as_ref(), out);
         }
     }
 
@@ -179,7 +179,7 @@ impl ChatDecoder {
         self.start(&AnyText::default(), &AnyText::default(), out);
         self.close_segment(out);
         if !self.details.is_empty() {
-            // Reasoning of which nothing can be read.
+            // Reasoning without readable text.
             let id = self.next_id();
             out.push(StreamEvent::ReasoningStart { reasoning_id: id.clone() });
             self.open = Some(Segment::Reasoning { id, text: String::new() });
@@ -259,7 +259,7 @@ impl Call {
             given.clone_into(&mut self.id);
         }
         let name = function.and_then(|function| function.name.0.as_deref()).unwrap_or_default();
-        // Some servers repeat the whole name with every piece.
+        // Some servers repeat the complete name in every delta.
         if self.name != name {
             self.name.push_str(name);
         }

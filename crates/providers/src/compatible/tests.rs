@@ -30,7 +30,7 @@ fn tool(name: &str) -> ToolDefinition {
 }
 
 fn conversation() -> Vec<HistoryItem> {
-    let answer = Message::assistant("I will look.")
+    let reply = Message::assistant("I will look.")
         .with_part(ToolCall::from_raw("call_1", "read_file", r#"{"path": "a.rs"}"#).into())
         .with_part(ToolCall::custom("call_2", "apply_patch", "*** Begin Patch").into());
     let first = ToolResult::new("call_1", "fn main() {}", false)
@@ -41,7 +41,7 @@ fn conversation() -> Vec<HistoryItem> {
         Message::user("What is in a.rs?")
             .with_part(ImageData::url("https://example.com/a.png").into())
             .into(),
-        answer.into(),
+        reply.into(),
         Message::tool_results(vec![first]).into(),
         Message::tool_result("call_2", "no such file", true).into(),
         Message::user("And quickly.").into(),
@@ -49,7 +49,7 @@ fn conversation() -> Vec<HistoryItem> {
 }
 
 #[test]
-fn a_conversation_as_messages() {
+fn conversations_become_messages() {
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let request = Request::new("llama", conversation())
         .with_tools(vec![tool("read_file"), tool("apply_patch").with_grammar(grammar)])
@@ -174,7 +174,7 @@ fn a_conversation_as_messages() {
 }
 
 #[test]
-fn parameters_of_every_kind() {
+fn all_parameters_are_encoded() {
     let mut request = Request::new("llama", [Message::user("hi")])
         .with_tools(vec![tool("t")])
         .with_provider_options("local", json!({"seed": 7, "stream_options": {"extra": true}}));
@@ -190,11 +190,11 @@ fn parameters_of_every_kind() {
     assert_eq!(found["stop"], json!(["END"]));
     assert_eq!(found["response_format"], json!({"type": "json_object"}));
     assert_eq!(found["stream_options"], json!({"include_usage": true, "extra": true}));
-    let whole: Value = serde_json::from_slice(
+    let complete: Value = serde_json::from_slice(
         &dialect().encode(&Request::new("m", [Message::user("x")]), false).unwrap().body.to_vec(),
     )
     .unwrap();
-    assert_eq!((whole.get("stream_options"), &whole["stream"]), (None, &json!(false)));
+    assert_eq!((complete.get("stream_options"), &complete["stream"]), (None, &json!(false)));
 
     let schema = json!({"type": "object"});
     request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema.clone(), strict: false });
@@ -202,19 +202,19 @@ fn parameters_of_every_kind() {
         body(&request)["response_format"],
         json!({"type": "json_schema", "json_schema": {"name": "response", "schema": schema, "strict": false}})
     );
-    let rows = [
+    let cases = [
         (ToolChoice::Auto, json!("auto")),
         (ToolChoice::None, json!("none")),
         (ToolChoice::Required, json!("required")),
         (ToolChoice::Named("t".into()), json!({"type": "function", "function": {"name": "t"}})),
     ];
-    for (choice, expected) in rows {
+    for (choice, expected) in cases {
         assert_eq!(body(&request.clone().with_tool_choice(choice))["tool_choice"], expected);
     }
 }
 
 #[test]
-fn who_speaks_is_named() {
+fn participant_names_are_sent() {
     let messages = [
         Message::system("Be brief.").with_name("host"),
         Message::user("Hi").with_name("Ann B."),
@@ -228,18 +228,18 @@ fn who_speaks_is_named() {
 }
 
 #[test]
-fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
+fn encoded_items_are_reused_in_longer_conversations() {
     let items = conversation();
     let short = text(&Request::new("llama", items[..4].to_vec()));
     let long = text(&Request::new("llama", items.clone()));
     assert!(long.starts_with(&short[..short.len() - 2]), "{short}\n{long}");
     let mut runs = 0;
     let _ = items[3].encoding("openai-chat", "local/llama", |_| runs += 1);
-    assert_eq!(runs, 1, "another type of value is encoded anew, which shows that the slot was taken");
+    assert_eq!(runs, 1, "a value of another type is encoded again, so the slot was in use");
 }
 
 #[test]
-fn reasoning_goes_back_where_the_server_can_use_it() {
+fn reasoning_is_returned_to_servers_that_use_it() {
     let details = json!({"reasoning_details": [{"type": "reasoning.text", "text": "r", "signature": "s"}]});
     let thinking = ThinkingData::new("r").with_raw(details.clone());
     let content = vec![thinking.into(), ContentPart::text("a")];
@@ -260,15 +260,15 @@ fn request() -> Request {
 }
 
 #[test]
-fn a_whole_answer() {
-    let answer = json!({
+fn complete_response_is_decoded() {
+    let reply = json!({
         "id": "c1", "model": "llama-3", "choices": [{"index": 0, "finish_reason": "tool_calls", "message": {
             "role": "assistant", "content": "Look", "reasoning_content": "Hm.", "tool_calls": [
                 {"id": "call_1", "type": "function", "function": {"name": "a", "arguments": "{\"x\":1}"}},
                 {"id": "", "type": "function", "function": {"name": "b", "arguments": {"y": 2}}}]}}],
         "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
     });
-    let response = dialect().decode(&request(), answer.to_string().as_bytes()).unwrap();
+    let response = dialect().decode(&request(), reply.to_string().as_bytes()).unwrap();
     assert_eq!(
         (response.id.as_str(), response.model.as_str(), response.provider.as_str()),
         ("c1", "llama-3", "local")
@@ -280,15 +280,15 @@ fn a_whole_answer() {
     assert_eq!(response.finish_reason.reason, Finish::ToolCalls);
     assert_eq!((response.usage.input_tokens, response.usage.output_tokens), (10, 5));
     assert_eq!(response.message.origin, Some(Origin::new("local", "llama")));
-    assert_eq!(response.raw, Some(answer));
+    assert_eq!(response.raw, Some(reply));
 }
 
 #[test]
-fn ids_of_calls_are_unique_in_a_history() {
+fn call_ids_are_unique_in_a_history() {
     let calls = |ids: [Value; 2], text: &str| -> Vec<String> {
         let calls = ids.map(|id| json!({"id": id, "function": {"name": "a", "arguments": "{}"}}));
-        let answer = json!({"choices": [{"message": {"content": text, "tool_calls": calls}}]});
-        let response = dialect().decode(&request(), answer.to_string().as_bytes()).unwrap();
+        let reply = json!({"choices": [{"message": {"content": text, "tool_calls": calls}}]});
+        let response = dialect().decode(&request(), reply.to_string().as_bytes()).unwrap();
         response.tool_calls().map(|call| call.id.clone()).collect()
     };
     let none = || [json!(null), json!("")];
@@ -299,7 +299,7 @@ fn ids_of_calls_are_unique_in_a_history() {
 }
 
 #[test]
-fn arguments_that_were_cut_off_are_sent_as_legal_json() {
+fn truncated_arguments_are_sent_as_valid_json() {
     let cut = ToolCall::from_raw("c", "t", r#"{"path": "#);
     let messages = [
         Message::user("a"),
@@ -312,7 +312,7 @@ fn arguments_that_were_cut_off_are_sent_as_legal_json() {
 }
 
 #[test]
-fn answers_that_are_none() {
+fn malformed_responses_are_errors() {
     for body in ["<html>", "{}", r#"{"choices": []}"#, ""] {
         let error = dialect().decode(&request(), body.as_bytes()).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (ErrorKind::Stream, Some("local")), "{body}");
@@ -323,7 +323,7 @@ fn answers_that_are_none() {
     assert_eq!((error.kind(), error.message()), (ErrorKind::NotFound, "model not found"));
 }
 
-/// The events of a stream of these data lines.
+/// Decodes a stream of these data lines to events.
 fn events(data: &[&str]) -> Result<Vec<StreamEvent>, Error> {
     let mut decoder = dialect().decoder(&request(), 7);
     let mut out = Vec::new();
@@ -372,9 +372,9 @@ fn text_reasoning_and_usage_after_the_finish_reason() {
     {"text_id":"1","type":"TEXT_END"}
     {"finish_reason":{"raw":"stop","reason":"stop"},"type":"FINISH","usage":{"input_tokens":3,"output_tokens":2,"raw":{"completion_tokens":2,"prompt_tokens":3,"total_tokens":5},"total_tokens":5}}
     "#);
-    // The answer is the same without the last line.
+    // The response is the same without the last line.
     assert_eq!(stream(&data[..data.len() - 1]).unwrap(), stream(&data).unwrap());
-    // A cut after the finish reason loses the usage only; one before it is an error.
+    // Truncation after the finish reason loses only the usage; before it, it is an error.
     assert_eq!(stream(&data[..7]).unwrap().text(), "Hello");
     for end in 0..7 {
         assert_eq!(stream(&data[..end]).unwrap_err().kind(), ErrorKind::Stream, "{end}");
@@ -382,7 +382,7 @@ fn text_reasoning_and_usage_after_the_finish_reason() {
 }
 
 #[test]
-fn pieces_of_calls() {
+fn streamed_call_deltas_are_assembled() {
     let piece = |value: Value| chunk(&json!({"tool_calls": [value]}), None);
     let parallel = vec![
         piece(
@@ -407,7 +407,7 @@ fn pieces_of_calls() {
         piece(json!({"function": {"arguments": ":2}"}})),
     ];
     for pieces in [parallel, late_name, same_index, no_index] {
-        // Some servers say `stop` all the same.
+        // Some servers send `stop` nevertheless.
         for reason in ["tool_calls", "stop"] {
             let mut data: Vec<&str> = pieces.iter().map(String::as_str).collect();
             let end = chunk(&json!({}), Some(reason));
@@ -424,7 +424,7 @@ fn pieces_of_calls() {
 }
 
 #[test]
-fn calls_without_id_or_arguments() {
+fn calls_without_id_or_arguments_are_completed() {
     let data = [
         chunk(&json!({"tool_calls": [{"index": 0, "function": {"name": "one"}}]}), None),
         chunk(
@@ -442,7 +442,7 @@ fn calls_without_id_or_arguments() {
 }
 
 #[test]
-fn refusals_and_list_content() {
+fn refusals_and_list_content_are_decoded() {
     let data =
         [chunk(&json!({"refusal": "I will "}), None), chunk(&json!({"refusal": "not."}), Some("stop"))];
     let response = stream(&data.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
@@ -456,9 +456,9 @@ fn refusals_and_list_content() {
 }
 
 #[test]
-fn failures_inside_a_stream() {
+fn errors_inside_a_stream_are_classified() {
     let start = chunk(&json!({"content": "half"}), None);
-    let rows = [
+    let cases = [
         (
             r#"{"error": {"message": "No call", "type": "invalid_request_error", "code": "tool_use_failed"}}"#,
             ErrorKind::InvalidRequest,
@@ -471,13 +471,13 @@ fn failures_inside_a_stream() {
         (r#"{"error": "overloaded"}"#, ErrorKind::Server),
         (r#"{"id": "c1", "cho"#, ErrorKind::Stream),
     ];
-    for (data, kind) in rows {
+    for (data, kind) in cases {
         let error = stream(&[&start, data]).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (kind, Some("local")), "{data}");
     }
 }
 
-/// Every start has one end, and reasoning ends with what its deltas said.
+/// Asserts that every start has one end, and that reasoning ends with the text of its deltas.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the other events belong to no segment")]
 fn assert_pairs(events: &[StreamEvent]) {
     let mut open: BTreeMap<String, String> = BTreeMap::new();
@@ -488,7 +488,7 @@ fn assert_pairs(events: &[StreamEvent]) {
                 assert!(open.insert(id.clone(), String::new()).is_none(), "{events:?}");
             }
             StreamEvent::ToolCallStart { tool_call } => {
-                // Even where the server uses an id twice.
+                // Even if the server reuses an id.
                 assert!(open.insert(call(&tool_call.id), String::new()).is_none(), "{events:?}");
             }
             StreamEvent::TextDelta { text_id, .. } => assert!(open.contains_key(text_id), "{events:?}"),
@@ -515,7 +515,7 @@ fn assert_pairs(events: &[StreamEvent]) {
     assert!(open.is_empty(), "{open:?}");
 }
 
-/// A piece of a delta as some server might send it.
+/// Generates a delta as some server might send it.
 fn any_delta() -> impl Strategy<Value = Value> {
     let call = (0..3_u64, "[ab]?", "[xy]?", "[{}]{0,2}")
         .prop_map(|(index, id, name, arguments)| {
@@ -529,7 +529,7 @@ fn any_delta() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn deltas_in_any_order_pair_up(deltas in proptest::collection::vec(any_delta(), 0..20)) {
+    fn deltas_in_any_order_yield_paired_events(deltas in proptest::collection::vec(any_delta(), 0..20)) {
         let mut data: Vec<String> = deltas.iter().map(|delta| chunk(delta, None)).collect();
         data.push(chunk(&json!({}), Some("stop")));
         let events = events(&data.iter().map(String::as_str).collect::<Vec<_>>()).unwrap();
@@ -539,7 +539,7 @@ proptest! {
     }
 
     #[test]
-    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+    fn arbitrary_data_does_not_panic(data in any::<String>()) {
         let mut decoder = dialect().decoder(&request(), 1);
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
         let _ = dialect().decode(&request(), data.as_bytes());
@@ -547,7 +547,7 @@ proptest! {
     }
 }
 
-/// The events, one a line, as a person would read them.
+/// Renders events as text, one per line.
 fn lines(events: &[StreamEvent]) -> String {
     let shown = events.iter().map(|event| {
         let mut value = serde_json::to_value(event).unwrap();

@@ -1,15 +1,15 @@
-//! Arguments of a call that come in pieces, each under a JSON path.
+//! Call arguments that are streamed in parts, each with a JSON path.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// The deepest path that is followed; a longer one is no argument list of a tool.
-const DEEPEST: usize = 64;
+/// Maximum depth of a path.
+const MAX_DEPTH: usize = 64;
 
-/// One piece: a value, or more of a string, for the argument at a path such as `$.lines[0].text`.
+/// A value, or the continuation of a string, for the argument at a path such as `$.lines[0].text`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Piece {
+pub(super) struct PartialArg {
     json_path: String,
     #[serde(default)]
     string_value: Option<String>,
@@ -17,25 +17,25 @@ pub(super) struct Piece {
     number_value: Option<Value>,
     #[serde(default)]
     bool_value: Option<bool>,
-    // Nothing is left to say: null, which a fresh place is already. `nullValue` needs no field.
+    // `nullValue` needs no field: without a value the argument becomes null.
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Step {
+enum PathStep {
     Key(String),
     Index(usize),
 }
 
-/// Puts a piece into its place. Strings grow, everything else is set.
+/// Applies a partial argument: strings are appended, other values are set.
 ///
-/// `None` if the path is none, or leads elsewhere than the pieces before it.
-pub(super) fn add(arguments: &mut Map<String, Value>, piece: Piece) -> Option<()> {
-    let steps = steps(&piece.json_path)?;
-    let ((Step::Key(first), rest), true) = (steps.split_first()?, steps.len() <= DEEPEST) else {
+/// Returns `None` if the path is invalid or contradicts the structure so far.
+pub(super) fn add(arguments: &mut Map<String, Value>, partial: PartialArg) -> Option<()> {
+    let steps = steps(&partial.json_path)?;
+    let ((PathStep::Key(first), rest), true) = (steps.split_first()?, steps.len() <= MAX_DEPTH) else {
         return None;
     };
     let slot = descend(arguments.entry(first.clone()).or_insert(Value::Null), rest)?;
-    let Piece { string_value, number_value, bool_value, .. } = piece;
+    let PartialArg { string_value, number_value, bool_value, .. } = partial;
     match (slot, string_value) {
         (Value::String(text), Some(more)) => text.push_str(&more),
         (slot, Some(text)) => *slot = Value::String(text),
@@ -44,19 +44,19 @@ pub(super) fn add(arguments: &mut Map<String, Value>, piece: Piece) -> Option<()
     Some(())
 }
 
-/// Walks from a value along a path and makes what is missing. A list grows by one element at a time.
-fn descend<'a>(start: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
-    let mut place = start;
+/// Returns the value at a path, creating missing values. A list grows by one element at a time.
+fn descend<'a>(start: &'a mut Value, steps: &[PathStep]) -> Option<&'a mut Value> {
+    let mut value = start;
     for step in steps {
-        if place.is_null() {
-            *place = match step {
-                Step::Key(_) => Value::Object(Map::new()),
-                Step::Index(_) => Value::Array(Vec::new()),
+        if value.is_null() {
+            *value = match step {
+                PathStep::Key(_) => Value::Object(Map::new()),
+                PathStep::Index(_) => Value::Array(Vec::new()),
             };
         }
-        place = match (place, step) {
-            (Value::Object(map), Step::Key(key)) => map.entry(key.clone()).or_insert(Value::Null),
-            (Value::Array(list), Step::Index(index)) => {
+        value = match (value, step) {
+            (Value::Object(map), PathStep::Key(key)) => map.entry(key.clone()).or_insert(Value::Null),
+            (Value::Array(list), PathStep::Index(index)) => {
                 if *index == list.len() {
                     list.push(Value::Null);
                 }
@@ -65,11 +65,11 @@ fn descend<'a>(start: &'a mut Value, steps: &[Step]) -> Option<&'a mut Value> {
             _ => return None,
         };
     }
-    Some(place)
+    Some(value)
 }
 
-/// The steps of a path: `.name`, `['name']`, `["name"]` and `[0]` after a `$`.
-fn steps(path: &str) -> Option<Vec<Step>> {
+/// Parses a path: `$`, then steps such as `.name`, `['name']`, `["name"]` and `[0]`.
+fn steps(path: &str) -> Option<Vec<PathStep>> {
     let mut rest = path.strip_prefix('$')?;
     let mut steps = Vec::new();
     while !rest.is_empty() {
@@ -79,7 +79,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             if name.is_empty() {
                 return None;
             }
-            steps.push(Step::Key(name.to_owned()));
+            steps.push(PathStep::Key(name.to_owned()));
             rest = after;
         } else {
             let bracketed = rest.strip_prefix('[')?;
@@ -87,11 +87,11 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             let (step, after) = match quote {
                 Some(quote) => {
                     let (name, after) = bracketed.get(1..)?.split_once(quote)?;
-                    (Step::Key(name.to_owned()), after.strip_prefix(']')?)
+                    (PathStep::Key(name.to_owned()), after.strip_prefix(']')?)
                 }
                 None => {
                     let (index, after) = bracketed.split_once(']')?;
-                    (Step::Index(index.parse().ok()?), after)
+                    (PathStep::Index(index.parse().ok()?), after)
                 }
             };
             steps.push(step);
@@ -110,14 +110,14 @@ mod tests {
 
     fn added(pieces: Value) -> Option<Value> {
         let mut arguments = Map::new();
-        for piece in serde_json::from_value::<Vec<Piece>>(pieces).unwrap() {
+        for piece in serde_json::from_value::<Vec<PartialArg>>(pieces).unwrap() {
             add(&mut arguments, piece)?;
         }
         Some(Value::Object(arguments))
     }
 
     #[test]
-    fn pieces_make_the_arguments() {
+    fn partial_arguments_build_the_object() {
         let pieces = json!([
             {"jsonPath": "$.path", "stringValue": "src/", "willContinue": true},
             {"jsonPath": "$.path", "stringValue": "lib.rs"},
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_that_lead_nowhere_are_refused() {
+    fn invalid_paths_are_refused() {
         for path in [
             "",
             "$",
@@ -150,18 +150,18 @@ mod tests {
         ] {
             assert_eq!(added(json!([{"jsonPath": path, "stringValue": "x"}])), None, "{path}");
         }
-        let twisted =
+        let contradicting =
             json!([{"jsonPath": "$.a", "stringValue": "x"}, {"jsonPath": "$.a.b", "stringValue": "y"}]);
-        assert_eq!(added(twisted), None);
+        assert_eq!(added(contradicting), None);
     }
 
     proptest! {
         #[test]
-        fn no_path_panics(paths in prop::collection::vec(r#"\$?([.\[\]'"a0-9]|é){0,8}"#, 0..6)) {
+        fn arbitrary_paths_do_not_panic(paths in prop::collection::vec(r#"\$?([.\[\]'"a0-9]|é){0,8}"#, 0..6)) {
             let mut arguments = Map::new();
             for path in paths {
-                let piece = json!({"jsonPath": path, "stringValue": "x"});
-                let _ = add(&mut arguments, serde_json::from_value(piece).unwrap());
+                let partial = json!({"jsonPath": path, "stringValue": "x"});
+                let _ = add(&mut arguments, serde_json::from_value(partial).unwrap());
             }
         }
     }

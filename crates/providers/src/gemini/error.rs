@@ -1,4 +1,4 @@
-//! What an error body or an error inside a stream means.
+//! Errors in bodies and in streams.
 
 use std::error::Error as StdError;
 use std::time::Duration;
@@ -13,34 +13,34 @@ use crate::failure::{Failure, malformed};
 #[derive(Debug, Default, Deserialize)]
 struct Body {
     #[serde(default)]
-    error: Complaint,
+    error: ErrorObject,
 }
 
 #[derive(Debug, Default, Deserialize)]
-struct Complaint {
-    /// The HTTP status, also inside a stream.
+struct ErrorObject {
+    /// HTTP status, which errors in a stream have as well.
     #[serde(default)]
     code: Option<u16>,
     #[serde(default)]
     message: Option<String>,
-    /// The gRPC status.
+    /// gRPC status.
     #[serde(default)]
     status: Option<String>,
     #[serde(default)]
     details: Vec<Value>,
 }
 
-/// The error of an answer with an error status.
+/// Returns the error of a response with an error status.
 pub(super) fn classify(status: u16, body: &[u8]) -> Error {
     explain(Some(status), body)
 }
 
-/// The error of a chunk that holds one, or of a whole answer that does under a good status.
+/// Returns the error in a stream chunk, or in a complete response with a success status.
 pub(super) fn reported(body: &[u8]) -> Error {
     explain(None, body)
 }
 
-/// The error of an answer that is not this dialect. Shows the beginning of what was found.
+/// Returns the error for data that is not of this dialect. Its message quotes the beginning of the data.
 pub(super) fn unreadable(
     expected: &str,
     found: &[u8],
@@ -50,30 +50,31 @@ pub(super) fn unreadable(
 }
 
 fn explain(status: Option<u16>, body: &[u8]) -> Error {
-    let complaint = complaint(body);
+    let found = error_object(body);
     let error = Failure {
         provider: NAME,
-        status: status.or(complaint.code),
-        code: complaint.word(),
-        message: complaint.message.as_deref(),
+        status: status.or(found.code),
+        code: found.code_name(),
+        message: found.message.as_deref(),
         body,
     }
     .into_error();
-    match complaint.retry_delay() {
+    match found.retry_delay() {
         Some(delay) if error.is_retryable() => error.with_retry(Retry::After(Some(delay))),
         Some(_) | None => error,
     }
 }
 
-/// Without `alt=sse` errors come in a list; proxies do that too. A body that is no JSON still has a status.
-fn complaint(body: &[u8]) -> Complaint {
+/// Parses an error body. Without `alt=sse`, and from some proxies, errors are in a list. A body that is not JSON yields an
+/// empty object.
+fn error_object(body: &[u8]) -> ErrorObject {
     let list = serde_json::from_slice::<Vec<Body>>(body).ok().and_then(|list| list.into_iter().next());
     list.or_else(|| serde_json::from_slice(body).ok()).unwrap_or_default().error
 }
 
-impl Complaint {
-    /// The most precise word for the error: a bad key comes as a 400, a spent day as a 429.
-    fn word(&self) -> Option<&str> {
+impl ErrorObject {
+    /// Returns the most precise error code: an invalid key has status 400, and a used-up daily quota has status 429.
+    fn code_name(&self) -> Option<&str> {
         let reason = self.details.iter().find_map(|detail| detail.get("reason")?.as_str());
         let bad_key = reason.filter(|reason| reason.starts_with("API_KEY_"));
         if bad_key.is_some() {
@@ -89,7 +90,7 @@ impl Complaint {
         quotas.any(|quota| quota.contains("PerDay"))
     }
 
-    /// `RetryInfo.retryDelay`, such as `34.07s`: the wait stands in the body, not in a header.
+    /// Returns `RetryInfo.retryDelay`, such as `34.07s`. The API has no header for it.
     fn retry_delay(&self) -> Option<Duration> {
         let delay = self.details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
         let seconds: f64 = delay.strip_suffix('s')?.parse().ok()?;

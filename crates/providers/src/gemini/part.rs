@@ -1,4 +1,4 @@
-//! History items as parts.
+//! Encoding of history items as parts.
 
 use std::sync::Arc;
 
@@ -12,39 +12,39 @@ use serde_json::{Map, Value, json};
 
 use super::{NAME, is_third_generation};
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, unsupported};
 use crate::openai::check_document;
 
-/// Stands in for a signature that the model has not made, and skips its check (documented for Gemini 3).
-const SKIPPED_SIGNATURE: &str = "skip_thought_signature_validator";
+/// Documented placeholder for a missing signature, which makes Gemini 3 skip its check.
+const SKIP_SIGNATURE: &str = "skip_thought_signature_validator";
 
 const IMAGE_TYPES: [&str; 6] =
     ["image/png", "image/jpeg", "image/gif", "image/webp", "image/heic", "image/heif"];
 
-/// A request with inline data may have 100 MB, in base64.
-const LARGEST_IMAGE: usize = 100 * 1_000 * 1_000 / 4 * 3;
+/// Maximum size of an image, in bytes: a request with inline data may have 100 MB, in base64.
+const MAX_IMAGE: usize = 100 * 1_000 * 1_000 / 4 * 3;
 
-/// A document or a recording given inline may have 50 MB.
-const LARGEST_DOCUMENT: usize = 50 * 1024 * 1024;
+/// Maximum size of an inline document or recording, in bytes.
+const MAX_DOCUMENT: usize = 50 * 1024 * 1024;
 
-/// The longest function name of the API, in characters.
-const LONGEST_NAME: usize = 128;
+/// Maximum length of a function name, in characters.
+const MAX_NAME: usize = 128;
 
-/// What one history item becomes; an item that this dialect cannot carry fails each time it is sent.
+/// Memoised encoding of one history item. An item that the API does not support fails each time it is sent.
 pub(super) type Encoded = Result<Turn, Box<ErrorInfo>>;
 
 #[derive(Debug)]
 pub(super) struct Turn {
-    pub(super) speaker: Speaker,
+    pub(super) role: WireRole,
     pub(super) parts: Vec<Part>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Speaker {
-    /// The system prompt, which is a field of its own.
+pub(super) enum WireRole {
+    /// The system prompt, which is a separate field.
     System,
     User,
-    /// The user role too, with the results of calls.
+    /// The user role, with results of calls.
     Results,
     Model,
 }
@@ -52,20 +52,20 @@ pub(super) enum Speaker {
 /// One serialised part.
 #[derive(Debug)]
 pub(super) enum Part {
-    Whole(Bytes),
+    Plain(Bytes),
     Call {
         id: String,
         name: String,
         json: Bytes,
     },
-    /// What follows the function's name, which the result itself does not know.
     Result {
         id: String,
+        /// JSON after the function's name, which the result itself does not contain.
         rest: Bytes,
     },
 }
 
-/// The parts of an item, which are made once for a model.
+/// Returns the parts of an item, encoded once per model.
 pub(super) fn encoded(item: &HistoryItem, model: &str) -> Result<Arc<Encoded>, Error> {
     let turn = item.encoding(NAME, model, |message| {
         turn(message, model).map_err(|error| Box::new(error.info().clone()))
@@ -78,26 +78,26 @@ pub(super) fn encoded(item: &HistoryItem, model: &str) -> Result<Arc<Encoded>, E
 
 fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
     let mut parts = Vec::with_capacity(message.content.len());
-    let speaker = match message.role {
+    let role = match message.role {
         Role::System | Role::Developer => {
             if let Some(part) = message.content.iter().find(|part| part.as_text().is_none()) {
                 return Err(misplaced(part, "a system message"));
             }
-            Speaker::System
+            WireRole::System
         }
-        Role::User | Role::Tool if message.results().next().is_some() => Speaker::Results,
-        Role::User | Role::Tool => Speaker::User,
-        Role::Assistant => Speaker::Model,
+        Role::User | Role::Tool if message.results().next().is_some() => WireRole::Results,
+        Role::User | Role::Tool => WireRole::User,
+        Role::Assistant => WireRole::Model,
     };
-    if let (Role::Tool, Speaker::User, Some(id)) = (message.role, speaker, &message.tool_call_id) {
+    if let (Role::Tool, WireRole::User, Some(id)) = (message.role, role, &message.tool_call_id) {
         // A result written as plain text.
         let result = ToolResult::new(id.clone(), message.text(), false);
-        return Ok(Turn { speaker: Speaker::Results, parts: vec![result_part(&result, Vec::new())] });
+        return Ok(Turn { role: WireRole::Results, parts: vec![result_part(&result, Vec::new())] });
     }
-    if speaker == Speaker::Model {
-        // A message without an origin was made by hand: whoever made it vouches for its signatures.
+    if role == WireRole::Model {
+        // A message without an origin was built by the caller, who vouches for its signatures.
         let own = message.origin.as_ref().is_none_or(|origin| *origin == Origin::new(NAME, model));
-        // Gemini 3 wants a signature on the first call of a step.
+        // Gemini 3 requires a signature on the first call of a step.
         let mut unsigned_step = is_third_generation(model);
         for part in &message.content {
             parts.extend(model_part(part, own, &mut unsigned_step)?);
@@ -107,7 +107,7 @@ fn turn(message: &Message, model: &str) -> Result<Turn, Error> {
             user_part(part, is_third_generation(model), &mut parts)?;
         }
     }
-    Ok(Turn { speaker, parts })
+    Ok(Turn { role, parts })
 }
 
 fn user_part(part: &ContentPart, nested_media: bool, parts: &mut Vec<Part>) -> Result<(), Error> {
@@ -120,17 +120,17 @@ fn user_part(part: &ContentPart, nested_media: bool, parts: &mut Vec<Part>) -> R
         ContentPart::Opaque(data) if data.data.is_object() => data.data.clone(),
         ContentPart::ToolResult(result) => {
             let images = result.images.iter().map(image_part).collect::<Result<Vec<_>, _>>()?;
-            // Gemini 3 takes media inside a result, earlier models beside it only.
+            // Gemini 3 accepts media inside a result, earlier models only beside it.
             let (inside, beside) = if nested_media { (images, Vec::new()) } else { (Vec::new(), images) };
             parts.push(result_part(result, inside));
-            parts.extend(beside.iter().map(|image| Part::Whole(fragment(image))));
+            parts.extend(beside.iter().map(|image| Part::Plain(fragment(image))));
             return Ok(());
         }
         ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
             return Err(misplaced(part, "a user message"));
         }
     };
-    parts.push(Part::Whole(fragment(&value)));
+    parts.push(Part::Plain(fragment(&value)));
     Ok(())
 }
 
@@ -142,13 +142,13 @@ fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result
             None if data.text.is_empty() => return Ok(None),
             None => json!({"text": data.text}),
         },
-        // Without a signature a thought is a summary for people.
+        // Without a signature a thought is only a summary for display.
         ContentPart::Thinking(data) => match signature(&data.signature) {
             Some(signature) => json!({"text": data.text, "thought": true, "thoughtSignature": signature}),
             None => return Ok(None),
         },
         ContentPart::ToolCall(call) => {
-            let needed = std::mem::take(unsigned_step).then(|| SKIPPED_SIGNATURE.to_owned());
+            let needed = std::mem::take(unsigned_step).then(|| SKIP_SIGNATURE.to_owned());
             return Ok(Some(call_part(call, signature(&call.signature).or(needed))));
         }
         ContentPart::Opaque(_) if !own => return Ok(None),
@@ -160,7 +160,7 @@ fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result
             return Err(misplaced(part, "an assistant message"));
         }
     };
-    Ok(Some(Part::Whole(fragment(&value))))
+    Ok(Some(Part::Plain(fragment(&value))))
 }
 
 fn call_part(call: &ToolCall, signature: Option<String>) -> Part {
@@ -170,7 +170,7 @@ fn call_part(call: &ToolCall, signature: Option<String>) -> Part {
     Part::Call { id: call.id.clone(), name, json }
 }
 
-/// A call as a part. Its arguments are lent; the fields are in the order of a [`Value`]'s.
+/// A `functionCall` part with borrowed arguments. Its fields are in the order of a [`Value`]'s.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct CallPart<'a> {
@@ -186,7 +186,7 @@ struct FunctionCall<'a> {
     name: &'a str,
 }
 
-/// The API wants an object: text stands under `result`, the text of a failure under `error`.
+/// Encodes a result. The API requires an object: text is put under `result`, the text of a failure under `error`.
 fn result_part(result: &ToolResult, images: Vec<Value>) -> Part {
     let response = match &result.content {
         Value::Object(_) if !result.is_error => result.content.clone(),
@@ -201,13 +201,13 @@ fn result_part(result: &ToolResult, images: Vec<Value>) -> Part {
         fields.insert("parts".into(), images.into());
     }
     let mut object = serde_json::to_vec(&fields).unwrap_or_default();
-    // Of the object that this one stands in.
+    // Closes the enclosing object.
     object.push(b'}');
     Part::Result { id: result.tool_call_id.clone(), rest: Bytes::from(object.into_boxed_slice()).slice(1..) }
 }
 
 fn image_part(image: &ImageData) -> Result<Value, Error> {
-    Ok(match image_form(image, NAME, &IMAGE_TYPES, LARGEST_IMAGE)? {
+    Ok(match image_form(image, NAME, &IMAGE_TYPES, MAX_IMAGE)? {
         ImageForm::Url(url) => file_part(url, image.media_type.as_deref()),
         ImageForm::Base64 { media_type, data } => {
             json!({"inlineData": {"mimeType": media_type, "data": data}})
@@ -227,7 +227,7 @@ fn media_part(source: &MediaSource, media_type: Option<&str>, assumed: &str) -> 
     Ok(match source {
         MediaSource::Url(url) => file_part(url, media_type),
         MediaSource::Data(blob) => {
-            check_document(blob.as_bytes().len(), LARGEST_DOCUMENT, NAME)?;
+            check_document(blob.as_bytes().len(), MAX_DOCUMENT, NAME)?;
             json!({"inlineData": {"mimeType": media_type.unwrap_or(assumed), "data": blob.to_base64()}})
         }
     })
@@ -236,23 +236,23 @@ fn media_part(source: &MediaSource, media_type: Option<&str>, assumed: &str) -> 
 fn file_part(url: &str, media_type: Option<&str>) -> Value {
     match media_type {
         Some(media_type) => json!({"fileData": {"fileUri": url, "mimeType": media_type}}),
-        // The API finds out what it is not told.
+        // The API detects a missing media type.
         None => json!({"fileData": {"fileUri": url}}),
     }
 }
 
-/// A function's name in letters that the API accepts: models also call functions that do not exist.
+/// Returns a function name in characters that the API accepts: models also call functions that do not exist.
 fn wire_name(name: &str) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | ':' | '-') { c } else { '_' };
-    let name: String = name.chars().take(LONGEST_NAME).map(legal).collect();
+    let name: String = name.chars().take(MAX_NAME).map(legal).collect();
     match name.chars().next() {
         Some(first) if first.is_ascii_alphabetic() || first == '_' => name,
-        Some(_) | None => format!("_{name}").chars().take(LONGEST_NAME).collect(),
+        Some(_) | None => format!("_{name}").chars().take(MAX_NAME).collect(),
     }
 }
 
-fn misplaced(part: &ContentPart, place: &str) -> Error {
-    refuse(NAME, format!("{place} cannot hold a part of kind {}", part.kind()))
+fn misplaced(part: &ContentPart, message: &str) -> Error {
+    unsupported(NAME, format!("{message} cannot contain a part of kind {}", part.kind()))
 }
 
 #[cfg(test)]
@@ -260,10 +260,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_item_is_encoded_once_for_a_model() {
+    fn items_are_encoded_once_per_model() {
         let item = HistoryItem::from(Message::user("hello"));
         encoded(&item, "gemini-x").unwrap();
-        let kept = |model: &str| {
+        let is_memoised = |model: &str| {
             let mut fresh = false;
             item.encoding::<Encoded>(NAME, model, |message| {
                 fresh = true;
@@ -271,7 +271,7 @@ mod tests {
             });
             !fresh
         };
-        assert!(kept("gemini-x"), "the second request finds the first one's encoding");
-        assert!(!kept("gemini-y"), "another model has other signatures");
+        assert!(is_memoised("gemini-x"), "the second request reuses the encoding");
+        assert!(!is_memoised("gemini-y"), "another model has other signatures");
     }
 }

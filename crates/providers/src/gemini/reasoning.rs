@@ -1,14 +1,14 @@
-//! From a reasoning effort to `thinkingConfig`.
+//! Mapping of a reasoning effort to `thinkingConfig`.
 
 use pintle_llm::{Error, ErrorKind, ReasoningEffort, Request, get_model_info};
 use serde_json::{Value, json};
 
 use super::{NAME, is_third_generation};
 
-/// The least that a Pro model of the second generation thinks, in tokens.
-const SMALLEST_OF_PRO: u64 = 128;
+/// Minimum thinking budget of a Pro model of the second generation, in tokens.
+const MIN_PRO_BUDGET: u64 = 128;
 
-/// The configuration that the request's effort asks for.
+/// Returns the configuration for the request's effort.
 pub(super) fn thinking_config(request: &Request) -> Result<Option<Value>, Error> {
     let Some(effort) = &request.reasoning_effort else { return Ok(None) };
     if get_model_info(&request.model).is_some_and(|info| !info.supports_reasoning) {
@@ -22,7 +22,7 @@ pub(super) fn thinking_config(request: &Request) -> Result<Option<Value>, Error>
     Ok(Some(json!({"includeThoughts": budget > 0, "thinkingBudget": budget})))
 }
 
-/// The level's name. No level turns thinking off; the least that a model knows is what comes nearest.
+/// Returns the name of the level. No level disables thinking; the lowest level of the model is the closest.
 fn level(model: &str, effort: &ReasoningEffort) -> String {
     match effort.as_str() {
         "none" | "minimal" if is_pro(model) => "LOW".to_owned(),
@@ -38,7 +38,7 @@ fn budget(model: &str, effort: &ReasoningEffort) -> Result<u64, Error> {
         ReasoningEffort::Medium => 8_192,
         ReasoningEffort::High => 24_576,
         ReasoningEffort::Other(word) => match word.as_str() {
-            "none" if is_pro(model) => SMALLEST_OF_PRO,
+            "none" if is_pro(model) => MIN_PRO_BUDGET,
             "none" => 0,
             "minimal" => 1_024,
             "xhigh" | "max" => 24_576,
@@ -55,7 +55,7 @@ fn budget(model: &str, effort: &ReasoningEffort) -> Result<u64, Error> {
     })
 }
 
-/// Whether it is a Pro model, which always thinks and does not know the least level.
+/// Returns whether this is a Pro model, which always thinks and lacks the lowest level.
 fn is_pro(model: &str) -> bool {
     model.contains("-pro")
 }

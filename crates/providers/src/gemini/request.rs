@@ -1,4 +1,4 @@
-//! A request on the wire.
+//! Encoding of requests.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::dialect::HttpRequest;
 use crate::openai::{check_tools, list_option, options_for};
 use crate::secret::Secret;
 
-/// Options that this adapter acts on itself.
+/// Options that this adapter applies itself.
 const HANDLED: [&str; 1] = ["tools"];
 
 /// Encodes a request.
@@ -48,7 +48,7 @@ fn path(model: &str, stream: bool) -> String {
     format!("/v1beta/{collection}{}:{method}", escaped(model))
 }
 
-/// A name without what would end the path.
+/// Percent-encodes characters that would end the path.
 fn escaped(name: &str) -> String {
     let mut path = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -83,7 +83,7 @@ fn generation_config(request: &Request) -> Result<Map<String, Value>, Error> {
         }
         Some(ResponseFormat::JsonSchema { json_schema, .. }) => {
             config.insert("responseMimeType".into(), "application/json".into());
-            // `responseSchema` knows a subset of OpenAPI's schemas only.
+            // `responseSchema` supports only a subset of OpenAPI schemas.
             config.insert("responseJsonSchema".into(), json_schema.clone());
         }
     }
@@ -104,7 +104,7 @@ fn tool(tool: &ToolDefinition) -> Value {
     json!({"name": tool.name, "description": tool.description, "parametersJsonSchema": tool.parameters})
 }
 
-/// All functions as one tool of the API, none if there are no functions.
+/// Returns all functions as one tool of the API; `None` without functions.
 fn functions(tools: &[ToolItem]) -> Option<Bytes> {
     let encode = |item: &ToolItem| item.encoding(NAME, "", |definition| fragment(&tool(definition)));
     let functions: Vec<Arc<Bytes>> = tools.iter().map(encode).collect();

@@ -1,16 +1,16 @@
-//! Whole answers: one chunk of a stream, and its end.
+//! Decoding of complete responses, which have the form of a stream with one chunk.
 
 use pintle_llm::{Error, Finish, FinishReason, Request, Response, StreamAccumulator};
 
 use super::stream::Decoder;
 use super::{NAME, error};
-use crate::dialect::{Decoder as _, SseEvent, answer_seed};
+use crate::dialect::{Decoder as _, SseEvent, response_seed};
 
-/// Decodes a whole answer.
+/// Decodes a complete response.
 pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> {
     let data =
-        std::str::from_utf8(body).map_err(|source| error::unreadable("an answer in UTF-8", body, source))?;
-    let mut decoder = Decoder::new(&request.model, answer_seed(request, body));
+        std::str::from_utf8(body).map_err(|source| error::unreadable("a response in UTF-8", body, source))?;
+    let mut decoder = Decoder::new(&request.model, response_seed(request, body));
     let mut events = Vec::new();
     decoder.feed(SseEvent { name: "", data }, &mut events)?;
     decoder.end(&mut events)?;
@@ -23,7 +23,8 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
     Ok(response)
 }
 
-/// The unified reason (client specification, section 3.8). The API has none for calls: they follow from the parts.
+/// Returns the unified finish reason (client specification, section 3.8). The API has none for tool calls; they follow from
+/// the parts.
 pub(super) fn finish_reason(raw: &str, has_calls: bool) -> FinishReason {
     let reason = match raw {
         "STOP" if has_calls => Finish::ToolCalls,
@@ -44,7 +45,7 @@ pub(super) fn finish_reason(raw: &str, has_calls: bool) -> FinishReason {
     FinishReason::new(reason).with_raw(raw)
 }
 
-/// The reason of an answer that has no candidate, since the prompt was blocked.
+/// Returns the finish reason of a response without a candidate, because the prompt was blocked.
 pub(super) fn blocked(raw: String) -> FinishReason {
     FinishReason::new(Finish::ContentFilter).with_raw(raw)
 }

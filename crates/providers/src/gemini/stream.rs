@@ -1,4 +1,4 @@
-//! Streamed answers.
+//! Decoding of streamed responses.
 
 use pintle_llm::{
     ContentPart, Error, ErrorKind, Message, OpaqueData, PartialToolCall, Response, Role, StreamEvent,
@@ -8,13 +8,13 @@ use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::{Map, Value};
 
-use super::arguments::{self, Piece};
+use super::arguments::{self, PartialArg};
 use super::{NAME, error, response, usage};
-use crate::dialect::{Decoder as Feed, SseEvent};
+use crate::dialect::{Decoder as StreamDecoder, SseEvent};
 
-/// Turns the chunks of one streamed answer into unified events.
+/// Decoder of one streamed response.
 ///
-/// The dialect has no last event: the answer is complete if a finish reason was seen when the bytes end.
+/// The dialect has no final event: the response is complete if a finish reason was seen before the end of the stream.
 #[derive(Debug)]
 pub(crate) struct Decoder {
     model: String,
@@ -28,14 +28,14 @@ pub(crate) struct Decoder {
     calls: u64,
 }
 
-/// Text or thoughts that still grow.
+/// Text or thoughts that are still growing.
 #[derive(Debug)]
 enum Segment {
     Text { id: String },
     Thoughts { id: String, text: String },
 }
 
-/// A call whose arguments still come.
+/// A call whose arguments are incomplete.
 #[derive(Debug)]
 struct Call {
     id: String,
@@ -47,7 +47,7 @@ struct Call {
 #[derive(Debug)]
 enum Finish {
     Reason(String),
-    /// The prompt was blocked: there is no candidate at all.
+    /// The prompt was blocked, so there is no candidate.
     Blocked(String),
     Done,
 }
@@ -105,25 +105,25 @@ struct Feedback {
     safety_ratings: Option<Value>,
 }
 
-/// A call, or a piece of one.
+/// A call or a delta of one.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 struct FunctionCall {
     id: Option<String>,
     name: Option<String>,
     args: Option<Value>,
-    partial_args: Option<Vec<Piece>>,
+    partial_args: Option<Vec<PartialArg>>,
     will_continue: Option<bool>,
 }
 
-impl Feed for Decoder {
+impl StreamDecoder for Decoder {
     fn feed(&mut self, event: SseEvent<'_>, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         let data = event.data.trim();
         if data.is_empty() || data == "[DONE]" {
             return Ok(());
         }
         let chunk: Chunk = serde_json::from_str(data)
-            .map_err(|source| error::unreadable("an answer", data.as_bytes(), source))?;
+            .map_err(|source| error::unreadable("a response", data.as_bytes(), source))?;
         if chunk.error.is_some() {
             return Err(error::reported(data.as_bytes()));
         }
@@ -136,10 +136,10 @@ impl Feed for Decoder {
             self.usage.extend(counts);
         }
         if let Some(Feedback { block_reason: Some(reason), safety_ratings }) = chunk.prompt_feedback {
-            push_beside(out, [("safetyRatings", safety_ratings)]);
+            push_metadata(out, [("safetyRatings", safety_ratings)]);
             self.finish = Some(Finish::Blocked(reason));
         }
-        // Only the first candidate is ever asked for.
+        // Requests never ask for more than one candidate.
         for candidate in chunk.candidates.into_iter().filter(|candidate| candidate.index == 0) {
             self.candidate(candidate, data, out)?;
         }
@@ -153,7 +153,7 @@ impl Feed for Decoder {
             Some(Finish::Blocked(raw)) => response::blocked(raw),
             Some(Finish::Done) => return Ok(()),
             None => {
-                return Err(Error::new(ErrorKind::Stream, "the answer ended before a `finishReason`")
+                return Err(Error::new(ErrorKind::Stream, "the response ended before a `finishReason`")
                     .with_provider(NAME));
             }
         };
@@ -168,7 +168,7 @@ impl Feed for Decoder {
 }
 
 impl Decoder {
-    /// A decoder for an answer of this model. Ids of calls without one are made from `seed`.
+    /// Creates a decoder for a response of this model. Missing call ids are derived from `seed`.
     pub(super) fn new(model: &str, seed: u64) -> Self {
         Self {
             model: model.to_owned(),
@@ -192,17 +192,17 @@ impl Decoder {
         for part in candidate.content.map(|content| content.parts).unwrap_or_default() {
             self.part(part, data, out)?;
         }
-        let odd = candidate.finish_reason.as_deref().is_some_and(|reason| reason != "STOP");
-        let message = candidate.finish_message.filter(|_| odd).map(Value::String);
-        push_beside(
+        let is_abnormal = candidate.finish_reason.as_deref().is_some_and(|reason| reason != "STOP");
+        let message = candidate.finish_message.filter(|_| is_abnormal).map(Value::String);
+        push_metadata(
             out,
             [
                 ("finishMessage", message),
                 ("groundingMetadata", candidate.grounding_metadata),
                 ("citationMetadata", candidate.citation_metadata),
                 ("urlContextMetadata", candidate.url_context_metadata),
-                // They come with every chunk, and matter where they explain an end.
-                ("safetyRatings", candidate.safety_ratings.filter(|_| odd)),
+                // Every chunk has them, and they matter only if they explain the end.
+                ("safetyRatings", candidate.safety_ratings.filter(|_| is_abnormal)),
             ],
         );
         if let Some(reason) = candidate.finish_reason {
@@ -243,7 +243,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Text joins the open segment, unless it is signed: a signature belongs to one part, and goes back on it.
+    /// Appends text to the open segment. Signed text gets its own segment, because its signature is returned on that part.
     fn text(&mut self, text: String, thought: bool, signature: Option<String>, out: &mut Vec<StreamEvent>) {
         if text.is_empty() && signature.is_none() {
             return;
@@ -298,37 +298,39 @@ impl Decoder {
 
     fn function_call(
         &mut self,
-        piece: FunctionCall,
+        delta: FunctionCall,
         signature: Option<String>,
         data: &str,
         out: &mut Vec<StreamEvent>,
     ) -> Result<(), Error> {
         self.close_segment(None, out);
-        let odd = |expected: &str, source: &str| error::unreadable(expected, data.as_bytes(), source);
-        let mut call = match (self.call.take(), piece.name) {
+        let unexpected = |expected: &str, source: &str| error::unreadable(expected, data.as_bytes(), source);
+        let mut call = match (self.call.take(), delta.name) {
             (open, Some(name)) => {
                 self.call = open;
                 self.close_call(out);
-                self.open_call(piece.id, name, out)
+                self.open_call(delta.id, name, out)
             }
             (Some(open), None) => open,
-            (None, None) if piece.args.is_none() && piece.partial_args.is_none() => return Ok(()),
-            (None, None) => return Err(odd("the name of a function", "arguments came for no call")),
+            (None, None) if delta.args.is_none() && delta.partial_args.is_none() => return Ok(()),
+            (None, None) => {
+                return Err(unexpected("the name of a function", "the arguments belong to no call"));
+            }
         };
         if signature.is_some() {
             call.signature = signature;
         }
-        match piece.args {
+        match delta.args {
             None | Some(Value::Null) => {}
             Some(Value::Object(arguments)) => call.arguments.extend(arguments),
-            Some(_) => return Err(odd("arguments as an object", "`args` is something else")),
+            Some(_) => return Err(unexpected("arguments as an object", "`args` is not an object")),
         }
-        for part in piece.partial_args.unwrap_or_default() {
+        for part in delta.partial_args.unwrap_or_default() {
             arguments::add(&mut call.arguments, part)
-                .ok_or_else(|| odd("a piece of an argument", "its path leads nowhere"))?;
+                .ok_or_else(|| unexpected("a partial argument", "its path is invalid"))?;
         }
         self.call = Some(call);
-        if piece.will_continue != Some(true) {
+        if delta.will_continue != Some(true) {
             self.close_call(out);
         }
         Ok(())
@@ -336,12 +338,12 @@ impl Decoder {
 
     fn open_call(&mut self, id: Option<String>, name: String, out: &mut Vec<StreamEvent>) -> Call {
         self.calls += 1;
-        let made = || {
-            // Distinct for every call of an answer, since the factor is odd; far apart for neighbours.
+        let generated = || {
+            // Distinct for every call of a response, because the factor is odd.
             let number = self.seed.wrapping_add(self.calls.wrapping_mul(0x9e37_79b9_7f4a_7c15));
             format!("call_{number:016x}")
         };
-        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(made);
+        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(generated);
         let tool_call = PartialToolCall { id: id.clone(), name: name.clone() };
         out.push(StreamEvent::ToolCallStart { tool_call });
         Call { id, name, arguments: Map::new(), signature: None }
@@ -355,11 +357,11 @@ impl Decoder {
     }
 }
 
-/// What stands beside the parts, and the unified model has no place for.
-fn push_beside<const N: usize>(out: &mut Vec<StreamEvent>, fields: [(&str, Option<Value>); N]) {
+/// Pushes metadata that the unified model does not represent.
+fn push_metadata<const N: usize>(out: &mut Vec<StreamEvent>, fields: [(&str, Option<Value>); N]) {
     let fields = fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let beside: Map<String, Value> = fields.collect();
-    if !beside.is_empty() {
-        out.push(StreamEvent::ProviderEvent { raw: Value::Object(beside), part: None });
+    let metadata: Map<String, Value> = fields.collect();
+    if !metadata.is_empty() {
+        out.push(StreamEvent::ProviderEvent { raw: Value::Object(metadata), part: None });
     }
 }

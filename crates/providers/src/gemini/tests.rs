@@ -29,7 +29,7 @@ fn body(request: &Request) -> Value {
     serde_json::from_slice(&encode(request).unwrap().body.to_vec()).unwrap()
 }
 
-/// A body with one line per field, and one per element of a list.
+/// Renders a body with one line per field and per list element.
 fn lines(body: &[u8]) -> String {
     let body: Map<String, Value> = serde_json::from_slice(body).unwrap();
     let line = |(key, value): (&String, &Value)| match value.as_array() {
@@ -53,7 +53,7 @@ fn tool() -> ToolDefinition {
     ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
 }
 
-/// One of everything that a session sends.
+/// Returns a conversation with every kind of content that a session sends.
 fn conversation() -> Vec<Message> {
     vec![
         Message::system("Be brief."),
@@ -81,7 +81,7 @@ fn request() -> Request {
 }
 
 #[test]
-fn a_whole_conversation_on_the_wire() {
+fn full_conversation_on_the_wire() {
     let mut request = request().with_reasoning_effort(ReasoningEffort::High).with_max_tokens(9_000);
     request.stop_sequences = vec!["END".into()];
     request.temperature = Some(0.5);
@@ -153,7 +153,7 @@ fn reasoning_effort_by_generation() {
 
 #[test]
 fn tool_choice_and_options() {
-    let rows = [
+    let cases = [
         (ToolChoice::Auto, json!({"mode": "AUTO"})),
         (ToolChoice::None, json!({"mode": "NONE"})),
         (ToolChoice::Required, json!({"mode": "ANY"})),
@@ -162,7 +162,7 @@ fn tool_choice_and_options() {
             json!({"mode": "ANY", "allowedFunctionNames": ["read_file"]}),
         ),
     ];
-    for (choice, expected) in rows {
+    for (choice, expected) in cases {
         assert_eq!(
             body(&request().with_tool_choice(choice))["toolConfig"]["functionCallingConfig"],
             expected
@@ -245,7 +245,7 @@ fn signatures_go_back_to_their_own_model_only() {
         row("functionCall", ""),
     ];
     assert_eq!(parts(Some(Origin::new("gemini", MODEL)), MODEL), all);
-    assert_eq!(parts(None, MODEL), all, "made by hand");
+    assert_eq!(parts(None, MODEL), all, "built by the caller");
     let foreign = [row("text", ""), row("functionCall", SKIPPED), row("functionCall", "")];
     assert_eq!(parts(Some(Origin::new("anthropic", "claude")), MODEL), foreign);
     assert_eq!(parts(Some(Origin::new("gemini", OLDER)), MODEL), foreign);
@@ -254,7 +254,7 @@ fn signatures_go_back_to_their_own_model_only() {
 }
 
 #[test]
-fn results_of_a_round_stand_together_and_name_their_functions() {
+fn results_of_a_round_are_grouped_and_named() {
     let messages = [
         Message::user("a"),
         Message::new(Role::Assistant, vec![ToolCall::new("1", "f", Map::new()).into()]),
@@ -285,7 +285,7 @@ fn results_of_a_round_stand_together_and_name_their_functions() {
 }
 
 #[test]
-fn a_result_written_as_plain_text_answers_its_call() {
+fn plain_text_results_answer_their_call() {
     let mut result = Message::new(Role::Tool, vec![ContentPart::text("found")]);
     result.tool_call_id = Some("c1".into());
     let step = own(Message::new(Role::Assistant, vec![call("c1", "a", None)]));
@@ -315,15 +315,15 @@ fn structured_results_and_media() {
 }
 
 #[test]
-fn what_the_api_refuses_for_certain_is_refused_before_sending() {
-    let rows = [
+fn invalid_requests_are_refused_before_sending() {
+    let cases = [
         (vec![Message::system("only")], "the conversation is empty"),
         (vec![Message::user("a"), Message::tool_result("c9", "x", false)], "`c9`"),
         (vec![Message::user("").with_part(call("c1", "x", None))], "TOOL_CALL"),
         (vec![Message::system("").with_part(ImageData::url("u").into())], "IMAGE"),
         (vec![Message::user("").with_part(ImageData::data(vec![0], "image/bmp").into())], "image/bmp"),
     ];
-    for (messages, words) in rows {
+    for (messages, words) in cases {
         let error = encode(&Request::new(MODEL, messages)).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (ErrorKind::InvalidRequest, Some("gemini")));
         assert!(error.message().contains(words), "{error}");
@@ -331,12 +331,12 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
 }
 
 #[test]
-fn a_growing_conversation_only_appends() {
+fn growing_conversations_only_append() {
     let mut items: Vec<HistoryItem> = conversation().into_iter().map(Into::into).collect();
     let mut last: Option<String> = None;
     for turn in 0..50 {
         let id = format!("t{turn}");
-        // Every third step is foreign, and carries the value that skips the check.
+        // Every third step is foreign and has the placeholder signature.
         let step = Message::new(Role::Assistant, vec![call(&id, "a", Some("sig"))]);
         items.push(
             if turn % 3 == 0 { step.with_origin(Origin::new("openai", "gpt")) } else { own(step) }.into(),
@@ -383,7 +383,7 @@ fn last(parts: impl Into<Value>, reason: &str) -> Value {
 }
 
 #[test]
-fn a_stream_with_every_kind_of_part() {
+fn stream_with_every_part_type() {
     let (events, response) = run(&[
         chunk(json!([{"text": "Let me ", "thought": true}])),
         chunk(json!([{"text": "see.", "thought": true}, {"text": "Hel"}])),
@@ -424,7 +424,7 @@ fn a_stream_with_every_kind_of_part() {
 }
 
 #[test]
-fn ids_follow_from_the_seed() {
+fn ids_are_derived_from_the_seed() {
     let ids = |seed: u64| {
         let mut decoder = dialect().decoder(&request(), seed);
         let mut out = Vec::new();
@@ -446,7 +446,7 @@ fn ids_follow_from_the_seed() {
 }
 
 #[test]
-fn arguments_in_pieces() {
+fn partial_arguments_are_assembled() {
     let piece = |text: &str| json!({"jsonPath": "$.path", "stringValue": text, "willContinue": true});
     let (_, response) = run(&[
         chunk(json!([{"functionCall": {"name": "f", "willContinue": true}, "thoughtSignature": "s"}])),
@@ -473,20 +473,20 @@ fn arguments_in_pieces() {
 }
 
 #[test]
-fn whole_answers_say_the_same_as_streams() {
+fn complete_responses_equal_streamed_ones() {
     let chunk = last(
         json!([{"text": "hm", "thought": true}, {"text": "Hello"}, {"functionCall": {"name": "f"}}]),
         "STOP",
     );
     let decode = |request: &Request| dialect().decode(request, chunk.to_string().as_bytes()).unwrap();
-    let whole = decode(&request());
+    let complete = decode(&request());
     let (_, streamed) = run(std::slice::from_ref(&chunk)).unwrap();
-    assert_eq!((whole.text(), whole.reasoning()), (streamed.text(), streamed.reasoning()));
-    assert_eq!((&whole.usage, &whole.finish_reason), (&streamed.usage, &streamed.finish_reason));
-    assert_eq!(whole.raw, Some(chunk.clone()));
-    assert_eq!(whole.message, decode(&request()).message, "the same answer has the same ids");
+    assert_eq!((complete.text(), complete.reasoning()), (streamed.text(), streamed.reasoning()));
+    assert_eq!((&complete.usage, &complete.finish_reason), (&streamed.usage, &streamed.finish_reason));
+    assert_eq!(complete.raw, Some(chunk.clone()));
+    assert_eq!(complete.message, decode(&request()).message, "the same response has the same ids");
     let longer = Request::new(MODEL, [conversation(), vec![Message::user("more")]].concat());
-    assert_ne!(whole.message, decode(&longer).message, "at another place it has others");
+    assert_ne!(complete.message, decode(&longer).message, "at another position it has other ids");
 }
 
 #[test]
@@ -508,7 +508,7 @@ fn finish_reasons() {
     }
     let call = json!([{"functionCall": {"name": "f"}}]);
     let (_, late) = run(&[chunk(call.clone()), last(json!([]), "STOP")]).unwrap();
-    assert_eq!(late.finish_reason.reason, Finish::ToolCalls, "the call came in an earlier chunk");
+    assert_eq!(late.finish_reason.reason, Finish::ToolCalls, "the call is in an earlier chunk");
     let (_, cut) = run(&[last(call, "MAX_TOKENS")]).unwrap();
     assert_eq!(cut.finish_reason.reason, Finish::Length);
     let (_, blocked) = run(&[json!({"promptFeedback": {"blockReason": "OTHER"}})]).unwrap();
@@ -521,8 +521,8 @@ fn finish_reasons() {
 }
 
 #[test]
-fn broken_streams() {
-    let rows = [
+fn broken_streams_are_errors() {
+    let cases = [
         (vec![], ErrorKind::Stream, true),
         (vec![chunk(json!([{"text": "x"}]))], ErrorKind::Stream, true),
         (vec![json!("x")], ErrorKind::Stream, true),
@@ -547,7 +547,7 @@ fn broken_streams() {
             false,
         ),
     ];
-    for (chunks, kind, retryable) in rows {
+    for (chunks, kind, retryable) in cases {
         let error = run(&chunks).unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "{chunks:?}");
         assert_eq!(error.provider(), Some("gemini"));
@@ -558,7 +558,7 @@ fn broken_streams() {
 }
 
 #[test]
-fn error_answers() {
+fn error_responses_are_classified() {
     let bad_key = json!([{"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "API_KEY_INVALID"}]);
     let quota = |id: &str| {
         json!([
@@ -570,7 +570,7 @@ fn error_answers() {
     let minute = quota("GenerateRequestsPerMinutePerProjectPerModel");
     let day = quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier");
     let none = || json!([]);
-    let rows = [
+    let cases = [
         (400, "INVALID_ARGUMENT", "API key not valid.", bad_key, ErrorKind::Authentication, None),
         (400, "INVALID_ARGUMENT", "bad", none(), ErrorKind::InvalidRequest, None),
         (
@@ -588,7 +588,7 @@ fn error_answers() {
         (500, "INTERNAL", "oops", none(), ErrorKind::Server, None),
         (503, "UNAVAILABLE", "overloaded", none(), ErrorKind::Server, None),
     ];
-    for (code, status, message, details, kind, wait) in rows {
+    for (code, status, message, details, kind, wait) in cases {
         let error =
             json!({"error": {"code": code, "message": message, "status": status, "details": details}});
         for body in [error.to_string(), json!([error]).to_string()] {
@@ -599,7 +599,7 @@ fn error_answers() {
     }
 }
 
-/// Starts and ends pair up, and an answer that is complete begins and finishes once.
+/// Asserts that starts and ends pair up, and that a complete response starts and finishes once.
 #[expect(clippy::wildcard_enum_match_arm, reason = "only events that open or close something matter here")]
 fn assert_well_formed(events: &[StreamEvent]) {
     let mut open: Vec<(&str, &str)> = Vec::new();
@@ -628,7 +628,7 @@ fn assert_well_formed(events: &[StreamEvent]) {
 
 proptest! {
     #[test]
-    fn parts_in_any_order_neither_panic_nor_tear(order in prop::collection::vec((0..12_usize, any::<bool>()), 0..30)) {
+    fn parts_in_any_order_yield_valid_events(order in prop::collection::vec((0..12_usize, any::<bool>()), 0..30)) {
         let pool = [
             json!({"text": "a"}),
             json!({"text": ""}),
@@ -658,7 +658,7 @@ proptest! {
     }
 
     #[test]
-    fn data_of_any_kind_does_not_panic(data in any::<String>()) {
+    fn arbitrary_data_does_not_panic(data in any::<String>()) {
         let mut decoder = dialect().decoder(&request(), 1);
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());
         let _ = dialect().decode(&request(), data.as_bytes());

@@ -5,10 +5,10 @@ use serde_json::{Map, Value};
 
 use crate::input_tokens;
 
-/// The unified counts of a `usageMetadata` object.
+/// Returns the unified counts of a `usageMetadata` object.
 ///
 /// The API counts thoughts apart from the candidates, and the input of built-in tools (such as the output of executed
-/// code that the model reads) apart from the prompt; both are part of the unified output and input.
+/// code) apart from the prompt. The unified output and input include them: `docs/decisions/0018` and `0016`.
 pub(super) fn usage(raw: Map<String, Value>) -> Usage {
     let count = |name: &str| raw.get(name).and_then(Value::as_u64);
     let thoughts = count("thoughtsTokenCount");
@@ -30,10 +30,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn input_of_built_in_tools_is_input() {
+    fn tool_input_and_thoughts_are_counted() {
         let raw = json!({"promptTokenCount": 147, "candidatesTokenCount": 108, "thoughtsTokenCount": 168,
             "toolUsePromptTokenCount": 360, "totalTokenCount": 783});
         let usage = usage(raw.as_object().unwrap().clone());
         assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (507, 276, 783));
+        assert_eq!(usage.reasoning_tokens, Some(168));
     }
 }

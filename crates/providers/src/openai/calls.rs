@@ -1,4 +1,4 @@
-//! Calls as they go over the wire: legal names, legal ids, and a call for each result.
+//! Tool calls on the wire: legal names, legal ids, and a call for each result.
 
 use std::collections::HashSet;
 
@@ -6,13 +6,13 @@ use pintle_llm::{
     Error, Fingerprint, HistoryItem, MAX_TOOL_NAME, Message, Role, ToolCall, ToolItem, ToolList,
 };
 
-use crate::media::refuse;
+use crate::media::unsupported;
 
-/// Refuses tools that every provider refuses: with a name against the rules, or with the same name twice. Definitions
-/// are checked when they are made, and may have been read or changed since. A list is looked through once.
+/// Refuses tools that every provider rejects: with an illegal or a duplicate name. Definitions are validated at
+/// construction, but may have been deserialised or changed since. Each list is checked once.
 pub(crate) fn check_tools(tools: &ToolList, provider: &str) -> Result<(), Error> {
     let problem = tools.encoding("tool-names", "", problem_of);
-    problem.as_ref().as_ref().map_or(Ok(()), |message| Err(refuse(provider, message.as_str())))
+    problem.as_ref().as_ref().map_or(Ok(()), |message| Err(unsupported(provider, message.as_str())))
 }
 
 fn problem_of(tools: &[ToolItem]) -> Option<String> {
@@ -21,72 +21,71 @@ fn problem_of(tools: &[ToolItem]) -> Option<String> {
         let legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
         if name.is_empty() || name.len() > MAX_TOOL_NAME || !name.chars().all(legal) {
             let expected = format!("1 to {MAX_TOOL_NAME} letters, digits, _ and -");
-            return Some(format!("`{name}` is no tool name: expected {expected}"));
+            return Some(format!("`{name}` is not a legal tool name: expected {expected}"));
         }
         (!names.insert(name)).then(|| format!("two tools are named `{name}`"))
     })
 }
 
-/// A name in letters that the API accepts: models also call tools that do not exist.
-pub(crate) fn wire_name(name: &str, longest: usize) -> String {
+/// Returns a name in characters that the API accepts: models also call tools that do not exist.
+pub(crate) fn wire_name(name: &str, max_length: usize) -> String {
     let legal = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
-    let name: String = name.chars().take(longest).map(legal).collect();
+    let name: String = name.chars().take(max_length).map(legal).collect();
     if name.is_empty() { "unnamed".to_owned() } else { name }
 }
 
-/// The id of a call in a length that the API accepts; call and result map alike.
-pub(crate) fn wire_id(id: &str, longest: usize) -> String {
-    if !id.is_empty() && id.chars().count() <= longest {
+/// Returns a call id of a length that the API accepts. Ids of a call and of its result map alike.
+pub(crate) fn wire_id(id: &str, max_length: usize) -> String {
+    if !id.is_empty() && id.chars().count() <= max_length {
         return id.to_owned();
     }
     let hash = Fingerprint::of(id.as_bytes()).to_string();
-    format!("call_{hash}").chars().take(longest).collect()
+    format!("call_{hash}").chars().take(max_length).collect()
 }
 
-/// The ids of the calls that a message answers; a tool message may be a result written as plain text.
+/// Returns the ids of the calls that a message answers. A tool message may be a result written as plain text.
 pub(super) fn answered(message: &Message) -> impl Iterator<Item = &str> {
     let plain = message.role == Role::Tool && message.results().next().is_none();
     let plain = message.tool_call_id.as_deref().filter(|_| plain);
     message.results().map(|result| result.tool_call_id.as_str()).chain(plain)
 }
 
-/// The calls of a conversation as far as it has been read.
+/// Index of the calls in the part of a conversation that has been read.
 #[derive(Debug, Default)]
-pub(crate) struct CallsSoFar<'a> {
-    /// What was read for an earlier request.
+pub(crate) struct CallIndex<'a> {
+    /// Items read for an earlier request.
     before: &'a [HistoryItem],
-    /// The messages since then that made some. A result is looked for from the newest on, behind which it stands in a
-    /// conversation that is in order.
+    /// Later messages with calls. They are searched from the newest, because a result usually follows its call.
     callers: Vec<&'a Message>,
 }
 
-impl<'a> CallsSoFar<'a> {
-    /// The calls of a conversation that begins with these messages.
+impl<'a> CallIndex<'a> {
+    /// Creates an index of a conversation that starts with these items.
     pub(crate) fn after(before: &'a [HistoryItem]) -> Self {
         Self { before, callers: Vec::new() }
     }
 
-    /// Notes the calls of a message, after a look for those that its results answer.
+    /// Checks that the results of a message have their calls, and adds its own calls.
     ///
     /// # Errors
     ///
-    /// [`pintle_llm::ErrorKind::InvalidRequest`] naming a result that answers no call before it.
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] naming a result without a preceding call.
     pub(crate) fn read(&mut self, message: &'a Message, provider: &str) -> Result<(), Error> {
         if let Some(id) = answered(message).find(|id| self.find(id).is_none()) {
-            return Err(refuse(provider, format!("the result of call `{id}` answers no call before it")));
+            return Err(unsupported(provider, format!("the result of call `{id}` has no call before it")));
         }
-        self.note(message);
+        self.add(message);
         Ok(())
     }
 
-    /// Notes the calls of a message, whatever its results answer.
-    pub(crate) fn note(&mut self, message: &'a Message) {
+    /// Adds the calls of a message without checking its results.
+    pub(crate) fn add(&mut self, message: &'a Message) {
         if message.tool_calls().next().is_some() {
             self.callers.push(message);
         }
     }
 
-    /// The newest call of this id.
+    /// Returns the newest call with this id.
     pub(crate) fn find(&self, id: &str) -> Option<&'a ToolCall> {
         let callers = self.callers.iter().copied();
         let mut all = self.before.iter().map(HistoryItem::message).chain(callers).rev();
@@ -101,19 +100,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tools_that_no_provider_takes_are_refused_by_name() {
+    fn invalid_tools_are_refused_by_name() {
         let tool = |name: &str| {
             let mut tool = ToolDefinition::new("t", "", serde_json::json!({"type": "object"})).unwrap();
             tool.name = name.to_owned();
             tool
         };
         assert!(check_tools(&vec![tool("a"), tool("a-b_2")].into(), "p").is_ok());
-        let rows = [
-            (vec![tool("")], "`` is no tool name: expected 1 to 64 letters, digits, _ and -"),
-            (vec![tool("a b")], "`a b` is no tool name: expected 1 to 64 letters, digits, _ and -"),
+        let cases = [
+            (vec![tool("")], "`` is not a legal tool name: expected 1 to 64 letters, digits, _ and -"),
+            (vec![tool("a b")], "`a b` is not a legal tool name: expected 1 to 64 letters, digits, _ and -"),
             (vec![tool("a"), tool("b"), tool("a")], "two tools are named `a`"),
         ];
-        for (tools, expected) in rows {
+        for (tools, expected) in cases {
             let error = check_tools(&tools.into(), "p").unwrap_err();
             assert_eq!((error.message(), error.kind()), (expected, pintle_llm::ErrorKind::InvalidRequest));
         }
@@ -121,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn names_and_ids_are_made_legal_and_stay_apart() {
+    fn sanitized_names_and_ids_stay_unique() {
         assert_eq!(wire_name("read_file-2", 64), "read_file-2");
         assert_eq!(wire_name("my tool! é", 64), "my_tool___");
         assert_eq!((wire_name("", 64).as_str(), wire_name(&"x".repeat(99), 64).len()), ("unnamed", 64));

@@ -1,14 +1,14 @@
-//! The error objects of OpenAI and of the servers that imitate it.
+//! Error objects of OpenAI and compatible servers.
 
 use pintle_llm::Error;
 use serde_json::Value;
 
 use crate::failure::{Failure, is_known};
 
-/// The error of a complaint whose body holds an error object: `{"error": {message, type, code}}`, the object
-/// alone, a text in its place, or a list with one of these.
+/// Classifies a failure whose body contains an error object: `{"error": {message, type, code}}`, the bare object, a string
+/// in its place, or a list with one of these.
 ///
-/// A code that is a number is the status of a server behind the one that answered.
+/// A numeric code is the status of an upstream server.
 pub(crate) fn failure_of(failure: Failure<'_>) -> Error {
     let body: Value = serde_json::from_slice(failure.body).unwrap_or_default();
     let body = body.get(0).unwrap_or(&body);
@@ -20,11 +20,11 @@ pub(crate) fn failure_of(failure: Failure<'_>) -> Error {
     let number =
         |name: &str| found.get(name).and_then(Value::as_u64).and_then(|number| u16::try_from(number).ok());
     let code = text("code").or_else(|| text("type"));
-    // What the class of an error says is needed only where its code says nothing.
+    // The type is used only if the code is unknown.
     let known = [text("code"), text("type")].into_iter().flatten().find(|code| is_known(code));
-    let behind = ["status_code", "code", "status"].iter().find_map(|name| number(name));
+    let upstream = ["status_code", "code", "status"].iter().find_map(|name| number(name));
     let error = Failure {
-        status: failure.status.or(behind.filter(|status| (400..=599).contains(status))),
+        status: failure.status.or(upstream.filter(|status| (400..=599).contains(status))),
         code: known.or(code),
         message: found.as_str().or_else(|| text("message")).or_else(|| text("detail")),
         ..failure
@@ -43,11 +43,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn error_objects_of_every_shape() {
+    fn error_objects_of_every_shape_are_read() {
         use ErrorKind as K;
         // Status, body; kind, status, code and message of the error.
-        type Row<'a> = (Option<u16>, &'a str, K, Option<u16>, Option<&'a str>, &'a str);
-        let rows: &[Row<'_>] = &[
+        type Case<'a> = (Option<u16>, &'a str, K, Option<u16>, Option<&'a str>, &'a str);
+        let cases: &[Case<'_>] = &[
             (
                 Some(400),
                 r#"{"error": {"message": "Bad value", "type": "invalid_request_error", "param": "x", "code": "below_min"}}"#,
@@ -177,7 +177,7 @@ mod tests {
                 "the body begins with \"<html>busy</html>\"",
             ),
         ];
-        for (status, body, kind, seen, code, message) in rows {
+        for (status, body, kind, seen, code, message) in cases {
             let failure =
                 Failure { provider: "p", status: *status, body: body.as_bytes(), ..Failure::default() };
             let error = failure_of(failure);

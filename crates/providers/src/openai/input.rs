@@ -1,4 +1,4 @@
-//! From a conversation to the input items of the Responses API.
+//! Encoding of a conversation as input items of the Responses API.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,53 +12,54 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::PROVIDER;
-use super::calls::{CallsSoFar, answered, wire_id, wire_name};
+use super::calls::{CallIndex, answered, wire_id, wire_name};
 use crate::body::{Body, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, unsupported};
 
-/// The memo slot of history items.
+/// Memo slot of history items.
 pub(super) const DIALECT: &str = "openai-responses";
 
-/// Limits of the provider for one image.
+/// Image limits of the provider, in bytes.
 pub(crate) const IMAGE_TYPES: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 pub(crate) const MAX_IMAGE: usize = 20 * 1024 * 1024;
 
-/// The most that the provider takes of a file, in bytes.
+/// Maximum size of a file, in bytes.
 const MAX_DOCUMENT: usize = 50 * 1024 * 1024;
 
-/// The longest name of a call, and the longest id, in characters.
-const LONGEST_NAME: usize = 128;
-const LONGEST_ID: usize = 64;
+/// Maximum length of the name and of the id of a call, in characters.
+const MAX_NAME: usize = 128;
+const MAX_ID: usize = 64;
 
-/// A conversation as it is sent, or the beginning of one.
+/// An encoded conversation, or the start of one.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Input {
-    /// The texts of the system messages, which are a field of their own.
+    /// Texts of the system messages, which are a separate field.
     pub(super) instructions: Vec<Arc<Bytes>>,
-    /// All else: the elements of a list.
+    /// All other messages, as elements of a JSON list.
     pub(super) items: Body,
 }
 
 impl Input {
-    /// The conversation of a request. What an earlier request had of it is taken from the list of messages, where
-    /// [`Input::keep`] has left it. `all_here`: nothing of it is elsewhere, so that each result has its call in it.
+    /// Encodes the conversation of a request. The part encoded for an earlier request is taken from the message list, where
+    /// [`Input::memoise`] stored it. `self_contained` means that no part is stored at the provider, so that each result must
+    /// have its call.
     ///
     /// # Errors
     ///
-    /// [`pintle_llm::ErrorKind::InvalidRequest`] for what this dialect cannot carry.
-    pub(super) fn new(request: &Request, all_here: bool) -> Result<Self, Error> {
+    /// [`pintle_llm::ErrorKind::InvalidRequest`] for content that the dialect does not support.
+    pub(super) fn new(request: &Request, self_contained: bool) -> Result<Self, Error> {
         let messages = request.messages.as_slice();
-        let known = request.messages.take_beginning(kind(all_here), &request.model);
+        let known = request.messages.take_beginning(memo_slot(self_contained), &request.model);
         let (known, mut input) = known.unwrap_or_else(|| (0, Self::default()));
         let (before, new) = messages.split_at_checked(known).unwrap_or((&[], messages));
         let origin = Origin::new(PROVIDER, &request.model);
-        let mut calls = CallsSoFar::after(before);
+        let mut calls = CallIndex::after(before);
         for item in new {
             if item.role == Role::System {
                 check_system(item)?;
                 input.instructions.push(item.encoding(DIALECT, "", |message| fragment(&message.text())));
             } else {
-                input.add(item, &origin, &mut calls, all_here)?;
+                input.add(item, &origin, &mut calls, self_contained)?;
             }
         }
         Ok(input)
@@ -68,17 +69,17 @@ impl Input {
         &mut self,
         item: &'a HistoryItem,
         origin: &Origin,
-        calls: &mut CallsSoFar<'a>,
-        all_here: bool,
+        calls: &mut CallIndex<'a>,
+        self_contained: bool,
     ) -> Result<(), Error> {
         let is_custom = |id: &&str| calls.find(id).is_some_and(|call| call.kind == ToolCallKind::Custom);
         let answers_custom: Vec<&str> = answered(item).filter(is_custom).collect();
-        if all_here {
+        if self_contained {
             calls.read(item, PROVIDER)?;
         } else {
-            calls.note(item);
+            calls.add(item);
         }
-        // What an encoding depends on besides the message: who may read its reasoning, and what its results answer.
+        // Besides the message, the encoding depends on the model that may read its reasoning and on the calls that it answers.
         let target = match item.role {
             Role::Assistant => Cow::from(&origin.model),
             Role::System | Role::User | Role::Tool | Role::Developer if answers_custom.is_empty() => {
@@ -96,37 +97,40 @@ impl Input {
         Ok(())
     }
 
-    /// Leaves it with the messages of its request, for the next one.
-    pub(super) fn keep(self, request: &Request, all_here: bool) {
+    /// Memoises it with the messages of the request, for the next request.
+    pub(super) fn memoise(self, request: &Request, self_contained: bool) {
         let messages = &request.messages;
-        messages.keep_beginning(kind(all_here), &request.model, messages.len(), self);
+        messages.keep_beginning(memo_slot(self_contained), &request.model, messages.len(), self);
     }
 }
 
-/// What is checked depends on whether all of a conversation is here, so that a conversation is kept apart for each.
-fn kind(all_here: bool) -> &'static str {
-    if all_here { "openai-responses" } else { "openai-responses-continued" }
+/// Returns the memo slot. The two are separate because their encodings were checked by different rules.
+fn memo_slot(self_contained: bool) -> &'static str {
+    if self_contained { "openai-responses" } else { "openai-responses-continued" }
 }
 
-/// The items of one message. Calls, results and reasoning stand beside messages, so that content between them
-/// becomes a message of its own.
+/// Encodes one message. Calls, results and reasoning are separate items, so content between them becomes a message of its
+/// own.
 fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Result<Vec<Bytes>, Error> {
-    // A message without an origin was made by hand: its maker vouches for what it holds.
+    // A message without an origin was built by the caller, who vouches for its content.
     let own = message.origin.as_ref().is_none_or(|wrote| wrote == origin);
-    let mut items = Items { role: message.role, content: Vec::new(), done: Vec::new(), unfollowed: 0 };
+    let mut items =
+        Items { role: message.role, content: Vec::new(), done: Vec::new(), trailing_reasoning: 0 };
     for part in &message.content {
-        check_place(part, message.role)?;
+        check_role(part, message.role)?;
         match part {
             ContentPart::Text(data) if data.text.is_empty() => {}
             ContentPart::Text(data) => items.text(&data.text),
             ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_)
                 if message.role == Role::Assistant =>
             {
-                items.text(&media_mark(part));
+                items.text(&media_placeholder(part));
             }
             ContentPart::Image(image) => items.content.push(input_image(image)?),
             ContentPart::Document(document) => items.content.push(input_file(document)?),
-            ContentPart::Audio(_) => return Err(refuse(PROVIDER, "the Responses API takes no audio")),
+            ContentPart::Audio(_) => {
+                return Err(unsupported(PROVIDER, "the Responses API does not support audio"));
+            }
             ContentPart::ToolCall(call) => items.item(&call_item(call)),
             ContentPart::ToolResult(result) => {
                 items.item(&output_item(result, answers_custom.contains(&result.tool_call_id.as_str()))?);
@@ -140,7 +144,7 @@ fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Resu
                 items.content.push(data.data.clone())
             }
             ContentPart::Opaque(data) if own => items.item(&without_id(&data.data)),
-            // Valid where they came from only.
+            // They are valid at their origin only.
             ContentPart::Thinking(_) | ContentPart::Opaque(_) => {}
         }
     }
@@ -148,7 +152,7 @@ fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Resu
         && items.done.is_empty()
         && let Some(id) = &message.tool_call_id
     {
-        // A result written as plain text; media beside it become a message of the user.
+        // A result written as plain text. Media beside it become a user message.
         let result = ToolResult::new(id.as_str(), message.text(), false);
         let output = fragment(&output_item(&result, answers_custom.contains(&id.as_str()))?);
         items.content.retain(|part| part.get("type").and_then(Value::as_str) != Some("input_text"));
@@ -159,11 +163,11 @@ fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Resu
 
 struct Items {
     role: Role,
-    /// The content of the message that forms.
+    /// Content of the message that is being built.
     content: Vec<Value>,
     done: Vec<Bytes>,
-    /// How many reasoning items stand last.
-    unfollowed: usize,
+    /// Number of reasoning items at the end of `done`.
+    trailing_reasoning: usize,
 }
 
 impl Items {
@@ -175,13 +179,13 @@ impl Items {
     fn item(&mut self, item: &impl Serialize) {
         self.flush();
         self.done.push(fragment(item));
-        self.unfollowed = 0;
+        self.trailing_reasoning = 0;
     }
 
     fn reasoning(&mut self, item: &Value) {
         self.flush();
         self.done.push(fragment(item));
-        self.unfollowed += 1;
+        self.trailing_reasoning += 1;
     }
 
     fn flush(&mut self) {
@@ -195,22 +199,21 @@ impl Items {
         };
         let content = std::mem::take(&mut self.content);
         self.done.push(fragment(&json!({"type": "message", "role": role, "content": content})));
-        self.unfollowed = 0;
+        self.trailing_reasoning = 0;
     }
 
-    /// The items, without reasoning that led to nothing, as in an answer that was cut off: the provider refuses a
-    /// reasoning item that no other follows.
+    /// Returns the items without trailing reasoning, as in a truncated response: the provider rejects a reasoning item that
+    /// no other item follows.
     fn finish(mut self) -> Vec<Bytes> {
         self.flush();
-        self.done.truncate(self.done.len().saturating_sub(self.unfollowed));
-        // It is kept as long as the message, of which it is one item mostly.
+        self.done.truncate(self.done.len().saturating_sub(self.trailing_reasoning));
+        // It lives as long as the message and usually has one item.
         self.done.shrink_to_fit();
         self.done
     }
 }
 
-/// A call as an item. Its arguments are lent, since they may be megabytes long; the fields are in the order of a
-/// [`Value`]'s.
+/// A call item with borrowed arguments, which may be megabytes long. Its fields are in the order of a [`Value`]'s.
 #[derive(Serialize)]
 struct CallItem<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -224,7 +227,7 @@ struct CallItem<'a> {
 }
 
 fn call_item(call: &ToolCall) -> CallItem<'_> {
-    let (call_id, name) = (wire_id(&call.id, LONGEST_ID), wire_name(&call.name, LONGEST_NAME));
+    let (call_id, name) = (wire_id(&call.id, MAX_ID), wire_name(&call.name, MAX_NAME));
     match call.kind {
         ToolCallKind::Function => {
             let arguments = Some(call.arguments_text());
@@ -250,12 +253,12 @@ fn output_item(result: &ToolResult, custom: bool) -> Result<Value, Error> {
         Value::Array(content)
     };
     let kind = if custom { "custom_tool_call_output" } else { "function_call_output" };
-    let id = wire_id(&result.tool_call_id, LONGEST_ID);
+    let id = wire_id(&result.tool_call_id, MAX_ID);
     Ok(json!({"type": kind, "call_id": id, "output": output}))
 }
 
-/// Reasoning as it came, without the id that nothing is stored under. Without encrypted content there is nothing
-/// that the provider could use.
+/// Encodes reasoning verbatim, but without its id, under which nothing is stored. Returns `None` without encrypted content,
+/// which the provider could not use.
 fn reasoning_item(thinking: &ThinkingData) -> Option<Value> {
     let encrypted = thinking.signature.as_ref()?;
     let kept = thinking.raw.as_ref().and_then(|raw| raw.get("summary")).cloned();
@@ -269,8 +272,8 @@ fn reasoning_item(thinking: &ThinkingData) -> Option<Value> {
     Some(json!({"type": "reasoning", "summary": summary, "encrypted_content": encrypted}))
 }
 
-/// A provider's own item without its id, since nothing is stored under it; items of remote MCP servers keep theirs,
-/// because other items name it.
+/// Removes the id of a provider-specific item, under which nothing is stored. Items of remote MCP servers keep it, because
+/// other items refer to it.
 fn without_id(item: &Value) -> Value {
     let mut item = item.clone();
     let named = item.get("type").and_then(Value::as_str).is_some_and(|kind| kind.starts_with("mcp_"));
@@ -282,12 +285,12 @@ fn without_id(item: &Value) -> Value {
 
 fn input_image(image: &ImageData) -> Result<Value, Error> {
     let url = image_url(image, PROVIDER)?;
-    // The API takes an image without it, its own types want it.
+    // The API does not require it, but its type definitions do.
     let detail = image.detail.as_deref().unwrap_or("auto");
     Ok(json!({"type": "input_image", "image_url": url, "detail": detail}))
 }
 
-/// The image's URL, or its bytes as a data URI.
+/// Returns the URL of an image, or its data as a data URI.
 pub(crate) fn image_url(image: &ImageData, provider: &str) -> Result<String, Error> {
     Ok(match image_form(image, provider, &IMAGE_TYPES, MAX_IMAGE)? {
         ImageForm::Url(url) => url.to_owned(),
@@ -305,10 +308,13 @@ fn input_file(document: &DocumentData) -> Result<Value, Error> {
     }
 }
 
-/// A document's name, which the provider asks for, and its bytes as a data URI.
+/// Returns the name of a document, which the provider requires, and its data as a data URI.
 pub(crate) fn file_data(document: &DocumentData, provider: &str) -> Result<(String, String), Error> {
     let MediaSource::Data(bytes) = &document.source else {
-        return Err(refuse(provider, "a document by URL is not taken here; give its bytes or a local path"));
+        return Err(unsupported(
+            provider,
+            "documents by URL are not supported; pass the data or a local path",
+        ));
     };
     check_document(bytes.as_bytes().len(), MAX_DOCUMENT, provider)?;
     let media_type = document.media_type.as_deref().unwrap_or("application/pdf");
@@ -316,16 +322,16 @@ pub(crate) fn file_data(document: &DocumentData, provider: &str) -> Result<(Stri
     Ok((name, format!("data:{media_type};base64,{}", bytes.to_base64())))
 }
 
-/// Refuses a document of more bytes than the provider takes.
-pub(crate) fn check_document(size: usize, largest: usize, provider: &str) -> Result<(), Error> {
-    if size <= largest {
+/// Refuses a document above the size limit of the provider.
+pub(crate) fn check_document(size: usize, limit: usize, provider: &str) -> Result<(), Error> {
+    if size <= limit {
         return Ok(());
     }
-    Err(refuse(provider, format!("a document of {size} bytes is too large; the limit is {largest}")))
+    Err(unsupported(provider, format!("a document of {size} bytes is too large; the limit is {limit}")))
 }
 
-/// What stands for media that another provider's model made: no assistant's message may hold any here.
-pub(crate) fn media_mark(part: &ContentPart) -> String {
+/// Returns the placeholder for media of another provider's model, which an assistant message cannot contain here.
+pub(crate) fn media_placeholder(part: &ContentPart) -> String {
     let media_type = match part {
         ContentPart::Image(data) => data.media_type.as_deref(),
         ContentPart::Audio(data) => data.media_type.as_deref(),
@@ -339,12 +345,12 @@ pub(crate) fn media_mark(part: &ContentPart) -> String {
     media_type.map_or_else(|| format!("[{}]", part.kind().to_lowercase()), |kind| format!("[{kind}]"))
 }
 
-/// Calls and reasoning are the assistant's, and results are not.
-fn check_place(part: &ContentPart, role: Role) -> Result<(), Error> {
+/// Checks that calls and reasoning are in assistant messages, and results are not.
+fn check_role(part: &ContentPart, role: Role) -> Result<(), Error> {
     let assistant = role == Role::Assistant;
     match part {
         ContentPart::ToolCall(_) | ContentPart::Thinking(_) if !assistant => {
-            Err(misplaced(part, "a message of the user"))
+            Err(misplaced(part, "a user message"))
         }
         ContentPart::ToolResult(_) if assistant => Err(misplaced(part, "an assistant message")),
         ContentPart::Text(_)
@@ -358,7 +364,7 @@ fn check_place(part: &ContentPart, role: Role) -> Result<(), Error> {
     }
 }
 
-/// The system prompt is one text.
+/// Checks that a system message contains only text.
 fn check_system(message: &Message) -> Result<(), Error> {
     match message.content.iter().find(|part| part.as_text().is_none()) {
         Some(part) => Err(misplaced(part, "a system message")),
@@ -366,6 +372,6 @@ fn check_system(message: &Message) -> Result<(), Error> {
     }
 }
 
-fn misplaced(part: &ContentPart, place: &str) -> Error {
-    refuse(PROVIDER, format!("{place} cannot hold a part of kind {}", part.kind()))
+fn misplaced(part: &ContentPart, message: &str) -> Error {
+    unsupported(PROVIDER, format!("{message} cannot contain a part of kind {}", part.kind()))
 }

@@ -1,13 +1,13 @@
-//! The options that a request has for one provider.
+//! Provider options of a request.
 
 use pintle_llm::{Error, ErrorKind, Request};
 use serde_json::{Map, Value};
 
-/// The options of a request for this provider; none if it has none.
+/// Returns the options of a request for this provider, if any.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Configuration`] if what stands there is no object.
+/// [`ErrorKind::Configuration`] if they are not an object.
 pub(crate) fn options_for<'a>(
     request: &'a Request,
     provider: &str,
@@ -15,15 +15,15 @@ pub(crate) fn options_for<'a>(
     match request.provider_options.get(provider) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::Object(options)) => Ok(Some(options)),
-        Some(found) => Err(misfit(provider, "", "an object", found)),
+        Some(found) => Err(invalid_option(provider, "", "an object", found)),
     }
 }
 
-/// The list that an option holds; empty if it is not given.
+/// Returns the value of a list option, empty if it is absent.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Configuration`] if it is no list.
+/// [`ErrorKind::Configuration`] if it is not a list.
 pub(crate) fn list_option<'a>(
     options: Option<&'a Map<String, Value>>,
     provider: &str,
@@ -32,12 +32,12 @@ pub(crate) fn list_option<'a>(
     match options.and_then(|options| options.get(name)) {
         None => Ok(&[]),
         Some(Value::Array(list)) => Ok(list),
-        Some(found) => Err(misfit(provider, name, "a list", found)),
+        Some(found) => Err(invalid_option(provider, name, "a list", found)),
     }
 }
 
-/// An option that is not what it must be. No name means the options as a whole.
-pub(crate) fn misfit(provider: &str, name: &str, expected: &str, found: &Value) -> Error {
+/// Returns the error for an option of the wrong type. An empty name means the options as a whole.
+pub(crate) fn invalid_option(provider: &str, name: &str, expected: &str, found: &Value) -> Error {
     let dot = if name.is_empty() { "" } else { "." };
     let message = format!("provider_options.{provider}{dot}{name} must be {expected}; found {found}");
     Error::new(ErrorKind::Configuration, message).with_provider(provider)

@@ -1,4 +1,4 @@
-//! From a request to the body of the Responses API.
+//! Encoding of requests for the Responses API.
 
 use std::sync::Arc;
 
@@ -11,31 +11,32 @@ use super::calls::check_tools;
 use super::input::{DIALECT, Input};
 use super::options::{list_option, options_for};
 use crate::body::{Body, Fields, fragment, joined, merge_options};
-use crate::media::refuse;
+use crate::media::unsupported;
 
-/// Options that the adapter acts on itself.
+/// Options that the adapter applies itself.
 const HANDLED: [&str; 2] = ["tools", "include"];
 
-/// Options by which the provider knows a part of the conversation that is not in the request.
-const ELSEWHERE: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
+/// Options that refer to a part of the conversation stored at the provider.
+const STORED_CONTENT: [&str; 3] = ["previous_response_id", "conversation", "prompt"];
 
 pub(super) fn encode(request: &Request, stream: bool) -> Result<Body, Error> {
     check_tools(&request.tools, PROVIDER)?;
     let options = options_for(request, PROVIDER)?;
-    let all_here = !options.is_some_and(|options| ELSEWHERE.iter().any(|name| options.contains_key(*name)));
-    let input = Input::new(request, all_here)?;
+    let self_contained =
+        !options.is_some_and(|options| STORED_CONTENT.iter().any(|name| options.contains_key(*name)));
+    let input = Input::new(request, self_contained)?;
     let mut fields = parameters(request, options, &input, stream)?;
     if let Some(options) = options {
         merge_options(&mut fields, PROVIDER, options, &HANDLED, "input")?;
     }
-    if all_here && input.items.is_empty() {
+    if self_contained && input.items.is_empty() {
         let message = "the conversation is empty: expected at least one message with content";
-        return Err(refuse(PROVIDER, message));
+        return Err(unsupported(PROVIDER, message));
     }
     let mut body = fields.into_body("input");
     body.append(&input.items);
     body.write(b"]}");
-    input.keep(request, all_here);
+    input.memoise(request, self_contained);
     Ok(body)
 }
 
@@ -56,7 +57,7 @@ fn parameters(
     if !include.is_empty() {
         set("include", include.into());
     }
-    if let Some(effort) = request.reasoning_effort.as_ref().filter(|_| reasons(request)) {
+    if let Some(effort) = request.reasoning_effort.as_ref().filter(|_| is_reasoning_model(request)) {
         set("reasoning", json!({"effort": effort.as_str(), "summary": "auto"}));
     }
     if let Some(temperature) = request.temperature {
@@ -91,7 +92,7 @@ fn parameters(
     Ok(fields)
 }
 
-/// The request's own tools, then `more` of the provider's.
+/// Joins the request's own tools and `more` provider tools.
 fn tools(own: &[ToolItem], more: &[Value]) -> Bytes {
     let own: Vec<Arc<Bytes>> =
         own.iter().map(|item| item.encoding(DIALECT, "", |definition| fragment(&tool(definition)))).collect();
@@ -99,7 +100,7 @@ fn tools(own: &[ToolItem], more: &[Value]) -> Bytes {
     joined("[", own.iter().map(AsRef::as_ref).chain(&more), "]")
 }
 
-/// These texts as one, with a blank line between two.
+/// Joins texts with blank lines.
 fn instructions(texts: &[Arc<Bytes>]) -> Option<Bytes> {
     let (first, rest) = texts.split_first()?;
     if rest.is_empty() {
@@ -109,7 +110,7 @@ fn instructions(texts: &[Arc<Bytes>]) -> Option<Bytes> {
     let mut all = b"\"".to_vec();
     all.extend_from_slice(&unquoted(first));
     for text in rest {
-        // Two line feeds, as they are spelt within a text.
+        // Two line feeds, as escaped in JSON.
         all.extend_from_slice(br"\n\n");
         all.extend_from_slice(&unquoted(text));
     }
@@ -117,9 +118,9 @@ fn instructions(texts: &[Arc<Bytes>]) -> Option<Bytes> {
     Some(all.into())
 }
 
-/// Whether the model reasons: others refuse an effort, and to be asked for encrypted reasoning. A model that the
-/// catalog does not know is taken for a new one, which reasons.
-fn reasons(request: &Request) -> bool {
+/// Returns whether the model reasons. Other models reject an effort and `include` of encrypted reasoning. A model that is
+/// not in the catalog counts as new, and new models reason.
+fn is_reasoning_model(request: &Request) -> bool {
     let model = request.model.as_str();
     let old = || ["gpt-3", "gpt-4", "chatgpt-"].iter().any(|family| model.starts_with(family));
     match get_model_info(model) {
@@ -128,9 +129,9 @@ fn reasons(request: &Request) -> bool {
     }
 }
 
-/// What the answer is to hold besides: the reasoning that later requests need, and what the options ask for.
+/// Returns the additional data to include in the response: reasoning for later requests, and the entries of the options.
 fn include(request: &Request, options: Option<&Map<String, Value>>) -> Result<Vec<Value>, Error> {
-    let reasoning = reasons(request).then(|| Value::from("reasoning.encrypted_content"));
+    let reasoning = is_reasoning_model(request).then(|| Value::from("reasoning.encrypted_content"));
     let mut include: Vec<Value> = reasoning.into_iter().collect();
     for wanted in list_option(options, PROVIDER, "include")? {
         if !include.contains(wanted) {
@@ -153,7 +154,7 @@ fn text_format(format: &ResponseFormat) -> Option<Value> {
     }
 }
 
-/// The schema's title as a name that the provider accepts, else `response`.
+/// Returns the title of a schema in characters that the provider accepts, else `response`.
 pub(crate) fn schema_name(schema: &Value) -> String {
     let title = schema.get("title").and_then(Value::as_str).unwrap_or_default();
     let name: String =

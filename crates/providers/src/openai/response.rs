@@ -1,4 +1,4 @@
-//! From a whole answer of the Responses API to a unified one.
+//! Decoding of complete responses of the Responses API.
 
 use pintle_llm::{
     ContentPart, Error, Finish, FinishReason, Message, OpaqueData, Origin, Request, Response, Role,
@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::Value;
 
 use super::{PROVIDER, failure_of};
-use crate::dialect::answer_seed;
+use crate::dialect::response_seed;
 use crate::failure::{Failure, malformed};
 use crate::input_tokens;
 
@@ -20,14 +20,14 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
     let Some(output) = raw.get("output").and_then(Value::as_array) else {
         return Err(malformed(PROVIDER, "a response with an `output` list", body));
     };
-    let seed = answer_seed(request, body);
+    let seed = response_seed(request, body);
     let parts = output.iter().enumerate().flat_map(|(position, item)| parts_of(item, seed, position));
     let content: Vec<ContentPart> = parts.collect();
     let message = Message::new(Role::Assistant, content).with_origin(Origin::new(PROVIDER, &request.model));
     let text = |name: &str| raw.get(name).and_then(Value::as_str);
     let mut response = Response::new(PROVIDER, text("model").unwrap_or(&request.model), message);
     response.id = text("id").unwrap_or_default().to_owned();
-    let stop = Stop {
+    let stop = StopFacts {
         status: text("status"),
         details: raw.get("incomplete_details").unwrap_or(&Value::Null),
         called: response.tool_calls().next().is_some(),
@@ -40,7 +40,7 @@ pub(super) fn decode(request: &Request, body: &[u8]) -> Result<Response, Error> 
     Ok(response)
 }
 
-/// The parts of the message that one output item stands for.
+/// Converts one output item to content parts.
 fn parts_of(item: &Value, seed: u64, position: usize) -> Vec<ContentPart> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).unwrap_or_default();
     match text("type") {
@@ -56,7 +56,7 @@ fn parts_of(item: &Value, seed: u64, position: usize) -> Vec<ContentPart> {
     }
 }
 
-/// Text; a refusal is kept as it came, since it is no text that was asked for.
+/// Converts a part of a message. A refusal is kept verbatim, because it is not the requested text.
 pub(super) fn content_part(part: &Value) -> Option<ContentPart> {
     match part.get("type").and_then(Value::as_str) {
         Some("output_text") => part.get("text").and_then(Value::as_str).map(ContentPart::text),
@@ -64,48 +64,48 @@ pub(super) fn content_part(part: &Value) -> Option<ContentPart> {
     }
 }
 
-/// An item that the unified model has no part for.
+/// Converts an item that the unified model does not represent.
 pub(super) fn opaque(item: &Value) -> ContentPart {
     let kind = item.get("type").and_then(Value::as_str).unwrap_or("unknown").to_owned();
     ContentPart::Opaque(OpaqueData { kind, data: item.clone() })
 }
 
-/// A reasoning item with this readable text.
+/// Converts a reasoning item with this readable text.
 pub(super) fn thinking(item: &Value, text: String) -> ThinkingData {
     let encrypted = item.get("encrypted_content").and_then(Value::as_str).map(str::to_owned);
     let thinking = ThinkingData::new(text).with_signature(encrypted);
     if item.is_object() { thinking.with_raw(item.clone()) } else { thinking }
 }
 
-/// The readable parts of a reasoning item: summaries, and the reasoning itself where a server shows it.
+/// Returns the readable text of a reasoning item: summaries, and the reasoning itself if the server shows it.
 pub(super) fn reasoning_text(item: &Value) -> String {
     let parts = list(item, "summary").chain(list(item, "content"));
     let texts: Vec<&str> = parts.filter_map(|part| part.get("text").and_then(Value::as_str)).collect();
     texts.join("\n\n")
 }
 
-/// The id that a result must name; made where the server gives none.
+/// Returns the id that results refer to. It is generated if the server sends none.
 pub(super) fn call_id(item: &Value, seed: u64, position: usize) -> String {
     given_call_id(item).map_or_else(|| format!("call_{seed:016x}_{position}"), str::to_owned)
 }
 
-/// The id that a server gives a call.
+/// Returns the id that the server sent for a call.
 pub(super) fn given_call_id(item: &Value) -> Option<&str> {
     let text = |name: &str| item.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
     text("call_id").or_else(|| text("id"))
 }
 
-/// What decides why an answer stopped.
-pub(super) struct Stop<'a> {
+/// Facts that determine the finish reason.
+pub(super) struct StopFacts<'a> {
     pub(super) status: Option<&'a str>,
-    /// The object `incomplete_details`, or null.
+    /// Object `incomplete_details`, or null.
     pub(super) details: &'a Value,
     pub(super) called: bool,
     pub(super) refused: bool,
 }
 
-impl Stop<'_> {
-    /// The reason in both vocabularies; the raw one is the status, or why the answer is incomplete.
+impl StopFacts<'_> {
+    /// Returns the finish reason. Its raw value is the status, or the reason for an incomplete response.
     pub(super) fn finish_reason(&self) -> FinishReason {
         let reason = match self.status {
             Some("incomplete") => return self.incomplete(),
@@ -129,9 +129,9 @@ impl Stop<'_> {
     }
 }
 
-/// Token counts from the `usage` object.
+/// Returns the token counts of a `usage` object.
 pub(super) fn usage(raw: &Value) -> Usage {
-    // Not by pointers, which would be taken apart into texts of their own each time.
+    // JSON pointers would allocate for each segment.
     let number = |name: &str| raw.get(name).and_then(Value::as_u64);
     let detail =
         |of: &str, name: &str| raw.get(of).and_then(|details| details.get(name)).and_then(Value::as_u64);
@@ -149,13 +149,13 @@ pub(super) fn usage(raw: &Value) -> Usage {
     usage
 }
 
-/// The error of a response whose status is `failed`.
+/// Returns the error of a response with status `failed`.
 pub(super) fn failed(response: &Value) -> Error {
     let body = response.get("error").map(Value::to_string).unwrap_or_default();
     failure_of(Failure { provider: PROVIDER, body: body.as_bytes(), ..Failure::default() })
 }
 
-/// What of the request this API has no parameter for.
+/// Returns the warnings about parameters that the API does not have.
 pub(super) fn warnings(request: &Request) -> Vec<Warning> {
     if request.stop_sequences.is_empty() {
         return Vec::new();

@@ -1,8 +1,8 @@
-//! From the events of a Responses stream to unified ones.
+//! Decoding of streams of the Responses API.
 //!
-//! Events belong to an output item by `output_index`: some servers change an item's id from event to event. What
-//! an item's end or the final snapshot holds beyond its deltas is emitted then, so that nothing is lost where a
-//! server sends no deltas, or where a stream is resumed in the middle.
+//! Events are matched to output items by `output_index`, because some servers change the id of an item from event to
+//! event. Content that only the end of an item or the final snapshot contains is emitted then, so that nothing is lost if
+//! a server sends no deltas or a stream is resumed in the middle.
 
 mod item;
 
@@ -15,16 +15,16 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use self::item::Item;
-use super::response::{Stop, failed, usage};
+use super::response::{StopFacts, failed, usage};
 use super::{PROVIDER, failure_of};
 use crate::dialect::{Decoder, SseEvent};
 use crate::failure::{Failure, malformed};
 use crate::lenient::{AnyText, Text};
 
-/// From this size on, in bytes, an item is not read whole if its arguments have streamed.
-pub(super) const LONG: usize = 64 << 10;
+/// Size in bytes from which an item is parsed without arguments that have been streamed.
+pub(super) const LARGE_ITEM: usize = 64 << 10;
 
-/// The decoder of one streamed answer.
+/// Decoder of one streamed response.
 #[derive(Debug)]
 pub(crate) struct ResponsesDecoder {
     seed: u64,
@@ -34,7 +34,7 @@ pub(crate) struct ResponsesDecoder {
     items: Vec<Item>,
 }
 
-/// The fields that any event may have. Objects stay raw until it is known which event it is.
+/// Fields of all events. Objects stay raw until the type of the event is known.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(rename = "type", borrow, default)]
@@ -56,7 +56,7 @@ struct Event<'a> {
     error: Option<&'a RawValue>,
 }
 
-/// What is read of a response object; its output stays raw, since it usually says nothing new.
+/// A response object. Its output stays raw, because it usually contains nothing new.
 #[derive(Deserialize)]
 struct Snapshot<'a> {
     id: Option<String>,
@@ -81,7 +81,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// The position of the item that an event belongs to: by index, else by id, else the last one.
+    /// Returns the position of an event's item: by index, else by id, else the last item.
     fn position(&self, index: Option<u64>, id: Option<&str>) -> Option<usize> {
         if index.is_some() {
             return self.items.iter().rposition(|item| item.index == index);
@@ -96,10 +96,11 @@ impl ResponsesDecoder {
         position
     }
 
-    /// A delta of an item of this type, or the whole text at a text's end. An item whose beginning was never seen
-    /// begins here; one that has ended takes nothing more.
-    fn piece(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        let piece = event.delta.0.as_deref().or(event.text.0.as_deref()).ok_or_else(|| unread(event))?;
+    /// Handles a delta of an item of this type, or the complete text at the end of a text. It opens an item without a start
+    /// event, and is ignored for an item that has ended.
+    fn delta(&mut self, event: &Event<'_>, kind: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
+        let text =
+            event.delta.0.as_deref().or(event.text.0.as_deref()).ok_or_else(|| missing_content(event))?;
         self.start(None, None, out);
         let item_id = event.item_id.as_ref().map(|id| id.0.as_ref());
         let known = self.position(event.output_index, item_id);
@@ -110,18 +111,18 @@ impl ResponsesDecoder {
         let Some(item) = self.items.get_mut(position).filter(|item| !item.done) else { return Ok(()) };
         let content_index = event.content_index.unwrap_or_default();
         match kind {
-            "message" if event.kind.ends_with(".done") => item.text_done(content_index, piece, out),
-            "message" => item.text_delta(content_index, piece, out),
-            "reasoning" => item.reasoning_delta((event.summary_index, event.content_index), piece, out),
-            _ => item.call_delta(piece, out),
+            "message" if event.kind.ends_with(".done") => item.text_done(content_index, text, out),
+            "message" => item.text_delta(content_index, text, out),
+            "reasoning" => item.reasoning_delta((event.summary_index, event.content_index), text, out),
+            _ => item.call_delta(text, out),
         }
         Ok(())
     }
 
-    /// An item as its end has it, without arguments that have streamed: they may be megabytes long, and reading them would
+    /// Parses an item at its end, without arguments that have been streamed: they may be megabytes long, and parsing would
     /// copy them twice.
     pub(super) fn ended_item(&self, raw: &RawValue) -> Result<Value, Error> {
-        if raw.get().len() < LONG {
+        if raw.get().len() < LARGE_ITEM {
             return parse(raw);
         }
         let Ok(fields) = serde_json::from_str::<BTreeMap<String, &RawValue>>(raw.get()) else {
@@ -139,7 +140,7 @@ impl ResponsesDecoder {
     fn close(&mut self, index: Option<u64>, raw: Value, out: &mut Vec<StreamEvent>) {
         let id = raw.get("id").and_then(Value::as_str);
         let known = self.position(index, id);
-        // Without an index, an item that has ended already is another one.
+        // Without an index, an item that has ended is a different one.
         let known = known.filter(|at| index.is_some() || self.items.get(*at).is_some_and(|item| !item.done));
         let position = known.unwrap_or_else(|| self.open(index, &raw, out));
         if let Some(item) = self.items.get_mut(position) {
@@ -147,11 +148,11 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Ends what is open and adds what only the final snapshot has.
+    /// Ends open items and adds content that only the final snapshot has.
     fn complete(&mut self, raw: &RawValue, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
         let snapshot: Snapshot<'_> = parse(raw)?;
         self.start(snapshot.id.clone(), snapshot.model.clone(), out);
-        // Where no event named an index, only an answer without any events is read from the snapshot.
+        // If no event had an index, the snapshot is used only if there were no items at all.
         let indexed = self.items.iter().all(|item| item.index.is_some());
         for (index, raw) in (0u64..).zip(snapshot.output.into_iter().flatten()) {
             let known = self.items.iter().find(|item| item.index == Some(index));
@@ -163,7 +164,7 @@ impl ResponsesDecoder {
         for item in &mut self.items {
             item.close(Value::Null, out);
         }
-        let stop = Stop {
+        let stop = StopFacts {
             status: snapshot.status.as_str(),
             details: &snapshot.incomplete_details,
             called: self.items.iter().any(Item::is_call),
@@ -185,7 +186,7 @@ impl ResponsesDecoder {
     }
 
     fn handle(&mut self, event: &Event<'_>, data: &str, out: &mut Vec<StreamEvent>) -> Result<(), Error> {
-        let unread = || unread(event);
+        let missing = || missing_content(event);
         match event.kind.as_ref() {
             "response.created" | "response.in_progress" | "response.queued" => {
                 let snapshot: Option<Snapshot<'_>> = event.response.map(parse).transpose()?;
@@ -193,35 +194,35 @@ impl ResponsesDecoder {
                 self.start(id, model, out);
             }
             "response.output_item.added" => {
-                let raw: Value = parse(event.item.ok_or_else(unread)?)?;
+                let raw: Value = parse(event.item.ok_or_else(missing)?)?;
                 self.start(None, None, out);
                 self.open(event.output_index, &raw, out);
             }
             "response.output_item.done" => {
-                let raw = self.ended_item(event.item.ok_or_else(unread)?)?;
+                let raw = self.ended_item(event.item.ok_or_else(missing)?)?;
                 self.start(None, None, out);
                 self.close(event.output_index, raw, out);
             }
             "response.output_text.delta" | "response.output_text.done" => {
-                self.piece(event, "message", out)?
+                self.delta(event, "message", out)?
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
-                self.piece(event, "reasoning", out)?;
+                self.delta(event, "reasoning", out)?;
             }
-            "response.function_call_arguments.delta" => self.piece(event, "function_call", out)?,
-            "response.custom_tool_call_input.delta" => self.piece(event, "custom_tool_call", out)?,
+            "response.function_call_arguments.delta" => self.delta(event, "function_call", out)?,
+            "response.custom_tool_call_input.delta" => self.delta(event, "custom_tool_call", out)?,
             "response.completed" | "response.incomplete" | "response.cancelled" => {
-                self.complete(event.response.ok_or_else(unread)?, out)?;
+                self.complete(event.response.ok_or_else(missing)?, out)?;
             }
-            "response.failed" => return Err(failed(&parse(event.response.ok_or_else(unread)?)?)),
+            "response.failed" => return Err(failed(&parse(event.response.ok_or_else(missing)?)?)),
             "error" => return Err(error_event(data)),
-            // What the text refers to.
+            // Citations.
             "response.output_text.annotation.added" => {
                 self.start(None, None, out);
                 let raw = serde_json::from_str(data).unwrap_or_default();
                 out.push(StreamEvent::ProviderEvent { raw, part: None });
             }
-            // Progress of built-in tools, and parts whose text comes in events of its own.
+            // Progress of built-in tools, and parts whose text has its own events.
             _ => {}
         }
         Ok(())
@@ -236,8 +237,8 @@ impl Decoder for ResponsesDecoder {
         let mut parsed: Event<'_> = serde_json::from_str(event.data)
             .map_err(|error| malformed(PROVIDER, "a JSON event", event.data.as_bytes()).with_source(error))?;
         if parsed.kind.is_empty() {
-            let complains = parsed.error.is_some_and(|error| error.get() != "null");
-            parsed.kind = if complains { "error".into() } else { event.name.into() };
+            let is_error = parsed.error.is_some_and(|error| error.get() != "null");
+            parsed.kind = if is_error { "error".into() } else { event.name.into() };
         }
         self.handle(&parsed, event.data, out)
     }
@@ -251,15 +252,15 @@ impl Decoder for ResponsesDecoder {
     }
 }
 
-/// The error of an event without what its type promises.
-fn unread(event: &Event<'_>) -> Error {
-    Error::new(ErrorKind::Stream, format!("an event of type {:?} lacks what it is about", event.kind))
+/// Returns the error for an event without the content of its type.
+fn missing_content(event: &Event<'_>) -> Error {
+    Error::new(ErrorKind::Stream, format!("an event of type {:?} lacks its content", event.kind))
         .with_provider(PROVIDER)
 }
 
 fn parse<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Result<T, Error> {
     serde_json::from_str(raw.get()).map_err(|error| {
-        malformed(PROVIDER, "another type of value", raw.get().as_bytes()).with_source(error)
+        malformed(PROVIDER, "a value of another type", raw.get().as_bytes()).with_source(error)
     })
 }
 

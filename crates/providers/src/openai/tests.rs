@@ -7,7 +7,7 @@ use pintle_llm::{
 };
 use serde_json::{Value, json};
 
-use super::stream::{LONG, ResponsesDecoder};
+use super::stream::{LARGE_ITEM, ResponsesDecoder};
 use super::*;
 use crate::dialect::{Decoder as _, SseEvent};
 
@@ -31,12 +31,12 @@ fn tool(name: &str) -> ToolDefinition {
     ToolDefinition::new(name, "Does it.", json!({"type": "object", "properties": {}})).unwrap()
 }
 
-/// System, user, an answer with reasoning, text and two calls, their results, a steering message.
+/// System, user, a response with reasoning, text and two calls, their results, a steering message.
 fn conversation() -> Vec<HistoryItem> {
     let raw = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "enc",
         "summary": [{"type": "summary_text", "text": "Look first."}]});
     let thinking = ThinkingData::new("Look first.").with_signature(Some("enc".into())).with_raw(raw);
-    let answer = Message::new(Role::Assistant, vec![thinking.into(), ContentPart::text("I will look.")])
+    let reply = Message::new(Role::Assistant, vec![thinking.into(), ContentPart::text("I will look.")])
         .with_part(ToolCall::from_raw("call_1", "read_file", r#"{"path": "a.rs"}"#).into())
         .with_part(ToolCall::custom("call_2", "apply_patch", "*** Begin Patch\n*** End Patch").into())
         .with_origin(origin());
@@ -51,14 +51,14 @@ fn conversation() -> Vec<HistoryItem> {
         Message::user("What is in a.rs?")
             .with_part(ImageData::url("https://example.com/a.png").into())
             .into(),
-        answer.into(),
+        reply.into(),
         Message::tool_results(results).into(),
         Message::user("And quickly.").into(),
     ]
 }
 
 #[test]
-fn a_conversation_as_input_items() {
+fn conversations_become_input_items() {
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let request = Request::new("gpt-5.2", conversation())
         .with_tools(vec![tool("read_file"), tool("apply_patch").with_grammar(grammar)])
@@ -199,7 +199,7 @@ fn a_conversation_as_input_items() {
 }
 
 #[test]
-fn parameters_of_every_kind() {
+fn all_parameters_are_encoded() {
     let mut request = Request::new("gpt-4.1", [Message::user("hi")])
         .with_tools(vec![tool("read_file")])
         .with_tool_choice(ToolChoice::Named("read_file".into()))
@@ -236,7 +236,7 @@ fn parameters_of_every_kind() {
 }
 
 #[test]
-fn encrypted_reasoning_is_asked_of_models_that_reason() {
+fn encrypted_reasoning_is_requested_from_reasoning_models() {
     for (model, expected) in
         [("gpt-5.2", true), ("gpt-99", true), ("o3", true), ("gpt-4o-mini", false), ("gpt-3.5-turbo", false)]
     {
@@ -246,7 +246,7 @@ fn encrypted_reasoning_is_asked_of_models_that_reason() {
 }
 
 #[test]
-fn what_only_its_origin_can_read_stays_there() {
+fn opaque_content_is_sent_to_its_origin_only() {
     let opaque = ContentPart::Opaque(pintle_llm::OpaqueData {
         kind: "web_search_call".into(),
         data: json!({"type": "web_search_call", "id": "ws_1", "status": "completed"}),
@@ -261,25 +261,25 @@ fn what_only_its_origin_can_read_stays_there() {
     };
     let text =
         json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "done"}]});
-    let whole = json!([
+    let complete = json!([
         {"type": "reasoning", "summary": [], "encrypted_content": "enc"},
         {"type": "web_search_call", "status": "completed"},
         text
     ]);
-    assert_eq!(input(Some(origin())), whole);
-    assert_eq!(input(None), whole, "made by hand");
+    assert_eq!(input(Some(origin())), complete);
+    assert_eq!(input(None), complete, "built by the caller");
     assert_eq!(input(Some(Origin::new("openai", "gpt-5.1"))), json!([text]));
     assert_eq!(input(Some(Origin::new("anthropic", "gpt-5.2"))), json!([text]));
 }
 
 #[test]
-fn reasoning_that_led_to_nothing_is_left_out() {
+fn dangling_reasoning_is_dropped() {
     let thinking = |text: &str| {
         ContentPart::Thinking(ThinkingData::new(text).with_signature(Some(format!("enc-{text}"))))
     };
     let sent = |content: Vec<ContentPart>| {
-        let answer = Message::new(Role::Assistant, content).with_origin(origin());
-        let request = Request::new("gpt-5.2", [Message::user("a"), answer, Message::user("b")]);
+        let reply = Message::new(Role::Assistant, content).with_origin(origin());
+        let request = Request::new("gpt-5.2", [Message::user("a"), reply, Message::user("b")]);
         let input = body(&request)["input"].clone();
         let kinds = input.as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap().to_owned());
         kinds.collect::<Vec<_>>()[1..].join(" ")
@@ -295,7 +295,7 @@ fn reasoning_that_led_to_nothing_is_left_out() {
 }
 
 #[test]
-fn models_that_do_not_reason_are_asked_for_none() {
+fn non_reasoning_models_get_no_reasoning_parameters() {
     let body = |model: &str| {
         body(&Request::new(model, [Message::user("x")]).with_reasoning_effort(ReasoningEffort::High))
     };
@@ -314,13 +314,13 @@ fn built_in_tools_must_be_a_list() {
 }
 
 #[test]
-fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
+fn encoded_items_are_reused_in_longer_conversations() {
     let items = conversation();
     let short = text(&Request::new("gpt-5.2", items[..4].to_vec()));
     let long = text(&Request::new("gpt-5.2", items.clone()));
     assert!(long.starts_with(&short[..short.len() - 2]), "{short}\n{long}");
 
-    // An encoding that is there is taken as it is; one for another model is not.
+    // A memoised encoding is reused for its own model only.
     let marker = vec![bytes::Bytes::from_static(b"\"memo\"")];
     type Encoded = Result<Vec<bytes::Bytes>, Box<pintle_llm::ErrorInfo>>;
     let item = HistoryItem::from(Message::assistant("hi"));
@@ -330,12 +330,14 @@ fn items_are_encoded_once_and_a_longer_conversation_keeps_their_bytes() {
 }
 
 #[test]
-fn content_without_a_place_is_refused() {
+fn unsupported_content_is_refused() {
     let audio: ContentPart =
         serde_json::from_value(json!({"kind": "AUDIO", "audio": {"url": "https://x/a.wav"}})).unwrap();
     let large = ContentPart::Image(ImageData::data(vec![0; 20 * 1024 * 1024 + 1], "image/png"));
     let tiff = ContentPart::Image(ImageData::data(vec![0], "image/tiff"));
-    for (part, words) in [(audio, "no audio"), (large, "too large"), (tiff, "image/tiff is not taken")] {
+    for (part, words) in
+        [(audio, "not support audio"), (large, "too large"), (tiff, "image/tiff are not supported")]
+    {
         let request = Request::new("gpt-5.2", [Message::user("see").with_part(part)]);
         let error = dialect().encode(&request, false).unwrap_err();
         assert_eq!((error.kind(), error.provider()), (ErrorKind::InvalidRequest, Some("openai")));
@@ -344,7 +346,7 @@ fn content_without_a_place_is_refused() {
 }
 
 #[test]
-fn documents_travel_as_files() {
+fn documents_are_sent_as_files() {
     let part: ContentPart = serde_json::from_value(
         json!({"kind": "DOCUMENT", "document": {"data": "cGRm", "media_type": "application/pdf", "file_name": "a.pdf"}}),
     )
@@ -355,12 +357,12 @@ fn documents_travel_as_files() {
     assert_eq!(body["input"][0]["content"], json!([file]));
 }
 
-fn decode(answer: &Value) -> Result<Response, Error> {
-    dialect().decode(&Request::new("gpt-5.2", [Message::user("hi")]), answer.to_string().as_bytes())
+fn decode(reply: &Value) -> Result<Response, Error> {
+    dialect().decode(&Request::new("gpt-5.2", [Message::user("hi")]), reply.to_string().as_bytes())
 }
 
-/// An answer of every kind of item.
-fn answer() -> Value {
+/// Returns a response with every kind of item.
+fn full_response() -> Value {
     json!({
         "id": "resp_1", "model": "gpt-5.2-2025-12-11", "status": "completed",
         "output": [
@@ -379,10 +381,10 @@ fn answer() -> Value {
 }
 
 #[test]
-fn a_whole_answer() {
-    let response = decode(&answer()).unwrap();
+fn complete_response_is_decoded() {
+    let response = decode(&full_response()).unwrap();
     assert_eq!((response.id.as_str(), response.model.as_str()), ("resp_1", "gpt-5.2-2025-12-11"));
-    assert_eq!(response.message.origin, Some(origin()), "the model that was asked for");
+    assert_eq!(response.message.origin, Some(origin()), "the requested model");
     let kinds: Vec<&str> = response.message.content.iter().map(ContentPart::kind).collect();
     assert_eq!(kinds, ["THINKING", "TEXT", "web_search_call", "TOOL_CALL", "TOOL_CALL"]);
     assert_eq!(response.reasoning().as_deref(), Some("One.\n\nTwo."));
@@ -395,15 +397,15 @@ fn a_whole_answer() {
     assert_eq!((usage.input_tokens, usage.output_tokens, usage.total_tokens), (100, 20, 120));
     assert_eq!((usage.reasoning_tokens, usage.cache_read_tokens), (Some(8), Some(64)));
     assert_eq!(usage.cache_write_tokens, Some(30));
-    assert_eq!(response.raw, Some(answer()));
+    assert_eq!(response.raw, Some(full_response()));
 }
 
 #[test]
-fn calls_without_an_id_get_one() {
+fn calls_without_id_get_one() {
     let call = json!({"type": "function_call", "name": "a", "arguments": "{}"});
     let ids = |id: &str| -> Vec<String> {
-        let answer = json!({"id": id, "status": "completed", "output": [call, call]});
-        decode(&answer).unwrap().tool_calls().map(|call| call.id.clone()).collect()
+        let reply = json!({"id": id, "status": "completed", "output": [call, call]});
+        decode(&reply).unwrap().tool_calls().map(|call| call.id.clone()).collect()
     };
     let (first, second) = (ids("r1"), ids("r2"));
     assert_eq!(first, ids("r1"));
@@ -412,12 +414,12 @@ fn calls_without_an_id_get_one() {
 }
 
 #[test]
-fn why_an_answer_stopped() {
+fn finish_reasons_are_mapped() {
     let text = json!([{"type": "message", "content": [{"type": "output_text", "text": "x"}]}]);
     let call = json!([{"type": "function_call", "call_id": "c", "name": "t", "arguments": "{\"a\":"}]);
     let refusal = json!([{"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}]);
     let cut = |reason: &str| json!({"reason": reason});
-    let rows = [
+    let cases = [
         ("completed", Value::Null, &text, Finish::Stop, "completed"),
         ("completed", Value::Null, &call, Finish::ToolCalls, "completed"),
         ("completed", Value::Null, &refusal, Finish::ContentFilter, "completed"),
@@ -428,19 +430,19 @@ fn why_an_answer_stopped() {
         ("incomplete", Value::Null, &text, Finish::Other, "incomplete"),
         ("cancelled", Value::Null, &text, Finish::Other, "cancelled"),
     ];
-    for (status, details, output, reason, raw) in rows {
-        let answer = json!({"status": status, "incomplete_details": details, "output": output});
-        let found = decode(&answer).unwrap().finish_reason;
-        assert_eq!((found.reason, found.raw.as_deref()), (reason, Some(raw)), "{answer}");
+    for (status, details, output, reason, raw) in cases {
+        let reply = json!({"status": status, "incomplete_details": details, "output": output});
+        let found = decode(&reply).unwrap().finish_reason;
+        assert_eq!((found.reason, found.raw.as_deref()), (reason, Some(raw)), "{reply}");
         let terminal = if status == "incomplete" { "response.incomplete" } else { "response.completed" };
-        let streamed = stream(&[json!({"type": terminal, "response": answer})]).unwrap();
-        assert_eq!(streamed.finish_reason, found, "{answer}");
-        assert_eq!(streamed.message.content.len(), 1, "{answer}");
+        let streamed = stream(&[json!({"type": terminal, "response": reply})]).unwrap();
+        assert_eq!(streamed.finish_reason, found, "{reply}");
+        assert_eq!(streamed.message.content.len(), 1, "{reply}");
     }
 }
 
 #[test]
-fn answers_that_are_none() {
+fn malformed_responses_are_errors() {
     let error =
         decode(&json!({"status": "failed", "error": {"code": "rate_limit_exceeded", "message": "Slow"}}))
             .unwrap_err();
@@ -458,7 +460,7 @@ fn answers_that_are_none() {
     assert_eq!((error.kind(), error.provider()), (ErrorKind::Authentication, Some("openai")));
 }
 
-/// What a stream of these events accumulates to, after a check that its events pair up.
+/// Accumulates a stream of these events, after checking that its events pair up.
 fn stream(events: &[Value]) -> Result<Response, Error> {
     let request = Request::new("gpt-5.2", [Message::user("hi")]);
     let mut decoder = dialect().decoder(&request, 7);
@@ -513,10 +515,10 @@ fn delta(kind: &str, index: u64, delta: &str) -> Value {
     json!({"type": format!("response.{kind}.delta"), "output_index": index, "content_index": 0, "delta": delta})
 }
 
-/// The answer of [`answer`] as a server streams it.
-fn streamed_answer() -> Vec<Value> {
-    let answer = answer();
-    let item = |index: usize| &answer["output"][index];
+/// Returns the response of [`full_response`] as a stream.
+fn streamed_response() -> Vec<Value> {
+    let reply = full_response();
+    let item = |index: usize| &reply["output"][index];
     let summary = |part: u64, text: &str| json!({"type": "response.reasoning_summary_text.delta", "output_index": 0, "summary_index": part, "delta": text});
     vec![
         json!({"type": "response.created", "response": {"id": "resp_1", "model": "gpt-5.2-2025-12-11", "output": []}}),
@@ -547,14 +549,14 @@ fn streamed_answer() -> Vec<Value> {
         delta("custom_tool_call_input", 4, "Begin"),
         done(3, item(3)),
         done(4, item(4)),
-        completed(&answer),
+        completed(&reply),
     ]
 }
 
-/// The end of an item repeats its arguments, which are not read again where they are those that have streamed.
+/// The end of an item repeats its arguments, which are not parsed again if they equal the streamed ones.
 #[test]
-fn long_arguments_are_those_that_the_end_has() {
-    let streamed = "a line, \"quoted\", é\n".repeat(LONG / 20);
+fn long_arguments_are_taken_from_the_final_item() {
+    let streamed = "a line, \"quoted\", é\n".repeat(LARGE_ITEM / 20);
     let other = streamed.replace("line", "LINE");
     for (kind, field, event) in [
         ("function_call", "arguments", "function_call_arguments"),
@@ -563,7 +565,7 @@ fn long_arguments_are_those_that_the_end_has() {
         let item = |text: &str| json!({"type": kind, "id": "i", "call_id": "c", "name": "t", field: text});
         for (end, expected) in [(&streamed, &streamed), (&other, &other), (&String::new(), &streamed)] {
             let done = done(0, &item(end)).to_string();
-            // A server may escape more than it has to.
+            // A server may escape more than necessary.
             for done in [done.clone(), done.replace('é', r"\u00e9")] {
                 let mut decoder = dialect().decoder(&Request::new("m", [Message::user("hi")]), 7);
                 let mut out = Vec::new();
@@ -583,8 +585,8 @@ fn long_arguments_are_those_that_the_end_has() {
 }
 
 #[test]
-fn only_what_has_streamed_is_left_out_of_an_item() {
-    let streamed = "a line, \"quoted\", é\n".repeat(LONG / 20);
+fn streamed_text_is_not_repeated_from_the_final_item() {
+    let streamed = "a line, \"quoted\", é\n".repeat(LARGE_ITEM / 20);
     let item = |text: &str| json!({"type": "custom_tool_call", "call_id": "c", "name": "t", "input": text});
     let mut decoder = ResponsesDecoder::new(Vec::new(), 7);
     let mut out = Vec::new();
@@ -601,22 +603,22 @@ fn only_what_has_streamed_is_left_out_of_an_item() {
 }
 
 #[test]
-fn a_stream_accumulates_to_the_whole_answer() {
-    let mut whole = decode(&answer()).unwrap();
-    whole.raw = None;
-    assert_eq!(stream(&streamed_answer()).unwrap(), whole);
+fn streams_accumulate_to_the_complete_response() {
+    let mut complete = decode(&full_response()).unwrap();
+    complete.raw = None;
+    assert_eq!(stream(&streamed_response()).unwrap(), complete);
 }
 
 #[test]
-fn nothing_is_lost_where_a_server_sends_less() {
-    let mut whole = decode(&answer()).unwrap();
-    whole.raw = None;
-    let all = streamed_answer();
+fn sparse_streams_lose_nothing() {
+    let mut complete = decode(&full_response()).unwrap();
+    complete.raw = None;
+    let all = streamed_response();
     let kind = |event: &Value| event["type"].as_str().unwrap().to_owned();
     let without = |dropped: &dyn Fn(&str) -> bool| -> Vec<Value> {
         all.iter().filter(|event| !dropped(&kind(event))).cloned().collect()
     };
-    let rows: Vec<(&str, Vec<Value>)> = vec![
+    let cases: Vec<(&str, Vec<Value>)> = vec![
         ("no deltas", without(&|kind| kind.ends_with(".delta"))),
         ("no ends of items", without(&|kind| kind == "response.output_item.done")),
         (
@@ -630,14 +632,15 @@ fn nothing_is_lost_where_a_server_sends_less() {
         ("only the snapshot", without(&|kind| kind != "response.completed")),
         ("a resumed stream", all[1..].to_vec()),
     ];
-    for (name, events) in rows {
+    for (name, events) in cases {
         let found = stream(&events).unwrap();
-        assert_eq!(in_any_order(&found), in_any_order(&whole), "{name}");
-        assert_eq!((found.id, found.usage), (whole.id.clone(), whole.usage.clone()), "{name}");
+        assert_eq!(in_any_order(&found), in_any_order(&complete), "{name}");
+        assert_eq!((found.id, found.usage), (complete.id.clone(), complete.usage.clone()), "{name}");
     }
 }
 
-/// A server-side item that never ends is known at the end of the answer only, after what followed it.
+/// Returns the content of a response in a canonical order: a server-side item without an end event is known only at the end
+/// of the response, after later items.
 fn in_any_order(response: &Response) -> Vec<String> {
     let mut parts: Vec<String> = response.message.content.iter().map(|part| format!("{part:?}")).collect();
     parts.sort();
@@ -645,9 +648,9 @@ fn in_any_order(response: &Response) -> Vec<String> {
 }
 
 #[test]
-fn items_are_told_apart_by_index_or_id() {
+fn items_are_matched_by_index_or_id() {
     let text = |id: &str, text: &str| json!({"type": "message", "id": id, "content": [{"type": "output_text", "text": text}]});
-    // Ids that change from event to event.
+    // Ids change from event to event.
     let rotating = [
         added(0, &json!({"type": "message", "id": "x1", "content": []})),
         json!({"type": "response.output_text.delta", "output_index": 0, "item_id": "x2", "content_index": 0, "delta": "one"}),
@@ -655,7 +658,7 @@ fn items_are_told_apart_by_index_or_id() {
         completed(&json!({"id": "last", "status": "completed", "output": [text("x4", "one")]})),
     ];
     assert_eq!(stream(&rotating).unwrap().message.content, [ContentPart::text("one")]);
-    // No index at all.
+    // Without an index.
     let unnumbered = [
         json!({"type": "response.output_item.added", "item": {"type": "message", "id": "a", "content": []}}),
         json!({"type": "response.output_text.delta", "item_id": "a", "delta": "one"}),
@@ -670,7 +673,7 @@ fn items_are_told_apart_by_index_or_id() {
 }
 
 #[test]
-fn a_refusal_is_kept_apart_from_text() {
+fn refusals_are_separate_from_text() {
     let item =
         json!({"type": "message", "id": "m", "content": [{"type": "refusal", "refusal": "I will not."}]});
     let events = [
@@ -682,18 +685,18 @@ fn a_refusal_is_kept_apart_from_text() {
     let response = stream(&events).unwrap();
     assert_eq!((response.text().as_str(), response.finish_reason.reason), ("", Finish::ContentFilter));
     assert_eq!(response.message.content[0].kind(), "refusal");
-    // It goes back to the model that gave it.
+    // It is returned to its own model.
     let request = Request::new("gpt-5.2", [response.message]);
     assert_eq!(body(&request)["input"][0]["content"], json!([{"type": "refusal", "refusal": "I will not."}]));
 }
 
 #[test]
-fn failures_inside_a_stream() {
+fn errors_inside_a_stream_are_classified() {
     let text = [
         json!({"type": "response.created", "response": {"id": "r", "model": "m"}}),
         delta("output_text", 0, "half"),
     ];
-    let rows = [
+    let cases = [
         (json!({"type": "error", "code": "server_error", "message": "Oops"}), ErrorKind::Server, "Oops"),
         (
             json!({"type": "error", "error": {"code": "rate_limit_exceeded", "message": "Slow"}}),
@@ -711,7 +714,7 @@ fn failures_inside_a_stream() {
             "Down",
         ),
     ];
-    for (event, kind, message) in rows {
+    for (event, kind, message) in cases {
         let error = stream(&[&text[..], std::slice::from_ref(&event)].concat()).unwrap_err();
         assert_eq!((error.kind(), error.message()), (kind, message), "{event}");
     }
@@ -725,34 +728,34 @@ fn failures_inside_a_stream() {
 }
 
 #[test]
-fn every_cut_of_a_stream_is_an_error() {
-    let all = streamed_answer();
+fn streams_truncated_anywhere_are_errors() {
+    let all = streamed_response();
     for end in 0..all.len() - 1 {
         assert_eq!(stream(&all[..end]).unwrap_err().kind(), ErrorKind::Stream, "after {end} events");
     }
 }
 
 #[test]
-fn a_warning_says_what_was_not_sent() {
+fn dropped_parameters_cause_a_warning() {
     let mut request = Request::new("gpt-5.2", [Message::user("hi")]);
     request.stop_sequences.push("END".into());
-    let response = dialect().decode(&request, answer().to_string().as_bytes()).unwrap();
+    let response = dialect().decode(&request, full_response().to_string().as_bytes()).unwrap();
     assert_eq!(response.warnings[0].code.as_deref(), Some("stop_sequences_ignored"));
     assert!(!text(&request).contains("END"));
 }
 
 proptest::proptest! {
     #[test]
-    fn events_in_any_order_neither_panic_nor_tear(order in proptest::collection::vec(0..25_usize, 0..40)) {
-        let all = streamed_answer();
+    fn events_in_any_order_yield_valid_streams(order in proptest::collection::vec(0..25_usize, 0..40)) {
+        let all = streamed_response();
         let end = all.len() - 1;
         let events: Vec<Value> = order.iter().filter_map(|place| all.get(*place)).chain([&all[end]]).cloned().collect();
-        // The terminal event may come early; the checks are in `stream`.
+        // The terminal event may be early; `stream` has the assertions.
         proptest::prop_assert!(stream(&events).is_ok());
     }
 
     #[test]
-    fn data_of_any_kind_does_not_panic(data in proptest::prelude::any::<String>()) {
+    fn arbitrary_data_does_not_panic(data in proptest::prelude::any::<String>()) {
         let request = Request::new("gpt-5.2", [Message::user("hi")]);
         let mut decoder = dialect().decoder(&request, 1);
         let _ = decoder.feed(SseEvent { name: "", data: &data }, &mut Vec::new());

@@ -1,7 +1,7 @@
-//! What one whole frame says.
+//! Parsing of one complete frame.
 //!
-//! `eventsource-stream` is the judge of the grammar. The usual frame is read in place, to the same end: it has one
-//! `data:` line, at most one `event:` line, and comments. Every other frame goes through the library.
+//! `eventsource-stream` defines the grammar. A simple frame, with one `data:` line, at most one `event:` line and
+//! comments, is read in place with the same result. Every other frame goes through the library.
 
 use std::convert::Infallible;
 use std::iter;
@@ -13,19 +13,19 @@ use memchr::memchr2;
 
 use crate::dialect::SseEvent;
 
-/// Where the fields of a usual frame stand.
+/// Byte ranges of the fields of a simple frame.
 #[derive(Debug, Default)]
-pub(super) struct Usual {
+pub(super) struct SimpleFrame {
     name: Option<Range<usize>>,
     data: Option<Range<usize>>,
-    /// The bytes of the frame, with its blank line.
+    /// Length of the frame in bytes, including its blank line.
     pub(super) length: usize,
 }
 
-impl Usual {
-    /// The frame that these bytes begin with; `None` if its blank line is not among them, or if it takes the parser.
+impl SimpleFrame {
+    /// Finds the frame at the start of `bytes`; `None` if it is incomplete or not simple.
     ///
-    /// A CR counts as a line end only with its LF: what follows a lone one may not have been read yet.
+    /// A CR is a line ending only with its LF, because the byte after a lone CR may not have been read yet.
     pub(super) fn find(bytes: &[u8]) -> Option<Self> {
         let mut found = Self::default();
         let mut start = 0;
@@ -53,36 +53,36 @@ impl Usual {
         }
     }
 
-    /// Whether there is an event in it.
+    /// Returns whether the frame contains an event.
     pub(super) fn has_data(&self) -> bool {
         self.data.is_some()
     }
 
-    /// The event of this frame, which is the one that was found; none without data.
+    /// Returns the event of the frame that this was found in; `None` without data.
     pub(super) fn event<'a>(&self, frame: &'a str) -> Option<SseEvent<'a>> {
-        let field = |place: &Option<Range<usize>>| frame.get(place.clone()?);
+        let field = |range: &Option<Range<usize>>| frame.get(range.clone()?);
         let name = field(&self.name).unwrap_or_default();
         field(&self.data).map(|data| SseEvent { name: without_default(name), data })
     }
 }
 
-/// The event of one whole frame that has LF as its only line end; none if it has no data.
+/// Parses one complete frame with LF line endings; `None` if it has no data.
 ///
-/// Line by line, because the parser copies what is left of its buffer at each line; and after an empty comment,
-/// because it panics if the first thing that it sees is a byte-order mark, which may stand in front of any event.
+/// The parser is fed line by line, because it copies the rest of its buffer at each line. An empty comment comes first,
+/// because it panics if its input starts with a byte-order mark, which may precede any event.
 pub(super) fn parse(frame: &str) -> Option<Event> {
     let lines = iter::once(":\n").chain(frame.split_inclusive('\n'));
     let lines = stream::iter(lines.map(Ok::<_, Infallible>));
-    // Every line is there, so the stream never waits; whole lines of UTF-8 cannot fail to parse.
+    // All lines are available, so the stream never waits, and complete lines of UTF-8 always parse.
     EventStream::new(lines).next().now_or_never()??.ok()
 }
 
-/// A name, or nothing for the one that an event without a name has in the standard.
+/// Returns the name, or an empty one for `message`, which is the default in the standard.
 pub(super) fn without_default(name: &str) -> &str {
     if name == "message" { "" } else { name }
 }
 
-/// The line that begins here, and where the next one begins.
+/// Returns the range of the line at `start` and the start of the next line.
 fn line(bytes: &[u8], start: usize) -> Option<(Range<usize>, usize)> {
     let end = start + memchr2(b'\n', b'\r', bytes.get(start..)?)?;
     match bytes.get(end..)? {

@@ -2,12 +2,12 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// More than any event here has.
+/// Above the size of all events in these tests.
 const LIMIT: usize = 16 << 20;
 
 type Events = Vec<(String, String)>;
 
-/// The names and data of all events, and why the stream failed, for these reads.
+/// Parses the reads; returns names and data of the events, and the error.
 fn read(limit: usize, reads: &[&[u8]]) -> (Events, Option<String>) {
     let mut reader = SseReader::new(limit);
     let mut events = Vec::new();
@@ -20,13 +20,13 @@ fn read(limit: usize, reads: &[&[u8]]) -> (Events, Option<String>) {
                 Err(found) => return (events, Some(found.to_string())),
             }
         }
-        assert!(rest.is_empty(), "{} bytes were left", rest.len());
+        assert!(rest.is_empty(), "{} bytes remain", rest.len());
     }
     (events, None)
 }
 
-/// What the library makes of a whole stream, of which it is given one event at a time, with LF as its only line end.
-fn judged(bytes: &[u8]) -> (Events, Option<String>) {
+/// Parses a stream with the library, one event at a time, with LF line endings.
+fn expected_events(bytes: &[u8]) -> (Events, Option<String>) {
     let bytes = bytes.strip_prefix(&BYTE_ORDER_MARK).unwrap_or(bytes);
     let mut events = Vec::new();
     let mut frame = Vec::new();
@@ -62,8 +62,8 @@ fn data(text: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn the_grammar() {
-    let rows: &[(&str, &[&str])] = &[
+fn event_stream_grammar_is_parsed() {
+    let cases: &[(&str, &[&str])] = &[
         ("data: a\n\ndata: b\n\n", &["a", "b"]),
         ("data: a\r\n\r\ndata: b\r\n\r\n", &["a", "b"]),
         ("data: a\r\rdata: b\r\r", &["a", "b"]),
@@ -71,7 +71,7 @@ fn the_grammar() {
         ("data: a\r\n\ndata: b\n\n", &["a", "b"]),
         ("\u{feff}data: a\n\n", &["a"]),
         ("data: \u{feff}a\n\n", &["\u{feff}a"]),
-        // Only at the very beginning is it no part of a line.
+        // A byte-order mark is skipped only at the very start.
         ("\u{feff}\u{feff}data: a\n\ndata: b\n\n", &["b"]),
         ("data: a\n\n\u{feff}data: b\ndata: c\n\n", &["a", "c"]),
         ("data:a\ndata:  b\n\n", &["a\n b"]),
@@ -85,14 +85,14 @@ fn the_grammar() {
         ("data: complete\n\ndata: cut\n", &["complete"]),
         ("", &[]),
     ];
-    for (text, expected) in rows {
+    for (text, expected) in cases {
         assert_eq!(data(text.as_bytes()), *expected, "{text:?}");
     }
 }
 
 #[test]
-fn an_event_without_its_blank_line_is_unfinished() {
-    let rows: &[(&[u8], bool)] = &[
+fn events_without_blank_line_are_incomplete() {
+    let cases: &[(&[u8], bool)] = &[
         (b"", false),
         (b"data: a\n\n", false),
         (b"data: a\r\n\r", false),
@@ -109,7 +109,7 @@ fn an_event_without_its_blank_line_is_unfinished() {
         (b"d", true),
         (b"\xff", true),
     ];
-    for (bytes, inside) in rows {
+    for (bytes, inside) in cases {
         let mut reader = SseReader::new(LIMIT);
         let mut rest = *bytes;
         while reader.next(&mut rest).unwrap().is_some() {}
@@ -118,24 +118,24 @@ fn an_event_without_its_blank_line_is_unfinished() {
 }
 
 #[test]
-fn names_are_kept() {
+fn event_names_are_kept() {
     let (events, _) = read(LIMIT, &[b"event: error\ndata: {}\n\n"]);
     assert_eq!(events, [("error".to_owned(), "{}".to_owned())]);
 }
 
 #[test]
-fn an_event_over_the_limit_fails_with_or_without_its_end() {
+fn oversized_events_fail_even_if_incomplete() {
     let long = format!("data: {}", "x".repeat(100));
     for text in [long.clone(), format!("{long}\n\n"), "data: x\n".repeat(20)] {
         let (_, error) = read(64, &[b"data: ok\n\n", text.as_bytes()]);
         assert_eq!(error.as_deref(), Some("an event is larger than 64 bytes"), "{text:?}");
     }
     let comments = ": ping\n\n".repeat(100);
-    assert_eq!(read(64, &[comments.as_bytes()]), (Vec::new(), None), "comments do not add up");
+    assert_eq!(read(64, &[comments.as_bytes()]), (Vec::new(), None), "comments do not accumulate");
 }
 
 #[test]
-fn bad_bytes_are_marked_wherever_they_are() {
+fn invalid_utf8_is_marked_at_any_position() {
     let stream =
         b"data: good\n\n: \xff\n\ndata: a\xffb\r\n\r\nevent: \xc3\ndata: \xf0\x9f\ndata: z\n\ndata: last\n\n";
     let reads: Vec<&[u8]> = stream.chunks(1).collect();
@@ -147,9 +147,9 @@ fn bad_bytes_are_marked_wherever_they_are() {
     }
 }
 
-/// A reader that goes back over what it has seen takes minutes for these, and a second otherwise.
+/// A quadratic reader needs minutes for these, a linear one a second.
 #[test]
-fn large_and_many_events_and_many_lines() {
+fn parsing_is_linear() {
     let large = format!("data: {}\n\n", "x".repeat(8 * 1024 * 1024));
     let pieces: Vec<&[u8]> = large.as_bytes().chunks(1024).collect();
     assert_eq!(read(LIMIT, &pieces).0.len(), 1);
@@ -159,10 +159,10 @@ fn large_and_many_events_and_many_lines() {
     assert_eq!(data(lines.as_bytes()).len(), 1);
 }
 
-/// Frames that are read in place and frames that are not, which must make no difference.
+/// Compares frames that are read in place and frames that are not with the parser.
 #[test]
-fn usual_frames_say_what_the_parser_says() {
-    let usual = [
+fn simple_frames_match_the_parser() {
+    let simple = [
         "\n",
         "data: a\n\n",
         "data:a\n\n",
@@ -184,7 +184,7 @@ fn usual_frames_say_what_the_parser_says() {
         "data: é\u{1F600}\u{feff}\n\n",
         "data: a\t\u{85}\u{2028}b\n\n",
     ];
-    let odd = [
+    let complex = [
         "data: a\ndata: b\n\n",
         "event: x\nevent: y\ndata: a\n\n",
         "event: x\nevent:\ndata: a\n\n",
@@ -204,36 +204,36 @@ fn usual_frames_say_what_the_parser_says() {
         "\0\ndata: a\n\n",
         "data-x: b\ndata: a\n\n",
     ];
-    for (frame, is_usual) in
-        usual.map(|frame| (frame, true)).into_iter().chain(odd.map(|frame| (frame, false)))
+    for (frame, is_simple) in
+        simple.map(|frame| (frame, true)).into_iter().chain(complex.map(|frame| (frame, false)))
     {
-        assert_eq!(Usual::find(frame.as_bytes()).is_some(), is_usual, "{frame:?}");
-        assert_eq!(read(LIMIT, &[frame.as_bytes()]), judged(frame.as_bytes()), "{frame:?}");
+        assert_eq!(SimpleFrame::find(frame.as_bytes()).is_some(), is_simple, "{frame:?}");
+        assert_eq!(read(LIMIT, &[frame.as_bytes()]), expected_events(frame.as_bytes()), "{frame:?}");
         let crlf = frame.replace('\n', "\r\n");
-        assert_eq!(Usual::find(crlf.as_bytes()).is_some(), is_usual, "{crlf:?}");
-        assert_eq!(read(LIMIT, &[crlf.as_bytes()]), judged(frame.as_bytes()), "{crlf:?}");
+        assert_eq!(SimpleFrame::find(crlf.as_bytes()).is_some(), is_simple, "{crlf:?}");
+        assert_eq!(read(LIMIT, &[crlf.as_bytes()]), expected_events(frame.as_bytes()), "{crlf:?}");
     }
 }
 
 #[test]
-fn a_whole_event_is_lent_and_not_copied() {
+fn complete_events_are_borrowed() {
     let read = b"event: x\ndata: a\n\ndata: b\r\n\r\ndata: c";
-    let lies_in = |part: &str| read.as_ptr_range().contains(&part.as_ptr());
+    let is_borrowed = |part: &str| read.as_ptr_range().contains(&part.as_ptr());
     let mut reader = SseReader::new(LIMIT);
     let mut rest = &read[..];
     for expected in ["a", "b"] {
         let event = reader.next(&mut rest).unwrap().unwrap();
         assert_eq!(event.data, expected);
-        assert!(lies_in(event.data) && (event.name.is_empty() || lies_in(event.name)));
+        assert!(is_borrowed(event.data) && (event.name.is_empty() || is_borrowed(event.name)));
     }
     assert_eq!(reader.next(&mut rest).unwrap(), None);
     assert!(reader.is_inside_event());
     let mut rest = &b"\n\n"[..];
     assert_eq!(reader.next(&mut rest).unwrap().unwrap().data, "c");
-    assert!(!reader.is_inside_event(), "what was given is complete");
+    assert!(!reader.is_inside_event(), "the returned event is complete");
 }
 
-/// Streams with all that the grammar has, and what it has not.
+/// Generates streams of legal and illegal lines.
 fn streams() -> impl Strategy<Value = Vec<u8>> {
     let ends = || prop_oneof![6 => Just("\n"), 2 => Just("\r\n"), 1 => Just("\r")];
     let values = prop_oneof![
@@ -265,8 +265,8 @@ fn streams() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_split_into_reads_gives_the_same_events(bytes in streams(), cuts in proptest::collection::vec(0usize..400, 0..12)) {
-        let expected = judged(&bytes);
+    fn events_do_not_depend_on_read_boundaries(bytes in streams(), cuts in proptest::collection::vec(0usize..400, 0..12)) {
+        let expected = expected_events(&bytes);
         prop_assert_eq!(&read(LIMIT, &[&bytes]), &expected);
         let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut % (bytes.len() + 1)).collect();
         cuts.sort_unstable();
@@ -283,14 +283,14 @@ proptest! {
     }
 
     #[test]
-    fn a_limit_is_one_of_bytes_however_they_come(bytes in streams(), limit in 0usize..40) {
-        let whole = read(limit, &[&bytes]);
-        let single: Vec<&[u8]> = bytes.chunks(1).collect();
-        prop_assert_eq!(&read(limit, &single), &whole);
+    fn size_limit_does_not_depend_on_read_boundaries(bytes in streams(), limit in 0usize..40) {
+        let single_read = read(limit, &[&bytes]);
+        let single_bytes: Vec<&[u8]> = bytes.chunks(1).collect();
+        prop_assert_eq!(&read(limit, &single_bytes), &single_read);
     }
 
     #[test]
-    fn line_ends_make_no_difference(lines in proptest::collection::vec("[a-z]{0,5}", 0..20)) {
+    fn line_endings_are_equivalent(lines in proptest::collection::vec("[a-z]{0,5}", 0..20)) {
         let text = |end: &str| -> String {
             lines.iter().map(|line| if line.is_empty() { end.to_owned() } else { format!("data: {line}{end}") }).collect()
         };
@@ -300,7 +300,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_do_not_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = read(64, &[&bytes]);
     }
 }

@@ -1,16 +1,16 @@
-//! Whatever a conversation holds and whoever wrote it, every dialect takes it, and nothing of it is lost or leaks.
+//! Properties of all conversations in all dialects: requests are legal, and nothing is lost or leaks.
 
 use pintle_llm::{HistoryItem, Message, MessageList, ReasoningEffort, Request, Role, ToolCall};
 use pintle_testkit::{Dialect as Rules, check};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::story::{Sealed, Step, Story, steps, without_cut_calls};
+use super::conversation::{Conversation, SealedValue, Step, steps, without_unanswered_calls};
 use super::wire::{SentCall, calls_and_results, objects, raw_items};
 use super::{ANTHROPIC, COMPATIBLE, GEMINI, OPENAI, Target, tools};
 use crate::dialect::HttpRequest;
 
-/// The models that differ in what they take of a history.
+/// Models with different rules for histories.
 const MODELS: [Target; 7] = [
     OPENAI,
     Target { model: "gpt-4.1", ..OPENAI },
@@ -26,7 +26,7 @@ fn request(target: &Target, messages: &[HistoryItem], effort: bool) -> Request {
     if effort { request.with_reasoning_effort(ReasoningEffort::High) } else { request }
 }
 
-/// What the provider would say against the request, as the independent checker has it.
+/// Returns the violations that the independent checker reports for a request.
 fn violations(target: &Target, sent: &HttpRequest) -> Vec<String> {
     let version = if sent.path.starts_with("/v1") { "" } else { "/v1" };
     let mut headers: Vec<(String, String)> =
@@ -37,88 +37,93 @@ fn violations(target: &Target, sent: &HttpRequest) -> Vec<String> {
     found.iter().map(ToString::to_string).collect()
 }
 
-/// What must hold of a body beside the rules of its dialect.
-fn judge(target: &Target, story: &Story, text: &str) -> Result<(), TestCaseError> {
+/// Checks the properties of a body other than the rules of its dialect.
+fn check_body(target: &Target, conversation: &Conversation, text: &str) -> Result<(), TestCaseError> {
     let body: Value = serde_json::from_str(text).unwrap();
-    calls_are_answered(target, story, &body)?;
-    texts_are_kept(story, text)?;
-    seals_go_home(target, story, &body, text)
+    check_calls(target, conversation, &body)?;
+    check_texts(conversation, text)?;
+    check_sealed(target, conversation, &body, text)
 }
 
-/// Every call and every result is there once, in order, and under one id, whatever id it had.
-fn calls_are_answered(target: &Target, story: &Story, body: &Value) -> Result<(), TestCaseError> {
+/// Checks that every call and its result occur once, in order, and with one id.
+fn check_calls(target: &Target, conversation: &Conversation, body: &Value) -> Result<(), TestCaseError> {
     let (calls, results) = calls_and_results(target.rules, body);
-    prop_assert_eq!(calls.len(), story.calls.len());
-    prop_assert_eq!(results.len(), story.calls.len());
-    for ((sent, (id, text)), told) in calls.iter().zip(&results).zip(&story.calls) {
+    prop_assert_eq!(calls.len(), conversation.calls.len());
+    prop_assert_eq!(results.len(), conversation.calls.len());
+    for ((sent, (id, text)), expected) in calls.iter().zip(&results).zip(&conversation.calls) {
         prop_assert_eq!(&sent.id, id);
-        prop_assert!(text.contains(&told.result), "{} is not in {}", told.result, text);
-        prop_assert!(is_said(sent, &told.arguments), "{:?} is not {}", sent, told.arguments);
+        prop_assert!(text.contains(&expected.result), "{} is not in {}", expected.result, text);
+        prop_assert!(has_arguments(sent, &expected.arguments), "{:?} is not {}", sent, expected.arguments);
         let portable = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        let legal = (1..=64).contains(&told.name.len())
-            && told.name.chars().all(portable)
-            && !told.name.starts_with(|first: char| first.is_ascii_digit());
-        prop_assert!(!legal || sent.name == told.name, "{:?} is not {}", sent, told.name);
+        let legal = (1..=64).contains(&expected.name.len())
+            && expected.name.chars().all(portable)
+            && !expected.name.starts_with(|first: char| first.is_ascii_digit());
+        prop_assert!(!legal || sent.name == expected.name, "{:?} is not {}", sent, expected.name);
     }
     Ok(())
 }
 
-/// Arguments that are an object are sent as it, anything else as text or as the text of one argument.
-fn is_said(sent: &SentCall, arguments: &Value) -> bool {
+/// Returns whether a call has these arguments: an object verbatim, anything else as text or in the argument `input`.
+fn has_arguments(sent: &SentCall, arguments: &Value) -> bool {
     let text = |value: &Value| value.as_str().map(str::to_owned);
     let inner = sent.arguments.get("input").unwrap_or(&sent.arguments);
     sent.arguments == *arguments || *inner == *arguments || text(inner) == text(arguments) || {
-        // Text that is JSON, though no object, was parsed when the body was read.
+        // Text that is JSON was parsed when the body was read.
         text(arguments).is_some_and(|text| serde_json::from_str::<Value>(&text).ok().as_ref() == Some(inner))
     }
 }
 
-/// The texts of the conversation stand there in order, the instructions anywhere.
-fn texts_are_kept(story: &Story, text: &str) -> Result<(), TestCaseError> {
-    for mark in &story.instructed {
-        prop_assert!(text.contains(mark), "the instruction {} is missing", mark);
+/// Checks that all texts occur in order, and all instructions at any position.
+fn check_texts(conversation: &Conversation, text: &str) -> Result<(), TestCaseError> {
+    for marker in &conversation.instructions {
+        prop_assert!(text.contains(marker), "the instruction {} is missing", marker);
     }
-    let places: Option<Vec<usize>> = story.said.iter().map(|mark| text.find(mark)).collect();
-    let Some(places) = places else {
+    let positions: Option<Vec<usize>> = conversation.texts.iter().map(|marker| text.find(marker)).collect();
+    let Some(positions) = positions else {
         return Err(TestCaseError::fail("a text is missing"));
     };
-    prop_assert!(places.is_sorted(), "the texts are out of order: {:?}", places);
+    prop_assert!(positions.is_sorted(), "the texts are out of order: {:?}", positions);
     Ok(())
 }
 
-/// What a model sealed goes back to it as it came, and to no other.
-fn seals_go_home(target: &Target, story: &Story, body: &Value, text: &str) -> Result<(), TestCaseError> {
-    for sealed in &story.sealed {
-        let count = text.matches(&sealed.mark).count();
-        if sealed.writer != target.origin() {
+/// Checks that opaque values and reasoning are returned verbatim to their origin, and to no other model.
+fn check_sealed(
+    target: &Target,
+    conversation: &Conversation,
+    body: &Value,
+    text: &str,
+) -> Result<(), TestCaseError> {
+    for sealed in &conversation.sealed {
+        let count = text.matches(&sealed.marker).count();
+        if sealed.origin != target.origin() {
             prop_assert_eq!(count, 0, "{:?} leaks", sealed);
         } else if count == 0 {
-            prop_assert!(!sealed.certain, "{:?} is lost", sealed);
+            prop_assert!(!sealed.required, "{:?} is lost", sealed);
         } else {
-            prop_assert_eq!(count, 1, "{:?} is there more than once", sealed);
+            prop_assert_eq!(count, 1, "{:?} occurs more than once", sealed);
             prop_assert!(objects(body).into_iter().any(|found| is_verbatim(sealed, found)), "{:?}", sealed);
         }
     }
-    for (mark, writer) in &story.thought {
-        prop_assert!(*writer == target.origin() || !text.contains(mark), "the thought {} leaks", mark);
+    for (marker, origin) in &conversation.reasoning {
+        prop_assert!(*origin == target.origin() || !text.contains(marker), "the reasoning {} leaks", marker);
     }
     Ok(())
 }
 
-fn is_verbatim(sealed: &Sealed, found: &Value) -> bool {
+fn is_verbatim(sealed: &SealedValue, found: &Value) -> bool {
     let members = sealed.wire.as_object().into_iter().flatten();
     members.into_iter().all(|(name, value)| found.get(name) == Some(value))
 }
 
-/// A request that goes on begins with the items of the one before, byte for byte.
-fn items_stay(
+/// Checks that each request starts with the bytes of the items of the previous one.
+fn check_growth(
     target: &Target,
-    story: &Story,
+    conversation: &Conversation,
     items: &[HistoryItem],
     effort: bool,
 ) -> Result<(), TestCaseError> {
     let mut before: Vec<String> = Vec::new();
-    for end in &story.ends {
+    for end in &conversation.ends {
         let sent = target.send(&request(target, &items[..*end], effort));
         let now = raw_items(target.rules, &sent.body.to_vec());
         prop_assert!(now.starts_with(&before), "after {} messages: {:#?} became {:#?}", end, before, now);
@@ -131,57 +136,57 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
-    fn every_dialect_takes_every_history(steps in steps(), effort in any::<bool>()) {
-        let story = Story::new(&steps);
-        // The items are shared by all, as those of a session that switches to and fro.
-        let items: Vec<HistoryItem> = story.messages.iter().cloned().map(Into::into).collect();
+    fn every_history_is_legal_in_every_dialect(steps in steps(), effort in any::<bool>()) {
+        let conversation = Conversation::new(&steps);
+        // All targets share the items, as in a session that switches back and forth.
+        let items: Vec<HistoryItem> = conversation.messages.iter().cloned().map(Into::into).collect();
         let sent = MODELS.map(|target| target.send(&request(&target, &items, effort)));
         for (target, sent) in MODELS.iter().zip(&sent) {
             let text = String::from_utf8(sent.body.to_vec()).unwrap();
-            let told = |error: &str| format!("{error}; to {} {}: {text}", target.provider, target.model);
-            prop_assert_eq!(violations(target, sent), Vec::<String>::new(), "{}", told(""));
-            judge(target, &story, &text).map_err(|error| TestCaseError::fail(told(&error.to_string())))?;
+            let context = |error: &str| format!("{error}; to {} {}: {text}", target.provider, target.model);
+            prop_assert_eq!(violations(target, sent), Vec::<String>::new(), "{}", context(""));
+            check_body(target, &conversation, &text).map_err(|error| TestCaseError::fail(context(&error.to_string())))?;
             let again = target.send(&request(target, &items, effort));
             prop_assert!(again.body.to_vec() == sent.body.to_vec(), "{} after all others", target.provider);
         }
     }
 
     #[test]
-    fn a_history_that_grows_keeps_the_bytes_of_its_items(steps in steps(), effort in any::<bool>()) {
-        // A call on the provider's side may wait beside one of ours, and is dropped if no result comes with the next
-        // answer: that moves what follows, and cannot be helped.
-        let steps: Vec<Step> = steps.into_iter().map(without_cut_calls).collect();
-        let story = Story::new(&steps);
-        let items: Vec<HistoryItem> = story.messages.iter().cloned().map(Into::into).collect();
+    fn growing_histories_keep_the_bytes_of_their_items(steps in steps(), effort in any::<bool>()) {
+        // An unanswered server tool call beside a client call is dropped with the next response, which moves everything
+        // after it.
+        let steps: Vec<Step> = steps.into_iter().map(without_unanswered_calls).collect();
+        let conversation = Conversation::new(&steps);
+        let items: Vec<HistoryItem> = conversation.messages.iter().cloned().map(Into::into).collect();
         for target in &MODELS {
-            items_stay(target, &story, &items, effort)?;
+            check_growth(target, &conversation, &items, effort)?;
         }
     }
 
     #[test]
-    fn a_list_that_grows_is_sent_as_one_that_is_made_anew(
+    fn growing_lists_encode_like_fresh_ones(
         steps in steps(),
         effort in any::<bool>(),
-        asked in proptest::sample::subsequence(MODELS.to_vec(), 1..=3),
+        targets in proptest::sample::subsequence(MODELS.to_vec(), 1..=3),
     ) {
-        let story = Story::new(&steps);
-        let items: Vec<HistoryItem> = story.messages.iter().cloned().map(Into::into).collect();
+        let conversation = Conversation::new(&steps);
+        let items: Vec<HistoryItem> = conversation.messages.iter().cloned().map(Into::into).collect();
         let mut grown = MessageList::default();
-        for end in &story.ends {
+        for end in &conversation.ends {
             grown.extend(items[grown.len()..*end].iter().cloned());
-            for target in &asked {
-                let anew = request(target, &items[..*end], effort);
-                let mut again = anew.clone();
-                again.messages = grown.clone();
-                let [anew, again] = [anew, again].map(|request| target.send(&request).body.to_vec());
-                prop_assert!(again == anew, "{} after {} messages", target.provider, end);
+            for target in &targets {
+                let fresh = request(target, &items[..*end], effort);
+                let mut memoised = fresh.clone();
+                memoised.messages = grown.clone();
+                let [fresh, memoised] = [fresh, memoised].map(|request| target.send(&request).body.to_vec());
+                prop_assert!(memoised == fresh, "{} after {} messages", target.provider, end);
             }
         }
     }
 }
 
 #[test]
-fn a_result_without_its_call_is_refused_also_where_a_list_has_grown() {
+fn results_without_call_are_refused_in_grown_lists() {
     let id = |text: &str| Message::tool_result(text, "done", false);
     for target in [OPENAI, COMPATIBLE] {
         let call = ToolCall::from_raw("a", "read_file", "{}");
@@ -190,11 +195,11 @@ fn a_result_without_its_call_is_refused_also_where_a_list_has_grown() {
         target.send(&request);
         let sent = request.clone();
         request.messages.push(id("b").into());
-        let mut anew = request.clone();
-        anew.messages = request.messages.to_vec().into();
-        for request in [&request, &anew] {
+        let mut fresh = request.clone();
+        fresh.messages = request.messages.to_vec().into();
+        for request in [&request, &fresh] {
             let error = (target.encode)(request).unwrap_err();
-            assert_eq!(error.message(), "the result of call `b` answers no call before it");
+            assert_eq!(error.message(), "the result of call `b` has no call before it");
         }
         request.messages.pop();
         request.messages.push(id("a").into());
@@ -204,8 +209,8 @@ fn a_result_without_its_call_is_refused_also_where_a_list_has_grown() {
 }
 
 #[test]
-fn the_rules_are_those_of_the_dialect() {
-    // The checker is asked in earnest: another dialect's rules refuse every body.
+fn checker_reports_violations_of_each_dialect() {
+    // The checker is effective: the rules of other dialects reject every body.
     let items = [HistoryItem::from(pintle_llm::Message::user("hello"))];
     for target in &MODELS {
         let sent = target.send(&request(target, &items, false));
@@ -217,33 +222,35 @@ fn the_rules_are_those_of_the_dialect() {
     }
 }
 
-/// A way of spoiling a body that stays legal for its dialect.
-type Spoil = fn(&str, &Story) -> String;
+/// Mutation of a body that stays legal for its dialect.
+type Mutation = fn(&str, &Conversation) -> String;
 
 #[test]
-fn what_is_lost_or_leaks_is_noticed() {
-    let story = Story::new(&super::story::one_of_each());
-    let items: Vec<HistoryItem> = story.messages.iter().cloned().map(Into::into).collect();
+fn harness_notices_lost_and_leaked_content() {
+    let conversation = Conversation::new(&super::conversation::one_of_each());
+    let items: Vec<HistoryItem> = conversation.messages.iter().cloned().map(Into::into).collect();
     let swap = |text: &str, one: &str, two: &str| text.replace(one, "#").replace(two, one).replace('#', two);
-    let spoils: [(&str, Spoil); 7] = [
-        ("a text is lost", |text, story| text.replace(&story.said[0], "")),
-        ("texts change places", |text, story| {
-            text.replace(&story.said[0], "#")
-                .replace(&story.said[1], &story.said[0])
-                .replace('#', &story.said[1])
+    let mutations: [(&str, Mutation); 7] = [
+        ("a text is lost", |text, conversation| text.replace(&conversation.texts[0], "")),
+        ("texts are swapped", |text, conversation| {
+            text.replace(&conversation.texts[0], "#")
+                .replace(&conversation.texts[1], &conversation.texts[0])
+                .replace('#', &conversation.texts[1])
         }),
-        ("an instruction is lost", |text, story| text.replace(&story.instructed[0], "")),
-        ("results change places", |text, story| {
-            let [one, two] = [0, 1].map(|call| story.calls[call].result.as_str());
+        ("an instruction is lost", |text, conversation| text.replace(&conversation.instructions[0], "")),
+        ("results are swapped", |text, conversation| {
+            let [one, two] = [0, 1].map(|call| conversation.calls[call].result.as_str());
             text.replace(one, "#").replace(two, one).replace('#', two)
         }),
         ("a call has another name", |text, _| text.replace(r#""name":"read_file""#, r#""name":"list""#)),
-        ("foreign reasoning leaks", |text, story| text.replacen(&story.said[0], &story.thought[0].0, 1)),
-        ("a foreign seal leaks", |text, story| {
-            let foreign = story.sealed.iter().find(|sealed| !text.contains(&sealed.mark)).unwrap();
+        ("foreign reasoning leaks", |text, conversation| {
+            text.replacen(&conversation.texts[0], &conversation.reasoning[0].0, 1)
+        }),
+        ("a foreign seal leaks", |text, conversation| {
+            let foreign = conversation.sealed.iter().find(|sealed| !text.contains(&sealed.marker)).unwrap();
             format!("{}{}", text, " ").replacen(
-                &story.said[0],
-                &format!("{}{}", story.said[0], foreign.mark),
+                &conversation.texts[0],
+                &format!("{}{}", conversation.texts[0], foreign.marker),
                 1,
             )
         }),
@@ -251,16 +258,18 @@ fn what_is_lost_or_leaks_is_noticed() {
     for target in &MODELS {
         let sent = target.send(&request(target, &items, true));
         let text = String::from_utf8(sent.body.to_vec()).unwrap();
-        judge(target, &story, &text).unwrap();
-        for (what, spoil) in &spoils {
-            let found = judge(target, &story, &spoil(&text, &story));
-            assert!(found.is_err(), "{what}, and nobody sees it: {} {}", target.provider, target.model);
+        check_body(target, &conversation, &text).unwrap();
+        for (name, mutate) in &mutations {
+            let found = check_body(target, &conversation, &mutate(&text, &conversation));
+            assert!(found.is_err(), "not detected: {name}: {} {}", target.provider, target.model);
         }
-        // What the model itself has sealed must come back, and just as it was.
-        let own = story.sealed.iter().filter(|sealed| sealed.writer == target.origin());
+        // The model's own opaque values must be returned verbatim.
+        let own = conversation.sealed.iter().filter(|sealed| sealed.origin == target.origin());
         for sealed in own {
-            for spoiled in [text.replace(&sealed.mark, "x"), swap(&text, &sealed.mark, &story.said[0])] {
-                assert!(judge(target, &story, &spoiled).is_err(), "{sealed:?} is not missed");
+            for mutated in
+                [text.replace(&sealed.marker, "x"), swap(&text, &sealed.marker, &conversation.texts[0])]
+            {
+                assert!(check_body(target, &conversation, &mutated).is_err(), "not detected: {sealed:?}");
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What stands in a body, read from the providers' documentation and not from the encoders.
+//! Reading of request bodies, written from the providers' documentation and independent of the encoders.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use serde_json::value::RawValue;
 pub(super) struct SentCall {
     pub(super) id: String,
     pub(super) name: String,
-    /// An object, or a string where the dialect has free text or the text is no JSON.
+    /// An object, or a string for free text and for text that is not JSON.
     pub(super) arguments: Value,
 }
 
-/// The calls of a body and its results with their texts, each in the order in which they stand there.
+/// Returns the calls of a body, and the ids and texts of its results, in order.
 pub(super) fn calls_and_results(rules: Rules, body: &Value) -> (Vec<SentCall>, Vec<(String, String)>) {
     let mut calls = Vec::new();
     let mut results = Vec::new();
@@ -60,7 +60,7 @@ fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| text.into())
 }
 
-/// What a cache sees as one: items, messages, and with Anthropic and Gemini the blocks of each message.
+/// Returns the items or messages of a body; for Anthropic and Gemini the blocks of each message.
 fn parts(rules: Rules, body: &Value) -> Vec<&Value> {
     let (list, inner) = lists(rules);
     let messages = body[list].as_array().into_iter().flatten();
@@ -79,8 +79,8 @@ fn lists(rules: Rules) -> (&'static str, Option<&'static str>) {
     }
 }
 
-/// The conversation as raw bytes: one text per item, and with Anthropic one per content block, since messages of one
-/// role are merged there. Each of its blocks is told with its role, and without the cache point, which moves on.
+/// Returns the raw JSON of each item; for Anthropic of each content block, because messages of one role are merged there.
+/// Blocks are prefixed with their role and lack the cache point, which moves.
 pub(super) fn raw_items(rules: Rules, body: &[u8]) -> Vec<String> {
     let members: BTreeMap<String, &RawValue> = serde_json::from_slice(body).unwrap();
     let list: Vec<&RawValue> = serde_json::from_str(members[lists(rules).0].get()).unwrap();
@@ -103,7 +103,7 @@ fn without_cache_point(block: &str) -> String {
     }
 }
 
-/// Every object within a value, itself included.
+/// Returns all objects within a value, including itself.
 pub(super) fn objects(value: &Value) -> Vec<&Value> {
     let mut found = Vec::new();
     let mut open = vec![value];

@@ -1,4 +1,4 @@
-//! The events of one streamed answer: read, framed, decoded, accumulated.
+//! Events of one streamed response: read, framed, decoded, accumulated.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -9,21 +9,21 @@ use pintle_llm::{Error, ErrorKind, EventStream, RateLimitInfo, Retry, StreamAccu
 use tokio::time::Instant;
 
 use crate::dialect::{Decoder, SseEvent};
-use crate::repair::{self, Suspicion};
+use crate::repair::{self, RepairDetector};
 use crate::sse::SseReader;
 use crate::transport::MAX_BODY;
 use crate::transport::exchange::{Exchange, timed_out};
 
-/// How much of a stream is taken, in bytes.
+/// Size limits of a stream, in bytes, and its content timeout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct StreamLimits {
-    /// The largest event. The last one of an answer may repeat all of it, with escapes: JSON takes two bytes for a line
-    /// end or a quotation mark, and six for a character of two or three bytes where a server escapes these as well.
+    /// Maximum size of an event. The last event may repeat the complete response with escapes: JSON needs two bytes for a
+    /// line feed or a quotation mark, and six for a two- or three-byte character if the server escapes those.
     pub(crate) event: usize,
-    /// All events together: what they say is held until the answer is complete. OpenAI says what it says five times:
-    /// in deltas, and at the end of a text, of its part, of its item and of the answer.
+    /// Maximum total size, because the content is held until the response is complete. OpenAI sends content five times:
+    /// in deltas, and at the end of the text, of its part, of its item and of the response.
     pub(crate) stream: usize,
-    /// How long the server may go on without content; see [`AdapterTimeout::content`](pintle_llm::AdapterTimeout::content).
+    /// Maximum time without content; see [`AdapterTimeout::content`](pintle_llm::AdapterTimeout::content).
     pub(crate) content: Option<Duration>,
 }
 
@@ -34,7 +34,7 @@ impl Default for StreamLimits {
     }
 }
 
-/// A stream that ends after [`StreamEvent::Finish`] or after its first error.
+/// Stream that ends after [`StreamEvent::Finish`] or after its first error.
 pub(crate) struct Events<D> {
     exchange: Exchange,
     reader: SseReader,
@@ -42,28 +42,28 @@ pub(crate) struct Events<D> {
     accumulator: StreamAccumulator,
     provider: String,
     rate_limit: Option<RateLimitInfo>,
-    /// The most bytes that are read.
+    /// Maximum number of bytes.
     limit: usize,
-    /// How many bytes have been read.
+    /// Bytes read so far.
     length: usize,
-    /// Whether any event may hold characters that are no Unicode.
-    suspicion: Suspicion,
-    /// How many characters were no Unicode.
+    /// Detects whether any event may need a repair.
+    detector: RepairDetector,
+    /// Number of replaced characters.
     replaced: u64,
-    /// How long content may be waited for.
+    /// Maximum time without content.
     content_limit: Option<Duration>,
-    /// How long it has been waited for since the last.
+    /// Time waited since the last content.
     waited: Duration,
-    /// What the read at hand has been decoded to.
+    /// Events decoded from the current read.
     decoded: Vec<StreamEvent>,
-    /// How many of these have been accumulated.
+    /// Number of `decoded` events that have been accumulated.
     accepted: usize,
-    /// What is to be given, before the failure.
+    /// Events to yield, before the failure.
     pending: VecDeque<StreamEvent>,
     failure: Option<Error>,
-    /// Whether nothing more is read.
+    /// Whether reading has ended.
     done: bool,
-    /// Whether it ended well, so that its connection may be of further use.
+    /// Whether the stream ended successfully, so that its connection may be reused.
     complete: bool,
 }
 
@@ -79,7 +79,7 @@ impl<D: Decoder> Events<D> {
         let waited = exchange.opening();
         Self {
             exchange,
-            suspicion: Suspicion::default(),
+            detector: RepairDetector::default(),
             replaced: 0,
             content_limit: limits.content,
             waited,
@@ -116,7 +116,7 @@ impl<D: Decoder> Events<D> {
             }
             if self.done {
                 if std::mem::take(&mut self.complete) {
-                    self.exchange.finish_reading().await;
+                    self.exchange.drain().await;
                 }
                 return None;
             }
@@ -128,17 +128,16 @@ impl<D: Decoder> Events<D> {
         }
     }
 
-    /// The next bytes, unless content has been waited for long enough. The time in which nobody asks for bytes does not
-    /// count.
+    /// Reads the next bytes, within the content timeout. Time in which the consumer does not poll is not counted.
     async fn read(&mut self) -> Result<Option<Bytes>, Error> {
         let Some(limit) = self.content_limit else { return self.exchange.read().await };
-        let over = || timed_out(format!("the answer stalled: no content for {limit:?}"));
+        let timeout = || timed_out(format!("the response stalled: no content for {limit:?}"));
         let left = limit.saturating_sub(self.waited);
         if left.is_zero() {
-            return Err(over());
+            return Err(timeout());
         }
         let started = Instant::now();
-        let read = self.exchange.read_within(left, over).await;
+        let read = self.exchange.read_within(left, timeout).await;
         self.waited = self.waited.saturating_add(started.elapsed());
         read
     }
@@ -148,11 +147,11 @@ impl<D: Decoder> Events<D> {
         if self.length > self.limit {
             return self.fail(too_large(format!("the stream is larger than {} bytes", self.limit)));
         }
-        let is_suspect = self.suspicion.look(bytes);
+        let may_need_repair = self.detector.scan(bytes);
         let mut rest = bytes;
         while !self.done {
             let fed = match self.reader.next(&mut rest) {
-                Ok(Some(event)) if !is_suspect => self.decoder.feed(event, &mut self.decoded),
+                Ok(Some(event)) if !may_need_repair => self.decoder.feed(event, &mut self.decoded),
                 Ok(Some(event)) => repair::repair(event).and_then(|repaired| {
                     self.replaced = self.replaced.saturating_add(repaired.replaced);
                     self.decoder.feed(SseEvent { data: &repaired.json, ..event }, &mut self.decoded)
@@ -162,20 +161,21 @@ impl<D: Decoder> Events<D> {
             };
             self.accept(fed);
         }
-        self.hand_over();
+        self.publish();
     }
 
     fn end(&mut self) {
         if self.reader.is_inside_event() {
             return self.fail(Error::new(ErrorKind::Stream, "the stream ended inside an event"));
         }
-        let unfinished = || Error::new(ErrorKind::Stream, "the stream ended before its answer was complete");
+        let unfinished =
+            || Error::new(ErrorKind::Stream, "the stream ended before the response was complete");
         let ended = self.decoder.end(&mut self.decoded);
         self.accept(ended.and_then(|()| Err(unfinished())));
-        self.hand_over();
+        self.publish();
     }
 
-    /// Accumulates what was decoded since the last time. What went wrong counts unless the answer is complete.
+    /// Accumulates the newly decoded events. A failure is ignored once the response is complete.
     fn accept(&mut self, fed: Result<(), Error>) {
         while let Some(event) = self.decoded.get_mut(self.accepted)
             && !self.done
@@ -186,11 +186,11 @@ impl<D: Decoder> Events<D> {
                 self.waited = Duration::ZERO;
             }
             if let StreamEvent::Finish { response, .. } = event {
-                // The decoder may know only now what the beginning did not say, or said otherwise.
+                // Id and model of the finish event override those of the start.
                 let (id, model) = (std::mem::take(&mut response.id), std::mem::take(&mut response.model));
-                // Nothing follows it, so that what was accumulated is moved out.
-                let whole = std::mem::replace(&mut self.accumulator, StreamAccumulator::new("", ""));
-                **response = whole.into_partial();
+                // Nothing follows, so the accumulator is moved out.
+                let accumulator = std::mem::replace(&mut self.accumulator, StreamAccumulator::new("", ""));
+                **response = accumulator.into_partial();
                 if !id.is_empty() {
                     response.id = id;
                 }
@@ -210,9 +210,9 @@ impl<D: Decoder> Events<D> {
         }
     }
 
-    /// Makes what was accepted the next events. Both hold their events in the same way, so that nothing moves, and
-    /// what is emptied serves again.
-    fn hand_over(&mut self) {
+    /// Moves the accepted events to `pending`. The two buffers are swapped, so no event is copied and both allocations are
+    /// reused.
+    fn publish(&mut self) {
         self.decoded.truncate(self.accepted);
         self.accepted = 0;
         let spent = std::mem::take(&mut self.pending);
@@ -220,7 +220,7 @@ impl<D: Decoder> Events<D> {
     }
 
     fn fail(&mut self, error: Error) {
-        let error = self.exchange.facts().annotate(error);
+        let error = self.exchange.context().annotate(error);
         let named =
             if error.provider().is_some() { error } else { error.with_provider(self.provider.clone()) };
         self.failure = Some(named);
@@ -228,7 +228,7 @@ impl<D: Decoder> Events<D> {
     }
 }
 
-/// The error of a limit on bytes. The next attempt would be as large, and as dear.
+/// Returns the error for a size limit. It is not retryable: a retry would be as large and as expensive.
 fn too_large(message: String) -> Error {
     Error::new(ErrorKind::Stream, message).with_retry(Retry::Never)
 }

@@ -1,4 +1,4 @@
-//! One request and the bytes of its answer, under time limits.
+//! One request and the bytes of its response, under timeouts.
 
 use std::error::Error as StdError;
 use std::future::Future;
@@ -19,55 +19,56 @@ use crate::dialect::Headers;
 use crate::failure::{MAX_ERROR_BODY, malformed};
 use crate::retry_after;
 
-/// The shortest key that is looked for, in bytes, and the shortest beginning of one.
-const SHORTEST_KEY: usize = 8;
+/// Minimum length in bytes of a key, and of the prefix of a truncated key, that is redacted.
+const MIN_KEY_LENGTH: usize = 8;
 
-/// How long the body of a refusal is waited for: its status already says most.
-const REFUSAL_LIMIT: Duration = Duration::from_secs(10);
+/// Timeout for the body of an error response, whose status already says most.
+const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// An answer whose first byte has come, or which has none.
+/// A response whose first byte has arrived, or that has no body.
 pub(crate) struct Exchange {
     response: reqwest::Response,
     first: Option<Bytes>,
     read_limit: Duration,
-    /// How long it took until here.
+    /// Time from the start of the request to the first byte.
     opening: Duration,
-    facts: Facts,
+    context: ErrorContext,
 }
 
 impl Exchange {
-    /// Sends and waits for the first byte of the answer's body, or for the head of a refusal. `sent` resolves when the
-    /// request is sent, whatever it resolves to; without it, the headers have no limit of their own.
+    /// Sends the request and waits for the first byte of the body, or for the headers of an error response. `sent`
+    /// resolves, to any value, when the request is sent; without it, the headers have no timeout of their own.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Network`] without a connection or if it breaks here, [`ErrorKind::RequestTimeout`] if it takes
-    /// longer than `connect`, `headers` or `first_byte`.
+    /// [`ErrorKind::Network`] if the connection cannot be opened or breaks, [`ErrorKind::RequestTimeout`] after
+    /// `connect`, `headers` or `first_byte`.
     pub(crate) async fn open(
         call: RequestBuilder,
         sent: Option<oneshot::Receiver<()>>,
-        mut facts: Facts,
+        mut context: ErrorContext,
         limits: &AdapterTimeout,
     ) -> Result<Self, Error> {
         let started = Instant::now();
-        let not_begun = |error| not_begun(error, &facts.endpoint.host, limits.connect);
+        let send_error = |error| send_error(error, &context.endpoint.host, limits.connect);
         let begin = async {
-            let mut response = within_after(limits.headers, sent, call.send()).await?.map_err(not_begun)?;
+            let mut response =
+                with_headers_timeout(limits.headers, sent, call.send()).await?.map_err(send_error)?;
             let first = match response.status().is_success() {
-                true => response.chunk().await.map_err(not_begun)?,
+                true => response.chunk().await.map_err(send_error)?,
                 false => None,
             };
             Ok((response, first))
         };
         let limit = limits.first_byte;
-        let begun = tokio::time::timeout(limit, begin).await;
+        let opened = tokio::time::timeout(limit, begin).await;
         let (mut response, first) =
-            begun.unwrap_or_else(|_| Err(timed_out(format!("no answer within {limit:?}"))))?;
-        facts.headers = Headers(std::mem::take(response.headers_mut()));
-        Ok(Self { response, first, read_limit: limits.stream_read, opening: started.elapsed(), facts })
+            opened.unwrap_or_else(|_| Err(timed_out(format!("no response within {limit:?}"))))?;
+        context.headers = Headers(std::mem::take(response.headers_mut()));
+        Ok(Self { response, first, read_limit: limits.stream_read, opening: started.elapsed(), context })
     }
 
-    /// How long it took to connect, to send and to get the first byte.
+    /// Returns the time from the start of the request to the first byte.
     pub(crate) fn opening(&self) -> Duration {
         self.opening
     }
@@ -76,30 +77,29 @@ impl Exchange {
         self.response.status().as_u16()
     }
 
-    pub(crate) fn facts(&self) -> &Facts {
-        &self.facts
+    pub(crate) fn context(&self) -> &ErrorContext {
+        &self.context
     }
 
-    /// The next bytes, as they come; `None` at the end.
+    /// Reads the next bytes; `None` at the end.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Stream`] if the connection breaks, [`ErrorKind::RequestTimeout`] if it stays silent for longer
-    /// than `stream_read`.
+    /// [`ErrorKind::Stream`] if the connection breaks, [`ErrorKind::RequestTimeout`] after `stream_read` without a byte.
     pub(crate) async fn read(&mut self) -> Result<Option<Bytes>, Error> {
-        self.read_within(Duration::MAX, || timed_out("the answer stopped")).await
+        self.read_within(Duration::MAX, || timed_out("the response stopped")).await
     }
 
-    /// The next bytes if they come within `left`, else the error that `over` makes. One timer serves both limits, since
-    /// a stream may have a read for every event.
+    /// Reads the next bytes within `left`, else fails with the error that `timeout` creates. One timer serves both
+    /// timeouts, because a stream may have a read for every event.
     ///
     /// # Errors
     ///
-    /// As [`Exchange::read`], and that of `over`.
+    /// As for [`Exchange::read`], and that of `timeout`.
     pub(crate) async fn read_within(
         &mut self,
         left: Duration,
-        over: impl FnOnce() -> Error,
+        timeout: impl FnOnce() -> Error,
     ) -> Result<Option<Bytes>, Error> {
         if let Some(first) = self.first.take() {
             return Ok(Some(first));
@@ -108,40 +108,40 @@ impl Exchange {
         match tokio::time::timeout(limit.min(left), self.response.chunk()).await {
             Ok(Ok(bytes)) => Ok(bytes),
             Ok(Err(error)) => {
-                Err(Error::new(ErrorKind::Stream, "the connection broke in the middle of the answer")
+                Err(Error::new(ErrorKind::Stream, "the connection broke in the middle of the response")
                     .with_source(error.without_url()))
             }
-            Err(_) if left < limit => Err(over()),
-            Err(_) => Err(timed_out(format!("the answer stopped: no byte for {limit:?}"))),
+            Err(_) if left < limit => Err(timeout()),
+            Err(_) => Err(timed_out(format!("the response stopped: no byte for {limit:?}"))),
         }
     }
 
-    /// The whole body.
+    /// Reads the complete body.
     ///
     /// # Errors
     ///
-    /// As [`Exchange::read`], and [`ErrorKind::Stream`] if it is larger than `limit`.
+    /// As for [`Exchange::read`], and [`ErrorKind::Stream`] if the body is larger than `limit`.
     pub(crate) async fn read_all(&mut self, limit: usize) -> Result<Vec<u8>, Error> {
         let mut body = Vec::new();
         loop {
             match self.read().await {
                 Ok(Some(bytes)) => body.extend_from_slice(&bytes),
                 Ok(None) => return Ok(body),
-                Err(error) => return Err(self.facts.annotate(error)),
+                Err(error) => return Err(self.context.annotate(error)),
             }
             if body.len() > limit {
-                let message = format!("the answer is larger than {limit} bytes");
-                // It would be as large again.
+                let message = format!("the response is larger than {limit} bytes");
+                // A retry would be as large.
                 let error = Error::new(ErrorKind::Stream, message).with_retry(Retry::Never);
-                return Err(self.facts.annotate(error));
+                return Err(self.context.annotate(error));
             }
         }
     }
 
-    /// As much of a refusal's body as comes within its limits of size and time, and before the exchange's deadline:
-    /// the status is known by now, and worth more than that its words did not come in time.
+    /// Reads the body of an error response, as far as it arrives within its size limit, its timeout and the deadline of
+    /// the exchange. Never fails: the status is known, and is worth more than a timeout error.
     pub(crate) async fn read_error_body(&mut self, deadline: Option<Instant>) -> Vec<u8> {
-        let end = Instant::now() + REFUSAL_LIMIT;
+        let end = Instant::now() + ERROR_BODY_TIMEOUT;
         let end = deadline.map_or(end, |deadline| deadline.min(end));
         let mut body = Vec::new();
         let read = async {
@@ -151,70 +151,72 @@ impl Exchange {
                 body.extend_from_slice(&bytes);
             }
         };
-        // What has come by then is all that there is.
+        // A timeout leaves what has arrived.
         let _ = tokio::time::timeout_at(end, read).await;
         body.truncate(MAX_ERROR_BODY);
         body
     }
 
-    /// Reads on for a moment after the answer is complete: only a connection whose body has ended can serve another
-    /// request. A server that keeps the body open loses the connection instead.
-    pub(crate) async fn finish_reading(&mut self) {
-        const MOMENT: Duration = Duration::from_millis(50);
+    /// Reads for up to 50 ms after the response is complete: only a connection whose body has ended can be reused. If the
+    /// server keeps the body open, the connection is closed.
+    pub(crate) async fn drain(&mut self) {
+        const DRAIN_TIMEOUT: Duration = Duration::from_millis(50);
         let end = async { while let Ok(Some(_)) = self.response.chunk().await {} };
-        let _ = tokio::time::timeout(MOMENT, end).await;
+        let _ = tokio::time::timeout(DRAIN_TIMEOUT, end).await;
     }
 
+    /// Checks that the response is not compressed.
+    ///
     /// # Errors
     ///
-    /// [`ErrorKind::Stream`] for a compressed answer: none was asked for, and its bytes would be read as garbage.
+    /// [`ErrorKind::Stream`] for a compressed response: none was requested, and its bytes would be read as garbage.
     pub(crate) fn expect_identity(&self) -> Result<(), Error> {
-        match self.facts.headers.get("content-encoding").map(str::trim) {
+        match self.context.headers.get("content-encoding").map(str::trim) {
             None | Some("") => Ok(()),
             Some(encoding) if encoding.eq_ignore_ascii_case("identity") => Ok(()),
             Some(other) => {
-                let message = format!("the answer is encoded with {other:?}, which was not asked for");
-                Err(self.facts.annotate(Error::new(ErrorKind::Stream, message)))
+                let message = format!("the response is encoded with {other:?}, which was not requested");
+                Err(self.context.annotate(Error::new(ErrorKind::Stream, message)))
             }
         }
     }
 
-    /// Refuses what is certainly no event stream: an HTML page, or one JSON document. Other types are given a
-    /// chance, since some servers name none or a wrong one.
+    /// Checks that the response is not an HTML page or a JSON document. Any other content type is accepted, because some
+    /// servers send none or a wrong one.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Stream`], with the beginning of what came.
+    /// [`ErrorKind::Stream`], with the beginning of the body.
     pub(crate) async fn expect_events(&mut self, provider: &str) -> Result<(), Error> {
-        let kind = self.facts.headers.get("content-type").unwrap_or_default().to_ascii_lowercase();
+        let kind = self.context.headers.get("content-type").unwrap_or_default().to_ascii_lowercase();
         let kind = kind.split(';').next().unwrap_or_default().trim();
         if !matches!(kind, "text/html" | "application/json") {
             return Ok(());
         }
         let expected = format!("an event stream instead of {kind}");
         let body = self.read_error_body(None).await;
-        Err(self.facts.annotate(malformed(provider, &expected, &body)))
+        Err(self.context.annotate(malformed(provider, &expected, &body)))
     }
 }
 
-/// The server that an adapter speaks to, and what it is sent with each request.
+/// Server of an adapter, with the headers of each request.
 pub(crate) struct Endpoint {
     pub(crate) base_url: Url,
     pub(crate) headers: HeaderMap,
-    /// As people are told of it.
+    /// Host and port for error messages.
     pub(crate) host: String,
 }
 
-/// What is added to every error of an exchange.
-pub(crate) struct Facts {
+/// Information that is added to, or redacted from, every error of an exchange.
+pub(crate) struct ErrorContext {
     pub(crate) headers: Headers,
     endpoint: Arc<Endpoint>,
-    /// What was sent beside the headers of the endpoint.
+    /// Headers that were sent in addition to those of the endpoint.
     sent: Vec<(&'static str, String)>,
     now: fn() -> SystemTime,
 }
 
-impl Facts {
+impl ErrorContext {
     pub(crate) fn new(
         endpoint: Arc<Endpoint>,
         sent: Vec<(&'static str, String)>,
@@ -223,110 +225,109 @@ impl Facts {
         Self { headers: Headers::default(), endpoint, sent, now }
     }
 
-    /// The keys that no error may hold. They are looked for when there is an error, since most exchanges have none.
+    /// Returns the keys that no error may contain. They are collected when there is an error, which is rare.
     fn keys(&self) -> impl Iterator<Item = &str> {
-        // A gateway's key stands in a header of its own, or in the base URL.
+        // A gateway's key is in a header of its own or in the base URL.
         let Endpoint { base_url, headers, .. } = self.endpoint.as_ref();
         let sent = self.sent.iter().map(|(name, value)| (*name, value.as_str()));
         let headers = headers.iter().filter_map(|(name, value)| Some((name.as_str(), value.to_str().ok()?)));
         let query = base_url.query().unwrap_or_default().split('&').filter_map(|pair| pair.split_once('='));
-        let named = sent.chain(headers).chain(query).filter(|(name, _)| names_a_key(name));
+        let named = sent.chain(headers).chain(query).filter(|(name, _)| is_key_name(name));
         let keys = named.filter_map(|(_, value)| value.split_whitespace().last()).chain(base_url.password());
-        // A key of a few characters, as local servers take, would be found in innocent words.
-        keys.filter(|key| key.len() >= SHORTEST_KEY)
+        // A key of a few characters, as local servers accept, would match ordinary words.
+        keys.filter(|key| key.len() >= MIN_KEY_LENGTH)
     }
 
-    /// The provider's id for the request.
+    /// Returns the provider's id of the request.
     pub(crate) fn request_id(&self) -> Option<&str> {
         ["x-request-id", "request-id", "x-goog-request-id"].iter().find_map(|name| self.headers.get(name))
     }
 
-    /// The error with request id and delay, and without the key that some servers quote back.
+    /// Adds request id and retry delay to an error, and redacts keys that some servers quote.
     pub(crate) fn annotate(&self, error: Error) -> Error {
         let mut error = match (error.request_id(), self.request_id()) {
             (None, Some(id)) => error.with_request_id(id),
             (Some(_), _) | (None, None) => error,
         };
-        // What a header says is more precise than a time in the words of the body.
+        // A delay in a header is more precise than one in the message.
         if error.is_retryable()
             && let Some(delay) = retry_after::from_headers(&self.headers, (self.now)())
         {
             error = error.with_retry(Retry::After(Some(delay)));
         }
-        self.without_keys(error)
+        self.redact_error(error)
     }
 
-    /// The error with its keys blotted out, and without its cause where that quotes what it read.
-    fn without_keys(&self, error: Error) -> Error {
-        if !self.quoted_in(&error) {
+    /// Redacts keys in all parts of an error. Its causes become text if one of them quotes a key.
+    fn redact_error(&self, error: Error) -> Error {
+        if !self.contains_key(&error) {
             return error;
         }
         let mut info: ErrorInfo = error.info().clone();
-        info.message = self.clean(&info.message);
-        info.error_code = info.error_code.map(|code| self.clean(&code));
-        info.request_id = info.request_id.map(|id| self.clean(&id));
-        info.causes = info.causes.iter().map(|cause| self.clean(cause)).collect();
+        info.message = self.redact(&info.message);
+        info.error_code = info.error_code.map(|code| self.redact(&code));
+        info.request_id = info.request_id.map(|id| self.redact(&id));
+        info.causes = info.causes.iter().map(|cause| self.redact(cause)).collect();
         info.raw = info.raw.map(|raw| {
-            let text = self.clean(&raw.to_string());
+            let text = self.redact(&raw.to_string());
             serde_json::from_str(&text).unwrap_or(Value::String(text))
         });
         info.into()
     }
 
-    /// Whether the error or a cause of it shows a key.
-    fn quoted_in(&self, error: &Error) -> bool {
-        let holds = |shown: &str| self.clean(shown) != shown;
+    /// Returns whether an error or one of its causes shows a key.
+    fn contains_key(&self, error: &Error) -> bool {
+        let leaks = |shown: &str| self.redact(shown) != shown;
         let mut cause: Option<&dyn StdError> = Some(error);
         while let Some(found) = cause {
-            if holds(&found.to_string()) {
+            if leaks(&found.to_string()) {
                 return true;
             }
             cause = found.source();
         }
-        // Shows all facts and causes, the causes' own facts included.
-        holds(&format!("{error:?}"))
+        // `Debug` shows all fields, including those of the causes.
+        leaks(&format!("{error:?}"))
     }
 
-    /// The text with its keys blotted out.
-    pub(crate) fn clean(&self, text: &str) -> String {
-        self.keys().fold(text.to_owned(), |text, key| blot_out(&text, key))
+    /// Redacts all keys in a text.
+    pub(crate) fn redact(&self, text: &str) -> String {
+        self.keys().fold(text.to_owned(), |text, key| redact(&text, key))
     }
 }
 
-/// Whether a header or parameter of this name holds a key.
-fn names_a_key(name: &str) -> bool {
+/// Returns whether a header or query parameter of this name contains a key.
+fn is_key_name(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     ["key", "auth", "token", "secret", "cookie"].iter().any(|word| name.contains(word))
 }
 
-/// The text without the key, and without the beginning of it where the text was cut inside the key: there the text
-/// ends, or what quotes it does.
-pub(super) fn blot_out(text: &str, key: &str) -> String {
-    let mut clean = text.replace(key, "[key]");
-    let Some(beginning) = key.get(..SHORTEST_KEY) else { return clean };
+/// Redacts a key in a text, and a prefix of the key where the text was truncated inside it: at the end of the text or of
+/// a quotation.
+pub(super) fn redact(text: &str, key: &str) -> String {
+    let mut redacted = text.replace(key, "[key]");
+    let Some(prefix) = key.get(..MIN_KEY_LENGTH) else { return redacted };
     let mut from = 0;
-    while let Some((before, _)) = clean.get(from..).and_then(|rest| rest.split_once(beginning)) {
+    while let Some((before, _)) = redacted.get(from..).and_then(|rest| rest.split_once(prefix)) {
         let start = from + before.len();
-        let found = clean.bytes().skip(start);
+        let found = redacted.bytes().skip(start);
         let end = start + found.zip(key.bytes()).take_while(|(found, key)| found == key).count();
-        if matches!(clean.as_bytes().get(end), None | Some(b'"' | b'\\')) {
-            clean.replace_range(start..end, "[key]");
+        if matches!(redacted.as_bytes().get(end), None | Some(b'"' | b'\\')) {
+            redacted.replace_range(start..end, "[key]");
         }
         from = start + 1;
     }
-    clean
+    redacted
 }
 
-/// The response, unless its headers are not complete within `limit` after the request was sent. Without `sent` there is
-/// no such limit.
-async fn within_after<T>(
+/// Awaits the response headers, at most for `limit` after the request was sent. Without `sent` there is no such timeout.
+async fn with_headers_timeout<T>(
     limit: Duration,
     sent: Option<oneshot::Receiver<()>>,
     response: impl Future<Output = T>,
 ) -> Result<T, Error> {
     let Some(sent) = sent else { return Ok(response.await) };
     let late = async {
-        // The sender is dropped, so that this is an error always.
+        // Always an error, because the sender is only dropped.
         let _ = sent.await;
         tokio::time::sleep(limit).await;
     };
@@ -336,21 +337,22 @@ async fn within_after<T>(
     }
 }
 
-/// The error of a limit that has run out.
+/// Returns the error for an expired timeout.
 pub(crate) fn timed_out(message: impl Into<String>) -> Error {
     Error::new(ErrorKind::RequestTimeout, message)
 }
 
-fn not_begun(error: reqwest::Error, host: &str, connect: Duration) -> Error {
+/// Classifies a failure before the first byte of the body.
+fn send_error(error: reqwest::Error, host: &str, connect: Duration) -> Error {
     let found = if error.is_connect() && error.is_timeout() {
-        // Nothing was sent, so that trying again is harmless.
+        // Nothing was sent, so a retry is harmless.
         timed_out(format!("no connection to {host} within {connect:?}")).with_retry(Retry::After(None))
     } else if error.is_connect() {
         Error::new(ErrorKind::Network, format!("no connection to {host}"))
     } else if error.is_builder() {
         Error::new(ErrorKind::Configuration, "the request cannot be sent")
     } else {
-        Error::new(ErrorKind::Network, format!("the connection to {host} broke before the answer began"))
+        Error::new(ErrorKind::Network, format!("the connection to {host} broke before the response began"))
     };
     found.with_source(error.without_url())
 }

@@ -15,21 +15,21 @@ use crate::{Anthropic, OpenAi, OpenAiCompatible};
 
 const KEY: &str = "sk-a-key-that-nobody-may-see";
 
-/// What the server does once it has read a request.
-enum Act {
+/// Action of the server after it has read a request.
+enum ServerAction {
     Send(Vec<u8>),
-    /// Sends nothing more and keeps the connection until the client closes it.
+    /// Sends nothing and keeps the connection open until the client closes it.
     Hold,
 }
 
-/// A server on a loopback port that answers each connection with a script, and keeps what it was asked.
+/// A server on loopback that plays one script per connection and records the requests.
 struct Server {
     base_url: String,
     heads: tokio::task::JoinHandle<Vec<String>>,
 }
 
 impl Server {
-    async fn start(scripts: Vec<Vec<Act>>) -> Self {
+    async fn start(scripts: Vec<Vec<ServerAction>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         #[expect(clippy::disallowed_methods, reason = "the test awaits the task")]
@@ -40,8 +40,8 @@ impl Server {
                 heads.push(read_request(&mut socket).await);
                 for act in script {
                     match act {
-                        Act::Send(bytes) => socket.write_all(&bytes).await.unwrap(),
-                        Act::Hold => drop(socket.read(&mut [0; 64]).await),
+                        ServerAction::Send(bytes) => socket.write_all(&bytes).await.unwrap(),
+                        ServerAction::Hold => drop(socket.read(&mut [0; 64]).await),
                     }
                 }
             }
@@ -50,8 +50,8 @@ impl Server {
         Self { base_url, heads }
     }
 
-    async fn answering(bytes: impl Into<Vec<u8>>) -> Self {
-        Self::start(vec![vec![Act::Send(bytes.into())]]).await
+    async fn responding(bytes: impl Into<Vec<u8>>) -> Self {
+        Self::start(vec![vec![ServerAction::Send(bytes.into())]]).await
     }
 
     fn adapter(&self) -> OpenAiCompatible {
@@ -66,11 +66,11 @@ async fn read_request(socket: &mut TcpStream) -> String {
         let count = socket.read(&mut buffer).await.unwrap();
         seen.extend_from_slice(&buffer[..count]);
         let text = String::from_utf8_lossy(&seen).into_owned();
-        let whole = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
+        let is_complete = text.split_once("\r\n\r\n").is_some_and(|(head, body)| {
             let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")).unwrap_or("0");
             body.len() >= length.parse::<usize>().unwrap()
         });
-        if whole || count == 0 {
+        if is_complete || count == 0 {
             return text;
         }
     }
@@ -87,7 +87,7 @@ fn chunked(parts: &[&str]) -> String {
     )
 }
 
-const WHOLE: &str =
+const COMPLETE: &str =
     r#"{"id": "c1", "model": "m1", "choices": [{"message": {"content": "hello"}, "finish_reason": "stop"}]}"#;
 const TEXT: &str = "data: {\"id\": \"c1\", \"choices\": [{\"delta\": {\"content\": \"hé\"}}]}\n\n";
 const STOP: &str = "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}\n\ndata: [DONE]\n\n";
@@ -115,9 +115,9 @@ async fn collect(adapter: &impl ProviderAdapter, request: &Request) -> (Vec<Stre
 }
 
 #[tokio::test]
-async fn a_whole_answer_with_its_limits() {
+async fn complete_response_with_rate_limits() {
     let headers = "content-type: application/json\r\nx-ratelimit-remaining-requests: 9\r\n";
-    let server = Server::answering(http("200 OK", headers, WHOLE)).await;
+    let server = Server::responding(http("200 OK", headers, COMPLETE)).await;
     let adapter = OpenAiCompatible::builder(format!("{}/", server.base_url))
         .api_key(KEY)
         .default_header("X-Custom", "mine")
@@ -137,9 +137,9 @@ async fn a_whole_answer_with_its_limits() {
 }
 
 #[tokio::test]
-async fn a_stream_ends_with_the_whole_answer() {
+async fn streams_end_with_the_complete_response() {
     let server =
-        Server::answering(chunked(&[": ping\n\n", &TEXT[..40], &TEXT[40..], STOP, "data: ignored\n\n"]))
+        Server::responding(chunked(&[": ping\n\n", &TEXT[..40], &TEXT[40..], STOP, "data: ignored\n\n"]))
             .await;
     let (events, error) = collect(&server.adapter(), &request()).await;
     assert!(error.is_none(), "{error:?}");
@@ -149,10 +149,10 @@ async fn a_stream_ends_with_the_whole_answer() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_bytes_cuts_no_event_in_silence() {
+async fn truncated_events_at_the_end_are_errors() {
     let finish = STOP.trim_end_matches("data: [DONE]\n\n");
     let usage = "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 7, \"completion_tokens\": 5}}";
-    let rows = [
+    let cases = [
         ("", true),
         ("data: [DONE]", true),
         (": bye", true),
@@ -162,11 +162,11 @@ async fn the_end_of_the_bytes_cuts_no_event_in_silence() {
         ("data: [DO", false),
         ("da", false),
     ];
-    for (end, is_whole) in rows {
-        let server = Server::answering(http("200 OK", "", &format!("{TEXT}{finish}{end}"))).await;
+    for (end, is_complete) in cases {
+        let server = Server::responding(http("200 OK", "", &format!("{TEXT}{finish}{end}"))).await;
         let (events, error) = collect(&server.adapter(), &request()).await;
         let finished = matches!(events.last(), Some(StreamEvent::Finish { .. }));
-        assert_eq!((finished, error.is_none()), (is_whole, is_whole), "{end:?}: {error:?}");
+        assert_eq!((finished, error.is_none()), (is_complete, is_complete), "{end:?}: {error:?}");
         if let Some(error) = error {
             assert_eq!(
                 (error.kind(), error.message()),
@@ -177,10 +177,10 @@ async fn the_end_of_the_bytes_cuts_no_event_in_silence() {
 }
 
 #[tokio::test]
-async fn a_character_cut_by_a_read_stays_whole() {
+async fn characters_split_between_reads_survive() {
     let body = format!("{TEXT}{STOP}");
-    let mut script = vec![Act::Send(chunked(&[]).into_bytes())];
-    script.extend(body.bytes().map(|byte| Act::Send([b"1\r\n", &[byte][..], b"\r\n"].concat())));
+    let mut script = vec![ServerAction::Send(chunked(&[]).into_bytes())];
+    script.extend(body.bytes().map(|byte| ServerAction::Send([b"1\r\n", &[byte][..], b"\r\n"].concat())));
     let server = Server::start(vec![script]).await;
     let (events, error) = collect(&server.adapter(), &request()).await;
     assert!(error.is_none(), "{error:?}");
@@ -190,9 +190,9 @@ async fn a_character_cut_by_a_read_stays_whole() {
 }
 
 #[tokio::test]
-async fn a_finished_connection_serves_the_next_request() {
+async fn connections_are_reused_after_a_stream() {
     let end = "0\r\n\r\n";
-    let answer = format!("{}{end}", chunked(&[TEXT, STOP]));
+    let response = format!("{}{end}", chunked(&[TEXT, STOP]));
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let adapter =
         OpenAiCompatible::builder(format!("http://{}/v1", listener.local_addr().unwrap())).build().unwrap();
@@ -200,7 +200,7 @@ async fn a_finished_connection_serves_the_next_request() {
         let (mut socket, _) = listener.accept().await.unwrap();
         for _ in 0..3 {
             read_request(&mut socket).await;
-            socket.write_all(answer.as_bytes()).await.unwrap();
+            socket.write_all(response.as_bytes()).await.unwrap();
         }
     };
     let ask = async {
@@ -213,11 +213,11 @@ async fn a_finished_connection_serves_the_next_request() {
 }
 
 #[tokio::test]
-async fn refusals_are_classified_with_delay_and_request_id() {
+async fn error_responses_carry_delay_and_request_id() {
     let body = r#"{"error": {"message": "slow down", "code": "rate_limit_exceeded"}}"#;
     let headers = "retry-after: 7\r\nx-request-id: req-1\r\n";
     for streamed in [false, true] {
-        let server = Server::answering(http("429 Too Many Requests", headers, body)).await;
+        let server = Server::responding(http("429 Too Many Requests", headers, body)).await;
         let adapter = server.adapter();
         let error = if streamed {
             collect(&adapter, &request()).await.1.unwrap()
@@ -231,86 +231,97 @@ async fn refusals_are_classified_with_delay_and_request_id() {
 }
 
 #[tokio::test]
-async fn answers_that_are_none_end_in_typed_errors() {
+async fn invalid_responses_are_typed_errors() {
     let page = http("200 OK", "content-type: text/html\r\n", "<html>hello</html>");
-    let stall = vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n".to_vec()), Act::Hold];
-    let inside = vec![Act::Send(chunked(&[TEXT]).into_bytes()), Act::Hold];
-    let rows: Vec<(&str, Vec<Act>, ErrorKind, &str)> = vec![
-        ("no answer", vec![], ErrorKind::Network, "before the answer began"),
+    let stall = vec![
+        ServerAction::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n".to_vec()),
+        ServerAction::Hold,
+    ];
+    let inside = vec![ServerAction::Send(chunked(&[TEXT]).into_bytes()), ServerAction::Hold];
+    let cases: Vec<(&str, Vec<ServerAction>, ErrorKind, &str)> = vec![
+        ("no response", vec![], ErrorKind::Network, "before the response began"),
         (
             "no HTTP",
-            vec![Act::Send(b"what?\r\n\r\n".to_vec())],
+            vec![ServerAction::Send(b"what?\r\n\r\n".to_vec())],
             ErrorKind::Network,
-            "before the answer began",
+            "before the response began",
         ),
         (
             "half a head",
-            vec![Act::Send(b"HTTP/1.1 200 OK\r\nx".to_vec())],
+            vec![ServerAction::Send(b"HTTP/1.1 200 OK\r\nx".to_vec())],
             ErrorKind::Network,
-            "before the answer began",
+            "before the response began",
         ),
-        ("silence", vec![Act::Hold], ErrorKind::RequestTimeout, "no answer within"),
-        ("a head only", stall, ErrorKind::RequestTimeout, "no answer within"),
-        ("silence inside", inside, ErrorKind::RequestTimeout, "the answer stopped"),
-        ("cut", vec![Act::Send(chunked(&[TEXT]).into_bytes())], ErrorKind::Stream, "the connection broke"),
+        ("silence", vec![ServerAction::Hold], ErrorKind::RequestTimeout, "no response within"),
+        ("a head only", stall, ErrorKind::RequestTimeout, "no response within"),
+        ("silence inside", inside, ErrorKind::RequestTimeout, "the response stopped"),
+        (
+            "cut",
+            vec![ServerAction::Send(chunked(&[TEXT]).into_bytes())],
+            ErrorKind::Stream,
+            "the connection broke",
+        ),
         (
             "cut inside an event",
-            vec![Act::Send(chunked(&[&TEXT[..30]]).into_bytes())],
+            vec![ServerAction::Send(chunked(&[&TEXT[..30]]).into_bytes())],
             ErrorKind::Stream,
             "the connection broke",
         ),
         (
             "ended early",
-            vec![Act::Send(format!("{}0\r\n\r\n", chunked(&[TEXT])).into_bytes())],
+            vec![ServerAction::Send(format!("{}0\r\n\r\n", chunked(&[TEXT])).into_bytes())],
             ErrorKind::Stream,
             "before a finish reason",
         ),
-        ("a page", vec![Act::Send(page.into_bytes())], ErrorKind::Stream, "instead of text/html"),
+        ("a page", vec![ServerAction::Send(page.into_bytes())], ErrorKind::Stream, "instead of text/html"),
         (
             "zipped",
-            vec![Act::Send(http("200 OK", "content-encoding: gzip\r\n", "xx").into_bytes())],
+            vec![ServerAction::Send(http("200 OK", "content-encoding: gzip\r\n", "xx").into_bytes())],
             ErrorKind::Stream,
             "gzip",
         ),
         (
             "garbage",
-            vec![Act::Send(http("200 OK", "", "data: \u{1}\n\n").into_bytes())],
+            vec![ServerAction::Send(http("200 OK", "", "data: \u{1}\n\n").into_bytes())],
             ErrorKind::Stream,
             "expected a JSON chunk",
         ),
         (
             "empty",
-            vec![Act::Send(http("200 OK", "", "").into_bytes())],
+            vec![ServerAction::Send(http("200 OK", "", "").into_bytes())],
             ErrorKind::Stream,
             "before a finish reason",
         ),
         (
             "busy",
-            vec![Act::Send(http("503 Busy", "", "<html>").into_bytes())],
+            vec![ServerAction::Send(http("503 Busy", "", "<html>").into_bytes())],
             ErrorKind::Server,
             "the body begins with",
         ),
         (
-            "a refusal whose body never comes",
-            vec![Act::Send(b"HTTP/1.1 503 Busy\r\ncontent-length: 10\r\n\r\n".to_vec()), Act::Hold],
+            "an error whose body never comes",
+            vec![
+                ServerAction::Send(b"HTTP/1.1 503 Busy\r\ncontent-length: 10\r\n\r\n".to_vec()),
+                ServerAction::Hold,
+            ],
             ErrorKind::Server,
             "no reason given",
         ),
         (
-            "a refusal whose body is cut",
-            vec![Act::Send(b"HTTP/1.1 429 Slow\r\ncontent-length: 10\r\n\r\n".to_vec())],
+            "an error whose body is cut",
+            vec![ServerAction::Send(b"HTTP/1.1 429 Slow\r\ncontent-length: 10\r\n\r\n".to_vec())],
             ErrorKind::RateLimit,
             "no reason given",
         ),
         (
             "bad bytes",
-            vec![Act::Send([chunked(&[TEXT]).as_bytes(), b"9\r\ndata: \xff\n\n\r\n"].concat())],
+            vec![ServerAction::Send([chunked(&[TEXT]).as_bytes(), b"9\r\ndata: \xff\n\n\r\n"].concat())],
             ErrorKind::Stream,
             "expected a JSON chunk",
         ),
     ];
     let limit = Duration::from_millis(200);
-    for (name, script, kind, words) in rows {
+    for (name, script, kind, words) in cases {
         let server = Server::start(vec![script]).await;
         let limits = AdapterTimeout::default().with_first_byte(limit).with_stream_read(limit);
         let (events, error) = collect(&server.adapter(), &request().with_timeout(limits)).await;
@@ -323,23 +334,29 @@ async fn answers_that_are_none_end_in_typed_errors() {
 }
 
 #[tokio::test]
-async fn whole_answers_have_a_total_limit_and_a_size() {
-    let script = vec![Act::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{".to_vec()), Act::Hold];
+async fn complete_responses_have_a_total_timeout() {
+    let script = vec![
+        ServerAction::Send(b"HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\n{".to_vec()),
+        ServerAction::Hold,
+    ];
     let server = Server::start(vec![script]).await;
     let limits = AdapterTimeout::default().with_request(Some(Duration::from_millis(100)));
     let error = server.adapter().complete(&request().with_timeout(limits)).await.unwrap_err();
     assert_eq!((error.kind(), error.retry()), (ErrorKind::RequestTimeout, Retry::Never));
-    assert!(error.message().contains("no whole answer within 100ms"), "{error}");
+    assert!(error.message().contains("no complete response within 100ms"), "{error}");
 
-    let server = Server::answering(http("200 OK", "", "<html>")).await;
+    let server = Server::responding(http("200 OK", "", "<html>")).await;
     let error = server.adapter().complete(&request()).await.unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Stream);
     assert!(error.message().contains("expected a JSON completion, found \"<html>\""), "{error}");
 }
 
 #[tokio::test]
-async fn a_known_status_is_worth_more_than_the_total_limit() {
-    let script = vec![Act::Send(b"HTTP/1.1 503 Busy\r\ncontent-length: 10\r\n\r\nno".to_vec()), Act::Hold];
+async fn known_status_precedes_the_total_timeout() {
+    let script = vec![
+        ServerAction::Send(b"HTTP/1.1 503 Busy\r\ncontent-length: 10\r\n\r\nno".to_vec()),
+        ServerAction::Hold,
+    ];
     let server = Server::start(vec![script]).await;
     let limits = AdapterTimeout::default().with_request(Some(Duration::from_millis(200)));
     let error = server.adapter().complete(&request().with_timeout(limits)).await.unwrap_err();
@@ -347,9 +364,9 @@ async fn a_known_status_is_worth_more_than_the_total_limit() {
 }
 
 #[tokio::test]
-async fn a_stream_and_its_events_have_a_size() {
+async fn streams_and_events_have_size_limits() {
     let pings = ": ping\n\n".repeat(20);
-    let rows = [
+    let cases = [
         (StreamLimits { event: 10_000, stream: 10_000, content: None }, None),
         (
             StreamLimits { event: 10_000, stream: 100, content: None },
@@ -357,12 +374,12 @@ async fn a_stream_and_its_events_have_a_size() {
         ),
         (StreamLimits { event: 20, stream: 10_000, content: None }, Some("an event is larger than 20 bytes")),
     ];
-    for (limits, expected) in rows {
-        let server = Server::answering(format!("{}0\r\n\r\n", chunked(&[TEXT, &pings, STOP]))).await;
+    for (limits, expected) in cases {
+        let server = Server::responding(format!("{}0\r\n\r\n", chunked(&[TEXT, &pings, STOP]))).await;
         let dialect = Chat { provider: "local".to_owned(), api_key: None };
         let adapter = HttpAdapter::new(dialect, HttpOptions::new(&server.base_url)).unwrap();
         let call = adapter.dialect().encode(&request(), true).unwrap();
-        let exchange = adapter.open(call, &AdapterTimeout::default(), Way::Streamed).await.unwrap();
+        let exchange = adapter.open(call, &AdapterTimeout::default(), ResponseMode::Streamed).await.unwrap();
         let decoder = adapter.dialect().decoder(&request(), 1);
         let events: Vec<_> =
             Events::new(exchange, decoder, "local", "m", None, limits).into_stream().collect().await;
@@ -379,13 +396,13 @@ async fn a_stream_and_its_events_have_a_size() {
 }
 
 #[tokio::test]
-async fn a_large_answer_may_be_repeated_in_its_last_event() {
+async fn last_event_may_repeat_a_large_response() {
     // Each takes 1.5 MiB on the wire.
     const PIECES: usize = 12;
     let piece = "a\\n".repeat(1 << 19);
-    let whole = piece.repeat(PIECES);
+    let text = piece.repeat(PIECES);
     let item = format!(
-        r#"{{"id":"i","type":"message","role":"assistant","content":[{{"type":"output_text","text":"{whole}"}}]}}"#
+        r#"{{"id":"i","type":"message","role":"assistant","content":[{{"type":"output_text","text":"{text}"}}]}}"#
     );
     let mut stream = String::from("data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\"}}\n\n");
     stream.push_str(
@@ -404,7 +421,7 @@ async fn a_large_answer_may_be_repeated_in_its_last_event() {
     stream.push_str("}\n\ndata: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"status\":\"completed\",\"output\":[");
     stream.push_str(&item);
     stream.push_str("]}}\n\n");
-    let server = Server::answering(http("200 OK", "content-type: text/event-stream\r\n", &stream)).await;
+    let server = Server::responding(http("200 OK", "content-type: text/event-stream\r\n", &stream)).await;
     let adapter = OpenAi::builder(KEY).base_url(&server.base_url).build().unwrap();
     let (events, error) = collect(&adapter, &request()).await;
     assert!(error.is_none(), "{error:?}");
@@ -413,8 +430,8 @@ async fn a_large_answer_may_be_repeated_in_its_last_event() {
 }
 
 #[tokio::test]
-async fn a_default_header_replaces_the_adapters_own() {
-    let server = Server::answering(http("200 OK", "", WHOLE)).await;
+async fn default_headers_replace_the_adapters_own() {
+    let server = Server::responding(http("200 OK", "", COMPLETE)).await;
     let adapter = OpenAiCompatible::builder(&server.base_url)
         .api_key(KEY)
         .default_header("Authorization", "Basic abc")
@@ -427,10 +444,12 @@ async fn a_default_header_replaces_the_adapters_own() {
 }
 
 #[tokio::test]
-async fn keep_alive_comments_count_as_life() {
+async fn keep_alive_comments_reset_the_read_timeout() {
     let pings = [": ping\n\n"; 12];
-    let mut script = vec![Act::Send(chunked(&[]).into_bytes())];
-    script.extend(pings.iter().map(|ping| Act::Send(format!("{:x}\r\n{ping}\r\n", ping.len()).into_bytes())));
+    let mut script = vec![ServerAction::Send(chunked(&[]).into_bytes())];
+    script.extend(
+        pings.iter().map(|ping| ServerAction::Send(format!("{:x}\r\n{ping}\r\n", ping.len()).into_bytes())),
+    );
     let (release, released) = oneshot::channel();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let adapter =
@@ -439,11 +458,11 @@ async fn keep_alive_comments_count_as_life() {
     let serve = async {
         let (mut socket, _) = listener.accept().await.unwrap();
         read_request(&mut socket).await;
-        // Twice the limit passes, but never in silence.
+        // Takes twice the timeout, with bytes in between.
         let mut beat = tokio::time::interval(limit / 6);
         for act in script {
             beat.tick().await;
-            if let Act::Send(bytes) = act {
+            if let ServerAction::Send(bytes) = act {
                 socket.write_all(&bytes).await.unwrap();
             }
         }
@@ -470,7 +489,7 @@ async fn dropping_a_stream_closes_its_connection() {
         let (mut socket, _) = listener.accept().await.unwrap();
         read_request(&mut socket).await;
         socket.write_all(chunked(&[TEXT]).as_bytes()).await.unwrap();
-        // Ends when the client closes, or with the test's time limit.
+        // Returns when the client closes the connection.
         assert_eq!(socket.read(&mut [0; 16]).await.unwrap_or(0), 0);
     };
     let ask = async {
@@ -495,10 +514,10 @@ async fn refused_connections_and_redirects() {
     assert!(std::error::Error::source(&error).is_some() && error.is_retryable());
 
     let headers = "location: http://127.0.0.1:9/elsewhere?token=abc\r\n";
-    let server = Server::answering(http("307 Temporary Redirect", headers, "")).await;
+    let server = Server::responding(http("307 Temporary Redirect", headers, "")).await;
     let error = server.adapter().complete(&request()).await.unwrap_err();
     assert_eq!((error.kind(), error.status()), (ErrorKind::Configuration, Some(307)));
-    assert!(error.message().contains("redirects to http://127.0.0.1:9/elsewhere,"), "{error}");
+    assert!(error.message().contains("redirects to http://127.0.0.1:9/elsewhere;"), "{error}");
 }
 
 #[tokio::test]
@@ -516,9 +535,9 @@ async fn tls_failures_are_network_errors() {
 }
 
 #[tokio::test]
-async fn no_key_in_errors_or_debug() {
+async fn errors_and_debug_show_no_key() {
     let body = format!(r#"{{"error": {{"message": "Incorrect key: {KEY}", "code": "invalid_api_key"}}}}"#);
-    let server = Server::answering(http("401 Unauthorized", "", &body)).await;
+    let server = Server::responding(http("401 Unauthorized", "", &body)).await;
     let adapter = server.adapter();
     let error = adapter.complete(&request()).await.unwrap_err();
     assert_eq!((error.kind(), error.message()), (ErrorKind::Authentication, "Incorrect key: [key]"));
@@ -530,12 +549,12 @@ async fn no_key_in_errors_or_debug() {
 }
 
 #[tokio::test]
-async fn no_key_in_codes_and_causes_or_of_a_gateway() {
+async fn codes_causes_and_gateway_keys_are_redacted() {
     const GATEWAY: &str = "gw-another-secret-value";
     const PASSWORD: &str = "pw-of-the-user";
     let body = format!(r#"{{"error": {{"message": "no", "code": "bad {KEY}", "param": "{GATEWAY}"}}}}"#);
     let headers = format!("x-request-id: {GATEWAY}\r\n");
-    let server = Server::answering(http("400 Bad", &headers, &body)).await;
+    let server = Server::responding(http("400 Bad", &headers, &body)).await;
     let adapter = OpenAiCompatible::builder(&server.base_url)
         .api_key(KEY)
         .default_header("x-gateway-token", GATEWAY)
@@ -545,19 +564,19 @@ async fn no_key_in_codes_and_causes_or_of_a_gateway() {
     assert_eq!((error.error_code(), error.request_id()), (Some("bad [key]"), Some("[key]")));
     assert!(!format!("{error:?}").contains(GATEWAY), "{error:?}");
 
-    // A proxy quotes the request's line.
+    // A proxy quotes the request line.
     let body = format!("cannot POST /v1/chat/completions?api-key={GATEWAY} as user:{PASSWORD}");
-    let server = Server::answering(http("404 Not Found", "", &body)).await;
+    let server = Server::responding(http("404 Not Found", "", &body)).await;
     let url = format!("{}?api-key={GATEWAY}", server.base_url.replace("//", &format!("//user:{PASSWORD}@")));
     let adapter = OpenAiCompatible::builder(url).build().unwrap();
     let error = adapter.complete(&request()).await.unwrap_err();
     let debug = format!("{error:?}");
     assert!(debug.contains("?api-key=[key] as user:[key]"), "{debug}");
 
-    // What cannot be decoded is quoted by the decoder's own error.
+    // The error of the decoder quotes undecodable data.
     let event = format!("{{\"type\": \"message_start\", \"index\": \"{KEY}\"}}");
     let padding = " ".repeat(300);
-    let server = Server::answering(chunked(&[&format!("data:{padding}{event}\n\n")])).await;
+    let server = Server::responding(chunked(&[&format!("data:{padding}{event}\n\n")])).await;
     let adapter = Anthropic::builder(KEY).base_url(&server.base_url).build().unwrap();
     let mut stream = adapter.stream(&request()).await.unwrap();
     let error = stream.next().await.unwrap().unwrap_err();
@@ -566,8 +585,8 @@ async fn no_key_in_codes_and_causes_or_of_a_gateway() {
 }
 
 #[test]
-fn keys_are_blotted_out_whole_or_cut() {
-    let rows = [
+fn complete_and_truncated_keys_are_redacted() {
+    let cases = [
         ("abababab-x", "key abababab-x!", "key [key]!"),
         ("abababab-x", "abababab-xabababab-x", "[key][key]"),
         ("abababab-x", "ababababab-x", "ab[key]"),
@@ -578,32 +597,32 @@ fn keys_are_blotted_out_whole_or_cut() {
         ("abababab-x", "too little: ababab", "too little: ababab"),
         ("abababab-x", "abababab€", "abababab€"),
     ];
-    for (key, text, clean) in rows {
-        assert_eq!(exchange::blot_out(text, key), clean, "{text}");
+    for (key, text, redacted) in cases {
+        assert_eq!(exchange::redact(text, key), redacted, "{text}");
     }
 }
 
 #[tokio::test]
-async fn no_part_of_a_key_where_a_message_is_cut() {
-    // Messages have limits; a key may stand across each of them.
-    let shown = 12;
-    let quoted = format!("<html>{}{KEY}</html>", "x".repeat(200 - "<html>".len() - shown));
-    let told = format!("{}{KEY}", "x".repeat(2_000 - shown));
-    let kept = format!("{}{KEY}", "x".repeat(64 * 1024 - shown));
+async fn truncated_messages_show_no_partial_key() {
+    // A key may straddle the length limit of a message.
+    let visible = 12;
+    let excerpt = format!("<html>{}{KEY}</html>", "x".repeat(200 - "<html>".len() - visible));
+    let message = format!("{}{KEY}", "x".repeat(2_000 - visible));
+    let raw = format!("{}{KEY}", "x".repeat(64 * 1024 - visible));
     for (status, body) in [
-        ("200 OK", quoted.clone()),
-        ("502 Bad", quoted),
-        ("400 Bad", format!(r#"{{"error": {{"message": "{told}"}}}}"#)),
-        ("500 Bad", kept),
+        ("200 OK", excerpt.clone()),
+        ("502 Bad", excerpt),
+        ("400 Bad", format!(r#"{{"error": {{"message": "{message}"}}}}"#)),
+        ("500 Bad", raw),
     ] {
-        let server = Server::answering(http(status, "", &body)).await;
+        let server = Server::responding(http(status, "", &body)).await;
         let error = server.adapter().complete(&request()).await.unwrap_err();
         let debug = format!("{error:?}");
-        assert!(debug.contains("[key]") && !debug.contains(&KEY[..shown]), "{status}: {error}");
+        assert!(debug.contains("[key]") && !debug.contains(&KEY[..visible]), "{status}: {error}");
     }
-    // The beginning of a key is no secret where the text goes on differently.
+    // A prefix of a key is not redacted if other text follows.
     let server =
-        Server::answering(http("401 No", "", r#"{"error": {"message": "sk-a-key-of-yours?"}}"#)).await;
+        Server::responding(http("401 No", "", r#"{"error": {"message": "sk-a-key-of-yours?"}}"#)).await;
     assert_eq!(server.adapter().complete(&request()).await.unwrap_err().message(), "sk-a-key-of-yours?");
 }
 
@@ -623,20 +642,20 @@ fn base_urls_and_headers_are_checked() {
 
 #[test]
 fn paths_are_joined_below_the_base_url() {
-    let rows = [
+    let cases = [
         ("https://a/v1", "/x", "https://a/v1/x"),
         ("https://a/v1/", "/x", "https://a/v1/x"),
         ("https://a", "/x?alt=sse", "https://a/x?alt=sse"),
         ("https://a/v1?api-version=1", "/x", "https://a/v1/x?api-version=1"),
         ("https://a/v1?api-version=1", "/x?alt=sse", "https://a/v1/x?api-version=1&alt=sse"),
     ];
-    for (base, path, expected) in rows {
+    for (base, path, expected) in cases {
         assert_eq!(join(&Url::parse(base).unwrap(), path).as_str(), expected);
     }
 }
 
 #[test]
-fn loopback_addresses_are_known() {
+fn loopback_addresses_are_recognised() {
     for (url, expected) in [
         ("http://localhost:1/", true),
         ("http://127.0.0.1/", true),

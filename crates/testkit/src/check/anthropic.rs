@@ -8,13 +8,13 @@ use super::report::Kind::{Any, Count, Flag, List, Number, Object, OneOf, Text, T
 use super::report::{Field, Report, join, may, must, nullable, text};
 use super::{media, tools};
 
-/// The most cache breakpoints of a request.
-const MOST_BREAKPOINTS: usize = 4;
+/// Maximum number of cache breakpoints of a request.
+const MAX_BREAKPOINTS: usize = 4;
 
-/// The longest name of a call, in characters.
-const LONGEST_CALLED: usize = 128;
+/// Maximum length of the name of a call, in characters.
+const MAX_CALL_NAME: usize = 128;
 
-/// The smallest thinking budget in tokens.
+/// Minimum thinking budget, in tokens.
 const LEAST_BUDGET: u64 = 1024;
 
 const REQUEST: &[Field] = &[
@@ -113,12 +113,11 @@ const TOOL_RESULT: &[Field] = &[
     CACHED,
 ];
 
-/// Blocks that only an assistant message may hold, beside results of tools that ran on the provider's side, and that
-/// are not judged further.
+/// Blocks of assistant messages only that are not checked further, besides results of server tools.
 const OTHER_ASSISTANT_BLOCKS: &[&str] =
     &["server_tool_use", "mcp_tool_use", "compaction", "container_upload", "fallback"];
 
-/// Blocks that only a user message may hold, and that are not judged further.
+/// Blocks of user messages only that are not checked further.
 const OTHER_USER_BLOCKS: &[&str] = &["search_result", "container_upload"];
 
 type Messages<'a> = [(String, &'a Map<String, Value>)];
@@ -146,7 +145,7 @@ pub(super) fn check(body: &Map<String, Value>, report: &mut Report) {
 fn check_tools(body: &Map<String, Value>, report: &mut Report) {
     let declared = report.objects("", body, "tools");
     for (path, tool) in &declared {
-        // Any other type is a tool that runs on the provider's side.
+        // Any other type is a server tool.
         if matches!(text(tool, "type"), "" | "custom") {
             report.fields(path, tool, TOOL);
             tools::schema(path, tool, "input_schema", report);
@@ -246,7 +245,7 @@ fn check_content(path: &str, message: &Map<String, Value>, report: &mut Report) 
             }
             ("assistant", "tool_use") => {
                 report.fields(&path, block, TOOL_USE);
-                tools::called(&path, block, LONGEST_CALLED, tools::letters, report);
+                tools::called(&path, block, MAX_CALL_NAME, tools::letters, report);
                 check_id(&path, block, "id", report);
             }
             ("user", "document") => check_document(&path, block, report),
@@ -342,7 +341,7 @@ fn check_tool_result(path: &str, block: &Map<String, Value>, report: &mut Report
     }
 }
 
-/// Ids that other providers make do not always fit.
+/// Checks an id, because ids of other providers are not always legal.
 fn check_id(path: &str, block: &Map<String, Value>, name: &str, report: &mut Report) {
     let id = text(block, name);
     let legal = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
@@ -367,9 +366,9 @@ fn check_breakpoints(body: &Map<String, Value>, report: &mut Report) {
             report.fields(path, control, CACHE_CONTROL);
         }
     }
-    if found.len() > MOST_BREAKPOINTS {
+    if found.len() > MAX_BREAKPOINTS {
         let message =
-            format!("found {} blocks with cache_control, expected at most {MOST_BREAKPOINTS}", found.len());
+            format!("found {} blocks with cache_control, expected at most {MAX_BREAKPOINTS}", found.len());
         report.invalid("cache_control", message);
     }
 }

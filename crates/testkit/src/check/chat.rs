@@ -44,7 +44,7 @@ const REQUEST: &[Field] = &[
     may("modalities", List),
     may("audio", Object),
     may("web_search_options", Object),
-    // Extensions that compatible servers have in common.
+    // Common extensions of compatible servers.
     may("top_k", Number),
     may("min_p", Number),
     may("repetition_penalty", Number),
@@ -84,11 +84,11 @@ const TOOL_CALL: &[Field] =
 
 const CALLED: &[Field] = &[must("name", Text), must("arguments", Text)];
 
-/// The longest id of a call, in characters.
-const LONGEST_CALL_ID: usize = 40;
+/// Maximum length of a call id, in characters.
+const MAX_CALL_ID: usize = 40;
 
-/// The longest name of a call, in characters.
-const LONGEST_CALLED: usize = 64;
+/// Maximum length of the name of a call, in characters.
+const MAX_CALL_NAME: usize = 64;
 
 pub(super) fn check(body: &Map<String, Value>, report: &mut Report) {
     report.fields("", body, REQUEST);
@@ -184,7 +184,7 @@ fn check_message(path: &str, message: &Map<String, Value>, report: &mut Report) 
         "assistant" => check_assistant(path, message, report),
         "tool" => {
             report.fields(path, message, TOOL_MESSAGE);
-            tools::call_id(path, message, "tool_call_id", LONGEST_CALL_ID, report);
+            tools::call_id(path, message, "tool_call_id", MAX_CALL_ID, report);
             check_parts(path, message, &["text"], report);
         }
         "user" => {
@@ -215,17 +215,17 @@ fn check_assistant(path: &str, message: &Map<String, Value>, report: &mut Report
     }
     for (path, call) in calls {
         report.fields(&path, call, TOOL_CALL);
-        tools::call_id(&path, call, "id", LONGEST_CALL_ID, report);
+        tools::call_id(&path, call, "id", MAX_CALL_ID, report);
         if let Some(function) = call.get("function").and_then(Value::as_object) {
             check_called(&join(&path, "function"), function, report);
         }
     }
 }
 
-/// Servers parse the arguments when they render the conversation for the model.
+/// Checks a call, including its arguments, which servers parse when they render the conversation.
 fn check_called(path: &str, function: &Map<String, Value>, report: &mut Report) {
     report.fields(path, function, CALLED);
-    tools::called(path, function, LONGEST_CALLED, tools::letters, report);
+    tools::called(path, function, MAX_CALL_NAME, tools::letters, report);
     let arguments = function.get("arguments").and_then(Value::as_str);
     if arguments.is_some_and(|text| serde_json::from_str::<Map<String, Value>>(text).is_err()) {
         report.invalid(join(path, "arguments"), "found text that is no JSON object, expected one");
@@ -269,7 +269,7 @@ fn check_media(path: &str, kind: &str, part: &Map<String, Value>, report: &mut R
     }
 }
 
-/// The calls of an assistant message are answered at once, one tool message each, in their order.
+/// Checks that the calls of an assistant message are followed by one tool message each, in order.
 fn check_pairs(messages: &[(String, &Map<String, Value>)], report: &mut Report) {
     let mut open: VecDeque<&str> = VecDeque::new();
     let mut seen = HashSet::new();

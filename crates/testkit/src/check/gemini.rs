@@ -26,7 +26,7 @@ const CONTENT: &[Field] = &[may("role", OneOf(&["user", "model"])), must("parts"
 
 const SYSTEM: &[Field] = &[may("role", Text), must("parts", List)];
 
-/// What a part holds: exactly one of these.
+/// Data of a part, which has exactly one of these.
 const DATA: &[&str] = &[
     "text",
     "inlineData",
@@ -118,7 +118,7 @@ const DECLARATION: &[Field] = &[
     may("behavior", Text),
 ];
 
-/// The fields of the API's own schema type, a subset of OpenAPI; full JSON Schema goes into `parametersJsonSchema`.
+/// Fields of the API's own schema type, a subset of OpenAPI. Full JSON Schema goes into `parametersJsonSchema`.
 const SCHEMA: &[Field] = &[
     may("type", Text),
     may("format", Text),
@@ -144,21 +144,21 @@ const SCHEMA: &[Field] = &[
     may("default", Any),
 ];
 
-/// The longest name of a function that is called, in characters.
-const LONGEST_CALLED: usize = 128;
+/// Maximum length of the name of a called function, in characters.
+const MAX_CALL_NAME: usize = 128;
 
 const CALLING_MODES: &[&str] = &["AUTO", "ANY", "NONE", "VALIDATED"];
 
-/// A content, or a run of contents of the model: the official package sends one for each chunk of a stream.
+/// A content, or a run of model contents: the official package sends one per stream chunk.
 struct Turn<'a> {
     path: &'a str,
     of_model: bool,
-    /// The parts with their paths.
+    /// Parts with their paths.
     parts: Vec<(String, &'a Map<String, Value>)>,
 }
 
 impl<'a> Turn<'a> {
-    /// The objects that the parts hold under a name.
+    /// Returns the objects under a name in the parts.
     fn members(&self, name: &str) -> Vec<&'a Map<String, Value>> {
         self.parts.iter().filter_map(|(_, part)| part.get(name)?.as_object()).collect()
     }
@@ -243,7 +243,7 @@ fn check_declaration(path: &str, declaration: &Map<String, Value>, report: &mut 
     }
 }
 
-/// Only the schema of a whole answer or of parameters comes here: full JSON Schema has fields of its own.
+/// Checks the schema of a response or of parameters. Full JSON Schema has separate fields.
 fn check_schema(path: &str, schema: &Map<String, Value>, report: &mut Report) {
     report.fields(path, schema, SCHEMA);
     for (name, property) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
@@ -356,7 +356,7 @@ fn check_part(path: &str, part: &Map<String, Value>, report: &mut Report) {
 
 fn check_called(path: &str, call: &Map<String, Value>, report: &mut Report) {
     let legal = |character: char| tools::letters(character) || character == '.' || character == ':';
-    tools::called(path, call, LONGEST_CALLED, legal, report);
+    tools::called(path, call, MAX_CALL_NAME, legal, report);
     if text(call, "name").starts_with(|first: char| !first.is_ascii_alphabetic() && first != '_') {
         report.invalid(join(path, "name"), "expected a letter or _ at the beginning");
     }
@@ -388,7 +388,7 @@ fn turns<'a>(contents: &'a [(String, &'a Map<String, Value>)]) -> Vec<Turn<'a>> 
     turns
 }
 
-/// The conversation begins with the user, and the content after calls answers all of them, and nothing else.
+/// Checks that the conversation starts with the user, and that the content after calls answers exactly these calls.
 fn check_turns(turns: &[Turn<'_>], report: &mut Report) {
     if turns.first().is_some_and(|turn| turn.of_model) {
         report
@@ -409,7 +409,7 @@ fn check_turns(turns: &[Turn<'_>], report: &mut Report) {
     }
 }
 
-/// Two calls of one turn with the same id could not be told apart by their responses.
+/// Checks that calls of one turn have distinct ids, because responses could not be matched otherwise.
 fn check_ids(turn: &Turn<'_>, report: &mut Report) {
     let mut seen = HashSet::new();
     for call in turn.members("functionCall") {
@@ -450,7 +450,7 @@ fn check_responses(
                 format!("found name {:?}, expected {:?}", text(response, "name"), text(call, "name"));
             report.invalid(&field, message);
         }
-        // An empty id is none: the two are the same in this API.
+        // In this API an empty id equals a missing one.
         if !text(call, "id").is_empty() && by_id.is_none() {
             report.invalid(
                 &field,
@@ -460,7 +460,7 @@ fn check_responses(
     }
 }
 
-/// The first call of each step of the current turn carries the signature that came with it.
+/// Checks that the first call of each step of the current turn has its signature.
 fn check_signatures(turns: &[Turn<'_>], report: &mut Report) {
     let is_prompt = |turn: &Turn<'_>| !turn.of_model && turn.members("functionResponse").is_empty();
     let current = turns.iter().rposition(is_prompt).unwrap_or(0);

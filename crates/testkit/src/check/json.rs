@@ -1,11 +1,11 @@
-//! JSON as a provider with a strict parser reads it: no object has a member twice.
+//! Strict JSON parsing, which rejects duplicate members.
 
 use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value};
 
-/// Reads a body. Where a member occurs twice, parsers differ in which one they take, so that is an error.
+/// Parses a body. A duplicate member is an error, because parsers differ in which one they use.
 pub(super) fn read(body: &[u8]) -> Result<Value, serde_json::Error> {
     serde_json::from_slice::<Strict>(body).map(|strict| strict.0)
 }
@@ -77,13 +77,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_read_is_what_serde_json_reads() {
+    fn parsing_matches_serde_json() {
         let body = br#"{"a": [null, true, -1, 18446744073709551615, 1.5, "\u00e9\n"], "b": {"a": {}}}"#;
         assert_eq!(read(body).unwrap(), serde_json::from_slice::<Value>(body).unwrap());
     }
 
     #[test]
-    fn a_member_that_occurs_twice_is_an_error_at_any_depth() {
+    fn duplicate_members_are_errors_at_any_depth() {
         for body in [r#"{"a": 1, "a": 1}"#, r#"[{"b": {"a": 1, "c": 2, "a": 3}}]"#] {
             let error = read(body.as_bytes()).unwrap_err();
             assert!(error.to_string().contains("the member \"a\" twice"), "{error}");

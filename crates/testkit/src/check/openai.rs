@@ -46,7 +46,7 @@ const REQUEST: &[Field] = &[
     may("moderation", Object),
 ];
 
-/// How hard a model thinks; a model may know fewer of them.
+/// Reasoning efforts. A model may support fewer of them.
 const EFFORTS: &[&str] = &["none", "minimal", "low", "medium", "high", "xhigh", "max"];
 
 const REASONING: &[Field] = &[
@@ -140,13 +140,13 @@ const REASONING_ITEM: &[Field] = &[
     STATUS,
 ];
 
-/// The parts of an assistant's message.
+/// Parts of an assistant message.
 const OUTPUT_PARTS: &[&str] = &["output_text", "refusal"];
 
-/// The parts of any other message, and of the output of a call.
+/// Parts of any other message, and of the output of a call.
 const INPUT_PARTS: &[&str] = &["input_text", "input_image", "input_file", "input_audio"];
 
-/// Items of tools that run on the provider's side and of newer features: known, and not judged further.
+/// Items of server tools and newer features, which are not checked further.
 const OTHER_ITEMS: &[&str] = &[
     "additional_tools",
     "apply_patch_call",
@@ -175,19 +175,21 @@ const OTHER_ITEMS: &[&str] = &[
     "web_search_call",
 ];
 
-/// The longest id of a call, in characters.
-const LONGEST_CALL_ID: usize = 64;
+/// Maximum length of a call id, in characters.
+const MAX_CALL_ID: usize = 64;
 
-/// The longest name of a call, in characters: longer than that of a tool.
-const LONGEST_CALLED: usize = 128;
+/// Maximum length of the name of a call, in characters. It is longer than that of a tool.
+const MAX_CALL_NAME: usize = 128;
 
 pub(super) fn check(body: &Map<String, Value>, allow_item_ids: bool, report: &mut Report) {
     report.fields("", body, REQUEST);
     for name in ["previous_response_id", "conversation", "background"] {
         let used = body.get(name).is_some_and(|value| !value.is_null() && *value != Value::Bool(false));
         if used {
-            report
-                .invalid(name, "expected none: this server keeps no responses, and reads the whole history");
+            report.invalid(
+                name,
+                "expected none: this server stores no responses and reads the complete history",
+            );
         }
     }
     if let Some(reasoning) = body.get("reasoning").and_then(Value::as_object) {
@@ -248,7 +250,7 @@ fn check_tools(body: &Map<String, Value>, report: &mut Report) {
                 tools::name(path, tool, report);
             }
             "" => report.invalid(join(path, "type"), "field is required"),
-            // Tools that run on the provider's side.
+            // Server tools.
             _ => {}
         }
     }
@@ -257,7 +259,7 @@ fn check_tools(body: &Map<String, Value>, report: &mut Report) {
     check_tool_choice(body, &names, report);
 }
 
-/// Strict mode wants every property of the root required and no others.
+/// Checks the rules of strict mode: every property of the root is required, and there are no others.
 fn check_strict(path: &str, tool: &Map<String, Value>, report: &mut Report) {
     let path = join(path, "parameters");
     let Some(schema) = tool.get("parameters").and_then(Value::as_object) else {
@@ -304,12 +306,12 @@ fn check_item(path: &str, item: &Map<String, Value>, report: &mut Report) {
         "message" => check_message(path, item, report),
         kind @ ("function_call" | "custom_tool_call") => {
             report.fields(path, item, if kind == "function_call" { FUNCTION_CALL } else { CUSTOM_CALL });
-            tools::called(path, item, LONGEST_CALLED, tools::letters, report);
-            tools::call_id(path, item, "call_id", LONGEST_CALL_ID, report);
+            tools::called(path, item, MAX_CALL_NAME, tools::letters, report);
+            tools::call_id(path, item, "call_id", MAX_CALL_ID, report);
         }
         "function_call_output" | "custom_tool_call_output" => {
             report.fields(path, item, CALL_OUTPUT);
-            tools::call_id(path, item, "call_id", LONGEST_CALL_ID, report);
+            tools::call_id(path, item, "call_id", MAX_CALL_ID, report);
             check_parts(path, item, "output", INPUT_PARTS, report);
         }
         "reasoning" => report.fields(path, item, REASONING_ITEM),
@@ -320,7 +322,7 @@ fn check_item(path: &str, item: &Map<String, Value>, report: &mut Report) {
     }
 }
 
-/// The type of an item; a message may leave it out.
+/// Returns the type of an item, which a message may omit.
 fn item_type(item: &Map<String, Value>) -> &str {
     item.get("type").map_or("message", |kind| kind.as_str().unwrap_or_default())
 }
@@ -331,7 +333,7 @@ fn check_message(path: &str, item: &Map<String, Value>, report: &mut Report) {
     check_parts(path, item, "content", if of_assistant { OUTPUT_PARTS } else { INPUT_PARTS }, report);
 }
 
-/// The parts of a message, or of the output of a call.
+/// Checks the parts of a message or of the output of a call.
 fn check_parts(path: &str, item: &Map<String, Value>, name: &str, allowed: &[&str], report: &mut Report) {
     if item.get(name).and_then(Value::as_array).is_some_and(Vec::is_empty) {
         report.invalid(join(path, name), "found an empty list, expected at least one part");
@@ -364,7 +366,7 @@ fn check_parts(path: &str, item: &Map<String, Value>, name: &str, allowed: &[&st
     }
 }
 
-/// Nothing of the conversation is kept by the provider, so nothing may refer to it.
+/// Checks that nothing refers to stored content when `store` is false.
 fn check_unstored(path: &str, item: &Map<String, Value>, allow_item_ids: bool, report: &mut Report) {
     let kind = item_type(item);
     if kind == "item_reference" {
@@ -380,7 +382,7 @@ fn check_unstored(path: &str, item: &Map<String, Value>, allow_item_ids: bool, r
     }
 }
 
-/// Each call has exactly one output after it, and each output its call before it.
+/// Checks that each call has exactly one output after it, and each output its call before it.
 fn check_pairs(items: &[(String, &Map<String, Value>)], report: &mut Report) {
     let mut open: HashMap<&str, (&str, &str, bool)> = HashMap::new();
     for (path, item) in items {
@@ -443,13 +445,14 @@ fn check_reasoning_order(items: &[(String, &Map<String, Value>)], report: &mut R
     }
 }
 
-/// Without storage, reasoning survives only in encrypted form, which must be asked for.
+/// Checks that encrypted reasoning is requested, the only form that works without storage.
 fn check_include(body: &Map<String, Value>, items: &[(String, &Map<String, Value>)], report: &mut Report) {
     let reasons = body.get("reasoning").is_some_and(|reasoning| !reasoning.is_null())
         || items.iter().any(|(_, item)| item_type(item) == "reasoning");
     let included = body.get("include").and_then(Value::as_array);
-    let asked = included.is_some_and(|list| list.iter().any(|word| word == "reasoning.encrypted_content"));
-    if reasons && !asked {
+    let is_included =
+        included.is_some_and(|list| list.iter().any(|word| word == "reasoning.encrypted_content"));
+    if reasons && !is_included {
         report.invalid("include", "expected \"reasoning.encrypted_content\" in it, since `store` is false");
     }
 }

@@ -1,19 +1,19 @@
-//! The list of violations that a checker fills, and the rules about fields that all dialects share.
+//! List of violations, and rules for fields that all dialects share.
 
 use serde_json::{Map, Value};
 
 use crate::dialect::Dialect;
 use crate::violation::{Violation, ViolationKind};
 
-/// The most violations that are reported: a large body may be wrong in millions of places.
-const MOST: usize = 100;
+/// Maximum number of reported violations: a large body may have millions.
+const MAX_VIOLATIONS: usize = 100;
 
-/// What a field may hold.
+/// Kind of value that a field may have.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Kind {
     Text,
     Flag,
-    /// An integer of at least zero.
+    /// A non-negative integer.
     Count,
     Number,
     Object,
@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Any,
 }
 
-/// A field that an object may or must have.
+/// An optional or required field of an object.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field {
     name: &'static str,
@@ -33,22 +33,22 @@ pub(super) struct Field {
     nullable: bool,
 }
 
-/// A field that must be there.
+/// Returns a required field.
 pub(super) const fn must(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, required: true, nullable: false }
 }
 
-/// A field that may be there.
+/// Returns an optional field.
 pub(super) const fn may(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, required: false, nullable: false }
 }
 
-/// A field that may be there, and may be null even with Anthropic.
+/// Returns an optional field that may be null even with Anthropic.
 pub(super) const fn nullable(name: &'static str, kind: Kind) -> Field {
     Field { name, kind, required: false, nullable: true }
 }
 
-/// The violations found so far, and how the dialect writes paths.
+/// Violations found so far, and the path notation of the dialect.
 #[derive(Debug)]
 pub(super) struct Report {
     pub(super) violations: Vec<Violation>,
@@ -61,13 +61,13 @@ impl Report {
     }
 
     pub(super) fn invalid(&mut self, field: impl Into<String>, message: impl Into<String>) {
-        if self.violations.len() == MOST {
+        if self.violations.len() == MAX_VIOLATIONS {
             return;
         }
         self.violations.push(Violation::new(ViolationKind::Invalid, field, message));
     }
 
-    /// The path of an element: `messages.2` for Anthropic, `input[2]` for the others.
+    /// Returns the path of an element: `messages.2` for Anthropic, `input[2]` for the others.
     pub(super) fn at(&self, path: &str, index: usize) -> String {
         match self.dialect {
             Dialect::AnthropicMessages => format!("{path}.{index}"),
@@ -79,7 +79,7 @@ impl Report {
 
     /// Reports unknown fields, missing fields and fields of the wrong kind.
     ///
-    /// An optional field may be null; with Anthropic only where its definition says so.
+    /// An optional field may be null; with Anthropic only if its definition allows it.
     pub(super) fn fields(&mut self, path: &str, object: &Map<String, Value>, fields: &[Field]) {
         for name in object.keys() {
             if !fields.iter().any(|field| field.name == name) {
@@ -125,7 +125,7 @@ impl Report {
         }
     }
 
-    /// Takes a value as an object, or reports it.
+    /// Returns a value as an object, or reports it.
     pub(super) fn object<'a>(&mut self, path: &str, value: &'a Value) -> Option<&'a Map<String, Value>> {
         if value.as_object().is_none() {
             self.kind(path, value, Kind::Object);
@@ -133,9 +133,9 @@ impl Report {
         value.as_object()
     }
 
-    /// The objects of a list member with their paths; what is no object is reported.
+    /// Returns the objects of a list member with their paths, and reports other elements.
     ///
-    /// A member that is absent or no list gives nothing: [`Report::fields`] reports that.
+    /// Returns nothing for a member that is absent or not a list; [`Report::fields`] reports that.
     pub(super) fn objects<'a>(
         &mut self,
         path: &str,
@@ -155,17 +155,17 @@ impl Report {
     }
 }
 
-/// The path of a member.
+/// Returns the path of a member.
 pub(super) fn join(path: &str, name: &str) -> String {
     if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") }
 }
 
-/// A member that is text, or the empty text.
+/// Returns a string member, or an empty string.
 pub(super) fn text<'a>(object: &'a Map<String, Value>, name: &str) -> &'a str {
     object.get(name).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// The kind of a value in words.
+/// Returns the kind of a value in words.
 pub(super) fn kind_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

@@ -1,4 +1,4 @@
-//! One legal request per dialect, and what each way of spoiling it is called.
+//! One legal request per dialect, and the violations of its mutations.
 
 mod anthropic;
 mod chat;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::*;
 
-/// A way of spoiling a legal body, the field that is blamed, and a part of the message.
+/// Mutation of a legal body, with the reported field and a part of the message.
 pub(super) type Case = (fn(&mut Value), &'static str, &'static str);
 
 fn headers(dialect: Dialect) -> Vec<(String, String)> {
@@ -32,24 +32,25 @@ fn path(dialect: Dialect) -> &'static str {
     }
 }
 
-fn judge(dialect: Dialect, body: &Value) -> Vec<Violation> {
+fn violations(dialect: Dialect, body: &Value) -> Vec<Violation> {
     check(dialect, "POST", path(dialect), &headers(dialect), body.to_string().as_bytes())
 }
 
-/// Each case spoils the legal body in one way, and the field is blamed with the message.
+/// Asserts that each mutation of the legal body is reported with its field and message.
 fn assert_cases(dialect: Dialect, legal: &Value, cases: &[Case]) {
-    assert_eq!(judge(dialect, legal), [], "the legal body");
-    for (index, (spoil, field, message)) in cases.iter().enumerate() {
+    assert_eq!(violations(dialect, legal), [], "the legal body");
+    for (index, (mutate, field, message)) in cases.iter().enumerate() {
         let mut body = legal.clone();
-        spoil(&mut body);
-        let violations = judge(dialect, &body);
-        let named = violations.iter().any(|found| found.field == *field && found.message.contains(message));
-        assert!(named, "{dialect} case {index}: expected {field}: {message}\nfound {violations:#?}");
+        mutate(&mut body);
+        let found = violations(dialect, &body);
+        let reported =
+            found.iter().any(|violation| violation.field == *field && violation.message.contains(message));
+        assert!(reported, "{dialect} case {index}: expected {field}: {message}\nfound {found:#?}");
     }
 }
 
 #[test]
-fn keys_paths_methods_and_types_are_judged_first() {
+fn keys_paths_methods_and_types_are_checked_first() {
     let dialect = Dialect::AnthropicMessages;
     let good = headers(dialect);
     let without = |name: &str| -> Vec<(String, String)> {
@@ -73,7 +74,7 @@ fn keys_paths_methods_and_types_are_judged_first() {
 }
 
 #[test]
-fn every_dialect_wants_its_own_key_header() {
+fn every_dialect_requires_its_key_header() {
     for dialect in Dialect::ALL {
         let bare = [("content-type".to_owned(), "application/json".to_owned())];
         let found = check(dialect, "POST", path(dialect), &bare, b"{}");
@@ -82,15 +83,11 @@ fn every_dialect_wants_its_own_key_header() {
     }
     let basic = [("authorization".to_owned(), "Basic key".to_owned())];
     let found = check(Dialect::ChatCompletions, "POST", "/v1/chat/completions", &basic, b"{}");
-    assert_eq!(
-        found[0].kind,
-        ViolationKind::Authentication,
-        "a header that is there must have the right form"
-    );
+    assert_eq!(found[0].kind, ViolationKind::Authentication, "an existing header must have the right form");
 }
 
 #[test]
-fn bodies_that_are_no_objects_are_named() {
+fn bodies_must_be_objects() {
     for (body, message) in [
         ("[]", "expected the body to be a JSON object, found a list"),
         ("{", "does not parse"),
@@ -103,11 +100,11 @@ fn bodies_that_are_no_objects_are_named() {
 }
 
 #[test]
-fn what_is_wrong_everywhere_is_not_told_everywhere() {
+fn reported_violations_are_limited() {
     let unknown: serde_json::Map<String, Value> =
         (0..1000).map(|number| (format!("field{number}"), Value::Null)).collect();
     for dialect in Dialect::ALL {
-        assert_eq!(judge(dialect, &Value::Object(unknown.clone())).len(), 100, "{dialect}");
+        assert_eq!(violations(dialect, &Value::Object(unknown.clone())).len(), 100, "{dialect}");
     }
 }
 

@@ -1,4 +1,4 @@
-//! Rules about tool definitions that all providers share.
+//! Rules for tool definitions, shared by all providers.
 
 use std::collections::HashSet;
 
@@ -6,56 +6,54 @@ use serde_json::{Map, Value};
 
 use super::report::{Kind, Report, join, text};
 
-/// The longest name of a tool, in characters.
-const LONGEST_NAME: usize = 64;
+/// Maximum length of a tool name, in characters.
+const MAX_NAME: usize = 64;
 
 /// Reports a name that is not 1 to 64 of `[a-zA-Z0-9_-]`.
 pub(super) fn name(path: &str, tool: &Map<String, Value>, report: &mut Report) {
     let name = text(tool, "name");
-    if tool.contains_key("name")
-        && (name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(letters))
-    {
-        let message = format!("found {name:?}, expected 1 to {LONGEST_NAME} of a-z, A-Z, 0-9, _ and -");
+    if tool.contains_key("name") && (name.is_empty() || name.len() > MAX_NAME || !name.chars().all(letters)) {
+        let message = format!("found {name:?}, expected 1 to {MAX_NAME} of a-z, A-Z, 0-9, _ and -");
         report.invalid(join(path, "name"), message);
     }
 }
 
-/// The letters that a name may hold in every dialect.
+/// Returns whether a character is legal in names of every dialect.
 pub(super) fn letters(character: char) -> bool {
     character.is_ascii_alphanumeric() || character == '_' || character == '-'
 }
 
-/// Reports the name of a call that is not 1 to `longest` legal characters: models also call tools that do not exist.
+/// Reports the name of a call that is not 1 to `max_length` legal characters: models also call tools that do not exist.
 pub(super) fn called(
     path: &str,
     call: &Map<String, Value>,
-    longest: usize,
+    max_length: usize,
     legal: fn(char) -> bool,
     report: &mut Report,
 ) {
     let name = text(call, "name");
-    if call.contains_key("name") && (name.is_empty() || name.len() > longest || !name.chars().all(legal)) {
-        let message = format!("found {name:?}, expected 1 to {longest} legal characters");
+    if call.contains_key("name") && (name.is_empty() || name.len() > max_length || !name.chars().all(legal)) {
+        let message = format!("found {name:?}, expected 1 to {max_length} legal characters");
         report.invalid(join(path, "name"), message);
     }
 }
 
-/// Reports the id of a call, or of the call that a result answers, that is not 1 to `longest` characters.
+/// Reports the id of a call, or of the call that a result answers, that is not 1 to `max_length` characters.
 pub(super) fn call_id(
     path: &str,
     object: &Map<String, Value>,
     name: &str,
-    longest: usize,
+    max_length: usize,
     report: &mut Report,
 ) {
     let length = text(object, name).chars().count();
-    if object.contains_key(name) && !(1..=longest).contains(&length) {
-        let message = format!("found {length} characters, expected 1 to {longest}");
+    if object.contains_key(name) && !(1..=max_length).contains(&length) {
+        let message = format!("found {length} characters, expected 1 to {max_length}");
         report.invalid(join(path, name), message);
     }
 }
 
-/// Reports names that occur twice. Tools that run on the provider's side may have none.
+/// Reports duplicate names. Server tools may have no name.
 pub(super) fn unique<'a>(path: &str, names: impl Iterator<Item = &'a str>, report: &mut Report) {
     let mut seen = HashSet::new();
     for name in names.filter(|name| !name.is_empty()) {
@@ -90,7 +88,7 @@ pub(super) fn schema(path: &str, tool: &Map<String, Value>, name: &str, report: 
     }
 }
 
-/// Reports names in `required` that are no properties: JSON Schema allows them, stricter subsets of it do not.
+/// Reports names in `required` that are not properties: JSON Schema allows them, stricter subsets do not.
 pub(super) fn required(path: &str, schema: &Map<String, Value>, report: &mut Report) {
     let path = join(path, "required");
     let Some(required) = schema.get("required") else {

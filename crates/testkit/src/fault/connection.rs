@@ -1,4 +1,4 @@
-//! One connection that follows its script.
+//! One scripted connection.
 
 use std::io;
 use std::time::Duration;
@@ -12,18 +12,18 @@ use super::record::Recorder;
 use super::script::{FaultScript, FaultStep};
 use crate::http::Reader;
 
-/// The largest request body that is read whole.
-const LARGEST_BODY: usize = 64 * 1024 * 1024;
-/// Bytes written or thrown away at a time.
-const PIECE: usize = 16 * 1024;
+/// Maximum size of a request body, in bytes.
+const MAX_BODY: usize = 64 * 1024 * 1024;
+/// Size of one write or discarding read, in bytes.
+const CHUNK: usize = 16 * 1024;
 
-/// Follows the script as far as the client lets it.
+/// Runs the script until its end or until the client disconnects.
 pub(super) async fn serve(stream: TcpStream, script: FaultScript, recorder: Recorder) {
-    // Each write is to leave as it is; a socket that cannot be told so works too.
+    // Each write is sent immediately. Failure is harmless.
     let _ = stream.set_nodelay(true);
-    let mut connection = Connection { stream, reader: Reader::new(LARGEST_BODY), recorder };
+    let mut connection = Connection { stream, reader: Reader::new(MAX_BODY), recorder };
     for step in &script.steps {
-        // A client that went away ends the script; its record says how far it came.
+        // A disconnected client ends the script. The record shows the completed steps.
         if connection.perform(step).await.is_err() {
             return;
         }
@@ -47,7 +47,7 @@ impl Connection {
             FaultStep::Repeat { bytes, times, pause } => {
                 for _ in 0..*times {
                     self.write(bytes).await?;
-                    rest(*pause).await;
+                    pause_or_yield(*pause).await;
                 }
                 Ok(())
             }
@@ -73,7 +73,7 @@ impl Connection {
         let mut scratch = vec![0; piece.max(1)];
         let mut left = bytes;
         while left > 0 {
-            rest(pause).await;
+            pause_or_yield(pause).await;
             let most = left.min(scratch.len());
             let read = self.stream.read(scratch.get_mut(..most).unwrap_or_default()).await?;
             if read == 0 {
@@ -85,7 +85,7 @@ impl Connection {
     }
 
     async fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
-        for piece in bytes.chunks(PIECE) {
+        for piece in bytes.chunks(CHUNK) {
             self.stream.write_all(piece).await?;
             let length = u64::try_from(piece.len()).unwrap_or(u64::MAX);
             self.recorder.update(|record| record.written = record.written.saturating_add(length));
@@ -93,16 +93,16 @@ impl Connection {
         Ok(())
     }
 
-    /// Waits for the client's end; that it breaks the connection off is an end too.
+    /// Waits until the client closes or resets the connection.
     async fn await_close(&mut self) -> io::Result<()> {
-        let mut scratch = vec![0; PIECE];
+        let mut scratch = vec![0; CHUNK];
         while matches!(self.stream.read(&mut scratch).await, Ok(1..)) {}
         Ok(())
     }
 }
 
-/// A pause; where there is none, others get their turn all the same.
-async fn rest(pause: Duration) {
+/// Pauses, or yields to other tasks if the pause is zero.
+async fn pause_or_yield(pause: Duration) {
     if pause.is_zero() {
         yield_now().await;
     } else {

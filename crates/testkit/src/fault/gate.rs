@@ -1,49 +1,49 @@
-//! Pauses that end when a test says so.
+//! Pauses that a test controls.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// A pause that lasts until it is released, and that tells when it has been reached.
+/// A pause that lasts until the gate is opened. It can also be awaited until a connection reaches it.
 ///
-/// Clones are the same gate. Once open it stays open, for every connection.
+/// Clones share one gate. Once open, it stays open for every connection.
 #[derive(Debug, Clone, Default)]
 pub struct FaultGate {
-    sides: Arc<Sides>,
+    flags: Arc<Flags>,
 }
 
 #[derive(Debug, Default)]
-struct Sides {
+struct Flags {
     reached: watch::Sender<bool>,
     open: watch::Sender<bool>,
 }
 
 impl FaultGate {
-    /// A gate that is shut.
+    /// Creates a closed gate.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Lets everyone pass, from now on.
+    /// Opens the gate for all connections.
     pub fn open(&self) {
-        self.sides.open.send_replace(true);
+        self.flags.open.send_replace(true);
     }
 
-    /// Waits until a connection has come to the gate, and with it through all of its script before the gate.
+    /// Waits until a connection has reached the gate and completed all preceding steps of its script.
     pub async fn reached(&self) {
-        wait(&self.sides.reached).await;
+        wait(&self.flags.reached).await;
     }
 
-    /// Comes to the gate, and waits until it is open.
+    /// Marks the gate as reached and waits until it is open.
     pub(super) async fn pass(&self) {
-        self.sides.reached.send_replace(true);
-        wait(&self.sides.open).await;
+        self.flags.reached.send_replace(true);
+        wait(&self.flags.open).await;
     }
 }
 
 /// Waits until the flag is set.
 async fn wait(flag: &watch::Sender<bool>) {
-    // It fails only without a sender, and the sender is borrowed here.
+    // Fails only if the sender is dropped, and it is borrowed here.
     let _ = flag.subscribe().wait_for(|set| *set).await;
 }

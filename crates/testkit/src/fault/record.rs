@@ -1,27 +1,27 @@
-//! What became of the connections of a fault server.
+//! Records of the connections of a fault server.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What became of one connection.
+/// Record of one connection.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FaultRecord {
-    /// Steps of the script that were done.
+    /// Number of completed steps.
     pub steps: usize,
-    /// Bytes that the system took for the client. The client need not have read them.
+    /// Number of bytes passed to the system. The client may not have read them.
     pub written: u64,
-    /// Whether every step was done; else the client left before, or has not come to the end yet.
+    /// Whether all steps are completed. Otherwise the client has disconnected, or the script is still running.
     pub completed: bool,
 }
 
-/// The records of all connections, in the order in which they came. Clones are the same records.
+/// Records of all connections, in order. Clones share them.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Records {
     all: Arc<Mutex<Vec<FaultRecord>>>,
 }
 
 impl Records {
-    /// Opens the record of one more connection.
+    /// Adds the record of a connection.
     pub(super) fn begin(&self) -> Recorder {
         let mut all = lock(&self.all);
         all.push(FaultRecord::default());
@@ -33,7 +33,7 @@ impl Records {
     }
 }
 
-/// Writes the record of one connection.
+/// Handle to the record of one connection.
 #[derive(Debug)]
 pub(super) struct Recorder {
     all: Arc<Mutex<Vec<FaultRecord>>>,
@@ -48,7 +48,7 @@ impl Recorder {
     }
 }
 
-/// The records stay whole even if somebody panicked while holding them.
+/// Locks the records. A poisoned lock is usable, because updates do not panic.
 fn lock(all: &Mutex<Vec<FaultRecord>>) -> MutexGuard<'_, Vec<FaultRecord>> {
     all.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,14 +1,13 @@
-//! What a connection does, step by step.
+//! Scripts of connections.
 
 use std::time::Duration;
 
 use super::gate::FaultGate;
 
-/// What the server does on one connection, in order; then it closes the connection.
+/// Steps of the server on one connection, which is closed after the last one.
 ///
-/// A connection that is closed while bytes of the client are unread is reset by the system: read the request first
-/// where a clean close is meant.
-/// A script ends early where the client has gone and a step needs it.
+/// Closing a connection with unread bytes resets it: read the request first for a clean close.
+/// A script ends early if the client disconnects and a step needs it.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct FaultScript {
@@ -16,44 +15,44 @@ pub struct FaultScript {
     pub steps: Vec<FaultStep>,
 }
 
-/// One thing that the server does.
+/// One step of a script.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum FaultStep {
-    /// Reads one whole HTTP request, of 64 MiB at most.
+    /// Reads one complete HTTP request, of at most 64 MiB.
     ReadRequest,
-    /// Reads bytes, a piece at a time with a pause before each; what is not read stays in the system's buffers.
+    /// Reads bytes in pieces, with a pause before each. Further bytes stay in the system's buffers.
     Read {
-        /// How many in all.
+        /// Total number of bytes.
         bytes: usize,
-        /// The most at a time, at least one.
+        /// Maximum size of a piece, at least 1.
         piece: usize,
-        /// Silence before each piece.
+        /// Pause before each piece.
         pause: Duration,
     },
     /// Writes these bytes.
     Write(Vec<u8>),
-    /// Writes the same bytes again and again, with a pause after each time.
+    /// Writes the same bytes repeatedly, with a pause after each write.
     Repeat {
-        /// What is written.
+        /// Bytes to write.
         bytes: Vec<u8>,
-        /// How often.
+        /// Number of repetitions.
         times: usize,
-        /// Silence after each time.
+        /// Pause after each write.
         pause: Duration,
     },
-    /// Silence for a while.
+    /// Sends nothing for a time.
     Sleep(Duration),
-    /// Silence until a gate is open.
+    /// Sends nothing until a gate is open.
     Wait(FaultGate),
-    /// Silence until the client closes; what it still sends is read and thrown away.
+    /// Sends nothing until the client closes the connection. Bytes that it still sends are discarded.
     AwaitClose,
-    /// Resets the connection at once, with what was written and not yet sent. No step follows it.
+    /// Resets the connection immediately, discarding unsent bytes. No step follows.
     Reset,
 }
 
 impl FaultScript {
-    /// Closes the connection at once.
+    /// Creates an empty script, which closes the connection immediately.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -66,7 +65,7 @@ impl FaultScript {
         self
     }
 
-    /// Reads one whole request.
+    /// Reads one complete request.
     #[must_use]
     pub fn read_request(self) -> Self {
         self.step(FaultStep::ReadRequest)
@@ -84,25 +83,25 @@ impl FaultScript {
         self.step(FaultStep::Write(bytes.into()))
     }
 
-    /// Writes the same bytes again and again.
+    /// Writes the same bytes repeatedly.
     #[must_use]
     pub fn repeat(self, bytes: impl Into<Vec<u8>>, times: usize, pause: Duration) -> Self {
         self.step(FaultStep::Repeat { bytes: bytes.into(), times, pause })
     }
 
-    /// Says nothing for a while.
+    /// Sends nothing for a time.
     #[must_use]
     pub fn sleep(self, silence: Duration) -> Self {
         self.step(FaultStep::Sleep(silence))
     }
 
-    /// Says nothing until the gate is open.
+    /// Sends nothing until the gate is open.
     #[must_use]
     pub fn wait(self, gate: &FaultGate) -> Self {
         self.step(FaultStep::Wait(gate.clone()))
     }
 
-    /// Says nothing until the client closes the connection.
+    /// Sends nothing until the client closes the connection.
     #[must_use]
     pub fn await_close(self) -> Self {
         self.step(FaultStep::AwaitClose)

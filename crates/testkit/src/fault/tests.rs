@@ -10,7 +10,7 @@ async fn connect(server: &FaultServer) -> TcpStream {
     TcpStream::connect(server.address()).await.unwrap()
 }
 
-/// All that comes, and whether the end is a clean one.
+/// Reads until the end; returns the bytes, and the error of an unclean end.
 async fn read_all(client: &mut TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
     let mut seen = Vec::new();
     let end = client.read_to_end(&mut seen).await;
@@ -18,17 +18,17 @@ async fn read_all(client: &mut TcpStream) -> (Vec<u8>, Result<(), ErrorKind>) {
 }
 
 #[tokio::test]
-async fn connections_close_or_break_as_their_scripts_say() {
-    let answered = FaultScript::new().read_request().write("hello");
-    let scripts = [answered.clone(), answered.clone().reset()];
+async fn connections_close_or_reset_as_scripted() {
+    let responding = FaultScript::new().read_request().write("hello");
+    let scripts = [responding.clone(), responding.clone().reset()];
     let server = FaultServer::start(scripts).await.unwrap();
     let ends = [Ok(()), Err(ErrorKind::ConnectionReset), Err(ErrorKind::ConnectionReset)];
     for (index, expected) in ends.into_iter().enumerate() {
         let mut client = connect(&server).await;
         client.write_all(REQUEST).await.unwrap();
         let (seen, end) = read_all(&mut client).await;
-        assert_eq!(end, expected, "connection {index}; beyond the last script the last one counts");
-        // What a reset overtakes is lost.
+        assert_eq!(end, expected, "connection {index}; the last script is reused");
+        // A reset may discard sent bytes.
         assert!(seen == b"hello" || (expected.is_err() && seen.is_empty()), "{seen:?}");
     }
     let records = server.finish().await;
@@ -44,7 +44,7 @@ async fn without_a_script_connections_are_reset() {
 }
 
 #[tokio::test]
-async fn a_gate_holds_until_it_is_opened() {
+async fn gates_hold_until_opened() {
     let gate = FaultGate::new();
     let script = FaultScript::new().write("before").wait(&gate).write("after");
     let server = FaultServer::start([script]).await.unwrap();
@@ -57,7 +57,7 @@ async fn a_gate_holds_until_it_is_opened() {
 }
 
 #[tokio::test]
-async fn slow_reads_stop_where_they_are_told_to() {
+async fn slow_reads_stop_at_their_limit() {
     let script = FaultScript::new().read_slowly(10, 4, Duration::from_millis(1)).write("ten").await_close();
     let server = FaultServer::start([script]).await.unwrap();
     let mut client = connect(&server).await;
@@ -71,7 +71,7 @@ async fn slow_reads_stop_where_they_are_told_to() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_ends_the_script() {
+async fn disconnecting_clients_end_the_script() {
     let endless = FaultScript::new().repeat(vec![b'x'; 1 << 20], usize::MAX, Duration::ZERO);
     let waiting = FaultScript::new().read_request().write("never");
     let server = FaultServer::start([endless, waiting]).await.unwrap();
@@ -88,7 +88,7 @@ async fn a_client_that_leaves_ends_the_script() {
 }
 
 #[tokio::test]
-async fn a_refusing_port_refuses() {
+async fn refusing_ports_refuse() {
     let server = FaultServer::refusing().unwrap();
     for _ in 0..2 {
         let error = TcpStream::connect(server.address()).await.unwrap_err();
@@ -98,9 +98,9 @@ async fn a_refusing_port_refuses() {
 }
 
 #[tokio::test]
-async fn a_port_that_never_accepts_lets_no_connection_come_about() {
+async fn never_accepting_ports_establish_no_connection() {
     let server = FaultServer::never_accepting().await.unwrap();
-    let connected = timeout(FILLER_LIMIT, TcpStream::connect(server.address())).await;
+    let connected = timeout(FILLER_TIMEOUT, TcpStream::connect(server.address())).await;
     assert!(connected.is_err(), "{connected:?}");
 }
 

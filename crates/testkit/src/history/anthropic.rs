@@ -1,11 +1,11 @@
-//! The history in the messages of the Messages API.
+//! History in the messages of the Messages API.
 
 use serde_json::Value;
 
 use super::{History, ToolOutcome, content_text, list_at, text_at};
 
 pub(super) fn read(body: &Value, history: &mut History) {
-    history.must_think = body.pointer("/thinking/type").and_then(Value::as_str) == Some("enabled");
+    history.requires_thinking = body.pointer("/thinking/type").and_then(Value::as_str) == Some("enabled");
     history.system(&body.get("system").map(content_text).unwrap_or_default());
     for (index, message) in list_at(body, "messages").iter().enumerate() {
         if message.get("role").and_then(Value::as_str) == Some("assistant") {
@@ -44,7 +44,7 @@ fn read_user(message: &Value, history: &mut History) {
         }
     }
     match (answers_calls, text.is_empty()) {
-        // Text beside results steers the open turn and does not begin another.
+        // Text beside results is steering within the open turn.
         (true, false) => history.user_messages.push(text),
         (true, true) => {}
         (false, _) => history.user(text),

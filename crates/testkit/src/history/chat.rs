@@ -1,4 +1,4 @@
-//! The history in the messages of Chat Completions.
+//! History in the messages of Chat Completions.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! The history in the contents of the Gemini API.
+//! History in the contents of the Gemini API.
 
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ fn read_user(content: &Value, history: &mut History) {
     }
 }
 
-/// The strings of a response object, one a line; the key `error` marks a failure.
+/// Converts a response object: its values, one per line; the key `error` marks a failure.
 fn outcome(response: &Value) -> ToolOutcome {
     let Some(object) = response.get("response").and_then(Value::as_object) else {
         return ToolOutcome::default();

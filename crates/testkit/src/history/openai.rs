@@ -1,4 +1,4 @@
-//! The history in the input items of the Responses API.
+//! History in the input items of the Responses API.
 
 use serde_json::Value;
 

@@ -1,10 +1,10 @@
-//! The same conversation, read from each dialect.
+//! One conversation, read from each dialect.
 
 use serde_json::json;
 
 use super::*;
 
-/// A prompt, a step of two parallel calls with results, steering, and a final text.
+/// Returns a conversation in each dialect: a prompt, two parallel calls with results, steering, and a final text.
 fn bodies() -> [(Dialect, Value); 4] {
     [
         (
@@ -72,7 +72,7 @@ fn bodies() -> [(Dialect, Value); 4] {
 }
 
 #[test]
-fn every_dialect_tells_the_same_story() {
+fn every_dialect_reads_the_same_history() {
     let path = "/v1beta/models/m:streamGenerateContent?alt=sse";
     let mut conversations = Vec::new();
     for (dialect, body) in bodies() {
@@ -84,8 +84,12 @@ fn every_dialect_tells_the_same_story() {
         assert_eq!(results, ["of a", "of b"], "{dialect}");
         let errors: Vec<Option<bool>> =
             history.steps[0].calls.iter().map(|call| call.outcome.as_ref().unwrap().is_error).collect();
-        let says_errors = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
-        assert_eq!(errors, if says_errors { [Some(false), Some(true)] } else { [None, None] }, "{dialect}");
+        let has_error_flag = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
+        assert_eq!(
+            errors,
+            if has_error_flag { [Some(false), Some(true)] } else { [None, None] },
+            "{dialect}"
+        );
         let seals: Vec<&str> = history.steps[0].reasoning.iter().map(|sealed| sealed.seal.as_str()).collect();
         assert_eq!(seals.is_empty(), dialect == Dialect::ChatCompletions, "{dialect}");
         conversations.push(history.conversation());

@@ -1,4 +1,4 @@
-//! Reading requests: bounded heads, bodies with a length or in chunks.
+//! Reading of requests: bounded heads, and bodies with a length or in chunks.
 
 use std::io;
 
@@ -6,14 +6,14 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use super::HttpRequest;
 
-/// The most bytes of a head, and of the trailers of a chunked body.
-const LARGEST_HEAD: usize = 64 * 1024;
-/// The most header lines.
-const MOST_HEADERS: usize = 128;
-/// Bytes asked for by one read.
-const READ: usize = 16 * 1024;
+/// Maximum size of a head, and of the trailers of a chunked body, in bytes.
+const MAX_HEAD: usize = 64 * 1024;
+/// Maximum number of header lines.
+const MAX_HEADERS: usize = 128;
+/// Size of one read, in bytes.
+const READ_SIZE: usize = 16 * 1024;
 
-/// Why no request could be read.
+/// Error while reading a request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ReadError {
     /// The client closed the connection between two requests.
@@ -21,7 +21,7 @@ pub(crate) enum ReadError {
     Closed,
     #[error("request is not HTTP/1.1: {0}")]
     Malformed(&'static str),
-    #[error("request head is larger than {LARGEST_HEAD} bytes")]
+    #[error("request head is larger than {MAX_HEAD} bytes")]
     HeadTooLarge,
     #[error("request body is larger than {0} bytes")]
     BodyTooLarge(usize),
@@ -30,7 +30,7 @@ pub(crate) enum ReadError {
 }
 
 impl ReadError {
-    /// The status that tells the client, where it still can be told.
+    /// Returns the status to respond with; `None` if the client cannot be reached.
     pub(crate) fn status(&self) -> Option<u16> {
         match self {
             Self::Malformed(_) => Some(400),
@@ -41,12 +41,12 @@ impl ReadError {
     }
 }
 
-/// Reads request after request from one connection.
+/// Reader of consecutive requests on one connection.
 #[derive(Debug)]
 pub(crate) struct Reader {
     /// Bytes read and not yet consumed.
     buffer: Vec<u8>,
-    largest_body: usize,
+    max_body: usize,
 }
 
 enum Length {
@@ -61,22 +61,22 @@ struct Head {
 }
 
 impl Reader {
-    pub(crate) fn new(largest_body: usize) -> Self {
-        Self { buffer: Vec::new(), largest_body }
+    pub(crate) fn new(max_body: usize) -> Self {
+        Self { buffer: Vec::new(), max_body }
     }
 
-    /// Reads the next request; `stream` is also written to when the client waits for a go-ahead.
+    /// Reads the next request. Sends `100 Continue` if the client expects it.
     ///
-    /// Dropping the future loses what was read: the connection is to be closed then.
+    /// Dropping the future loses the bytes read, so the connection must be closed then.
     pub(crate) async fn next<S>(&mut self, stream: &mut S) -> Result<HttpRequest, ReadError>
     where
         S: AsyncRead + AsyncWrite + Unpin,
     {
         let mut head = self.head(stream).await?;
         if let Length::Known(length) = head.length
-            && length > self.largest_body
+            && length > self.max_body
         {
-            return Err(ReadError::BodyTooLarge(self.largest_body));
+            return Err(ReadError::BodyTooLarge(self.max_body));
         }
         if head.expects_continue {
             stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n").await?;
@@ -94,13 +94,13 @@ impl Reader {
                 self.buffer.drain(..length);
                 return Ok(head);
             }
-            if self.buffer.len() > LARGEST_HEAD {
+            if self.buffer.len() > MAX_HEAD {
                 return Err(ReadError::HeadTooLarge);
             }
-            let begun = !self.buffer.is_empty();
+            let has_started = !self.buffer.is_empty();
             if !self.fill(stream).await? {
-                return Err(if begun {
-                    ReadError::Malformed("head is cut short")
+                return Err(if has_started {
+                    ReadError::Malformed("head is truncated")
                 } else {
                     ReadError::Closed
                 });
@@ -127,15 +127,15 @@ impl Reader {
                 self.trailers(stream).await?;
                 return Ok(body);
             }
-            if size > self.largest_body.saturating_sub(body.len()) {
-                return Err(ReadError::BodyTooLarge(self.largest_body));
+            if size > self.max_body.saturating_sub(body.len()) {
+                return Err(ReadError::BodyTooLarge(self.max_body));
             }
             while self.buffer.len() < size + 2 {
                 self.fill_body(stream).await?;
             }
             body.extend(self.buffer.drain(..size));
             if self.buffer.drain(..2).ne(*b"\r\n") {
-                return Err(ReadError::Malformed("a chunk does not end where its size says"));
+                return Err(ReadError::Malformed("a chunk does not have its announced size"));
             }
         }
     }
@@ -146,9 +146,9 @@ impl Reader {
             match httparse::parse_chunk_size(&self.buffer) {
                 Ok(httparse::Status::Complete((line, size))) => {
                     self.buffer.drain(..line);
-                    return usize::try_from(size).map_err(|_| ReadError::BodyTooLarge(self.largest_body));
+                    return usize::try_from(size).map_err(|_| ReadError::BodyTooLarge(self.max_body));
                 }
-                Ok(httparse::Status::Partial) if self.buffer.len() <= LARGEST_HEAD => {
+                Ok(httparse::Status::Partial) if self.buffer.len() <= MAX_HEAD => {
                     self.fill_body(stream).await?
                 }
                 Ok(httparse::Status::Partial) | Err(_) => {
@@ -158,10 +158,10 @@ impl Reader {
         }
     }
 
-    /// Consumes the lines after the last chunk, up to and with the empty one.
+    /// Consumes the trailers after the last chunk, including the empty line.
     async fn trailers<S: AsyncRead + Unpin>(&mut self, stream: &mut S) -> Result<(), ReadError> {
         let mut consumed = 0;
-        while consumed <= LARGEST_HEAD {
+        while consumed <= MAX_HEAD {
             match self.buffer.windows(2).position(|bytes| bytes == b"\r\n") {
                 Some(line) => {
                     self.buffer.drain(..line + 2);
@@ -170,7 +170,7 @@ impl Reader {
                         return Ok(());
                     }
                 }
-                None if self.buffer.len() > LARGEST_HEAD => return Err(ReadError::HeadTooLarge),
+                None if self.buffer.len() > MAX_HEAD => return Err(ReadError::HeadTooLarge),
                 None => self.fill_body(stream).await?,
             }
         }
@@ -178,19 +178,19 @@ impl Reader {
     }
 
     async fn fill_body<S: AsyncRead + Unpin>(&mut self, stream: &mut S) -> Result<(), ReadError> {
-        if self.fill(stream).await? { Ok(()) } else { Err(ReadError::Malformed("body is cut short")) }
+        if self.fill(stream).await? { Ok(()) } else { Err(ReadError::Malformed("body is truncated")) }
     }
 
-    /// Reads some more; false at the end of the connection.
+    /// Reads more bytes; returns `false` at the end of the connection.
     async fn fill<S: AsyncRead + Unpin>(&mut self, stream: &mut S) -> Result<bool, ReadError> {
-        self.buffer.reserve(READ);
+        self.buffer.reserve(READ_SIZE);
         Ok(stream.read_buf(&mut self.buffer).await? > 0)
     }
 }
 
-/// The head at the beginning of the bytes and its length, or nothing while it is not all there.
+/// Parses the head at the start of the bytes; returns it with its length, or `None` while it is incomplete.
 fn parse_head(bytes: &[u8]) -> Result<Option<(usize, Head)>, ReadError> {
-    let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
+    let mut headers = [httparse::EMPTY_HEADER; MAX_HEADERS];
     let mut parsed = httparse::Request::new(&mut headers);
     let length = match parsed.parse(bytes) {
         Ok(httparse::Status::Complete(length)) => length,
@@ -233,10 +233,11 @@ fn body_length(headers: &[(String, String)]) -> Result<Length, ReadError> {
         (Some(coding), None) if coding.eq_ignore_ascii_case("chunked") && codings.next().is_none() => {
             Ok(Length::Chunked)
         }
-        (None, Some(length)) if lengths.all(|other| other == length) => {
-            length.parse().map(Length::Known).map_err(|_| ReadError::Malformed("Content-Length is no number"))
-        }
-        (Some(_), Some(_)) => Err(ReadError::Malformed("Content-Length and Transfer-Encoding contradict")),
+        (None, Some(length)) if lengths.all(|other| other == length) => length
+            .parse()
+            .map(Length::Known)
+            .map_err(|_| ReadError::Malformed("Content-Length is not a number")),
+        (Some(_), Some(_)) => Err(ReadError::Malformed("Content-Length and Transfer-Encoding conflict")),
         (Some(_), None) => Err(ReadError::Malformed("Transfer-Encoding is not chunked")),
         (None, Some(_)) => Err(ReadError::Malformed("Content-Length is given twice")),
     }
@@ -250,7 +251,7 @@ mod tests {
     use super::*;
 
     /// Sends the bytes in pieces of the given size and reads requests until an error.
-    async fn read_all(bytes: &[u8], piece: usize, largest: usize) -> (Vec<HttpRequest>, ReadError) {
+    async fn read_all(bytes: &[u8], piece: usize, max_body: usize) -> (Vec<HttpRequest>, ReadError) {
         let (mut client, mut server): (DuplexStream, DuplexStream) = duplex(1 << 20);
         let send = async {
             for piece in bytes.chunks(piece) {
@@ -260,7 +261,7 @@ mod tests {
             drop(client);
         };
         let read = async {
-            let mut reader = Reader::new(largest);
+            let mut reader = Reader::new(max_body);
             let mut requests = Vec::new();
             loop {
                 match reader.next(&mut server).await {
@@ -277,7 +278,7 @@ mod tests {
         3;ext=1\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: x\r\n\r\n";
 
     #[tokio::test]
-    async fn two_requests_under_every_split() {
+    async fn requests_do_not_depend_on_read_boundaries() {
         for piece in 1..=TWO.len() {
             let (requests, end) = read_all(TWO, piece, 1024).await;
             assert!(matches!(end, ReadError::Closed), "{end}");
@@ -290,26 +291,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn bad_requests_name_what_is_wrong() {
-        let many = format!("POST / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MOST_HEADERS + 1));
-        let long = format!("POST / HTTP/1.1\r\na: {}", "b".repeat(LARGEST_HEAD + READ));
+    async fn malformed_requests_are_explained() {
+        let many = format!("POST / HTTP/1.1\r\n{}\r\n", "a: b\r\n".repeat(MAX_HEADERS + 1));
+        let long = format!("POST / HTTP/1.1\r\na: {}", "b".repeat(MAX_HEAD + READ_SIZE));
         let cases: [(&[u8], &str, Option<u16>); 10] = [
             (b"", "connection closed", None),
-            (b"POST / HT", "request is not HTTP/1.1: head is cut short", Some(400)),
+            (b"POST / HT", "request is not HTTP/1.1: head is truncated", Some(400)),
             (b"\x01\x02 nonsense\r\n\r\n", "request is not HTTP/1.1: head does not parse", Some(400)),
             (
                 b"POST / HTTP/1.1\r\nContent-Length: x\r\n\r\n",
-                "request is not HTTP/1.1: Content-Length is no number",
+                "request is not HTTP/1.1: Content-Length is not a number",
                 Some(400),
             ),
             (
                 b"POST / HTTP/1.1\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n",
-                "request is not HTTP/1.1: Content-Length and Transfer-Encoding contradict",
+                "request is not HTTP/1.1: Content-Length and Transfer-Encoding conflict",
                 Some(400),
             ),
             (
                 b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\nabc",
-                "request is not HTTP/1.1: body is cut short",
+                "request is not HTTP/1.1: body is truncated",
                 Some(400),
             ),
             (
@@ -333,7 +334,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn arbitrary_bytes_end_in_an_error_and_no_panic(
+        fn arbitrary_bytes_do_not_panic(
             bytes in proptest::collection::vec(any::<u8>(), 0..200), chunked in any::<bool>(),
         ) {
             let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();

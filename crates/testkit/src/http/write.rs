@@ -1,4 +1,4 @@
-//! Writing answers: whole ones with a length, streams in chunks.
+//! Writing of responses: complete ones with a length, streams in chunks.
 
 use std::fmt::Write as _;
 use std::io;
@@ -7,23 +7,23 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
-/// Writes answers to one connection.
+/// Writer of responses on one connection.
 #[derive(Debug)]
 pub(crate) struct Writer<'a, W> {
     stream: &'a mut W,
-    /// Whether the connection stays open after the answer.
+    /// Whether the connection stays open after the response.
     keep_alive: bool,
-    /// How long the client may take to take one piece.
-    patience: Duration,
+    /// Timeout for writing one piece.
+    timeout: Duration,
 }
 
 impl<'a, W: AsyncWrite + Unpin> Writer<'a, W> {
-    pub(crate) fn new(stream: &'a mut W, keep_alive: bool, patience: Duration) -> Self {
-        Self { stream, keep_alive, patience }
+    pub(crate) fn new(stream: &'a mut W, keep_alive: bool, timeout: Duration) -> Self {
+        Self { stream, keep_alive, timeout }
     }
 
-    /// Writes an answer with a length; with `cut`, only half of its body.
-    pub(crate) async fn whole(
+    /// Writes a response with a length; with `cut`, only half of its body.
+    pub(crate) async fn complete(
         &mut self,
         status: u16,
         headers: &[(String, String)],
@@ -42,7 +42,7 @@ impl<'a, W: AsyncWrite + Unpin> Writer<'a, W> {
         self.send(&bytes).await
     }
 
-    /// Writes one chunk; with `cut`, announces all of it and sends half.
+    /// Writes one chunk; with `cut`, announces its full size and sends half.
     pub(crate) async fn chunk(&mut self, data: &[u8], cut: bool) -> io::Result<()> {
         let mut bytes = format!("{:x}\r\n", data.len()).into_bytes();
         if cut {
@@ -54,13 +54,13 @@ impl<'a, W: AsyncWrite + Unpin> Writer<'a, W> {
         self.send(&bytes).await
     }
 
-    /// Ends a stream properly.
+    /// Writes the end of a stream.
     pub(crate) async fn end(&mut self) -> io::Result<()> {
         self.send(b"0\r\n\r\n").await
     }
 
     async fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        let sent = timeout(self.patience, async {
+        let sent = timeout(self.timeout, async {
             self.stream.write_all(bytes).await?;
             self.stream.flush().await
         });
@@ -70,7 +70,7 @@ impl<'a, W: AsyncWrite + Unpin> Writer<'a, W> {
     fn head(&self, status: u16, headers: &[(String, String)], length: &str) -> Vec<u8> {
         let mut head = format!("HTTP/1.1 {status} {}\r\n{length}\r\n", reason(status));
         for (name, value) in headers {
-            // A line break in a scripted value would end the head early.
+            // A line break in a scripted value would end the head prematurely.
             let value = value.replace(['\r', '\n'], " ");
             // Writing to a string cannot fail.
             let _ = write!(head, "{name}: {value}\r\n");
@@ -83,7 +83,7 @@ impl<'a, W: AsyncWrite + Unpin> Writer<'a, W> {
     }
 }
 
-/// The reason phrase of a status.
+/// Returns the reason phrase of a status.
 pub(crate) fn reason(status: u16) -> &'static str {
     match status {
         200 => "OK",

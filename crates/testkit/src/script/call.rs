@@ -1,35 +1,36 @@
-//! A tool call of the scripted model.
+//! Tool calls of the scripted model.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// A tool call: the tool's name and what it is given.
+/// A tool call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(try_from = "RawCall")]
 #[non_exhaustive]
 pub struct Call {
     /// The tool's name.
     pub tool: String,
-    /// What the tool is given.
+    /// The tool's input.
     pub input: CallInput,
 }
 
-/// What a tool is given.
+/// Input of a tool.
+#[non_exhaustive]
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallInput {
-    /// A JSON object, key `arguments`.
+    /// A JSON object, under the key `arguments`.
     Arguments(Map<String, Value>),
-    /// Text in the place of the JSON object, key `arguments_raw`: for arguments that do not parse.
+    /// Text instead of a JSON object, under the key `arguments_raw`, for malformed arguments.
     ///
     /// Gemini has no text form: text that is not an object becomes the finish reason `MALFORMED_FUNCTION_CALL`.
-    /// A whole (not streamed) Anthropic answer carries such text as a JSON string.
+    /// In a complete (not streamed) Anthropic response the text is a JSON string.
     Raw(String),
-    /// The text of a custom tool, key `input`: OpenAI Responses only.
+    /// Text of a custom tool, under the key `input`. OpenAI Responses only.
     Freeform(String),
 }
 
 impl Call {
-    /// A call with a JSON object; anything else than an object is sent as raw text.
+    /// Creates a call with a JSON object. Any other value is sent as raw text.
     #[must_use]
     pub fn new(tool: impl Into<String>, arguments: Value) -> Self {
         let input = match arguments {
@@ -42,13 +43,13 @@ impl Call {
         Self { tool: tool.into(), input }
     }
 
-    /// A call whose arguments are the given text, valid JSON or not.
+    /// Creates a call with this text as its arguments, valid JSON or not.
     #[must_use]
     pub fn raw(tool: impl Into<String>, arguments: impl Into<String>) -> Self {
         Self { tool: tool.into(), input: CallInput::Raw(arguments.into()) }
     }
 
-    /// A call of a custom tool with free text.
+    /// Creates a call of a custom tool with free text.
     #[must_use]
     pub fn freeform(tool: impl Into<String>, input: impl Into<String>) -> Self {
         Self { tool: tool.into(), input: CallInput::Freeform(input.into()) }
@@ -58,7 +59,7 @@ impl Call {
         matches!(self.input, CallInput::Freeform(_))
     }
 
-    /// The text that travels in dialects where arguments are text.
+    /// Returns the input as text, for dialects in which arguments are text.
     pub(crate) fn input_text(&self) -> String {
         match &self.input {
             CallInput::Arguments(arguments) => Value::Object(arguments.clone()).to_string(),
@@ -66,7 +67,7 @@ impl Call {
         }
     }
 
-    /// The arguments as an object, where they are one.
+    /// Returns the arguments if they are an object.
     pub(crate) fn input_object(&self) -> Option<Map<String, Value>> {
         match &self.input {
             CallInput::Arguments(arguments) => Some(arguments.clone()),

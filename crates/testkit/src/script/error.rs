@@ -1,17 +1,17 @@
-//! What can be wrong with a script.
+//! Errors of scripts.
 
-/// A script that cannot be used, with the place and what was expected there.
+/// Error of an invalid script, with its position and the expectation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ScriptError {
     /// The text is not TOML, or a key is unknown or has the wrong type.
-    #[error("script is wrong at line {line}, column {column}: {problem}")]
+    #[error("invalid script at line {line}, column {column}: {problem}")]
     Syntax {
-        /// Line, from 1.
+        /// Line number, from 1.
         line: usize,
-        /// Column in characters, from 1.
+        /// Column number in characters, from 1.
         column: usize,
-        /// What was found and what was expected.
+        /// Found and expected content.
         problem: String,
     },
     /// The script has no turn.
@@ -20,18 +20,18 @@ pub enum ScriptError {
         /// The script's name.
         script: String,
     },
-    /// A turn is out of bounds or contradicts itself.
+    /// A turn is out of bounds or contradictory.
     #[error("turn {turn} {problem}")]
     Turn {
-        /// The turn, from 1, counted over all dialects.
+        /// Number of the turn, from 1, over all dialects.
         turn: usize,
-        /// What was found and what was expected.
+        /// Found and expected content.
         problem: String,
     },
 }
 
 impl ScriptError {
-    /// Keeps position and message of a TOML error, and not its type: the parser is no part of this crate's API.
+    /// Converts position and message of a TOML error. Its type is not part of this crate's API.
     pub(super) fn syntax(error: &toml::de::Error, text: &str) -> Self {
         let offset = error.span().map_or(0, |span| span.start);
         let before = text.get(..offset).unwrap_or(text);

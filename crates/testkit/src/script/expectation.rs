@@ -1,13 +1,13 @@
-//! What a turn expects of the request that asks for it.
+//! Expectations of a turn on its request.
 
 use serde::Deserialize;
 
 use crate::history::{History, ToolOutcome};
 
-/// The most characters of a found text that a message quotes.
-const QUOTED: usize = 600;
+/// Maximum number of characters of a text quoted in a message.
+const MAX_QUOTED: usize = 600;
 
-/// A condition on the request that asks for a turn.
+/// A condition on the request of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RawExpectation")]
 #[non_exhaustive]
@@ -16,16 +16,16 @@ pub enum Expectation {
     Result {
         /// Index of the call, from 0.
         call: usize,
-        /// Text that the result must hold.
+        /// Text that the result must contain.
         contains: Option<String>,
-        /// Text that the result must not hold.
+        /// Text that the result must not contain.
         not_contains: Option<String>,
-        /// Whether the result must be marked as an error; not judged in the two OpenAI dialects, which cannot say it.
+        /// Whether the result must be marked as an error. Not checked in the two OpenAI dialects, which cannot express it.
         is_error: Option<bool>,
     },
-    /// The system prompt, or any user message.
+    /// Content of the system prompt or of any user message.
     Request {
-        /// Text that must stand in one of them.
+        /// Text that one of them must contain.
         contains: String,
     },
 }
@@ -56,14 +56,14 @@ impl Expectation {
         }
     }
 
-    /// What is wrong with the request, as a sentence with found and expected; nothing when all is well.
-    pub(crate) fn judge(&self, history: &History) -> Option<String> {
+    /// Checks a request; returns the problem with found and expected values, if any.
+    pub(crate) fn check(&self, history: &History) -> Option<String> {
         match self {
             Self::Result { call, contains, not_contains, is_error } => {
                 let Some(outcome) = history.last_outcome(*call) else {
                     return Some(format!("expected a result of call {call}, found none in the request"));
                 };
-                judge_result(*call, outcome, contains.as_deref(), not_contains.as_deref(), *is_error)
+                check_result(*call, outcome, contains.as_deref(), not_contains.as_deref(), *is_error)
             }
             Self::Request { contains } => {
                 if history.prompts().any(|prompt| prompt.contains(contains.as_str())) {
@@ -79,7 +79,7 @@ impl Expectation {
     }
 }
 
-fn judge_result(
+fn check_result(
     call: usize,
     outcome: &ToolOutcome,
     contains: Option<&str>,
@@ -109,11 +109,11 @@ fn judge_result(
 
 fn quote(text: &str) -> String {
     let total = text.chars().count();
-    if total <= QUOTED {
+    if total <= MAX_QUOTED {
         return format!("{text:?}");
     }
-    let head: String = text.chars().take(QUOTED / 2).collect();
-    let tail: String = text.chars().skip(total - QUOTED / 2).collect();
+    let head: String = text.chars().take(MAX_QUOTED / 2).collect();
+    let tail: String = text.chars().skip(total - MAX_QUOTED / 2).collect();
     format!("{head:?} … {tail:?} ({total} characters)")
 }
 
@@ -131,8 +131,8 @@ impl TryFrom<RawExpectation> for Expectation {
     type Error = String;
 
     fn try_from(raw: RawExpectation) -> Result<Self, String> {
-        let judges_result = raw.contains.is_some() || raw.not_contains.is_some() || raw.is_error.is_some();
-        match (raw.call, judges_result, raw.request_contains) {
+        let checks_result = raw.contains.is_some() || raw.not_contains.is_some() || raw.is_error.is_some();
+        match (raw.call, checks_result, raw.request_contains) {
             (Some(call), true, None) => Ok(Self::Result {
                 call,
                 contains: raw.contains,
@@ -140,7 +140,7 @@ impl TryFrom<RawExpectation> for Expectation {
                 is_error: raw.is_error,
             }),
             (None, false, Some(contains)) => Ok(Self::Request { contains }),
-            _ => Err("expectation judges nothing or too much; expected either `call` with contains, not_contains or \
+            _ => Err("expectation checks nothing or too much; expected either `call` with contains, not_contains or \
                       is_error, or request_contains alone"
                 .to_owned()),
         }

@@ -1,87 +1,88 @@
-//! Failures that a script gives before a turn.
+//! Scripted failures before a turn.
 
 use std::time::Duration;
 
 use serde::Deserialize;
 
-/// The longest silence of a failure.
-const LONGEST_STALL: Duration = Duration::from_secs(600);
+/// Maximum stall of a failure.
+const MAX_STALL: Duration = Duration::from_secs(600);
 
-/// One failed attempt: what goes wrong, after how long a silence.
+/// One failed attempt.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "RawFailure")]
 #[non_exhaustive]
 pub struct Failure {
-    /// What goes wrong.
+    /// Kind of the failure.
     pub kind: FailureKind,
-    /// Silence before it goes wrong; none by default, 600 s at most.
+    /// Silence before the failure; none by default, at most 600 s.
     pub stall: Duration,
 }
 
-/// What goes wrong.
+/// Kind of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum FailureKind {
-    /// An HTTP error instead of an answer.
+    /// An HTTP error instead of a response.
     Status {
         /// The status, 400 to 599.
         status: u16,
-        /// The time to wait, as the `Retry-After` header has it; whole seconds travel in Gemini's body instead.
+        /// Value of the `Retry-After` header. For Gemini, whole seconds are sent in the body instead.
         retry_after: Option<String>,
-        /// The body; by default an error of the dialect's shape.
+        /// The body; by default an error in the form of the dialect.
         body: Option<String>,
     },
-    /// The connection is closed in the middle of an answer.
+    /// The connection is closed within a response.
     Cut {
-        /// Whole events that are sent before; half of the next one follows them.
+        /// Number of complete events sent before half of the next one.
         after_events: usize,
     },
-    /// An error event in the middle of a stream that began with status 200.
+    /// An error event within a stream that began with status 200.
     ///
-    /// A request that asks for no stream gets the status that belongs to the error.
+    /// A request without streaming gets the status of the error.
     ErrorEvent(ErrorEvent),
-    /// The connection is closed without a byte.
+    /// The connection is closed without a response.
     Silence,
 }
 
-/// The errors that a provider reports inside a stream.
+/// Errors that a provider reports within a stream.
+#[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorEvent {
-    /// The provider has too much to do.
+    /// The provider is overloaded.
     Overloaded,
-    /// The client asks too much.
+    /// The client exceeds a rate limit.
     RateLimit,
     /// The provider failed.
     ServerError,
 }
 
 impl Failure {
-    /// An HTTP status with an error of the dialect's shape.
+    /// Creates an HTTP error in the form of the dialect.
     #[must_use]
     pub fn status(status: u16) -> Self {
         FailureKind::Status { status, retry_after: None, body: None }.into()
     }
 
-    /// A connection that is cut after some events.
+    /// Creates a connection loss after some events.
     #[must_use]
     pub fn cut_after_events(after_events: usize) -> Self {
         FailureKind::Cut { after_events }.into()
     }
 
-    /// An error inside a stream.
+    /// Creates an error within a stream.
     #[must_use]
     pub fn error_event(event: ErrorEvent) -> Self {
         FailureKind::ErrorEvent(event).into()
     }
 
-    /// Silence, then a closed connection.
+    /// Creates a silence followed by a closed connection.
     #[must_use]
     pub fn silence(stall: Duration) -> Self {
         Self { kind: FailureKind::Silence, stall }
     }
 
-    /// Adds the time to wait to an HTTP status; other kinds have no place for it and stay as they are.
+    /// Sets the retry delay of an HTTP error. Has no effect on other kinds.
     #[must_use]
     pub fn with_retry_after(mut self, wait: impl Into<String>) -> Self {
         if let FailureKind::Status { retry_after, .. } = &mut self.kind {
@@ -113,11 +114,11 @@ impl TryFrom<RawFailure> for Failure {
 
     fn try_from(raw: RawFailure) -> Result<Self, String> {
         let stall = Duration::from_millis(raw.stall_ms.unwrap_or(0));
-        if stall > LONGEST_STALL {
+        if stall > MAX_STALL {
             return Err(format!(
                 "stall_ms is {}; expected at most {}",
                 stall.as_millis(),
-                LONGEST_STALL.as_millis()
+                MAX_STALL.as_millis()
             ));
         }
         let has_status_parts = raw.retry_after.is_some() || raw.body.is_some();

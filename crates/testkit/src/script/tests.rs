@@ -1,4 +1,4 @@
-//! What a script may say, and how it is told what it may not.
+//! Parsing of scripts and their errors.
 
 use serde_json::json;
 
@@ -58,7 +58,7 @@ request_contains = "please"
 "#;
 
 #[test]
-fn a_script_reads_as_it_is_written() {
+fn scripts_are_parsed() {
     let script = Script::parse(FULL).unwrap();
     let first = &script.turns[0];
     assert_eq!(
@@ -85,20 +85,20 @@ fn a_script_reads_as_it_is_written() {
 }
 
 #[test]
-fn a_wrong_script_says_where_and_what_was_expected() {
+fn invalid_scripts_name_position_and_expectation() {
     let cases = [
-        ("", "script is wrong at line 1, column 1: missing field `name`"),
+        ("", "invalid script at line 1, column 1: missing field `name`"),
         (
             "name = \"x\"\nturm = 1\n",
-            "script is wrong at line 2, column 1: unknown field `turm`, expected one of",
+            "invalid script at line 2, column 1: unknown field `turm`, expected one of",
         ),
         (
             "name = \"x\"\n[[turn]]\ntext = 1\n",
-            "script is wrong at line 3, column 8: invalid type: integer `1`, expected a string",
+            "invalid script at line 3, column 8: invalid type: integer `1`, expected a string",
         ),
         (
             "name = \"x\"\n[[turn]]\nonly = [\"claude\"]\n",
-            "script is wrong at line 3, column 9: unknown variant `claude`, expected one of `openai`, `anthropic`",
+            "invalid script at line 3, column 9: unknown variant `claude`, expected one of `openai`, `anthropic`",
         ),
         ("name = \"x\"\n", "script `x` has no turn; expected at least one [[turn]]"),
         ("name = \"x\"\n[[turn]]\n", "turn 1 says nothing: expected `text`, a [[turn.call]], or"),
@@ -113,23 +113,23 @@ fn a_wrong_script_says_where_and_what_was_expected() {
         ),
         (
             "name = \"x\"\n[[turn]]\n[[turn.call]]\ntool = \"p\"\ninput = \"i\"\narguments = {}\n",
-            "script is wrong at line 3, column 1: call of `p` has several inputs; expected one of arguments",
+            "invalid script at line 3, column 1: call of `p` has several inputs; expected one of arguments",
         ),
         (
             "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nstatus = 200\n",
-            "script is wrong at line 4, column 1: status is 200; expected 400 to 599",
+            "invalid script at line 4, column 1: status is 200; expected 400 to 599",
         ),
         (
             "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nstatus = 500\ncut_after_events = 1\n",
-            "script is wrong at line 4, column 1: failure is none or several kinds; expected one of status",
+            "invalid script at line 4, column 1: failure is none or several kinds; expected one of status",
         ),
         (
             "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nretry_after = \"1\"\n",
-            "script is wrong at line 4, column 1: retry_after and body belong to a status",
+            "invalid script at line 4, column 1: retry_after and body belong to a status",
         ),
         (
             "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn.expect]]\ncall = 0\n",
-            "script is wrong at line 4, column 1: expectation judges nothing or too much",
+            "invalid script at line 4, column 1: expectation checks nothing or too much",
         ),
         (
             "name = \"x\"\n[[turn]]\ntext = \"a\"\n[[turn]]\ntext = \"b\"\n[[turn.expect]]\ncall = 0\ncontains = \"c\"\n",
@@ -144,7 +144,7 @@ fn a_wrong_script_says_where_and_what_was_expected() {
 }
 
 #[test]
-fn each_dialect_has_its_own_turns() {
+fn turns_are_filtered_by_dialect() {
     let script = Script::new("mixed")
         .with_turn(Turn::text("all"))
         .with_turn(Turn::text("one").with_only([Dialect::Gemini]))

@@ -1,4 +1,4 @@
-//! One answer of the model.
+//! Model turns.
 
 use std::time::Duration;
 
@@ -7,66 +7,67 @@ use serde::Deserialize;
 use super::{Call, Expectation, Failure};
 use crate::dialect::Dialect;
 
-/// The longest pause between two pieces of an answer.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+/// Maximum pause between two pieces of a response.
+const MAX_PAUSE: Duration = Duration::from_secs(60);
 
-/// One model turn: what is said, and what must be true of the request that asks for it.
+/// One model turn, with conditions on its request.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct Turn {
-    /// The dialects that this turn is for; all four when absent.
+    /// Dialects of this turn; all four if absent.
     #[serde(default)]
     pub only: Option<Vec<Dialect>>,
-    /// Reasoning, streamed before everything else, sealed with an opaque value that the client must send back.
+    /// Reasoning, streamed first and sealed with an opaque value that the client must return.
     #[serde(default)]
     pub reasoning: Option<String>,
-    /// The visible text, streamed in several pieces.
+    /// Visible text, streamed in several pieces.
     #[serde(default)]
     pub text: Option<String>,
-    /// Pause between two pieces in milliseconds; none by default, 60,000 at most.
+    /// Pause between two pieces in milliseconds; 0 by default, at most 60,000.
     #[serde(default)]
     pub pause_ms: u64,
-    /// Why the answer ends; by default `stop`, or the dialect's word for tool calls when there are some.
+    /// Finish reason; by default `stop`, or the dialect's reason for tool calls if there are any.
     #[serde(default)]
     pub finish: Option<Finish>,
-    /// Tool calls; several are parallel calls of one turn.
+    /// Tool calls. Several are parallel calls of one turn.
     #[serde(default, rename = "call")]
     pub calls: Vec<Call>,
-    /// Conditions on the request that asks for this turn.
+    /// Conditions on the request of this turn.
     #[serde(default, rename = "expect")]
     pub expectations: Vec<Expectation>,
-    /// Failures given first, in order, one per attempt of a conversation.
+    /// Failures before the turn, in order, one per attempt of a conversation.
     #[serde(default, rename = "failure")]
     pub failures: Vec<Failure>,
 }
 
-/// Why a turn ends, where a script wants to say so.
+/// Finish reason of a turn.
+#[non_exhaustive]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// The model is done.
+    /// The model has finished.
     Stop,
-    /// The output limit cut the answer.
+    /// The output limit was reached.
     Length,
-    /// A filter stopped the answer.
+    /// A filter stopped the response.
     ContentFilter,
 }
 
 impl Turn {
-    /// A turn that says nothing yet.
+    /// Creates an empty turn.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A turn that says a text and ends.
+    /// Creates a turn with a text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
     }
 
-    /// Puts reasoning in front.
+    /// Sets the reasoning.
     #[must_use]
     pub fn with_reasoning(mut self, reasoning: impl Into<String>) -> Self {
         self.reasoning = Some(reasoning.into());
@@ -80,21 +81,21 @@ impl Turn {
         self
     }
 
-    /// Adds a condition on the request that asks for this turn.
+    /// Adds a condition on the request of this turn.
     #[must_use]
     pub fn with_expectation(mut self, expectation: Expectation) -> Self {
         self.expectations.push(expectation);
         self
     }
 
-    /// Adds a failure that comes before the turn itself.
+    /// Adds a failure before the turn.
     #[must_use]
     pub fn with_failure(mut self, failure: Failure) -> Self {
         self.failures.push(failure);
         self
     }
 
-    /// Overrides why the turn ends.
+    /// Sets the finish reason.
     #[must_use]
     pub fn with_finish(mut self, finish: Finish) -> Self {
         self.finish = Some(finish);
@@ -108,14 +109,14 @@ impl Turn {
         self
     }
 
-    /// Pauses between two pieces of the answer.
+    /// Sets the pause between two pieces of the response.
     #[must_use]
     pub fn with_pause_ms(mut self, pause_ms: u64) -> Self {
         self.pause_ms = pause_ms;
         self
     }
 
-    /// Whether this turn is given in a dialect.
+    /// Returns whether this turn is part of a dialect.
     #[must_use]
     pub fn is_for(&self, dialect: Dialect) -> bool {
         self.only.as_ref().is_none_or(|only| only.contains(&dialect))
@@ -129,15 +130,15 @@ impl Turn {
         if self.only.as_ref().is_some_and(Vec::is_empty) {
             return Err("is for no dialect: expected `only` to name at least one".to_owned());
         }
-        let silent = self.text.as_deref().is_none_or(str::is_empty) && self.calls.is_empty();
-        if silent && matches!(self.finish, None | Some(Finish::Stop)) {
+        let is_empty = self.text.as_deref().is_none_or(str::is_empty) && self.calls.is_empty();
+        if is_empty && matches!(self.finish, None | Some(Finish::Stop)) {
             return Err("says nothing: expected `text`, a [[turn.call]], or `finish = \"length\"`".to_owned());
         }
-        if self.pause() > LONGEST_PAUSE {
+        if self.pause() > MAX_PAUSE {
             return Err(format!(
                 "has pause_ms = {}; expected at most {}",
                 self.pause_ms,
-                LONGEST_PAUSE.as_millis()
+                MAX_PAUSE.as_millis()
             ));
         }
         let freeform = self.calls.iter().find(|call| call.is_freeform());

@@ -1,4 +1,4 @@
-//! One connection: requests in, replies out.
+//! One client connection.
 
 use std::io;
 use std::time::Duration;
@@ -12,22 +12,21 @@ use super::reply::{EventStream, Reply, ReplyBody};
 use super::responder::Responder;
 use crate::http::{ReadError, Reader, Writer, reason};
 
-/// How long a client may take to send a whole request, counted from the answer before it, and to take one piece of an
-/// answer.
-const PATIENCE: Duration = Duration::from_secs(300);
+/// Timeout for receiving a complete request after the previous response, and for writing one piece of a response.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// How much of a refused request is still read, and for how long, so that the client comes to read the refusal: what
-/// is closed with bytes unread is reset, and the refusal is lost.
+/// Limits in bytes and time for draining a refused request. Closing with unread bytes would reset the connection, and the
+/// client would lose the error response.
 const LINGER_BYTES: usize = 256 << 20;
 const LINGER: Duration = Duration::from_secs(5);
 
 /// Serves one connection until the client closes it, a fault cuts it, or it fails.
 pub(super) async fn serve(mut stream: TcpStream, responder: &Responder) {
-    // Events are small and must not wait for each other; a socket that cannot be told so works too.
+    // Events are small and must not be delayed. Failure is harmless.
     let _ = stream.set_nodelay(true);
     let mut reader = Reader::new(responder.options().body_bytes);
     loop {
-        let request = match timeout(PATIENCE, reader.next(&mut stream)).await {
+        let request = match timeout(CLIENT_TIMEOUT, reader.next(&mut stream)).await {
             Ok(Ok(request)) => request,
             Ok(Err(error)) => return refuse(&mut stream, &error).await,
             Err(_elapsed) => return,
@@ -35,27 +34,27 @@ pub(super) async fn serve(mut stream: TcpStream, responder: &Responder) {
         let reply = responder.respond(&request);
         match write(&mut stream, reply, request.keep_alive).await {
             Ok(true) if request.keep_alive => {}
-            // A client that went away is no failure of the server, and there is nobody left to tell.
+            // A client that disconnects is not an error of the server.
             Ok(_) | Err(_) => return,
         }
     }
 }
 
-/// Tells the client what was wrong with its bytes, where it can be told.
+/// Sends an error response for a malformed request, if possible.
 async fn refuse(stream: &mut TcpStream, error: &ReadError) {
     if let Some(status) = error.status() {
         let body = json!({"error": {"message": error.to_string(), "type": reason(status)}}).to_string();
         let headers = [("content-type".to_owned(), "application/json".to_owned())];
-        // The connection is closed next, whether or not the client reads this.
+        // The connection is closed next, even if this fails.
         let _ = timeout(LINGER, async {
-            Writer::new(stream, false, LINGER).whole(status, &headers, body.as_bytes(), false).await?;
+            Writer::new(stream, false, LINGER).complete(status, &headers, body.as_bytes(), false).await?;
             linger(stream).await
         })
         .await;
     }
 }
 
-/// Ends the answer, then throws away what the client still sends.
+/// Ends the response, then discards what the client still sends.
 async fn linger(stream: &mut TcpStream) -> io::Result<()> {
     stream.shutdown().await?;
     let mut scratch = vec![0; 16 << 10];
@@ -69,16 +68,16 @@ async fn linger(stream: &mut TcpStream) -> io::Result<()> {
     Ok(())
 }
 
-/// Writes a reply; false if the connection is to be closed after it.
+/// Writes a reply; returns `false` if the connection must be closed after it.
 async fn write(stream: &mut TcpStream, reply: Reply, keep_alive: bool) -> io::Result<bool> {
-    let mut writer = Writer::new(stream, keep_alive, PATIENCE);
+    let mut writer = Writer::new(stream, keep_alive, CLIENT_TIMEOUT);
     if !reply.stall.is_zero() {
         sleep(reply.stall).await;
     }
     match reply.body {
-        ReplyBody::Nothing => Ok(false),
-        ReplyBody::Whole { status, body, cut } => {
-            writer.whole(status, &reply.headers, &body, cut).await?;
+        ReplyBody::Close => Ok(false),
+        ReplyBody::Complete { status, body, cut } => {
+            writer.complete(status, &reply.headers, &body, cut).await?;
             Ok(!cut)
         }
         ReplyBody::Stream(events) => {

@@ -1,30 +1,30 @@
-//! What a server is told beside its script.
+//! Options of a server.
 
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// Where and how strictly a server serves.
+/// Options of a [`ScriptedServer`](super::ScriptedServer).
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ServerOptions {
-    /// The address to listen on; by default 127.0.0.1 with a free port.
+    /// Address to listen on; by default 127.0.0.1 with a free port.
     pub bind: SocketAddr,
-    /// The only key that is accepted; any key when absent.
+    /// The only accepted key; any key if absent.
     ///
-    /// With a key set, Chat Completions wants one too, which it does not otherwise.
+    /// Chat Completions requires a key only if this is set.
     pub api_key: Option<String>,
-    /// Accept an `id` on OpenAI input items although `store` is false; off by default.
+    /// Accepts an `id` on OpenAI input items although `store` is false; off by default.
     pub allow_item_ids: bool,
-    /// Give Gemini's function calls an id; off by default, as most models do.
+    /// Sends ids with Gemini's function calls; off by default, as with most models.
     pub gemini_call_ids: bool,
-    /// The most bytes of a request body; 64 MiB by default. Above it the answer is 413.
+    /// Maximum size of a request body in bytes; 64 MiB by default. Larger requests get status 413.
     pub body_bytes: usize,
-    /// The most bytes of requests, heads included, that are kept for
-    /// [`requests`](super::ScriptedServer::requests); 64 MiB by default, the oldest go first, 0 keeps none.
+    /// Maximum size in bytes, including heads, of the requests kept for
+    /// [`requests`](super::ScriptedServer::requests); 64 MiB by default. The oldest are evicted first; 0 keeps none.
     pub recorded_bytes: usize,
-    /// The most connections at once; 4,096 by default. More of them wait.
+    /// Maximum number of concurrent connections; 4,096 by default. Others wait.
     pub connections: usize,
-    /// The most conversations whose failures and prefixes are remembered; 4,096 by default, the oldest go first.
+    /// Maximum number of conversations whose failures and prefixes are kept; 4,096 by default. The oldest are evicted first.
     pub conversations: usize,
 }
 
@@ -44,7 +44,7 @@ impl Default for ServerOptions {
 }
 
 impl ServerOptions {
-    /// The defaults.
+    /// Creates the default options.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
@@ -57,28 +57,28 @@ impl ServerOptions {
         self
     }
 
-    /// Sets the only key that is accepted.
+    /// Sets the only accepted key.
     #[must_use]
     pub fn with_api_key(mut self, key: impl Into<String>) -> Self {
         self.api_key = Some(key.into());
         self
     }
 
-    /// Accepts an `id` on OpenAI input items although `store` is false.
+    /// Sets whether an `id` on OpenAI input items is accepted although `store` is false.
     #[must_use]
     pub fn with_item_ids(mut self, allow: bool) -> Self {
         self.allow_item_ids = allow;
         self
     }
 
-    /// Gives Gemini's function calls an id.
+    /// Sets whether Gemini's function calls have ids.
     #[must_use]
-    pub fn with_gemini_call_ids(mut self, give: bool) -> Self {
-        self.gemini_call_ids = give;
+    pub fn with_gemini_call_ids(mut self, enable: bool) -> Self {
+        self.gemini_call_ids = enable;
         self
     }
 
-    /// Sets how many bytes of requests are kept.
+    /// Sets the maximum size of the kept requests, in bytes.
     #[must_use]
     pub fn with_recorded_bytes(mut self, bytes: usize) -> Self {
         self.recorded_bytes = bytes;

@@ -1,30 +1,30 @@
-//! What the server decided to answer, before any of it is written.
+//! Replies of the server, before they are written.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::answer::Frame;
+use crate::response::Frame;
 
-/// An answer with its faults.
+/// A reply with its scripted faults.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Reply {
     /// Silence before anything is sent.
     pub(super) stall: Duration,
-    /// Headers beside those of the framing.
+    /// Headers in addition to those of the framing.
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: ReplyBody,
 }
 
-/// The body of an answer.
+/// Body of a reply.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum ReplyBody {
-    /// A whole body; `cut` sends half of it and closes.
-    Whole { status: u16, body: Vec<u8>, cut: bool },
+    /// A complete body. With `cut`, half of it is sent and the connection is closed.
+    Complete { status: u16, body: Vec<u8>, cut: bool },
     /// Events, one chunk each, with a pause between them.
     Stream(EventStream),
-    /// Nothing: the connection is closed.
-    Nothing,
+    /// No response: the connection is closed.
+    Close,
 }
 
 /// Events of a stream and how it ends.
@@ -33,29 +33,29 @@ pub(super) struct EventStream {
     pub(super) frames: Vec<Frame>,
     /// Silence between two events.
     pub(super) pause: Duration,
-    /// Where a fault strikes, if one does.
+    /// Scripted fault, if any.
     pub(super) fault: Option<StreamFault>,
 }
 
-/// A fault in the middle of a stream.
+/// A fault within a stream.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct StreamFault {
-    /// Events that are sent before it.
+    /// Number of events sent before it.
     pub(super) after: usize,
     /// Silence before it.
     pub(super) stall: Duration,
-    /// Whether the connection is closed in the middle of the next event; else the stream goes on to its end.
+    /// Whether the connection is closed within the next event. Otherwise the stream continues to its end.
     pub(super) cut: bool,
 }
 
 impl Reply {
     pub(super) fn json(status: u16, body: &Value) -> Self {
-        Self::whole(status, body.to_string().into_bytes())
+        Self::complete(status, body.to_string().into_bytes())
     }
 
-    pub(super) fn whole(status: u16, body: Vec<u8>) -> Self {
+    pub(super) fn complete(status: u16, body: Vec<u8>) -> Self {
         let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
-        Self { stall: Duration::ZERO, headers, body: ReplyBody::Whole { status, body, cut: false } }
+        Self { stall: Duration::ZERO, headers, body: ReplyBody::Complete { status, body, cut: false } }
     }
 
     pub(super) fn stream(stream: EventStream) -> Self {
@@ -64,8 +64,8 @@ impl Reply {
         Self { stall: Duration::ZERO, headers: headers.into(), body: ReplyBody::Stream(stream) }
     }
 
-    pub(super) fn nothing() -> Self {
-        Self { stall: Duration::ZERO, headers: Vec::new(), body: ReplyBody::Nothing }
+    pub(super) fn close() -> Self {
+        Self { stall: Duration::ZERO, headers: Vec::new(), body: ReplyBody::Close }
     }
 
     pub(super) fn with_header(mut self, name: &str, value: String) -> Self {
@@ -73,12 +73,12 @@ impl Reply {
         self
     }
 
-    /// The status that the client sees, if it sees one.
+    /// Returns the status that the client sees, if any.
     pub(super) fn status(&self) -> Option<u16> {
         match &self.body {
-            ReplyBody::Whole { status, .. } => Some(*status),
+            ReplyBody::Complete { status, .. } => Some(*status),
             ReplyBody::Stream(_) => Some(200),
-            ReplyBody::Nothing => None,
+            ReplyBody::Close => None,
         }
     }
 }

@@ -1,18 +1,18 @@
-//! Whether the client sent back verbatim what the server had sealed.
+//! Checks that the client returns sealed values verbatim.
 //!
-//! The checkers know the shape of an opaque value only; the server made it and knows it again.
+//! The checkers know only the form of an opaque value; the server can verify its content.
 
 use crate::dialect::Dialect;
 use crate::history::{History, SealedReasoning};
 use crate::seal::Seal;
 use crate::violation::{Violation, ViolationKind};
 
-/// The values that Google documents for function calls that another model had made.
+/// Documented placeholder signatures for function calls of other models.
 const GEMINI_SKIPS: &[&str] = &["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"];
 
-/// What is wrong with the seals of a request.
+/// Returns the violations of the seals in a request.
 ///
-/// `expects_reasoning` says whether this server gave a call with reasoning in front of it.
+/// `expects_reasoning` returns whether this server sent a call with preceding reasoning.
 pub(super) fn violations(
     dialect: Dialect,
     history: &History,
@@ -33,19 +33,19 @@ fn broken(dialect: Dialect, reasoning: &SealedReasoning) -> Option<Violation> {
     let seal = Seal::open(&reasoning.seal).filter(|seal| seal.dialect == dialect);
     let problem = match (&seal, &reasoning.text) {
         (None, _) => {
-            "found an opaque value that this server did not make, expected it verbatim as it was received"
+            "found an opaque value that this server did not create, expected it verbatim as received"
         }
         (Some(seal), Some(text)) if !seal.binds(text) => {
-            "found reasoning text that its signature does not fit, expected both verbatim as they were received"
+            "found reasoning text that does not match its signature, expected both verbatim as received"
         }
         (Some(_), _) => return None,
     };
     Some(Violation::new(ViolationKind::Invalid, &reasoning.field, problem))
 }
 
-/// In the open turn, reasoning that came before a call must come back with it.
+/// Checks that reasoning is returned with its calls in the open turn.
 ///
-/// The id of a call is made of the model's name too, so after a switch of the model nothing is expected.
+/// Call ids depend on the model name, so nothing is expected after a switch of the model.
 fn missing(history: &History, expects_reasoning: impl Fn(&str, usize) -> bool) -> Option<Violation> {
     let open = history.steps.iter().enumerate().skip(history.open_from);
     let bare = open.filter(|(_, step)| step.reasoning.is_empty());
@@ -54,6 +54,6 @@ fn missing(history: &History, expects_reasoning: impl Fn(&str, usize) -> bool) -
         calls.find(|(turn, call)| call.id.as_deref().is_some_and(|id| expects_reasoning(id, *turn)))?;
     let id = call.id.as_deref().unwrap_or_default();
     let message =
-        format!("expected the reasoning item that came before the call {id}, with its encrypted_content");
+        format!("expected the reasoning item that preceded the call {id}, with its encrypted_content");
     Some(Violation::new(ViolationKind::Invalid, "input", message))
 }

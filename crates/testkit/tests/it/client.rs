@@ -1,21 +1,21 @@
-//! A client that knows HTTP/1.1 and server-sent events, and nothing of the server's code.
+//! A minimal HTTP/1.1 and event stream client, independent of the server's code.
 
 use pintle_testkit::{Dialect, ScriptedServer};
 use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// An answer, taken apart.
+/// A parsed response.
 #[derive(Debug)]
-pub(crate) struct Reply {
+pub(crate) struct HttpResponse {
     pub(crate) status: u16,
     pub(crate) headers: Vec<(String, String)>,
     pub(crate) body: Vec<u8>,
-    /// Whether the body ended where its framing said.
+    /// Whether the body is complete according to its framing.
     pub(crate) complete: bool,
 }
 
-impl Reply {
+impl HttpResponse {
     pub(crate) fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
@@ -24,12 +24,12 @@ impl Reply {
         self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
     }
 
-    /// The message of an error answer.
+    /// Returns the message of an error response.
     pub(crate) fn message(&self) -> String {
         self.json().pointer("/error/message").and_then(Value::as_str).unwrap_or_default().to_owned()
     }
 
-    /// The events of a stream: name and data.
+    /// Returns the events of a stream as name and data.
     pub(crate) fn events(&self) -> Vec<(Option<String>, String)> {
         let text = String::from_utf8(self.body.clone()).unwrap();
         let blocks = text.split("\n\n").filter(|block| block.lines().any(|line| line.starts_with("data: ")));
@@ -42,13 +42,13 @@ impl Reply {
             .collect()
     }
 
-    /// The data of all events that are JSON.
+    /// Returns the data of all JSON events.
     pub(crate) fn data(&self) -> Vec<Value> {
         self.events().iter().filter_map(|(_, data)| serde_json::from_str(data).ok()).collect()
     }
 }
 
-/// The path of a dialect; Gemini's names model and kind of answer.
+/// Returns the path of a dialect. Gemini's contains the model and the kind of response.
 pub(crate) fn path(dialect: Dialect, model: &str, stream: bool) -> String {
     match (dialect, stream) {
         (Dialect::OpenAiResponses, _) => "/v1/responses".to_owned(),
@@ -67,14 +67,19 @@ pub(crate) fn key_header(dialect: Dialect, key: &str) -> String {
     }
 }
 
-/// Posts a body on a connection of its own.
-pub(crate) async fn post(server: &ScriptedServer, dialect: Dialect, path: &str, body: &Value) -> Reply {
+/// Posts a body on a new connection.
+pub(crate) async fn post(
+    server: &ScriptedServer,
+    dialect: Dialect,
+    path: &str,
+    body: &Value,
+) -> HttpResponse {
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
     send(&mut connection, path, &key_header(dialect, "key"), body).await;
     receive(&mut connection).await
 }
 
-/// Writes a request with a length.
+/// Sends a request with a length.
 pub(crate) async fn send(connection: &mut TcpStream, path: &str, headers: &str, body: &Value) {
     let body = body.to_string();
     let head = format!(
@@ -85,15 +90,15 @@ pub(crate) async fn send(connection: &mut TcpStream, path: &str, headers: &str, 
     connection.write_all(body.as_bytes()).await.unwrap();
 }
 
-/// Reads one answer; a connection that ends before the answer does gives an incomplete one.
-pub(crate) async fn receive(connection: &mut TcpStream) -> Reply {
+/// Reads one response, which is incomplete if the connection ends early.
+pub(crate) async fn receive(connection: &mut TcpStream) -> HttpResponse {
     let mut bytes = Vec::new();
     loop {
-        if let Some(reply) = parse(&bytes, false) {
-            return reply;
+        if let Some(response) = parse(&bytes, false) {
+            return response;
         }
         if connection.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-            return parse(&bytes, true).unwrap_or(Reply {
+            return parse(&bytes, true).unwrap_or(HttpResponse {
                 status: 0,
                 headers: Vec::new(),
                 body: bytes,
@@ -103,8 +108,8 @@ pub(crate) async fn receive(connection: &mut TcpStream) -> Reply {
     }
 }
 
-/// Takes an answer apart, or gives nothing while more can come.
-fn parse(bytes: &[u8], ended: bool) -> Option<Reply> {
+/// Parses a response; `None` if more bytes are needed.
+fn parse(bytes: &[u8], ended: bool) -> Option<HttpResponse> {
     let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
     let head = std::str::from_utf8(&bytes[..end]).unwrap();
     let mut lines = head.split("\r\n");
@@ -120,10 +125,10 @@ fn parse(bytes: &[u8], ended: bool) -> Option<Reply> {
         Some(length) => (rest[..rest.len().min(length)].to_vec(), rest.len() >= length),
         None => dechunk(rest),
     };
-    (complete || ended).then_some(Reply { status, headers, body, complete })
+    (complete || ended).then_some(HttpResponse { status, headers, body, complete })
 }
 
-/// The data of the chunks so far, with a last piece of one, and whether the last chunk was among them.
+/// Returns the data of the chunks so far, including an incomplete one, and whether the last chunk was among them.
 fn dechunk(mut bytes: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(end) = bytes.windows(2).position(|window| window == b"\r\n") {

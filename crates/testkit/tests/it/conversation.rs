@@ -1,18 +1,18 @@
-//! Conversations as each dialect writes them, built from what the server really answered.
+//! Conversations in each dialect, built from the responses of the server.
 
 use pintle_testkit::Dialect;
 use serde_json::{Value, json};
 
-use crate::client::Reply;
+use crate::client::HttpResponse;
 
-/// What the model said, put together from a stream or from a whole answer.
+/// Output of the model, read from a stream or a complete response.
 #[derive(Debug, Default, PartialEq)]
-pub(crate) struct Said {
+pub(crate) struct ModelOutput {
     pub(crate) reasoning: String,
     pub(crate) text: String,
     /// Id, name and arguments as text.
     pub(crate) calls: Vec<(String, String, String)>,
-    /// The items of the assistant's side, as the next request repeats them.
+    /// Assistant items for the next request.
     pub(crate) items: Vec<Value>,
     pub(crate) finish: String,
     pub(crate) usage: Value,
@@ -48,7 +48,7 @@ impl Conversation {
         });
     }
 
-    /// The request for the next turn.
+    /// Returns the request for the next turn.
     pub(crate) fn body(&self) -> Value {
         match self.dialect {
             Dialect::OpenAiResponses => json!({
@@ -74,10 +74,10 @@ impl Conversation {
         }
     }
 
-    /// Appends what the model said, and the results of its calls in order.
-    pub(crate) fn go_on(&mut self, said: &Said, results: &[&str]) {
-        self.items.extend(said.items.iter().cloned());
-        let results = said.calls.iter().zip(results);
+    /// Appends the output of the model, and the results of its calls in order.
+    pub(crate) fn continue_with(&mut self, output: &ModelOutput, results: &[&str]) {
+        self.items.extend(output.items.iter().cloned());
+        let results = output.calls.iter().zip(results);
         match self.dialect {
             Dialect::OpenAiResponses => self.items.extend(results.map(|((id, _, _), result)| {
                 json!({"type": "function_call_output", "call_id": id, "output": result})
@@ -106,22 +106,27 @@ impl Conversation {
         }
     }
 
-    /// The items of the conversation, to be spoilt by a test.
+    /// Returns the items, for mutation by a test.
     pub(crate) fn items_mut(&mut self) -> &mut Vec<Value> {
         &mut self.items
     }
 
-    pub(crate) fn read(&self, reply: &Reply) -> Said {
-        assert_eq!((reply.status, reply.complete), (200, true), "{}", String::from_utf8_lossy(&reply.body));
+    pub(crate) fn read(&self, response: &HttpResponse) -> ModelOutput {
+        assert_eq!(
+            (response.status, response.complete),
+            (200, true),
+            "{}",
+            String::from_utf8_lossy(&response.body)
+        );
         match (self.dialect, self.stream) {
-            (Dialect::OpenAiResponses, true) => openai_stream(reply),
-            (Dialect::OpenAiResponses, false) => openai(&reply.json()),
-            (Dialect::AnthropicMessages, true) => anthropic_stream(reply),
-            (Dialect::AnthropicMessages, false) => anthropic(&reply.json()),
-            (Dialect::Gemini, true) => gemini(&reply.data()),
-            (Dialect::Gemini, false) => gemini(&[reply.json()]),
-            (Dialect::ChatCompletions, true) => chat_stream(reply),
-            (Dialect::ChatCompletions, false) => chat(&reply.json()),
+            (Dialect::OpenAiResponses, true) => openai_stream(response),
+            (Dialect::OpenAiResponses, false) => openai(&response.json()),
+            (Dialect::AnthropicMessages, true) => anthropic_stream(response),
+            (Dialect::AnthropicMessages, false) => anthropic(&response.json()),
+            (Dialect::Gemini, true) => gemini(&response.data()),
+            (Dialect::Gemini, false) => gemini(&[response.json()]),
+            (Dialect::ChatCompletions, true) => chat_stream(response),
+            (Dialect::ChatCompletions, false) => chat(&response.json()),
         }
     }
 }
@@ -130,21 +135,21 @@ fn text(value: &Value, pointer: &str) -> String {
     value.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned()
 }
 
-/// Concatenated deltas of all events of one type.
+/// Concatenates the deltas of all events of one type.
 fn deltas(events: &[Value], kind: &str, pointer: &str) -> String {
     events.iter().filter(|event| event["type"] == kind).map(|event| text(event, pointer)).collect()
 }
 
-fn openai_stream(reply: &Reply) -> Said {
-    let events = reply.data();
-    for (number, ((name, _), event)) in reply.events().iter().zip(&events).enumerate() {
+fn openai_stream(response: &HttpResponse) -> ModelOutput {
+    let events = response.data();
+    for (number, ((name, _), event)) in response.events().iter().zip(&events).enumerate() {
         assert_eq!(name.as_deref(), event["type"].as_str());
         assert_eq!(event["sequence_number"], number);
     }
-    let said = openai(&events.last().unwrap()["response"]);
-    assert_eq!(deltas(&events, "response.output_text.delta", "/delta"), said.text);
-    assert_eq!(deltas(&events, "response.reasoning_summary_text.delta", "/delta"), said.reasoning);
-    let arguments: String = said.calls.iter().map(|(_, _, arguments)| arguments.as_str()).collect();
+    let output = openai(&events.last().unwrap()["response"]);
+    assert_eq!(deltas(&events, "response.output_text.delta", "/delta"), output.text);
+    assert_eq!(deltas(&events, "response.reasoning_summary_text.delta", "/delta"), output.reasoning);
+    let arguments: String = output.calls.iter().map(|(_, _, arguments)| arguments.as_str()).collect();
     let streamed = deltas(&events, "response.function_call_arguments.delta", "/delta")
         + &deltas(&events, "response.custom_tool_call_input.delta", "/delta");
     assert_eq!(streamed, arguments);
@@ -154,34 +159,37 @@ fn openai_stream(reply: &Reply) -> Said {
         .map(|event| event["item"].clone())
         .collect();
     assert_eq!(Value::Array(done), events.last().unwrap()["response"]["output"]);
-    said
+    output
 }
 
-fn openai(response: &Value) -> Said {
-    let mut said =
-        Said { finish: text(response, "/status"), usage: response["usage"].clone(), ..Said::default() };
+fn openai(response: &Value) -> ModelOutput {
+    let mut output = ModelOutput {
+        finish: text(response, "/status"),
+        usage: response["usage"].clone(),
+        ..ModelOutput::default()
+    };
     for item in response["output"].as_array().unwrap() {
         match item["type"].as_str().unwrap() {
-            "reasoning" => said.reasoning += &text(item, "/summary/0/text"),
-            "message" => said.text += &text(item, "/content/0/text"),
+            "reasoning" => output.reasoning += &text(item, "/summary/0/text"),
+            "message" => output.text += &text(item, "/content/0/text"),
             "function_call" => {
-                said.calls.push((text(item, "/call_id"), text(item, "/name"), text(item, "/arguments")))
+                output.calls.push((text(item, "/call_id"), text(item, "/name"), text(item, "/arguments")))
             }
             "custom_tool_call" => {
-                said.calls.push((text(item, "/call_id"), text(item, "/name"), text(item, "/input")))
+                output.calls.push((text(item, "/call_id"), text(item, "/name"), text(item, "/input")))
             }
             other => panic!("{other}"),
         }
         let mut item = item.clone();
         item.as_object_mut().unwrap().remove("id");
-        said.items.push(item);
+        output.items.push(item);
     }
-    said
+    output
 }
 
-fn anthropic_stream(reply: &Reply) -> Said {
-    let events = reply.data();
-    for ((name, _), event) in reply.events().iter().zip(&events) {
+fn anthropic_stream(response: &HttpResponse) -> ModelOutput {
+    let events = response.data();
+    for ((name, _), event) in response.events().iter().zip(&events) {
         assert_eq!(name.as_deref(), event["type"].as_str());
     }
     let mut message = events[0]["message"].clone();
@@ -219,49 +227,54 @@ fn anthropic_stream(reply: &Reply) -> Said {
     anthropic(&message)
 }
 
-fn anthropic(message: &Value) -> Said {
-    let mut said =
-        Said { finish: text(message, "/stop_reason"), usage: message["usage"].clone(), ..Said::default() };
+fn anthropic(message: &Value) -> ModelOutput {
+    let mut output = ModelOutput {
+        finish: text(message, "/stop_reason"),
+        usage: message["usage"].clone(),
+        ..ModelOutput::default()
+    };
     for block in message["content"].as_array().unwrap() {
         match block["type"].as_str().unwrap() {
-            "thinking" => said.reasoning += &text(block, "/thinking"),
-            "text" => said.text += &text(block, "/text"),
+            "thinking" => output.reasoning += &text(block, "/thinking"),
+            "text" => output.text += &text(block, "/text"),
             "tool_use" => {
-                said.calls.push((text(block, "/id"), text(block, "/name"), block["input"].to_string()))
+                output.calls.push((text(block, "/id"), text(block, "/name"), block["input"].to_string()))
             }
             other => panic!("{other}"),
         }
     }
-    said.items.push(json!({"role": "assistant", "content": message["content"]}));
-    said
+    output.items.push(json!({"role": "assistant", "content": message["content"]}));
+    output
 }
 
-fn gemini(chunks: &[Value]) -> Said {
-    let mut said = Said::default();
+fn gemini(chunks: &[Value]) -> ModelOutput {
+    let mut output = ModelOutput::default();
     let mut parts = Vec::new();
     for part in chunks
         .iter()
         .flat_map(|chunk| chunk.pointer("/candidates/0/content/parts").unwrap().as_array().unwrap())
     {
         match part.get("functionCall") {
-            Some(call) => said.calls.push((text(call, "/id"), text(call, "/name"), call["args"].to_string())),
-            None if part["thought"] == true => said.reasoning += &text(part, "/text"),
-            None => said.text += &text(part, "/text"),
+            Some(call) => {
+                output.calls.push((text(call, "/id"), text(call, "/name"), call["args"].to_string()))
+            }
+            None if part["thought"] == true => output.reasoning += &text(part, "/text"),
+            None => output.text += &text(part, "/text"),
         }
         if part["thought"] != true && (part["text"] != "" || part.get("thoughtSignature").is_some()) {
             parts.push(part.clone());
         }
     }
     let last = chunks.last().unwrap();
-    said.finish = text(last, "/candidates/0/finishReason");
-    said.usage = last["usageMetadata"].clone();
-    said.items.push(json!({"role": "model", "parts": parts}));
-    said
+    output.finish = text(last, "/candidates/0/finishReason");
+    output.usage = last["usageMetadata"].clone();
+    output.items.push(json!({"role": "model", "parts": parts}));
+    output
 }
 
-fn chat_stream(reply: &Reply) -> Said {
-    assert_eq!(reply.events().last().unwrap().1, "[DONE]");
-    let chunks = reply.data();
+fn chat_stream(response: &HttpResponse) -> ModelOutput {
+    assert_eq!(response.events().last().unwrap().1, "[DONE]");
+    let chunks = response.data();
     let delta = |pointer: &str| -> String { chunks.iter().map(|chunk| text(chunk, pointer)).collect() };
     let mut message = json!({"role": "assistant", "content": delta("/choices/0/delta/content")});
     let mut calls: Vec<Value> = Vec::new();
@@ -284,19 +297,23 @@ fn chat_stream(reply: &Reply) -> Said {
     chat(&json!({"choices": [choice], "usage": chunks.last().unwrap()["usage"]}))
 }
 
-fn chat(completion: &Value) -> Said {
+fn chat(completion: &Value) -> ModelOutput {
     let mut message = completion["choices"][0]["message"].clone();
-    let mut said = Said {
+    let mut output = ModelOutput {
         reasoning: text(&message, "/reasoning_content"),
         text: text(&message, "/content"),
         finish: text(completion, "/choices/0/finish_reason"),
         usage: completion["usage"].clone(),
-        ..Said::default()
+        ..ModelOutput::default()
     };
     for call in message["tool_calls"].as_array().into_iter().flatten() {
-        said.calls.push((text(call, "/id"), text(call, "/function/name"), text(call, "/function/arguments")));
+        output.calls.push((
+            text(call, "/id"),
+            text(call, "/function/name"),
+            text(call, "/function/arguments"),
+        ));
     }
     message.as_object_mut().unwrap().remove("reasoning_content");
-    said.items.push(message);
-    said
+    output.items.push(message);
+    output
 }

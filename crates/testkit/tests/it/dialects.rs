@@ -1,10 +1,10 @@
-//! Every dialect, streamed and whole: two turns with parallel calls, results sent back, usage counted.
+//! Every dialect, streamed and complete: two turns with parallel calls, returned results and usage.
 
 use pintle_testkit::{Call, Dialect, Expectation, Script, ScriptedServer, ServerOptions, Turn};
 use serde_json::{Value, json};
 
 use crate::client::post;
-use crate::conversation::{Conversation, Said};
+use crate::conversation::{Conversation, ModelOutput};
 
 fn script() -> Script {
     Script::new("two turns")
@@ -33,13 +33,13 @@ fn input_tokens(dialect: Dialect, usage: &Value) -> [u64; 2] {
     }
 }
 
-async fn two_turns(dialect: Dialect, stream: bool) -> [Said; 2] {
+async fn two_turns(dialect: Dialect, stream: bool) -> [ModelOutput; 2] {
     let server = ScriptedServer::start(script(), ServerOptions::new()).await.unwrap();
     let mut conversation = Conversation::new(dialect, "please look");
     conversation.stream = stream;
     let first = conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
     assert!(!server.finished(dialect));
-    conversation.go_on(&first, &["text of a", "text of b"]);
+    conversation.continue_with(&first, &["text of a", "text of b"]);
     let second = conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
     assert!(server.finished(dialect));
     let requests = server.requests();
@@ -52,7 +52,7 @@ async fn two_turns(dialect: Dialect, stream: bool) -> [Said; 2] {
 }
 
 #[tokio::test]
-async fn two_turns_in_every_dialect_streamed_and_whole() {
+async fn two_turns_in_every_dialect() {
     let finishes = [
         (Dialect::OpenAiResponses, ["completed", "completed"], "call_"),
         (Dialect::AnthropicMessages, ["tool_use", "end_turn"], "toolu_"),
@@ -78,9 +78,9 @@ async fn two_turns_in_every_dialect_streamed_and_whole() {
         assert_eq!((second.reasoning.as_str(), second.text.as_str()), ("", "Both are fine."), "{dialect}");
         assert_eq!([first.finish.as_str(), second.finish.as_str()], finish, "{dialect}");
 
-        let whole = two_turns(dialect, false).await;
-        assert_eq!(whole[0].calls, first.calls, "{dialect}: ids do not depend on the form");
-        assert_eq!((&whole[0].text, &whole[1].text), (&first.text, &second.text), "{dialect}");
+        let complete = two_turns(dialect, false).await;
+        assert_eq!(complete[0].calls, first.calls, "{dialect}: ids do not depend on the form");
+        assert_eq!((&complete[0].text, &complete[1].text), (&first.text, &second.text), "{dialect}");
     }
 }
 
@@ -88,9 +88,9 @@ async fn two_turns_in_every_dialect_streamed_and_whole() {
 async fn cached_tokens_are_the_common_prefix() {
     for dialect in [Dialect::OpenAiResponses, Dialect::Gemini, Dialect::ChatCompletions] {
         let [first, second] = two_turns(dialect, true).await;
-        let [first, second] = [&first, &second].map(|said| input_tokens(dialect, &said.usage));
+        let [first, second] = [&first, &second].map(|output| input_tokens(dialect, &output.usage));
         assert_eq!(first[1], 0, "{dialect}: nothing was there to be read");
-        // The second request has the whole first one in front.
+        // The second request starts with the complete first one.
         assert!(first[0].abs_diff(second[1]) <= 1, "{dialect}: {first:?} {second:?}");
         assert!(second[0] > second[1], "{dialect}");
     }
@@ -101,41 +101,45 @@ async fn gemini_gives_call_ids_when_asked_to() {
     let options = ServerOptions::new().with_gemini_call_ids(true);
     let server = ScriptedServer::start(script(), options).await.unwrap();
     let conversation = Conversation::new(Dialect::Gemini, "please look");
-    let said =
+    let output =
         conversation.read(&post(&server, Dialect::Gemini, &conversation.path(), &conversation.body()).await);
-    assert!(said.calls.iter().all(|(id, _, _)| id.len() == 24), "{said:?}");
-    assert_ne!(said.calls[0].0, said.calls[1].0);
+    assert!(output.calls.iter().all(|(id, _, _)| id.len() == 24), "{output:?}");
+    assert_ne!(output.calls[0].0, output.calls[1].0);
 }
 
 #[tokio::test]
-async fn a_custom_tool_takes_free_text() {
+async fn custom_tools_take_free_text() {
     let turn = Turn::new()
         .with_call(Call::freeform("apply_patch", "*** Begin Patch"))
         .with_only([Dialect::OpenAiResponses]);
     let server =
         ScriptedServer::start(Script::new("custom").with_turn(turn), ServerOptions::new()).await.unwrap();
     let conversation = Conversation::new(Dialect::OpenAiResponses, "go");
-    let reply = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
-    let said = conversation.read(&reply);
-    assert_eq!(said.items[0]["type"], "custom_tool_call");
-    assert_eq!(said.calls[0].2, "*** Begin Patch");
+    let response = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
+    let output = conversation.read(&response);
+    assert_eq!(output.items[0]["type"], "custom_tool_call");
+    assert_eq!(output.calls[0].2, "*** Begin Patch");
 }
 
 #[tokio::test]
 async fn opaque_values_must_come_back_verbatim() {
-    type Spoil = fn(&mut Vec<Value>);
-    let cases: [(Dialect, Spoil, &str); 5] = [
-        (Dialect::OpenAiResponses, |items| items[1]["encrypted_content"] = json!("changed"), "did not make"),
+    type Mutation = fn(&mut Vec<Value>);
+    let cases: [(Dialect, Mutation, &str); 5] = [
+        (
+            Dialect::OpenAiResponses,
+            |items| items[1]["encrypted_content"] = json!("changed"),
+            "did not create",
+        ),
         (Dialect::OpenAiResponses, |items| drop(items.remove(1)), "expected the reasoning item"),
         (
             Dialect::AnthropicMessages,
             |items| items[1]["content"][0]["signature"] = json!("changed"),
-            "did not make",
+            "did not create",
         ),
         (
             Dialect::AnthropicMessages,
             |items| items[1]["content"][0]["thinking"] = json!("other"),
-            "does not fit",
+            "does not match",
         ),
         (
             Dialect::Gemini,
@@ -146,36 +150,36 @@ async fn opaque_values_must_come_back_verbatim() {
                     }
                 }
             },
-            "did not make",
+            "did not create",
         ),
     ];
-    for (dialect, spoil, message) in cases {
+    for (dialect, mutate, message) in cases {
         let server = ScriptedServer::start(script(), ServerOptions::new()).await.unwrap();
         let mut conversation = Conversation::new(dialect, "please look");
-        let said =
+        let output =
             conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
-        conversation.go_on(&said, &["text of a", "text of b"]);
-        spoil(conversation.items_mut());
-        let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-        assert_eq!(reply.status, 400, "{dialect}");
-        assert!(reply.message().contains(message), "{dialect}: {}", reply.message());
+        conversation.continue_with(&output, &["text of a", "text of b"]);
+        mutate(conversation.items_mut());
+        let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        assert_eq!(response.status, 400, "{dialect}");
+        assert!(response.message().contains(message), "{dialect}: {}", response.message());
     }
 }
 
 #[tokio::test]
-async fn after_a_switch_of_the_model_reasoning_may_be_gone() {
+async fn reasoning_may_be_dropped_after_a_model_switch() {
     let server = ScriptedServer::start(script(), ServerOptions::new()).await.unwrap();
     let dialect = Dialect::OpenAiResponses;
     let mut conversation = Conversation::new(dialect, "please look");
-    let said = conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
-    conversation.go_on(&said, &["text of a", "text of b"]);
+    let output = conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
+    conversation.continue_with(&output, &["text of a", "text of b"]);
     conversation.items_mut().remove(1);
     conversation.model = "another-model".to_owned();
     assert_eq!(post(&server, dialect, &conversation.path(), &conversation.body()).await.status, 200);
 }
 
 #[tokio::test]
-async fn enabled_thinking_leads_every_turn() {
+async fn enabled_thinking_starts_every_turn() {
     let script = Script::new("thinking")
         .with_turn(Turn::text("a").with_call(Call::new("f", json!({}))))
         .with_turn(Turn::text("b"));
@@ -187,11 +191,11 @@ async fn enabled_thinking_leads_every_turn() {
         body["thinking"] = json!({"type": "enabled", "budget_tokens": 1024});
         body
     };
-    let said =
+    let output =
         conversation.read(&post(&server, dialect, &conversation.path(), &thinking(&conversation)).await);
-    assert_eq!(said.items[0]["content"][0]["type"], "thinking");
-    conversation.go_on(&said, &["result"]);
-    let said =
+    assert_eq!(output.items[0]["content"][0]["type"], "thinking");
+    conversation.continue_with(&output, &["result"]);
+    let output =
         conversation.read(&post(&server, dialect, &conversation.path(), &thinking(&conversation)).await);
-    assert_eq!(said.items[0]["content"][0]["type"], "text", "the turn is open, and had its thinking");
+    assert_eq!(output.items[0]["content"][0]["type"], "text", "the open turn has begun with thinking");
 }

@@ -1,4 +1,4 @@
-//! Failures before turns, requests that are refused, and scripts that are not followed.
+//! Scripted failures, refused requests and failed expectations.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,7 @@ use pintle_testkit::{
 };
 use serde_json::{Value, json};
 
-use crate::client::{Reply, post};
+use crate::client::{HttpResponse, post};
 use crate::conversation::Conversation;
 
 async fn start(script: Script) -> ScriptedServer {
@@ -15,7 +15,7 @@ async fn start(script: Script) -> ScriptedServer {
 }
 
 #[tokio::test]
-async fn failures_come_first_and_once_per_conversation() {
+async fn failures_come_first_once_per_conversation() {
     let turn = || {
         Turn::text("This is the answer at last.")
             .with_failure(Failure::status(429).with_retry_after("7"))
@@ -25,7 +25,7 @@ async fn failures_come_first_and_once_per_conversation() {
     for dialect in Dialect::ALL {
         let server = start(Script::new("failures").with_turn(turn())).await;
         let conversations = [Conversation::new(dialect, "one"), Conversation::new(dialect, "two")];
-        // The conversations take turns, and each has its own failures all the same.
+        // The conversations alternate, and each has its own failures.
         let mut replies = [Vec::new(), Vec::new()];
         for _ in 0..5 {
             for (conversation, replies) in conversations.iter().zip(&mut replies) {
@@ -46,45 +46,45 @@ async fn failures_come_first_and_once_per_conversation() {
             let broken = &replies[2];
             assert_eq!((broken.status, broken.complete), (200, true), "{dialect}");
             let last = broken.data().pop().unwrap();
-            let said =
+            let output =
                 last.pointer("/error/message").or_else(|| last.pointer("/message")).and_then(Value::as_str);
-            assert!(said.unwrap().contains("overloaded"), "{dialect}: {last}");
-            for reply in &replies[3..] {
-                assert_eq!(conversation.read(reply).text, "This is the answer at last.", "{dialect}");
+            assert!(output.unwrap().contains("overloaded"), "{dialect}: {last}");
+            for response in &replies[3..] {
+                assert_eq!(conversation.read(response).text, "This is the answer at last.", "{dialect}");
             }
         }
     }
 }
 
 #[tokio::test]
-async fn a_cut_stream_has_whole_events_before_half_of_one() {
+async fn cut_streams_end_within_an_event() {
     let turn = Turn::text("A text that is long enough for several pieces.")
         .with_failure(Failure::cut_after_events(4));
     let server = start(Script::new("cut").with_turn(turn)).await;
     for dialect in Dialect::ALL {
         let conversation = Conversation::new(dialect, "go");
         let cut = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-        let whole = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        let complete = post(&server, dialect, &conversation.path(), &conversation.body()).await;
         let text = String::from_utf8(cut.body.clone()).unwrap();
         assert_eq!(text.matches("\n\n").count(), 4, "{dialect}: {text}");
         assert!(!text.ends_with("\n\n"), "{dialect}: half an event follows");
-        // The second attempt finds the first one's prefix in the cache, and says so in Gemini's every chunk.
-        let events = |reply: &Reply| -> Vec<Value> {
-            let mut data = reply.data();
+        // The second attempt reads the first one's prefix from the cache, which every Gemini chunk reports.
+        let events = |response: &HttpResponse| -> Vec<Value> {
+            let mut data = response.data();
             data.truncate(4);
             data.iter_mut().for_each(|event| drop(event.as_object_mut().unwrap().remove("usageMetadata")));
             data
         };
-        assert_eq!(events(&cut), events(&whole), "{dialect}: ids and texts repeat");
+        assert_eq!(events(&cut), events(&complete), "{dialect}: ids and texts repeat");
     }
 }
 
 #[tokio::test]
-async fn answers_that_are_not_streamed_fail_too() {
+async fn unstreamed_responses_fail_as_scripted() {
     let turn = Turn::text("answer")
         .with_failure(Failure::cut_after_events(1))
         .with_failure(Failure::error_event(ErrorEvent::Overloaded));
-    let server = start(Script::new("whole").with_turn(turn)).await;
+    let server = start(Script::new("complete").with_turn(turn)).await;
     for (dialect, status) in Dialect::ALL.into_iter().zip([503, 529, 503, 503]) {
         let mut conversation = Conversation::new(dialect, "go");
         conversation.stream = false;
@@ -99,31 +99,31 @@ async fn answers_that_are_not_streamed_fail_too() {
 }
 
 #[tokio::test]
-async fn silence_ends_in_a_closed_connection() {
+async fn stalls_end_in_a_closed_connection() {
     let turn = Turn::text("answer").with_failure(Failure::silence(Duration::from_millis(20)));
     let server = start(Script::new("silent").with_turn(turn)).await;
     let conversation = Conversation::new(Dialect::ChatCompletions, "go");
-    let begun = Instant::now();
-    let reply = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
-    assert_eq!((reply.status, reply.body.len()), (0, 0));
-    assert!(begun.elapsed() >= Duration::from_millis(20));
+    let start_time = Instant::now();
+    let response = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
+    assert_eq!((response.status, response.body.len()), (0, 0));
+    assert!(start_time.elapsed() >= Duration::from_millis(20));
     assert_eq!(server.requests()[0].status, None);
 }
 
 #[tokio::test]
-async fn a_scripted_body_is_sent_as_it_is() {
+async fn scripted_bodies_are_sent_verbatim() {
     let script = "name = \"body\"\n[[turn]]\ntext = \"a\"\n[[turn.failure]]\nstatus = 503\nretry_after = \"1\"\nbody = \"<html>\"\n";
     let server = start(Script::parse(script).unwrap()).await;
     for dialect in Dialect::ALL {
         let conversation = Conversation::new(dialect, "go");
-        let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-        assert_eq!((reply.status, reply.body.as_slice()), (503, b"<html>".as_slice()));
-        assert_eq!(reply.header("retry-after"), Some("1"));
+        let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        assert_eq!((response.status, response.body.as_slice()), (503, b"<html>".as_slice()));
+        assert_eq!(response.header("retry-after"), Some("1"));
     }
 }
 
 #[tokio::test]
-async fn a_failed_expectation_names_script_turn_found_and_expected() {
+async fn failed_expectations_are_explained() {
     let script = || {
         Script::new("strict")
             .with_turn(Turn::new().with_call(Call::new("shell", json!({"command": "cargo test"}))))
@@ -134,37 +134,37 @@ async fn a_failed_expectation_names_script_turn_found_and_expected() {
     for dialect in Dialect::ALL {
         let server = start(script()).await;
         let mut conversation = Conversation::new(dialect, "go");
-        let said =
+        let output =
             conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
-        conversation.go_on(&said, &["test result: FAILED"]);
-        let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        conversation.continue_with(&output, &["test result: FAILED"]);
+        let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
         let expected = format!(
             "script `strict`, turn 2 in dialect {dialect}, expectation 1: expected the result of call 0 to contain \
              \"test result: ok\", found \"test result: FAILED\""
         );
-        assert_eq!((reply.status, reply.message()), (400, expected));
+        assert_eq!((response.status, response.message()), (400, expected));
         assert!(!server.finished(dialect));
     }
 }
 
 #[tokio::test]
-async fn a_script_that_is_over_says_so() {
+async fn requests_after_the_last_turn_fail() {
     let server = start(Script::new("short").with_turn(Turn::text("only"))).await;
     for dialect in Dialect::ALL {
         let mut conversation = Conversation::new(dialect, "go");
-        let said =
+        let output =
             conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
-        conversation.go_on(&said, &[]);
+        conversation.continue_with(&output, &[]);
         conversation.user("more");
-        let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
         let expected =
             format!("script `short` ends after turn 1 in dialect {dialect}, but the request asks for turn 2");
-        assert_eq!((reply.status, reply.message()), (400, expected));
+        assert_eq!((response.status, response.message()), (400, expected));
     }
 }
 
 #[tokio::test]
-async fn results_that_are_errors_can_be_expected() {
+async fn error_results_can_be_expected() {
     let script = || {
         Script::new("errors")
             .with_turn(Turn::new().with_call(Call::new("f", json!({}))))
@@ -173,12 +173,12 @@ async fn results_that_are_errors_can_be_expected() {
     for dialect in Dialect::ALL {
         let server = start(script()).await;
         let mut conversation = Conversation::new(dialect, "go");
-        let said =
+        let output =
             conversation.read(&post(&server, dialect, &conversation.path(), &conversation.body()).await);
-        conversation.go_on(&said, &["fine"]);
-        let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        conversation.continue_with(&output, &["fine"]);
+        let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
         let can_tell = matches!(dialect, Dialect::AnthropicMessages | Dialect::Gemini);
-        assert_eq!(reply.status, if can_tell { 400 } else { 200 }, "{dialect}");
+        assert_eq!(response.status, if can_tell { 400 } else { 200 }, "{dialect}");
     }
 }
 
@@ -195,12 +195,12 @@ async fn violations_are_refused_in_the_providers_shape() {
         let conversation = Conversation::new(dialect, "go");
         let mut body = conversation.body();
         body["unknown"] = json!(1);
-        let reply = post(&server, dialect, &conversation.path(), &body).await;
-        assert_eq!(reply.status, 400, "{dialect}");
+        let response = post(&server, dialect, &conversation.path(), &body).await;
+        assert_eq!(response.status, 400, "{dialect}");
         for (pointer, expected) in shape {
-            assert_eq!(reply.json().pointer(pointer), Some(&json!(expected)), "{dialect}");
+            assert_eq!(response.json().pointer(pointer), Some(&json!(expected)), "{dialect}");
         }
-        assert!(reply.message().contains("unknown field"), "{dialect}");
+        assert!(response.message().contains("unknown field"), "{dialect}");
         assert_eq!(server.requests().last().unwrap().violations[0].field, "unknown");
     }
 }

@@ -1,4 +1,4 @@
-//! The scripted server over real connections, driven by a client written by hand.
+//! Tests of the scripted server over real connections, with a minimal client.
 
 #[cfg(test)]
 mod client;

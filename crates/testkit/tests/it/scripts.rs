@@ -1,4 +1,4 @@
-//! The scripts that come with the repository.
+//! The scripts of the repository.
 
 use pintle_testkit::{CallInput, Dialect, Script, ScriptedServer, ServerOptions};
 
@@ -7,7 +7,7 @@ use crate::conversation::Conversation;
 
 const DEMO: &str = include_str!("../../../../examples/scripts/demo.toml");
 
-/// What the real tools would say, shortened to what a reader needs.
+/// Returns shortened results of the real tools.
 fn result(tool: &str, arguments: &str, tests_run: &mut usize) -> String {
     match tool {
         "glob" => "/demo/src/outline.rs\n/demo/src/symbol.rs\n/demo/src/parse.rs".to_owned(),
@@ -37,32 +37,32 @@ fn result(tool: &str, arguments: &str, tests_run: &mut usize) -> String {
 }
 
 #[tokio::test]
-async fn the_demo_can_be_followed_to_its_end_in_every_dialect() {
+async fn demo_script_completes_in_every_dialect() {
     let mut script = Script::parse(DEMO).unwrap();
-    // The pauses are for people.
+    // The pauses are for human viewers.
     script.turns.iter_mut().for_each(|turn| turn.pause_ms = 0);
     let server = ScriptedServer::start(script, ServerOptions::new()).await.unwrap();
     for dialect in Dialect::ALL {
         let mut conversation = Conversation::new(dialect, "fix the failing test");
         let mut tests_run = 0;
         while !server.finished(dialect) {
-            let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-            let said = conversation.read(&reply);
-            let results: Vec<String> = said
+            let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+            let output = conversation.read(&response);
+            let results: Vec<String> = output
                 .calls
                 .iter()
                 .map(|(_, tool, arguments)| result(tool, arguments, &mut tests_run))
                 .collect();
             let results: Vec<&str> = results.iter().map(String::as_str).collect();
-            conversation.go_on(&said, &results);
+            conversation.continue_with(&output, &results);
         }
         assert_eq!(tests_run, 2, "{dialect}");
     }
 }
 
-/// The edit of the demo must fit the file that it edits.
+/// The edit of the demo must match the file that it edits.
 #[test]
-fn the_demo_edits_what_is_there() {
+fn demo_script_edits_existing_text() {
     let symbol = include_str!("../../../../examples/roman/src/symbol.rs");
     let script = Script::parse(DEMO).unwrap();
     let calls = || script.turns.iter().flat_map(|turn| &turn.calls);

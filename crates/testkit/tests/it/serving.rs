@@ -1,4 +1,4 @@
-//! Keys, models, paths, connections and the end of a server.
+//! Keys, models, paths, connections and shutdown.
 
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerError, ServerOptions, Turn};
 use serde_json::json;
@@ -17,7 +17,7 @@ async fn start(options: ServerOptions) -> ScriptedServer {
 }
 
 #[tokio::test]
-async fn base_urls_are_what_the_sdks_take() {
+async fn base_urls_match_the_official_sdks() {
     let server = start(ServerOptions::new()).await;
     let root = format!("http://{}", server.address());
     assert!(server.address().ip().is_loopback());
@@ -26,7 +26,7 @@ async fn base_urls_are_what_the_sdks_take() {
 }
 
 #[tokio::test]
-async fn a_wrong_key_is_refused_as_the_provider_does() {
+async fn wrong_keys_are_refused_like_the_provider() {
     let server = start(ServerOptions::new().with_api_key("right")).await;
     for (dialect, wrong, missing) in [
         (Dialect::OpenAiResponses, 401, 401),
@@ -41,10 +41,13 @@ async fn a_wrong_key_is_refused_as_the_provider_does() {
         for (header, status) in headers.into_iter().chain([none]) {
             let mut connection = TcpStream::connect(server.address()).await.unwrap();
             send(&mut connection, &conversation.path(), &header, &conversation.body()).await;
-            let reply = receive(&mut connection).await;
-            assert_eq!(reply.status, status, "{dialect} {header}");
+            let response = receive(&mut connection).await;
+            assert_eq!(response.status, status, "{dialect} {header}");
             if dialect == Dialect::Gemini && status == 400 {
-                assert_eq!(reply.json().pointer("/error/details/0/reason"), Some(&json!("API_KEY_INVALID")));
+                assert_eq!(
+                    response.json().pointer("/error/details/0/reason"),
+                    Some(&json!("API_KEY_INVALID"))
+                );
             }
         }
     }
@@ -56,21 +59,21 @@ async fn unknown_models_and_paths_are_not_found() {
         ScriptedServer::start(script().with_model("scripted-1"), ServerOptions::new()).await.unwrap();
     for dialect in Dialect::ALL {
         let mut conversation = Conversation::new(dialect, "go");
-        let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-        assert_eq!(reply.status, 404, "{dialect}");
-        assert!(reply.message().contains("the script knows \"scripted-1\""), "{}", reply.message());
+        let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+        assert_eq!(response.status, 404, "{dialect}");
+        assert!(response.message().contains("the script knows \"scripted-1\""), "{}", response.message());
         conversation.model = "scripted-1".to_owned();
         assert_eq!(post(&server, dialect, &conversation.path(), &conversation.body()).await.status, 200);
     }
-    let reply = post(&server, Dialect::ChatCompletions, "/chat/completions", &json!({})).await;
-    assert_eq!(reply.status, 404);
+    let response = post(&server, Dialect::ChatCompletions, "/chat/completions", &json!({})).await;
+    assert_eq!(response.status, 404);
     assert!(
-        reply.message().starts_with("unknown path POST /chat/completions; expected POST to /v1/responses")
+        response.message().starts_with("unknown path POST /chat/completions; expected POST to /v1/responses")
     );
 }
 
 #[tokio::test]
-async fn a_connection_serves_one_request_after_another() {
+async fn connections_serve_consecutive_requests() {
     let server = start(ServerOptions::new()).await;
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
     for dialect in Dialect::ALL {
@@ -78,16 +81,16 @@ async fn a_connection_serves_one_request_after_another() {
         for text in ["first", "second"] {
             send(&mut connection, &conversation.path(), &key_header(dialect, "key"), &conversation.body())
                 .await;
-            let said = conversation.read(&receive(&mut connection).await);
-            assert_eq!(said.text, text, "{dialect}");
-            conversation.go_on(&said, &[]);
+            let output = conversation.read(&receive(&mut connection).await);
+            assert_eq!(output.text, text, "{dialect}");
+            conversation.continue_with(&output, &[]);
             conversation.user("more");
         }
     }
 }
 
 #[tokio::test]
-async fn a_chunked_request_with_a_go_ahead_is_read() {
+async fn chunked_requests_with_expect_continue_are_read() {
     let server = start(ServerOptions::new()).await;
     let conversation = Conversation::new(Dialect::OpenAiResponses, "go");
     let body = conversation.body().to_string();
@@ -108,27 +111,30 @@ async fn a_chunked_request_with_a_go_ahead_is_read() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_gets_a_400_and_a_closed_connection() {
+async fn malformed_http_gets_400_and_close() {
     let server = start(ServerOptions::new()).await;
     let mut connection = TcpStream::connect(server.address()).await.unwrap();
     connection.write_all(b"\x16\x03\x01 this is no HTTP\r\n\r\n").await.unwrap();
-    let reply = receive(&mut connection).await;
-    assert_eq!((reply.status, reply.header("connection")), (400, Some("close")));
+    let response = receive(&mut connection).await;
+    assert_eq!((response.status, response.header("connection")), (400, Some("close")));
     assert_eq!(connection.read(&mut [0; 1]).await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn a_client_that_sends_too_much_reads_the_refusal() {
+async fn oversized_requests_receive_their_refusal() {
     let mut options = ServerOptions::new();
     options.body_bytes = 1 << 10;
     let server = start(options).await;
     let conversation = Conversation::new(Dialect::ChatCompletions, &"long ".repeat(1 << 20));
-    let reply = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
-    assert_eq!((reply.status, reply.message()), (413, "request body is larger than 1024 bytes".to_owned()));
+    let response = post(&server, conversation.dialect, &conversation.path(), &conversation.body()).await;
+    assert_eq!(
+        (response.status, response.message()),
+        (413, "request body is larger than 1024 bytes".to_owned())
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn many_conversations_at_once_do_not_mix() {
+async fn concurrent_conversations_are_independent() {
     let server = std::sync::Arc::new(start(ServerOptions::new()).await);
     let mut tasks = tokio::task::JoinSet::new();
     for number in 0..40 {
@@ -138,11 +144,11 @@ async fn many_conversations_at_once_do_not_mix() {
             let mut conversation = Conversation::new(dialect, &format!("prompt {number}"));
             let mut texts = Vec::new();
             for _ in 0..2 {
-                let reply = post(&server, dialect, &conversation.path(), &conversation.body()).await;
-                let said = conversation.read(&reply);
-                conversation.go_on(&said, &[]);
+                let response = post(&server, dialect, &conversation.path(), &conversation.body()).await;
+                let output = conversation.read(&response);
+                conversation.continue_with(&output, &[]);
                 conversation.user("more");
-                texts.push(said.text);
+                texts.push(output.text);
             }
             texts
         });
@@ -153,15 +159,15 @@ async fn many_conversations_at_once_do_not_mix() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_server_closes_its_connections() {
+async fn dropping_the_server_closes_its_connections() {
     for waits in [true, false] {
         let server = start(ServerOptions::new()).await;
         let address = server.address();
         let mut idle = TcpStream::connect(address).await.unwrap();
-        // An answered request shows that the connection is being served.
+        // A response shows that the connection is being served.
         let conversation = Conversation::new(Dialect::ChatCompletions, "go");
         send(&mut idle, &conversation.path(), "", &conversation.body()).await;
-        assert_eq!(receive(&mut idle).await.status, 400, "an empty header line ends the head early");
+        assert_eq!(receive(&mut idle).await.status, 400, "an empty header line ends the head prematurely");
         let mut open = TcpStream::connect(address).await.unwrap();
         send(&mut open, &conversation.path(), "x-none: 1", &conversation.body()).await;
         assert_eq!(receive(&mut open).await.status, 200);
@@ -176,7 +182,7 @@ async fn the_end_of_a_server_closes_its_connections() {
 
 #[tokio::test]
 async fn no_task_outlives_a_shutdown() {
-    // More than the scheduler runs in one go.
+    // More than the scheduler runs in one tick.
     const CLIENTS: usize = 200;
     let server = start(ServerOptions::new()).await;
     let mut clients = Vec::new();
@@ -192,7 +198,7 @@ async fn no_task_outlives_a_shutdown() {
 }
 
 #[tokio::test]
-async fn what_cannot_start_says_why() {
+async fn start_failures_are_explained() {
     let taken = start(ServerOptions::new()).await;
     let again =
         ScriptedServer::start(script(), ServerOptions::new().with_bind(taken.address())).await.unwrap_err();

@@ -9,7 +9,7 @@ use tokio::task::JoinSet;
 
 use super::*;
 
-/// Answers each request by its path, on loopback, until it is dropped.
+/// A server on loopback that answers each request by its path, until it is dropped.
 struct Server {
     address: SocketAddr,
     requests: Arc<AtomicUsize>,
@@ -38,8 +38,8 @@ impl Server {
                     }
                     let head = String::from_utf8(head).unwrap();
                     let path = head.split(' ').nth(1).unwrap().to_owned();
-                    // A client that has read enough hangs up.
-                    let _ = stream.write_all(&answer(&path, &head)).await;
+                    // The client closes the connection when it has read enough.
+                    let _ = stream.write_all(&response(&path, &head)).await;
                     match path.as_str() {
                         "/stall" => std::future::pending::<()>().await,
                         "/endless" => while stream.write_all(&[b'x'; 4096]).await.is_ok() {},
@@ -62,27 +62,34 @@ impl Server {
     }
 }
 
-fn answer(path: &str, head: &str) -> Vec<u8> {
-    let whole = |status: &str, headers: &str, body: &[u8]| {
+fn response(path: &str, head: &str) -> Vec<u8> {
+    let complete = |status: &str, headers: &str, body: &[u8]| {
         let head = format!("HTTP/1.1 {status}\r\n{headers}Content-Length: {}\r\n\r\n", body.len());
         [head.as_bytes(), body].concat()
     };
     let html = "Content-Type: text/html; charset=utf-8\r\n";
-    let to = |location: &str| whole("302 Found", &format!("Location: {location}\r\n"), b"");
+    let to = |location: &str| complete("302 Found", &format!("Location: {location}\r\n"), b"");
     match path {
-        "/page" => whole("200 OK", html, "<h1>Grüße</h1><a href=/x>x</a>".as_bytes()),
-        "/json" => whole("200 OK", "Content-Type: application/json\r\n", b"{\"a\": 1}"),
-        "/latin" => whole("200 OK", "Content-Type: text/plain; charset=iso-8859-1\r\n", b"caf\xE9"),
-        "/unnamed" => whole("200 OK", "", b"plain"),
-        "/zero" => whole("200 OK", "", b"a\0b"),
-        "/pdf" => whole("200 OK", "Content-Type: application/pdf\r\n", b"%PDF-"),
-        "/gone" => whole("410 Gone", html, b"<p>It is gone."),
-        "/big" => whole("200 OK", "Content-Type: text/plain\r\n", &b"0123456789".repeat(10_000)),
+        "/page" => complete("200 OK", html, "<h1>Grüße</h1><a href=/x>x</a>".as_bytes()),
+        "/json" => complete("200 OK", "Content-Type: application/json\r\n", b"{\"a\": 1}"),
+        "/latin" => complete("200 OK", "Content-Type: text/plain; charset=iso-8859-1\r\n", b"caf\xE9"),
+        "/sjis" => complete(
+            "200 OK",
+            "Content-Type: text/html; charset=Shift_JIS\r\n",
+            b"<p>\x93\xFA\x96\x7B\x8C\xEA",
+        ),
+        "/gbk" => complete("200 OK", "Content-Type: text/html\r\n", b"<meta charset=gbk><p>\xD6\xD0\xCE\xC4"),
+        "/utf-16" => complete("200 OK", "Content-Type: text/plain\r\n", b"\xFF\xFEa\0"),
+        "/unnamed" => complete("200 OK", "", b"plain"),
+        "/zero" => complete("200 OK", "", b"a\0b"),
+        "/pdf" => complete("200 OK", "Content-Type: application/pdf\r\n", b"%PDF-"),
+        "/gone" => complete("410 Gone", html, b"<p>It is gone."),
+        "/big" => complete("200 OK", "Content-Type: text/plain\r\n", &b"0123456789".repeat(10_000)),
         "/stall" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nhalf".to_vec(),
         "/endless" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n".to_vec(),
         "/endless-headers" | "/endless-header" => b"HTTP/1.1 200 OK\r\nX-First: ".to_vec(),
         "/broken" => b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 9\r\n\r\nhalf".to_vec(),
-        "/head" => whole("200 OK", "Content-Type: text/plain\r\n", head.as_bytes()),
+        "/head" => complete("200 OK", "Content-Type: text/plain\r\n", head.as_bytes()),
         "/to-page" => to("page"),
         "/loop" => to("/loop"),
         "/to-loopback" => to("http://127.0.0.2:1/secret"),
@@ -91,10 +98,10 @@ fn answer(path: &str, head: &str) -> Vec<u8> {
         "/to-file" => to("file:///etc/passwd"),
         "/to-nowhere" => to("http://["),
         "/to-long" => to(&"x".repeat(MAX_URL)),
-        "/packed" => whole("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"\x1F\x8B"),
-        "/as-it-is" => whole("200 OK", "Content-Type: text/plain\r\nContent-Encoding: identity\r\n", b"a"),
-        "/not-modified" => whole("304 Not Modified", "", b""),
-        other => whole("404 Not Found", html, other.as_bytes()),
+        "/packed" => complete("200 OK", "Content-Type: text/html\r\nContent-Encoding: gzip\r\n", b"\x1F\x8B"),
+        "/as-it-is" => complete("200 OK", "Content-Type: text/plain\r\nContent-Encoding: identity\r\n", b"a"),
+        "/not-modified" => complete("304 Not Modified", "", b""),
+        other => complete("404 Not Found", html, other.as_bytes()),
     }
 }
 
@@ -107,28 +114,31 @@ async fn fetch(client: &HttpWebClient, url: &str) -> Result<WebPage, (WebErrorKi
 }
 
 #[tokio::test]
-async fn pages_come_as_text() {
+async fn pages_are_converted_to_text() {
     let server = Server::start().await;
     let client = client();
     let base = server.url("");
-    let rows = [
+    let cases = [
         ("/page", 200, "text/html", format!("# Grüße\n\n[x]({base}/x)\n")),
         ("/json", 200, "application/json", "{\"a\": 1}".to_owned()),
         ("/latin", 200, "text/plain", "café".to_owned()),
+        ("/sjis", 200, "text/html", "日本語\n".to_owned()),
+        ("/gbk", 200, "text/html", "中文\n".to_owned()),
+        ("/utf-16", 200, "text/plain", "a".to_owned()),
         ("/unnamed", 200, "", "plain".to_owned()),
         ("/gone", 410, "text/html", "It is gone.\n".to_owned()),
         ("/missing", 404, "text/html", "/missing\n".to_owned()),
         ("/not-modified", 304, "", String::new()),
         ("/as-it-is", 200, "text/plain", "a".to_owned()),
     ];
-    for (path, status, media_type, text) in rows {
+    for (path, status, media_type, text) in cases {
         let page = fetch(&client, &server.url(path)).await.unwrap();
         assert_eq!(page, WebPage::new(server.url(path), status, media_type, text), "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_redirect_is_followed_and_the_last_address_named() {
+async fn redirects_are_followed_up_to_a_limit() {
     let server = Server::start().await;
     let page = fetch(&client(), &server.url("/to-page")).await.unwrap();
     assert_eq!((page.url, page.status), (server.url("/page"), 200));
@@ -139,9 +149,9 @@ async fn a_redirect_is_followed_and_the_last_address_named() {
 }
 
 #[tokio::test]
-async fn no_redirect_leads_where_a_request_may_not() {
+async fn redirects_obey_the_address_rules() {
     let server = Server::start().await;
-    let rows = [
+    let cases = [
         (
             "/to-loopback",
             WebErrorKind::Refused,
@@ -155,10 +165,10 @@ async fn no_redirect_leads_where_a_request_may_not() {
         (
             "/to-file",
             WebErrorKind::InvalidUrl,
-            "file: is not spoken; the address must begin with https:// or http://",
+            "the scheme file: is not supported; the URL must begin with https:// or http://",
         ),
     ];
-    for (path, kind, message) in rows {
+    for (path, kind, message) in cases {
         let refused = fetch(&client(), &server.url(path)).await.unwrap_err();
         assert_eq!(refused, (kind, message.to_owned()), "{path}");
     }
@@ -170,11 +180,11 @@ async fn no_redirect_leads_where_a_request_may_not() {
     );
     let (kind, message) = fetch(&client(), &server.url("/to-nowhere")).await.unwrap_err();
     assert_eq!(kind, WebErrorKind::Failed);
-    assert!(message.contains("redirects to what is no address"), "{message}");
+    assert!(message.contains("redirects to an invalid URL"), "{message}");
 }
 
 #[tokio::test]
-async fn a_name_is_judged_by_every_address_that_it_has() {
+async fn every_address_of_a_name_is_checked() {
     let server = Server::start().await;
     let lookups = Arc::new(AtomicUsize::new(0));
     let counted = Arc::clone(&lookups);
@@ -207,11 +217,7 @@ async fn a_name_is_judged_by_every_address_that_it_has() {
     let open = HttpWebClient::with_lookup(FetchLimits::default(), rules, lookup);
     lookups.store(0, Ordering::SeqCst);
     assert_eq!(fetch(&open, &url("inside.test")).await.unwrap().text, "{\"a\": 1}");
-    assert_eq!(
-        lookups.load(Ordering::SeqCst),
-        1,
-        "the address that is connected to is the one that was checked"
-    );
+    assert_eq!(lookups.load(Ordering::SeqCst), 1, "connects to the address that was checked");
 }
 
 #[tokio::test]
@@ -231,43 +237,43 @@ async fn size_and_time_are_limited() {
     assert_eq!(fetch(&exact, &server.url("/big")).await.unwrap().cut_at, None);
     let quick = HttpWebClient::new(FetchLimits::default().with_time(Duration::from_millis(300)), rules);
     let error = fetch(&quick, &server.url("/stall")).await.unwrap_err();
-    assert_eq!(error, (WebErrorKind::Timeout, "the page was not whole after 0.3 s".to_owned()));
+    assert_eq!(error, (WebErrorKind::Timeout, "the page was not complete after 0.3 s".to_owned()));
 }
 
 #[tokio::test]
-async fn what_is_no_text_or_no_whole_answer_is_said_so() {
+async fn binary_and_incomplete_responses_are_errors() {
     let server = Server::start().await;
-    let rows = [
-        ("/pdf", WebErrorKind::NotText, "is no text: application/pdf, 5 bytes."),
-        ("/zero", WebErrorKind::NotText, "is no text: of no type, 3 bytes."),
-        ("/packed", WebErrorKind::NotText, "came packed as gzip, although that was not asked for"),
-        ("/to-long", WebErrorKind::Failed, "redirects to an address of 82"),
-        ("/broken", WebErrorKind::Failed, "127.0.0.1 gave no whole answer: "),
+    let cases = [
+        ("/pdf", WebErrorKind::NotText, "is not text: application/pdf, 5 bytes."),
+        ("/zero", WebErrorKind::NotText, "is not text: no media type, 3 bytes."),
+        ("/packed", WebErrorKind::NotText, "was compressed with gzip, although that was not requested"),
+        ("/to-long", WebErrorKind::Failed, "redirects to a URL of 82"),
+        ("/broken", WebErrorKind::Failed, "127.0.0.1 sent no complete response: "),
     ];
-    for (path, expected, part) in rows {
+    for (path, expected, part) in cases {
         let (kind, message) = fetch(&client(), &server.url(path)).await.unwrap_err();
         assert!(kind == expected && message.contains(part), "{path}: {kind:?} {message}");
     }
 }
 
 #[tokio::test]
-async fn an_address_that_is_none_is_refused_before_anything_is_sent() {
+async fn invalid_urls_are_refused_before_connecting() {
     let long = format!("http://a/{}", "x".repeat(MAX_URL));
-    let rows = [
+    let cases = [
         ("example.com", "it must begin with https:// or http://"),
         ("", "it must begin with https:// or http://"),
-        ("ftp://example.com/", "ftp: is not spoken"),
-        ("http://me@example.com/", "a user name or a password"),
-        (&long, "the address has 8201 bytes; at most 8192 are taken"),
+        ("ftp://example.com/", "the scheme ftp: is not supported"),
+        ("http://me@example.com/", "a user name or password"),
+        (&long, "the URL has 8201 bytes; at most 8192 are allowed"),
     ];
-    for (url, part) in rows {
+    for (url, part) in cases {
         let (kind, message) = fetch(&client(), url).await.unwrap_err();
         assert!(kind == WebErrorKind::InvalidUrl && message.contains(part), "{url}: {message}");
     }
 }
 
 #[tokio::test]
-async fn a_request_says_who_asks_and_nothing_else() {
+async fn requests_send_three_headers_only() {
     let server = Server::start().await;
     let head = fetch(&client(), &server.url("/head")).await.unwrap().text;
     let names: Vec<String> =

@@ -1,56 +1,60 @@
-//! Markdown as it grows: lines with their prefixes, blanks that are not written twice, markers around what has text.
+//! Markdown output: line prefixes, collapsed white space, and markers around inline text.
 
 use super::MAX_DEPTH;
-use super::token::Tag;
 
-/// The most markers that are open at once.
+/// Maximum number of inline markers that are open at once.
 const MAX_INLINE: usize = 16;
 
-/// What stands before the further lines of an item, at most: its number may be long.
+/// Maximum indentation of an item's continuation lines: its number may be long.
 const INDENT: &str = "      ";
 
 #[derive(Default)]
 pub(super) struct Writer {
     out: String,
-    /// Line ends before the next text.
+    /// Line breaks due before the next text.
     breaks: usize,
-    /// Whether a blank stands before the next text.
+    /// Whether a space is due before the next text.
     space: bool,
-    /// What the next line begins with, after its prefix, if it gets text.
+    /// Text to insert after the prefix of the next line that has text, such as `## `.
     line_start: String,
     blocks: Vec<Block>,
-    /// Blocks that were begun and are too deep to be shown.
-    beyond: usize,
-    inlines: Vec<Opened>,
-    /// The text of a preformatted block, and its language.
+    /// Number of open blocks that are nested too deeply to be shown.
+    hidden_blocks: usize,
+    inlines: Vec<OpenInline>,
+    /// Preformatted block that is being read.
     pre: Option<Pre>,
     in_row: bool,
 }
 
-/// What is marked within a line.
+/// Inline formatting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Inline {
     Strong,
     Emphasis,
     Deleted,
     Code,
-    /// With where it leads, if that is worth showing.
+    /// A link with its target, if there is one to show.
     Link(Option<String>),
 }
 
-struct Opened {
+struct OpenInline {
     inline: Inline,
-    /// Whether its first marker is written.
+    /// Whether the opening marker is written.
     written: bool,
 }
 
 enum Block {
-    /// With whether it has a line.
-    Quote { written: bool },
-    /// With the number of the next item, if they are numbered.
+    Quote {
+        /// Whether a line of it is written.
+        written: bool,
+    },
+    /// A list with the number of its next item, if it is ordered.
     List(Option<u64>),
-    /// With its marker, and whether that is written.
-    Item { marker: String, written: bool },
+    Item {
+        marker: String,
+        /// Whether the marker is written.
+        written: bool,
+    },
 }
 
 #[derive(Default)]
@@ -60,7 +64,7 @@ struct Pre {
 }
 
 impl Inline {
-    fn first(&self) -> &'static str {
+    fn opening(&self) -> &'static str {
         match self {
             Self::Strong => "**",
             Self::Emphasis => "*",
@@ -71,23 +75,23 @@ impl Inline {
         }
     }
 
-    fn last(&self) -> String {
+    fn closing(&self) -> String {
         match self {
             Self::Link(Some(target)) => format!("]({target})"),
             Self::Strong | Self::Emphasis | Self::Deleted | Self::Code | Self::Link(None) => {
-                self.first().to_owned()
+                self.opening().to_owned()
             }
         }
     }
 }
 
 impl Writer {
-    /// How much there is so far, in bytes.
+    /// Returns the length of the output so far, in bytes.
     pub(super) fn len(&self) -> usize {
         self.out.len() + self.pre.as_ref().map_or(0, |pre| pre.text.len())
     }
 
-    /// The page, ending in one line feed, or empty.
+    /// Returns the page, which ends in one line feed or is empty.
     pub(super) fn finish(mut self) -> String {
         self.end_pre();
         self.close_written();
@@ -97,7 +101,7 @@ impl Writer {
         self.out
     }
 
-    /// Text of the page: runs of blanks are one.
+    /// Appends text; each run of white space becomes one space.
     pub(super) fn text(&mut self, text: &str) {
         if let Some(pre) = &mut self.pre {
             pre.text.push_str(text);
@@ -123,7 +127,7 @@ impl Writer {
         self.space = true;
     }
 
-    /// Line ends around a block; within a row of a table, where there can be none, a blank.
+    /// Requests line breaks around a block. Within a table row, which cannot have any, it is a space.
     pub(super) fn block(&mut self, breaks: usize) {
         if breaks == 0 || self.pre.is_some() {
             return;
@@ -133,7 +137,7 @@ impl Writer {
             return;
         }
         self.close_written();
-        // An item begins on the line of its marker.
+        // The first block of an item starts on the line of the marker.
         let fresh = matches!(self.blocks.last(), Some(Block::Item { written: false, .. }));
         self.breaks = self.breaks.max(if fresh { 1 } else { breaks });
         self.space = false;
@@ -170,15 +174,15 @@ impl Writer {
 
     pub(super) fn open(&mut self, inline: Inline) {
         if self.pre.is_none() && self.inlines.len() < MAX_INLINE {
-            self.inlines.push(Opened { inline, written: false });
+            self.inlines.push(OpenInline { inline, written: false });
         }
     }
 
-    /// Closes the innermost one of a kind, and with it what was opened inside and not closed.
-    pub(super) fn close(&mut self, is_meant: impl Fn(&Inline) -> bool) {
-        let Some(at) = self.inlines.iter().rposition(|opened| is_meant(&opened.inline)) else { return };
-        for opened in self.inlines.split_off(at).into_iter().rev().filter(|opened| opened.written) {
-            self.out.push_str(&opened.inline.last());
+    /// Closes the innermost inline that matches, and with it those that were opened inside it.
+    pub(super) fn close(&mut self, matches: impl Fn(&Inline) -> bool) {
+        let Some(at) = self.inlines.iter().rposition(|open| matches(&open.inline)) else { return };
+        for open in self.inlines.split_off(at).into_iter().rev().filter(|open| open.written) {
+            self.out.push_str(&open.inline.closing());
         }
     }
 
@@ -188,10 +192,9 @@ impl Writer {
         }
     }
 
-    /// Takes the language of a preformatted block from the class of the code in it.
-    pub(super) fn fence_language(&mut self, tag: &Tag<'_>) {
+    /// Sets the language of a preformatted block from the class of the `code` element in it.
+    pub(super) fn set_fence_language(&mut self, class: &str) {
         let Some(pre) = self.pre.as_mut().filter(|pre| pre.language.is_empty()) else { return };
-        let class = tag.attribute("class").unwrap_or_default();
         let named = class.split_whitespace().find_map(|name| name.strip_prefix("language-"));
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '#' | '_');
         if let Some(language) = named.filter(|language| language.chars().all(is_plain)) {
@@ -206,7 +209,7 @@ impl Writer {
             self.text(text);
             return;
         }
-        let fence = "`".repeat(longest_ticks(text).max(2) + 1);
+        let fence = "`".repeat(longest_backtick_run(text).max(2) + 1);
         self.line(&format!("{fence}{}", pre.language));
         text.lines().for_each(|line| self.line(line));
         self.line(&fence);
@@ -248,17 +251,17 @@ impl Writer {
         self.push(Block::Item { marker, written: false });
     }
 
-    /// Ends the item of the innermost list, if one is open.
+    /// Ends the open item of the innermost list, if any.
     pub(super) fn end_item(&mut self) {
         self.block(1);
         let list = self.blocks.iter().rposition(|block| matches!(block, Block::List(_)));
         let item = self.blocks.iter().rposition(|block| matches!(block, Block::Item { .. }));
-        if self.beyond == 0 && item > list {
+        if self.hidden_blocks == 0 && item > list {
             self.blocks.truncate(item.unwrap_or_default());
         }
     }
 
-    /// Begins a cell of a row, and the row with its first one.
+    /// Begins a cell; the first cell begins the row.
     pub(super) fn cell(&mut self, is_first: bool) {
         if is_first {
             self.block(1);
@@ -271,19 +274,19 @@ impl Writer {
         self.space = true;
     }
 
-    /// Ends a row; a first row, of so many cells, is ruled off.
-    pub(super) fn end_row(&mut self, ruled: Option<usize>) {
+    /// Ends a row. For a header row, `header_cells` is its number of cells, and a delimiter row follows.
+    pub(super) fn end_row(&mut self, header_cells: Option<usize>) {
         self.close_written();
         self.out.push_str(" |");
         self.in_row = false;
         self.block(1);
-        if let Some(cells) = ruled {
+        if let Some(cells) = header_cells {
             self.line(&format!("|{}", " --- |".repeat(cells)));
             self.block(1);
         }
     }
 
-    /// A line of its own, as it is.
+    /// Writes a complete line verbatim.
     fn line(&mut self, line: &str) {
         self.block(1);
         self.begin_line();
@@ -291,7 +294,7 @@ impl Writer {
         self.trim_line();
     }
 
-    /// Brings the page to where text can be written: line ends, prefix, blank, first markers.
+    /// Writes what is due before text: line breaks, prefix, space, opening markers.
     fn begin_text(&mut self) {
         if self.breaks > 0 || self.out.is_empty() {
             self.begin_line();
@@ -301,18 +304,18 @@ impl Writer {
             self.out.push(' ');
         }
         self.space = false;
-        for opened in self.inlines.iter_mut().filter(|opened| !opened.written) {
-            opened.written = true;
-            self.out.push_str(opened.inline.first());
+        for open in self.inlines.iter_mut().filter(|open| !open.written) {
+            open.written = true;
+            self.out.push_str(open.inline.opening());
         }
     }
 
-    /// Writes the line ends that are due, and the prefix of the new line.
+    /// Writes the line breaks that are due and the prefix of the new line.
     fn begin_line(&mut self) {
         if !self.out.is_empty() {
             for _ in 1..self.breaks {
                 self.out.push('\n');
-                self.quote_prefix();
+                self.empty_line_prefix();
                 self.trim_line();
             }
             self.out.push('\n');
@@ -335,8 +338,8 @@ impl Writer {
         }
     }
 
-    /// The prefix of an empty line.
-    fn quote_prefix(&mut self) {
+    /// Writes the prefix of an empty line.
+    fn empty_line_prefix(&mut self) {
         for block in &self.blocks {
             match block {
                 Block::Quote { written: true } => self.out.push_str("> "),
@@ -350,43 +353,43 @@ impl Writer {
         self.out.truncate(self.out.trim_end_matches(' ').len());
     }
 
-    /// Closes every marker for the end of a line; those that are still open come again with the next text. A link
-    /// does not: around many lines, a long address would be written many times.
+    /// Closes every marker at the end of a line. Markers that are still open are written again before the next text,
+    /// except links: around many lines, a long URL would be written many times.
     fn close_written(&mut self) {
-        for opened in self.inlines.iter_mut().rev().filter(|opened| opened.written) {
-            opened.written = false;
-            self.out.push_str(&opened.inline.last());
-            if let Inline::Link(target) = &mut opened.inline {
+        for open in self.inlines.iter_mut().rev().filter(|open| open.written) {
+            open.written = false;
+            self.out.push_str(&open.inline.closing());
+            if let Inline::Link(target) = &mut open.inline {
                 *target = None;
             }
         }
     }
 
     fn push(&mut self, block: Block) {
-        if self.blocks.len() < MAX_DEPTH && self.beyond == 0 {
+        if self.blocks.len() < MAX_DEPTH && self.hidden_blocks == 0 {
             self.blocks.push(block);
         } else if !matches!(block, Block::Item { .. }) {
-            // Items end in too many ways to be counted.
-            self.beyond += 1;
+            // Hidden items are not counted, because they end in too many ways.
+            self.hidden_blocks += 1;
         }
     }
 
-    /// Ends the innermost block of a kind, and what was begun inside it.
-    fn pop(&mut self, is_meant: impl Fn(&Block) -> bool) {
-        if self.beyond > 0 {
-            self.beyond -= 1;
-        } else if let Some(at) = self.blocks.iter().rposition(is_meant) {
+    /// Ends the innermost block that matches, and the blocks inside it.
+    fn pop(&mut self, matches: impl Fn(&Block) -> bool) {
+        if self.hidden_blocks > 0 {
+            self.hidden_blocks -= 1;
+        } else if let Some(at) = self.blocks.iter().rposition(matches) {
             self.blocks.truncate(at);
         }
     }
 }
 
-/// What stands before the further lines of an item with this marker.
+/// Returns the indentation of continuation lines of an item with this marker.
 fn indent(marker: &str) -> &'static str {
     INDENT.get(..marker.len()).unwrap_or(INDENT)
 }
 
-/// The longest run of backticks in a text.
-fn longest_ticks(text: &str) -> usize {
+/// Returns the length of the longest run of backticks.
+fn longest_backtick_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or(0)
 }

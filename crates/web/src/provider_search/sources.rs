@@ -1,21 +1,21 @@
-//! The pages that an answer rests on, in the three dialects.
+//! Sources of a search response in the three dialects.
 
 use pintle_tools::builtin::SearchHit;
 use serde_json::Value;
 
 use super::Provider;
 
-/// The pages of an answer as it came, each once, those that the answer cites first.
-pub(super) fn hits_of(provider: Provider, answer: &Value) -> Vec<SearchHit> {
+/// Returns the pages of a raw response without duplicates, cited pages first.
+pub(super) fn extract_hits(provider: Provider, response: &Value) -> Vec<SearchHit> {
     let found = match provider {
-        Provider::OpenAi => openai(answer),
-        Provider::Anthropic => anthropic(answer),
-        Provider::Gemini => gemini(answer),
+        Provider::OpenAi => openai(response),
+        Provider::Anthropic => anthropic(response),
+        Provider::Gemini => gemini(response),
     };
     let mut hits: Vec<SearchHit> = Vec::new();
     for hit in found {
         match hits.iter_mut().find(|known| known.url == hit.url) {
-            // What a page says may stand in a later mention of it.
+            // A later mention may have the title or the snippet that the first one lacks.
             Some(known) => {
                 if known.title.is_empty() {
                     known.title = hit.title;
@@ -31,9 +31,9 @@ pub(super) fn hits_of(provider: Provider, answer: &Value) -> Vec<SearchHit> {
     hits
 }
 
-/// Citations of the text, then the sources that were asked for with `include`.
-fn openai(answer: &Value) -> Vec<SearchHit> {
-    let items = || list(answer, "/output").iter();
+/// Returns the citations of the text, then the sources requested with `include`.
+fn openai(response: &Value) -> Vec<SearchHit> {
+    let items = || list(response, "/output").iter();
     let cited = items()
         .flat_map(|item| list(item, "/content"))
         .flat_map(|part| list(part, "/annotations"))
@@ -46,9 +46,9 @@ fn openai(answer: &Value) -> Vec<SearchHit> {
     cited.chain(read).collect()
 }
 
-/// Citations of the text with what they quote, then every result.
-fn anthropic(answer: &Value) -> Vec<SearchHit> {
-    let blocks = || list(answer, "/content").iter();
+/// Returns the citations of the text with their quotes, then every result.
+fn anthropic(response: &Value) -> Vec<SearchHit> {
+    let blocks = || list(response, "/content").iter();
     let cited = blocks()
         .flat_map(|block| list(block, "/citations"))
         .map(|cited| SearchHit::new(text(cited, "/title"), text(cited, "/url"), text(cited, "/cited_text")));
@@ -61,17 +61,17 @@ fn anthropic(answer: &Value) -> Vec<SearchHit> {
     cited.chain(found).collect()
 }
 
-/// The chunks on which the answer is grounded, with the passages that rest on each.
-fn gemini(answer: &Value) -> Vec<SearchHit> {
-    let grounding = |path: &str| list(answer, &format!("/candidates/0/groundingMetadata/{path}"));
+/// Returns the grounding chunks, each with the passages that it supports.
+fn gemini(response: &Value) -> Vec<SearchHit> {
+    let grounding = |path: &str| list(response, &format!("/candidates/0/groundingMetadata/{path}"));
     let supports = grounding("groundingSupports");
     let chunks = grounding("groundingChunks").iter().enumerate();
     let hits = chunks.map(|(at, chunk)| {
-        let rests_on = |support: &&Value| {
+        let is_supported = |support: &&Value| {
             list(support, "/groundingChunkIndices").iter().any(|index| index.as_u64() == Some(at as u64))
         };
         let passages: Vec<&str> =
-            supports.iter().filter(rests_on).map(|support| text(support, "/segment/text")).collect();
+            supports.iter().filter(is_supported).map(|support| text(support, "/segment/text")).collect();
         SearchHit::new(text(chunk, "/web/title"), text(chunk, "/web/uri"), passages.join(" "))
     });
     hits.collect()
@@ -91,14 +91,14 @@ mod tests {
 
     use super::*;
 
-    fn shown(provider: Provider, answer: &Value) -> String {
-        let hits = hits_of(provider, answer);
+    fn rendered(provider: Provider, response: &Value) -> String {
+        let hits = extract_hits(provider, response);
         let lines = hits.iter().map(|hit| format!("{} <{}> {}", hit.title, hit.url, hit.snippet));
         lines.map(|line| line.trim().to_owned()).collect::<Vec<_>>().join("\n")
     }
 
     #[test]
-    fn sources_come_once_each_in_every_dialect() {
+    fn sources_are_unique_in_every_dialect() {
         let openai = json!({"output": [
             {"type": "web_search_call", "action": {"type": "search", "sources": [
                 {"type": "url", "url": "https://a/"}, {"type": "url", "url": "https://b/"},
@@ -109,7 +109,7 @@ mod tests {
                 {"type": "url_citation", "url": "https://b/", "title": "B again"},
             ]}]},
         ]});
-        insta::assert_snapshot!(shown(Provider::OpenAi, &openai), @"
+        insta::assert_snapshot!(rendered(Provider::OpenAi, &openai), @"
         B <https://b/>
         <https://a/>
         ");
@@ -123,7 +123,7 @@ mod tests {
                 {"type": "web_search_result_location", "url": "https://b/", "title": "B", "cited_text": "So it is."},
             ]},
         ]});
-        insta::assert_snapshot!(shown(Provider::Anthropic, &anthropic), @"
+        insta::assert_snapshot!(rendered(Provider::Anthropic, &anthropic), @"
         B <https://b/> So it is.
         A <https://a/> May 2, 2025
         ");
@@ -134,24 +134,24 @@ mod tests {
                 {"segment": {"text": "It was so."}, "groundingChunkIndices": [0]},
             ],
         }}]});
-        insta::assert_snapshot!(shown(Provider::Gemini, &gemini), @"
+        insta::assert_snapshot!(rendered(Provider::Gemini, &gemini), @"
         a.example <https://a/> It is so. It was so.
         <https://b/> It is so.
         ");
     }
 
     #[test]
-    fn an_answer_without_sources_has_no_hits() {
+    fn responses_without_sources_have_no_hits() {
         let refused = json!({"content": [{"type": "web_search_tool_result", "tool_use_id": "s1",
             "content": {"type": "web_search_tool_result_error", "error_code": "max_uses_exceeded"}}]});
         for provider in [Provider::OpenAi, Provider::Anthropic, Provider::Gemini] {
-            for answer in [
+            for response in [
                 &json!({}),
                 &Value::Null,
                 &json!({"output": [1], "content": [{}], "candidates": []}),
                 &refused,
             ] {
-                assert_eq!(hits_of(provider, answer), [], "{provider:?} {answer}");
+                assert_eq!(extract_hits(provider, response), [], "{provider:?} {response}");
             }
         }
     }

@@ -4,44 +4,45 @@ use pintle_llm::{Error, ErrorKind, EventStream, Finish, FinishReason, ProviderAd
 
 use super::*;
 
-/// Answers from a list and keeps what it was asked.
+/// Adapter that returns canned responses and records its requests.
 #[derive(Debug)]
-struct Asked {
+struct RecordingAdapter {
     name: &'static str,
-    answers: Mutex<Vec<Result<Response, Error>>>,
+    responses: Mutex<Vec<Result<Response, Error>>>,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 #[async_trait]
-impl ProviderAdapter for Asked {
+impl ProviderAdapter for RecordingAdapter {
     fn name(&self) -> &str {
         self.name
     }
 
     async fn complete(&self, request: &Request) -> Result<Response, Error> {
         self.requests.lock().unwrap().push(request.clone());
-        self.answers.lock().unwrap().remove(0)
+        self.responses.lock().unwrap().remove(0)
     }
 
     async fn stream(&self, _request: &Request) -> Result<EventStream, Error> {
-        unreachable!("a search wants whole answers")
+        unreachable!("a search needs complete responses")
     }
 }
 
-fn answer(text: &str, raw: Value) -> Response {
+fn response(text: &str, raw: Value) -> Response {
     let mut response = Response::new("p", "m", Message::assistant(text));
     response.raw = Some(raw);
     response
 }
 
-/// The results of a search that is answered in this way, and the requests that were made.
+/// Runs a search against canned responses; returns its results and the requests made.
 async fn search(
     name: &'static str,
     query: SearchQuery,
-    answers: Vec<Result<Response, Error>>,
+    responses: Vec<Result<Response, Error>>,
 ) -> (Result<SearchResults, WebError>, Vec<Request>) {
     let requests = Arc::default();
-    let adapter = Asked { name, answers: Mutex::new(answers), requests: Arc::clone(&requests) };
+    let adapter =
+        RecordingAdapter { name, responses: Mutex::new(responses), requests: Arc::clone(&requests) };
     let client = Client::builder().provider(adapter).build().unwrap();
     let results = ProviderSearch::new(client, name, "m").unwrap().search(query).await;
     let requests = requests.lock().unwrap().clone();
@@ -49,17 +50,17 @@ async fn search(
 }
 
 #[tokio::test]
-async fn each_provider_is_asked_with_its_own_tool() {
+async fn each_provider_gets_its_own_search_tool() {
     let owned = |domain: &str| vec![domain.to_owned()];
-    let rows = [
+    let cases = [
         ("openai", owned("a.example"), vec![]),
         ("anthropic", vec![], owned("b.example")),
         ("gemini", vec![], vec![]),
     ];
     let mut sent = Vec::new();
-    for (name, allowed, blocked) in rows {
+    for (name, allowed, blocked) in cases {
         let query = SearchQuery::new("pintles", 5).with_domains(allowed, blocked);
-        let (results, requests) = search(name, query, vec![Ok(answer(" It is so. ", json!({})))]).await;
+        let (results, requests) = search(name, query, vec![Ok(response(" It is so. ", json!({})))]).await;
         assert_eq!(results.unwrap(), SearchResults::default().with_answer(" It is so. "));
         let request = requests.first().unwrap();
         sent.push(format!("{name}: {}", Value::Object(request.options_of(name).unwrap().clone())));
@@ -73,12 +74,12 @@ async fn each_provider_is_asked_with_its_own_tool() {
 }
 
 #[tokio::test]
-async fn a_paused_answer_is_taken_up_again() {
+async fn paused_responses_are_continued() {
     let result =
         |url: &str| json!({"content": [{"type": "web_search_tool_result", "content": [{"url": url}]}]});
-    let paused = answer("One. ", result("https://a/"))
+    let paused = response("One. ", result("https://a/"))
         .with_finish_reason(FinishReason::new(Finish::Other).with_raw("pause_turn"));
-    let rest = answer("Two.", result("https://b/"));
+    let rest = response("Two.", result("https://b/"));
     let (results, requests) =
         search("anthropic", SearchQuery::new("x", 5), vec![Ok(paused.clone()), Ok(rest)]).await;
     let results = results.unwrap();
@@ -88,14 +89,14 @@ async fn a_paused_answer_is_taken_up_again() {
         ["https://a/", "https://b/"]
     );
     assert_eq!(requests.iter().map(|request| request.messages.len()).collect::<Vec<_>>(), [1, 2]);
-    // It is not taken up for ever.
+    // At most `MAX_PAUSES` times.
     let endless = (0..9).map(|_| Ok(paused.clone())).collect();
     let (results, requests) = search("anthropic", SearchQuery::new("x", 5), endless).await;
     assert_eq!((results.unwrap().hits.len(), requests.len()), (1, 4));
 }
 
 #[tokio::test]
-async fn a_failure_is_one_of_the_search() {
+async fn provider_failures_become_search_errors() {
     let refused = Error::new(ErrorKind::InvalidRequest, "this model has no web_search");
     let (results, _) = search("openai", SearchQuery::new("x", 5), vec![Err(refused)]).await;
     let error = results.unwrap_err();
@@ -107,9 +108,9 @@ async fn a_failure_is_one_of_the_search() {
 }
 
 #[test]
-fn who_has_no_search_is_not_asked() {
+fn providers_without_search_are_refused() {
     let requests = Arc::default();
-    let adapter = Asked { name: "openai-compatible", answers: Mutex::default(), requests };
+    let adapter = RecordingAdapter { name: "openai-compatible", responses: Mutex::default(), requests };
     let client = Client::builder().provider(adapter).build().unwrap();
     assert!(ProviderSearch::new(client, "openai-compatible", "m").is_none());
 }

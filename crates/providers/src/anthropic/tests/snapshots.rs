@@ -1,4 +1,4 @@
-//! Each matter of the Messages API as it is sent and as it comes.
+//! Snapshots of requests and responses of the Messages API, by feature.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Grammar, ImageData, MediaSource, Message, ReasoningEffort, Request,
@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 
 use super::{MODEL, block, messages_dialect as dialect, start, stop};
 use crate::dialect::Dialect as _;
-use crate::snapshot::{came, came_whole, local_file, next, refused, sent, sent_of};
+use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
-/// Without cache points, which have tests of their own.
+/// Disables cache points, which have their own tests.
 fn ask(message: Message) -> Request {
     Request::new(MODEL, [message]).with_provider_options("anthropic", json!({"auto_cache": false}))
 }
@@ -28,7 +28,7 @@ fn piece(json: &str) -> Value {
     json!({"type": "input_json_delta", "partial_json": json})
 }
 
-/// A stream with these blocks, each with its deltas.
+/// Builds a stream with these blocks, each with its deltas.
 fn blocks(reason: &str, content: &[(Value, Vec<Value>)]) -> Vec<Value> {
     let blocks = (0..).zip(content).flat_map(|(index, (head, deltas))| block(index, head, deltas));
     [start()].into_iter().chain(blocks).chain(stop(reason)).collect()
@@ -46,7 +46,7 @@ fn images_by_url_bytes_and_local_path() {
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
         .with_part(ImageData::url(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"What is this?","type":"text"},{"source":{"type":"url","url":"https://example.com/a.png"},"type":"image"},{"source":{"data":"Z2lm","media_type":"image/gif","type":"base64"},"type":"image"},{"source":{"data":"d2VicA==","media_type":"image/webp","type":"base64"},"type":"image"}],"role":"user"}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &blocks("end_turn", &[text_block("A cat.")])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &blocks("end_turn", &[text_block("A cat.")])).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"A cat.","text_id":"0","type":"TEXT_DELTA"}
@@ -56,15 +56,15 @@ fn images_by_url_bytes_and_local_path() {
 }
 
 #[test]
-fn documents_and_refusals_of_what_is_not_taken() {
+fn documents_and_unsupported_content() {
     let request = ask(Message::user("Sum up.")
         .with_part(document(json!({"url": "https://example.com/a.pdf"})))
         .with_part(document(json!({"data": "cGRm", "media_type": "application/pdf", "file_name": "b.pdf"})))
         .with_part(document(json!({"data": "aGk=", "media_type": "text/markdown"}))));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"Sum up.","type":"text"},{"source":{"type":"url","url":"https://example.com/a.pdf"},"type":"document"},{"source":{"data":"cGRm","media_type":"application/pdf","type":"base64"},"title":"b.pdf","type":"document"},{"source":{"data":"hi","media_type":"text/plain","type":"text"},"type":"document"}],"role":"user"}"#);
     let cited = json!({"type": "citations_delta", "citation": {"type": "char_location", "cited_text": "hi"}});
-    let answer = blocks("end_turn", &[(json!({"type": "text", "text": ""}), vec![text_delta("Hi."), cited])]);
-    insta::assert_snapshot!(came(&dialect(), &request, &answer).0, @r#"
+    let reply = blocks("end_turn", &[(json!({"type": "text", "text": ""}), vec![text_delta("Hi."), cited])]);
+    insta::assert_snapshot!(streamed(&dialect(), &request, &reply).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
@@ -86,9 +86,9 @@ fn documents_and_refusals_of_what_is_not_taken() {
     let refusals: Vec<String> =
         parts.map(|part| refused(&dialect(), &ask(Message::user("").with_part(part)))).to_vec();
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    InvalidRequest: audio is not taken
-    InvalidRequest: a document of type text/plain is not taken; taken are application/pdf, and text in UTF-8
-    InvalidRequest: a document of type application/msword is not taken; taken are application/pdf, and text in UTF-8
+    InvalidRequest: audio is not supported
+    InvalidRequest: documents of type text/plain are not supported; supported are application/pdf and UTF-8 text
+    InvalidRequest: documents of type application/msword are not supported; supported are application/pdf and UTF-8 text
     InvalidRequest: a document of 24000001 bytes is too large; the limit is 24000000
     "#);
 }
@@ -108,7 +108,7 @@ fn signed_and_redacted_thinking() {
         json!({"type": "thinking_delta", "thinking": "use."}),
         json!({"type": "signature_delta", "signature": "SIG"}),
     ];
-    let answer = blocks(
+    let reply = blocks(
         "end_turn",
         &[
             (json!({"type": "thinking", "thinking": "", "signature": ""}), thoughts),
@@ -116,7 +116,7 @@ fn signed_and_redacted_thinking() {
             text_block("So."),
         ],
     );
-    let (events, response) = came(&dialect(), &request, &answer);
+    let (events, response) = streamed(&dialect(), &request, &reply);
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"reasoning_id":"0","type":"REASONING_START"}
@@ -135,22 +135,22 @@ fn signed_and_redacted_thinking() {
     messages[] {"content":[{"signature":"SIG","thinking":"Because.","type":"thinking"},{"data":"OPAQUE","type":"redacted_thinking"},{"text":"So.","type":"text"}],"role":"assistant"}
     messages[] {"content":[{"text":"Go on.","type":"text"}],"role":"user"}
     "#);
-    let whole = json!({"content": [
+    let complete = json!({"content": [
         {"type": "thinking", "thinking": "Because.", "signature": "SIG"},
         {"type": "redacted_thinking", "data": "OPAQUE"},
         {"type": "text", "text": "So."}], "stop_reason": "end_turn"});
-    let (shown, whole) = came_whole(&dialect(), &request, &whole);
+    let (shown, complete) = decoded(&dialect(), &request, &complete);
     insta::assert_snapshot!(shown, @r#"
     {"raw":"end_turn","reason":"stop"}
     {"kind":"THINKING","thinking":{"redacted":false,"signature":"SIG","text":"Because."}}
     {"kind":"REDACTED_THINKING","thinking":{"redacted":true,"signature":"OPAQUE","text":""}}
     {"kind":"TEXT","text":"So."}
     "#);
-    assert_eq!(whole.message, response.message);
+    assert_eq!(complete.message, response.message);
 }
 
 #[test]
-fn sampling_that_thinking_excludes_is_left_out_with_a_warning() {
+fn sampling_excluded_by_thinking_is_dropped_with_a_warning() {
     let mut request = ask(Message::user("Why?")).with_reasoning_effort(ReasoningEffort::Low);
     request.temperature = Some(0.2);
     request.top_p = Some(0.99);
@@ -158,12 +158,12 @@ fn sampling_that_thinking_excludes_is_left_out_with_a_warning() {
     thinking {"budget_tokens":1024,"type":"enabled"}
     top_p 0.99
     "#);
-    insta::assert_snapshot!(came(&dialect(), &request, &blocks("end_turn", &[])).0, @r#"
-    {"id":"msg_1","model":"claude-x","type":"STREAM_START","warnings":[{"code":"temperature_ignored","message":"temperature 0.2 was not sent: the API does not take it together with thinking"}]}
+    insta::assert_snapshot!(streamed(&dialect(), &request, &blocks("end_turn", &[])).0, @r#"
+    {"id":"msg_1","model":"claude-x","type":"STREAM_START","warnings":[{"code":"temperature_ignored","message":"temperature 0.2 was not sent: the API does not accept it together with thinking"}]}
     {"finish_reason":{"raw":"end_turn","reason":"stop"},"type":"FINISH","usage":{"cache_read_tokens":30,"cache_write_tokens":2,"input_tokens":72,"output_tokens":20,"total_tokens":92}}
     "#);
-    let whole = dialect().decode(&request, br#"{"content": []}"#).unwrap();
-    assert_eq!(whole.warnings.len(), 1);
+    let complete = dialect().decode(&request, br#"{"content": []}"#).unwrap();
+    assert_eq!(complete.warnings.len(), 1);
     request.reasoning_effort = None;
     request.top_p = None;
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["thinking", "temperature", "top_p"]), @"temperature 0.2");
@@ -171,7 +171,7 @@ fn sampling_that_thinking_excludes_is_left_out_with_a_warning() {
 }
 
 #[test]
-fn a_new_model_thinks_adaptively() {
+fn new_models_think_adaptively() {
     let request = Request::new("claude-novel-99", [Message::user("Why?")])
         .with_reasoning_effort(ReasoningEffort::High)
         .with_provider_options("anthropic", json!({"auto_cache": false}));
@@ -186,7 +186,7 @@ fn a_new_model_thinks_adaptively() {
 }
 
 #[test]
-fn a_tool_with_a_grammar_is_an_ordinary_tool_here() {
+fn grammar_tools_become_ordinary_tools() {
     let schema = json!({"type": "object", "properties": {"input": {"type": "string"}}});
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let tool = ToolDefinition::new("apply_patch", "Edits.", schema).unwrap().with_grammar(grammar);
@@ -196,7 +196,7 @@ fn a_tool_with_a_grammar_is_an_ordinary_tool_here() {
         json!({"type": "tool_use", "id": "c1", "name": "apply_patch", "input": {}}),
         vec![piece(r#"{"input": "*"}"#)],
     );
-    let (events, response) = came(&dialect(), &request, &blocks("tool_use", &[call]));
+    let (events, response) = streamed(&dialect(), &request, &blocks("tool_use", &[call]));
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_START"}
@@ -213,7 +213,7 @@ fn a_tool_with_a_grammar_is_an_ordinary_tool_here() {
 }
 
 #[test]
-fn blocks_of_the_servers_own_tools() {
+fn server_tool_blocks() {
     let request = ask(Message::user("Search.")).with_provider_options(
         "anthropic",
         json!({"auto_cache": false, "tools": [{"type": "web_search_20250305", "name": "web_search"}]}),
@@ -222,14 +222,14 @@ fn blocks_of_the_servers_own_tools() {
     let found = json!({"type": "web_search_tool_result", "tool_use_id": "s1", "content": [
         {"type": "web_search_result", "url": "https://example.com", "encrypted_content": "ENC"}]});
     let search = json!({"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}});
-    let mut answer = blocks(
+    let mut reply = blocks(
         "end_turn",
         &[(search, vec![piece(r#"{"query""#), piece(r#": "x"}"#)]), (found, vec![]), text_block("Found.")],
     );
-    // What the unified model has no place for comes as it is.
-    let delta = answer.len() - 2;
-    answer[delta]["delta"]["container"] = json!({"id": "container_1"});
-    let (events, response) = came(&dialect(), &request, &answer);
+    // Data that the unified model does not represent is passed through.
+    let delta = reply.len() - 2;
+    reply[delta]["delta"]["container"] = json!({"id": "container_1"});
+    let (events, response) = streamed(&dialect(), &request, &reply);
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"part":{"data":{"id":"s1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"},"kind":"server_tool_use"},"raw":{"id":"s1","input":{"query":"x"},"name":"web_search","type":"server_tool_use"},"type":"PROVIDER_EVENT"}
@@ -248,12 +248,12 @@ fn blocks_of_the_servers_own_tools() {
 }
 
 #[test]
-fn refusals_and_incomplete_answers() {
+fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let mut refusal = blocks("refusal", &[text_block("No")]);
     let delta = refusal.len() - 2;
     refusal[delta]["delta"]["stop_details"] = json!({"type": "refusal", "category": "cyber"});
-    insta::assert_snapshot!(came(&dialect(), &request, &refusal).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &refusal).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"No","text_id":"0","type":"TEXT_DELTA"}
@@ -263,7 +263,8 @@ fn refusals_and_incomplete_answers() {
     "#);
     let call =
         (json!({"type": "tool_use", "id": "c1", "name": "look", "input": {}}), vec![piece(r#"{"at": "#)]);
-    let (events, response) = came(&dialect(), &request, &blocks("max_tokens", &[text_block("Half"), call]));
+    let (events, response) =
+        streamed(&dialect(), &request, &blocks("max_tokens", &[text_block("Half"), call]));
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
@@ -281,14 +282,14 @@ fn refusals_and_incomplete_answers() {
     messages[] {"content":[{"content":"the arguments were cut off","is_error":true,"tool_use_id":"c1","type":"tool_result"},{"text":"Go on.","type":"text"}],"role":"user"}
     "#);
     let paused = json!({"content": [{"type": "server_tool_use", "id": "s1", "name": "web_search", "input": {}}], "stop_reason": "pause_turn"});
-    insta::assert_snapshot!(came_whole(&dialect(), &request, &paused).0, @r#"
+    insta::assert_snapshot!(decoded(&dialect(), &request, &paused).0, @r#"
     {"raw":"pause_turn","reason":"other"}
     {"data":{"id":"s1","input":{},"name":"web_search","type":"server_tool_use"},"kind":"server_tool_use"}
     "#);
 }
 
 #[test]
-fn parallel_calls_in_pieces_and_results_with_images() {
+fn parallel_streamed_calls_and_results_with_images() {
     let request = ask(Message::user("Look."));
     let call = |id: &str| json!({"type": "tool_use", "id": id, "name": "look", "input": {}});
     let content = [
@@ -296,7 +297,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
         (call("c1"), vec![piece(""), piece(r#"{"at""#), piece(": 1}")]),
         (call("c2"), vec![]),
     ];
-    let (events, response) = came(&dialect(), &request, &blocks("tool_use", &content));
+    let (events, response) = streamed(&dialect(), &request, &blocks("tool_use", &content));
     insta::assert_snapshot!(events, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
@@ -327,8 +328,8 @@ fn structured_output() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["system"]), @r#"system[] {"text":"Answer with one JSON value and nothing else: no text around it, no Markdown fence. The value must be valid against this JSON Schema:\n{\"properties\":{\"name\":{\"type\":\"string\"}},\"type\":\"object\"}","type":"text"}"#);
     request.response_format = Some(ResponseFormat::Json);
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["system"]), @r#"system[] {"text":"Answer with one JSON value and nothing else: no text around it, no Markdown fence.","type":"text"}"#);
-    let answer = blocks("end_turn", &[text_block(r#"{"name": "Ada"}"#)]);
-    insta::assert_snapshot!(came(&dialect(), &request, &answer).0, @r#"
+    let reply = blocks("end_turn", &[text_block(r#"{"name": "Ada"}"#)]);
+    insta::assert_snapshot!(streamed(&dialect(), &request, &reply).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"{\"name\": \"Ada\"}","text_id":"0","type":"TEXT_DELTA"}
@@ -338,7 +339,7 @@ fn structured_output() {
 }
 
 #[test]
-fn options_of_the_provider_and_beta_headers() {
+fn provider_options_and_beta_headers() {
     let request = Request::new(MODEL, [Message::user("Hi")]).with_provider_options(
         "anthropic",
         json!({
@@ -359,10 +360,10 @@ fn options_of_the_provider_and_beta_headers() {
     "#);
     let headers = dialect().encode(&request, true).unwrap().headers;
     insta::assert_snapshot!(headers.last().unwrap().1, @"context-management-2025-06-27,interleaved-thinking-2025-05-14,prompt-caching-2024-07-31");
-    let mut answer = blocks("end_turn", &[text_block("Hi.")]);
-    let delta = answer.len() - 2;
-    answer[delta]["context_management"] = json!({"applied_edits": []});
-    insta::assert_snapshot!(came(&dialect(), &request, &answer).0, @r#"
+    let mut reply = blocks("end_turn", &[text_block("Hi.")]);
+    let delta = reply.len() - 2;
+    reply[delta]["context_management"] = json!({"applied_edits": []});
+    insta::assert_snapshot!(streamed(&dialect(), &request, &reply).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
@@ -378,7 +379,7 @@ fn options_of_the_provider_and_beta_headers() {
 }
 
 #[test]
-fn free_text_that_another_provider_took_as_arguments_becomes_an_object() {
+fn foreign_free_text_arguments_become_an_object() {
     let call = ToolCall::custom("c1", "apply_patch", "*** Begin");
     let messages = [
         Message::user("a"),
@@ -395,7 +396,7 @@ fn free_text_that_another_provider_took_as_arguments_becomes_an_object() {
 }
 
 #[test]
-fn tools_that_no_provider_takes_are_refused_before_sending() {
+fn invalid_tools_are_refused_before_sending() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap();
     let request = ask(Message::user("Hi")).with_tools(vec![tool.clone(), tool]);
     assert_eq!(refused(&dialect(), &request), "InvalidRequest: two tools are named `look`");

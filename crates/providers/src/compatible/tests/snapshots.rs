@@ -1,4 +1,4 @@
-//! Each matter of Chat Completions as it is sent and as it comes.
+//! Snapshots of requests and responses of Chat Completions, by feature.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, ImageData, Message, Origin, ReasoningEffort, Request,
@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{chunk, dialect};
-use crate::snapshot::{came, came_whole, local_file, next, refused, sent, sent_of};
+use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 const MODEL: &str = "llama";
 
@@ -25,7 +25,7 @@ fn audio(value: Value) -> ContentPart {
     ContentPart::Audio(audio)
 }
 
-/// A stream of these deltas.
+/// Builds a stream with these deltas.
 fn deltas(reason: &str, deltas: &[Value]) -> Vec<Value> {
     let end = chunk(&json!({}), Some(reason));
     let chunks = deltas.iter().map(|delta| chunk(delta, None)).chain([end]);
@@ -42,7 +42,7 @@ fn images_by_url_bytes_and_local_path() {
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
         .with_part(ImageData::url(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"What is this?","type":"text"},{"image_url":{"detail":"low","url":"https://example.com/a.png"},"type":"image_url"},{"image_url":{"url":"data:image/gif;base64,Z2lm"},"type":"image_url"},{"image_url":{"url":"data:image/webp;base64,d2VicA=="},"type":"image_url"}],"role":"user"}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &deltas("stop", &[json!({"content": "A cat."})])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &deltas("stop", &[json!({"content": "A cat."})])).0, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"A cat.","text_id":"0","type":"TEXT_DELTA"}
@@ -60,7 +60,7 @@ fn documents_and_audio() {
         .with_part(audio(json!({"data": "AQID", "media_type": "audio/mpeg"})))
         .with_part(audio(json!({"data": "AQID"}))));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"Sum up.","type":"text"},{"file":{"file_data":"data:application/pdf;base64,cGRm","filename":"b.pdf"},"type":"file"},{"input_audio":{"data":"AQID","format":"mp3"},"type":"input_audio"},{"input_audio":{"data":"AQID","format":"wav"},"type":"input_audio"}],"role":"user"}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &deltas("stop", &[json!({"content": "Short."})])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &deltas("stop", &[json!({"content": "Short."})])).0, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Short.","text_id":"0","type":"TEXT_DELTA"}
@@ -73,19 +73,19 @@ fn documents_and_audio() {
     ];
     let refusals = parts.map(|part| refused(&dialect(), &ask(Message::user("").with_part(part))));
     insta::assert_snapshot!(refusals.join("\n"), @r#"
-    InvalidRequest: a document by URL is not taken here; give its bytes or a local path
-    InvalidRequest: audio by URL is not taken; give its bytes or a local path
+    InvalidRequest: documents by URL are not supported; pass the data or a local path
+    InvalidRequest: audio by URL is not supported; pass the data or a local path
     "#);
 }
 
 #[test]
-fn reasoning_goes_back_beside_the_calls_that_it_led_to() {
+fn reasoning_is_returned_with_its_calls() {
     let request = ask(Message::user("Look.")).with_reasoning_effort(ReasoningEffort::Low);
     let call =
         json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{}"}}]});
     let reasoned = |field: &str| {
         let stream = deltas("tool_calls", &[json!({field: "Hm"}), json!({field: "."}), call.clone()]);
-        came(&dialect(), &request, &stream)
+        streamed(&dialect(), &request, &stream)
     };
     let (events, response) = reasoned("reasoning_content");
     insta::assert_snapshot!(events, @r#"
@@ -107,12 +107,12 @@ fn reasoning_goes_back_beside_the_calls_that_it_led_to() {
     messages[] {"content":"Go on.","role":"user"}
     reasoning_effort "low"
     "#);
-    // A server that calls it otherwise has not said that it takes it.
+    // Reasoning in another field is not returned.
     let (_, response) = reasoned("reasoning");
     insta::assert_snapshot!(sent_of(&dialect(), &next(&request, &response, results()), &["messages[] {\"content\":null"]), @r#"messages[] {"content":null,"role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"look"},"id":"c1","type":"function"}]}"#);
-    // Without a call it is of no further use.
-    let whole = json!({"choices": [{"finish_reason": "stop", "message": {"content": "So.", "reasoning_content": "Hm."}}]});
-    let (shown, response) = came_whole(&dialect(), &request, &whole);
+    // Without a call it is not returned.
+    let complete = json!({"choices": [{"finish_reason": "stop", "message": {"content": "So.", "reasoning_content": "Hm."}}]});
+    let (shown, response) = decoded(&dialect(), &request, &complete);
     insta::assert_snapshot!(shown, @r#"
     {"raw":"stop","reason":"stop"}
     {"kind":"THINKING","thinking":{"raw":{"field":"reasoning_content"},"redacted":false,"text":"Hm."}}
@@ -126,10 +126,10 @@ fn reasoning_goes_back_beside_the_calls_that_it_led_to() {
 }
 
 #[test]
-fn refusals_and_incomplete_answers() {
+fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let stream = deltas("stop", &[json!({"refusal": "I will "}), json!({"refusal": "not."})]);
-    let (events, response) = came(&dialect(), &request, &stream);
+    let (events, response) = streamed(&dialect(), &request, &stream);
     insta::assert_snapshot!(events, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"part":{"data":{"refusal":"I will not.","type":"refusal"},"kind":"refusal"},"raw":{"refusal":"I will not."},"type":"PROVIDER_EVENT"}
@@ -142,7 +142,7 @@ fn refusals_and_incomplete_answers() {
     "#);
     let call = json!({"tool_calls": [{"index": 0, "id": "c1", "function": {"name": "look", "arguments": "{\"at\": "}}]});
     let (events, response) =
-        came(&dialect(), &request, &deltas("length", &[json!({"content": "Half"}), call]));
+        streamed(&dialect(), &request, &deltas("length", &[json!({"content": "Half"}), call]));
     insta::assert_snapshot!(events, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
@@ -163,7 +163,7 @@ fn refusals_and_incomplete_answers() {
 }
 
 #[test]
-fn parallel_calls_in_pieces_and_results_with_images() {
+fn parallel_streamed_calls_and_results_with_images() {
     let request = ask(Message::user("Look."));
     let piece = |value: Value| json!({"tool_calls": [value]});
     let stream = deltas(
@@ -175,7 +175,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
             piece(json!({"index": 0, "function": {"arguments": ": 1}"}})),
         ],
     );
-    let (events, response) = came(&dialect(), &request, &stream);
+    let (events, response) = streamed(&dialect(), &request, &stream);
     insta::assert_snapshot!(events, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
@@ -205,16 +205,16 @@ fn structured_output() {
     let schema = json!({"title": "Person", "type": "object", "properties": {"name": {"type": "string"}}});
     request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema, strict: true });
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["response_format"]), @r#"response_format {"json_schema":{"name":"Person","schema":{"properties":{"name":{"type":"string"}},"title":"Person","type":"object"},"strict":true},"type":"json_schema"}"#);
-    let answer =
+    let reply =
         json!({"choices": [{"finish_reason": "stop", "message": {"content": "{\"name\": \"Ada\"}"}}]});
-    insta::assert_snapshot!(came_whole(&dialect(), &request, &answer).0, @r#"
+    insta::assert_snapshot!(decoded(&dialect(), &request, &reply).0, @r#"
     {"raw":"stop","reason":"stop"}
     {"kind":"TEXT","text":"{\"name\": \"Ada\"}"}
     "#);
 }
 
 #[test]
-fn options_of_the_server() {
+fn server_options() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object", "properties": {}})).unwrap();
     let options =
         json!({"tools": [{"type": "builtin_function", "function": {"name": "$web_search"}}], "top_k": 5});
@@ -228,7 +228,7 @@ fn options_of_the_server() {
     tools[] {"function":{"name":"$web_search"},"type":"builtin_function"}
     top_k 5
     "#);
-    insta::assert_snapshot!(came(&dialect(), &request, &deltas("stop", &[json!({"content": "Hi."})])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &deltas("stop", &[json!({"content": "Hi."})])).0, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
@@ -245,16 +245,16 @@ fn options_of_the_server() {
 }
 
 #[test]
-fn media_and_reasoning_of_another_model_leave_marks_or_nothing() {
+fn foreign_media_and_reasoning_are_replaced_or_dropped() {
     let content = vec![
         ThinkingData::new("Hm.").with_raw(json!({"field": "reasoning_content"})).into(),
         audio(json!({"data": "AQID", "media_type": "audio/wav"})),
         ContentPart::text(" Hear."),
         ToolCall::from_raw("an-id-that-is-far-too-long-for-chat-completions", "my tool!", "{}").into(),
     ];
-    let answer = Message::new(Role::Assistant, content).with_origin(Origin::new("gemini", "g"));
+    let reply = Message::new(Role::Assistant, content).with_origin(Origin::new("gemini", "g"));
     let result = Message::tool_result("an-id-that-is-far-too-long-for-chat-completions", "x", false);
-    let request = Request::new(MODEL, [Message::user("a"), answer, result]);
+    let request = Request::new(MODEL, [Message::user("a"), reply, result]);
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"
     messages[] {"content":"a","role":"user"}
     messages[] {"content":"[audio/wav] Hear.","role":"assistant","tool_calls":[{"function":{"arguments":"{}","name":"my_tool_"},"id":"call_d833434d178a6206cf00edfbb560cb03","type":"function"}]}
@@ -263,31 +263,31 @@ fn media_and_reasoning_of_another_model_leave_marks_or_nothing() {
 }
 
 #[test]
-fn what_the_api_refuses_for_certain_is_refused_before_sending() {
+fn invalid_requests_are_refused_before_sending() {
     let call = || ContentPart::from(ToolCall::from_raw("c1", "look", "{}"));
     let image = || ContentPart::from(ImageData::url("https://example.com/a.png"));
     let empty = "the conversation is empty: expected at least one message with content";
-    let rows: Vec<(Vec<Message>, &str)> = vec![
+    let cases: Vec<(Vec<Message>, &str)> = vec![
         (vec![], empty),
         (vec![Message::new(Role::User, vec![])], empty),
         (
             vec![Message::user("a"), Message::tool_result("c9", "x", false)],
-            "the result of call `c9` answers no call before it",
+            "the result of call `c9` has no call before it",
         ),
         (
             vec![Message::user("").with_part(call())],
-            "a message of role user cannot hold a part of kind TOOL_CALL",
+            "a message of role user cannot contain a part of kind TOOL_CALL",
         ),
         (
             vec![Message::system("").with_part(image())],
-            "a message of role system cannot hold a part of kind IMAGE",
+            "a message of role system cannot contain a part of kind IMAGE",
         ),
         (
             vec![Message::assistant("").with_part(ToolResult::new("c1", "x", false).into())],
-            "the result of call `c1` answers no call before it",
+            "the result of call `c1` has no call before it",
         ),
     ];
-    for (messages, expected) in rows {
+    for (messages, expected) in cases {
         assert_eq!(
             refused(&dialect(), &Request::new(MODEL, messages)),
             format!("InvalidRequest: {expected}")
@@ -296,14 +296,14 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
 }
 
 #[test]
-fn tools_that_no_provider_takes_are_refused_before_sending() {
+fn invalid_tools_are_refused_before_sending() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap();
     let request = ask(Message::user("Hi")).with_tools(vec![tool.clone(), tool]);
     assert_eq!(refused(&dialect(), &request), "InvalidRequest: two tools are named `look`");
 }
 
 #[test]
-fn what_stands_beside_results_comes_after_them() {
+fn user_content_beside_results_follows_them() {
     let call = |id: &str| ContentPart::from(ToolCall::from_raw(id, "look", "{}"));
     let image = || ContentPart::from(ImageData::url("https://example.com/a.png"));
     let mut plain = Message::new(Role::Tool, vec![ContentPart::text("seen"), image()]);

@@ -1,4 +1,4 @@
-//! Each matter of the Gemini API as it is sent and as it comes.
+//! Snapshots of requests and responses of the Gemini API, by feature.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Grammar, ImageData, MediaSource, Message, ReasoningEffort, Request,
@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{MODEL, OLDER, chunk, dialect, last};
-use crate::snapshot::{came, came_whole, local_file, next, refused, sent, sent_of};
+use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 fn ask(message: Message) -> Request {
     Request::new(MODEL, [message])
@@ -33,9 +33,10 @@ fn images_by_url_bytes_and_local_path() {
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
         .with_part(ImageData::url(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["contents"]), @r#"contents[] {"parts":[{"text":"What is this?"},{"fileData":{"fileUri":"https://example.com/a.png","mimeType":"image/png"}},{"inlineData":{"data":"Z2lm","mimeType":"image/gif"}},{"inlineData":{"data":"aGVpYw==","mimeType":"image/heic"}}],"role":"user"}"#);
-    // An image that the model draws is kept as it came, with its signature.
+    // A generated image is kept verbatim, with its signature.
     let drawn = json!({"inlineData": {"mimeType": "image/png", "data": "cG5n"}, "thoughtSignature": "U0lH"});
-    let (events, response) = came(&dialect(), &request, &[last(json!([{"text": "A cat."}, drawn]), "STOP")]);
+    let (events, response) =
+        streamed(&dialect(), &request, &[last(json!([{"text": "A cat."}, drawn]), "STOP")]);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
@@ -62,7 +63,7 @@ fn documents_and_audio() {
         .with_part(audio(json!({"data": "AQID", "media_type": "audio/mp3"})))
         .with_part(audio(json!({"url": "https://example.com/a.wav", "media_type": "audio/wav"}))));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["contents"]), @r#"contents[] {"parts":[{"text":"Sum up."},{"fileData":{"fileUri":"https://example.com/a.pdf"}},{"inlineData":{"data":"cGRm","mimeType":"application/pdf"}},{"inlineData":{"data":"AQID","mimeType":"audio/mp3"}},{"fileData":{"fileUri":"https://example.com/a.wav","mimeType":"audio/wav"}}],"role":"user"}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &[last(json!([{"text": "Short."}]), "STOP")]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[last(json!([{"text": "Short."}]), "STOP")]).0, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Short.","text_id":"0","type":"TEXT_DELTA"}
@@ -91,7 +92,7 @@ fn thoughts_and_signatures() {
         chunk(json!([{"functionCall": {"name": "look", "args": {"at": 1}}, "thoughtSignature": "U0lHMQ=="}])),
         last(json!([{"text": "", "thoughtSignature": "U0lHMg=="}]), "STOP"),
     ];
-    let (events, response) = came(&dialect(), &request, &chunks);
+    let (events, response) = streamed(&dialect(), &request, &chunks);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"reasoning_id":"0","type":"REASONING_START"}
@@ -115,10 +116,10 @@ fn thoughts_and_signatures() {
     contents[] {"parts":[{"functionResponse":{"id":"call_9e3779b97f4a7c1c","name":"look","response":{"result":"seen"}}}],"role":"user"}
     contents[] {"parts":[{"text":"Go on."}],"role":"user"}
     "#);
-    let whole = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
+    let complete = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [
         {"text": "Because.", "thought": true},
         {"text": "So", "thoughtSignature": "U0lH"}]}}]});
-    insta::assert_snapshot!(came_whole(&dialect(), &request, &whole).0, @r#"
+    insta::assert_snapshot!(decoded(&dialect(), &request, &complete).0, @r#"
     {"raw":"STOP","reason":"stop"}
     {"kind":"THINKING","thinking":{"redacted":false,"text":"Because."}}
     {"kind":"TEXT","signature":"U0lH","text":"So"}
@@ -126,7 +127,7 @@ fn thoughts_and_signatures() {
 }
 
 #[test]
-fn a_tool_with_a_grammar_is_an_ordinary_function_here() {
+fn grammar_tools_become_ordinary_functions() {
     let schema = json!({"type": "object", "properties": {"input": {"type": "string"}}});
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let tool = ToolDefinition::new("apply_patch", "Edits.", schema).unwrap().with_grammar(grammar);
@@ -134,7 +135,7 @@ fn a_tool_with_a_grammar_is_an_ordinary_function_here() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["tool"]), @r#"tools[] {"functionDeclarations":[{"description":"Edits.","name":"apply_patch","parametersJsonSchema":{"properties":{"input":{"type":"string"}},"type":"object"}}]}"#);
     let call =
         json!({"functionCall": {"name": "apply_patch", "args": {"input": "*"}}, "thoughtSignature": "U0lH"});
-    insta::assert_snapshot!(came(&dialect(), &request, &[last(json!([call]), "STOP")]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[last(json!([call]), "STOP")]).0, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"tool_call":{"id":"call_9e3779b97f4a7c1c","name":"apply_patch"},"type":"TOOL_CALL_START"}
     {"tool_call":{"arguments":{"input":"*"},"id":"call_9e3779b97f4a7c1c","name":"apply_patch","signature":"U0lH","type":"function"},"type":"TOOL_CALL_END"}
@@ -143,7 +144,7 @@ fn a_tool_with_a_grammar_is_an_ordinary_function_here() {
 }
 
 #[test]
-fn parts_of_the_servers_own_tools() {
+fn server_tool_parts() {
     let request = ask(Message::user("Compute."))
         .with_provider_options("gemini", json!({"tools": [{"codeExecution": {}}]}));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["tool"]), @r#"tools[] {"codeExecution":{}}"#);
@@ -151,7 +152,7 @@ fn parts_of_the_servers_own_tools() {
     let result = json!({"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}});
     let mut end = last(json!([{"text": "One."}]), "STOP");
     end["candidates"][0]["groundingMetadata"] = json!({"webSearchQueries": ["x"]});
-    let (events, response) = came(&dialect(), &request, &[chunk(json!([code, result])), end]);
+    let (events, response) = streamed(&dialect(), &request, &[chunk(json!([code, result])), end]);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"part":{"data":{"executableCode":{"code":"1","language":"PYTHON"},"thoughtSignature":"U0lH"},"kind":"executableCode"},"raw":{"executableCode":{"code":"1","language":"PYTHON"},"thoughtSignature":"U0lH"},"type":"PROVIDER_EVENT"}
@@ -170,19 +171,19 @@ fn parts_of_the_servers_own_tools() {
 }
 
 #[test]
-fn refusals_and_incomplete_answers() {
+fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let ratings = json!([{"category": "HARM_CATEGORY_HARASSMENT", "probability": "HIGH"}]);
     let blocked = json!({"promptFeedback": {"blockReason": "PROHIBITED_CONTENT", "safetyRatings": ratings},
         "usageMetadata": {"promptTokenCount": 9}});
-    insta::assert_snapshot!(came(&dialect(), &request, &[blocked]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[blocked]).0, @r#"
     {"type":"STREAM_START"}
     {"raw":{"safetyRatings":[{"category":"HARM_CATEGORY_HARASSMENT","probability":"HIGH"}]},"type":"PROVIDER_EVENT"}
     {"finish_reason":{"raw":"PROHIBITED_CONTENT","reason":"content_filter"},"type":"FINISH","usage":{"input_tokens":9,"output_tokens":0,"total_tokens":9}}
     "#);
     let mut stopped = last(json!([{"text": "No"}]), "SAFETY");
     stopped["candidates"][0]["safetyRatings"] = ratings;
-    insta::assert_snapshot!(came(&dialect(), &request, &[stopped]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[stopped]).0, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"No","text_id":"0","type":"TEXT_DELTA"}
@@ -190,7 +191,7 @@ fn refusals_and_incomplete_answers() {
     {"text_id":"0","type":"TEXT_END"}
     {"finish_reason":{"raw":"SAFETY","reason":"content_filter"},"type":"FINISH","usage":{"cache_read_tokens":8,"input_tokens":10,"output_tokens":10,"reasoning_tokens":6,"total_tokens":20}}
     "#);
-    insta::assert_snapshot!(came(&dialect(), &request, &[last(json!([{"text": "Half"}]), "MAX_TOKENS")]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[last(json!([{"text": "Half"}]), "MAX_TOKENS")]).0, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Half","text_id":"0","type":"TEXT_DELTA"}
@@ -199,7 +200,7 @@ fn refusals_and_incomplete_answers() {
     "#);
     let mut malformed = last(json!([]), "MALFORMED_FUNCTION_CALL");
     malformed["candidates"][0]["finishMessage"] = "print(look(".into();
-    insta::assert_snapshot!(came(&dialect(), &request, &[malformed]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[malformed]).0, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"raw":{"finishMessage":"print(look("},"type":"PROVIDER_EVENT"}
     {"finish_reason":{"raw":"MALFORMED_FUNCTION_CALL","reason":"other"},"type":"FINISH","usage":{"cache_read_tokens":8,"input_tokens":10,"output_tokens":10,"reasoning_tokens":6,"total_tokens":20}}
@@ -207,7 +208,7 @@ fn refusals_and_incomplete_answers() {
 }
 
 #[test]
-fn parallel_calls_in_pieces_and_results_with_images() {
+fn parallel_streamed_calls_and_results_with_images() {
     let request = ask(Message::user("Look.")).with_provider_options(
         "gemini",
         json!({"toolConfig": {"functionCallingConfig": {"streamFunctionCallArguments": true}}}),
@@ -227,7 +228,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
         chunk(json!([number, {"functionCall": {}}])),
         last(json!([second]), "STOP"),
     ];
-    let (events, response) = came(&dialect(), &request, &chunks);
+    let (events, response) = streamed(&dialect(), &request, &chunks);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
@@ -247,7 +248,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
     contents[] {"parts":[{"functionResponse":{"id":"c1","name":"look","parts":[{"inlineData":{"data":"cG5n","mimeType":"image/png"}}],"response":{"result":"seen"}}},{"functionResponse":{"id":"c2","name":"look","response":{"error":"no such place"}}}],"role":"user"}
     contents[] {"parts":[{"text":"Go on."}],"role":"user"}
     "#);
-    // Earlier models take images beside results only.
+    // Earlier models accept images only beside results.
     let older = Request::new(OLDER, [Message::user("Look.")]);
     insta::assert_snapshot!(sent_of(&dialect(), &next(&older, &response, results()), &["contents"]), @r#"
     contents[] {"parts":[{"text":"Look."}],"role":"user"}
@@ -263,7 +264,7 @@ fn structured_output() {
     let schema = json!({"type": "object", "properties": {"name": {"type": "string"}}});
     request.response_format = Some(ResponseFormat::JsonSchema { json_schema: schema, strict: true });
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["generationConfig"]), @r#"generationConfig {"responseJsonSchema":{"properties":{"name":{"type":"string"}},"type":"object"},"responseMimeType":"application/json"}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &[last(json!([{"text": "{\"name\": \"Ada\"}"}]), "STOP")]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[last(json!([{"text": "{\"name\": \"Ada\"}"}]), "STOP")]).0, @r#"
     {"id":"r1","model":"gemini-x","type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"{\"name\": \"Ada\"}","text_id":"0","type":"TEXT_DELTA"}
@@ -284,7 +285,7 @@ fn options_safety_settings_and_cached_content() {
     "#);
     let rated = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"text": "Hi."}]},
         "safetyRatings": [{"category": "HARM_CATEGORY_HARASSMENT", "probability": "LOW"}]}]});
-    insta::assert_snapshot!(came(&dialect(), &request, &[rated]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[rated]).0, @r#"
     {"type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
@@ -302,7 +303,7 @@ fn options_safety_settings_and_cached_content() {
     "#);
     let counted = json!({"candidates": [{"finishReason": "STOP", "content": {"parts": [{"text": "Hi."}]}}],
         "usageMetadata": {"promptTokenCount": 900, "cachedContentTokenCount": 890, "candidatesTokenCount": 2, "totalTokenCount": 902}});
-    insta::assert_snapshot!(came(&dialect(), &request, &[counted]).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &[counted]).0, @r#"
     {"type":"STREAM_START"}
     {"text_id":"0","type":"TEXT_START"}
     {"delta":"Hi.","text_id":"0","type":"TEXT_DELTA"}
@@ -317,7 +318,7 @@ fn options_safety_settings_and_cached_content() {
 }
 
 #[test]
-fn tools_that_no_provider_takes_are_refused_before_sending() {
+fn invalid_tools_are_refused_before_sending() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap();
     let request = ask(Message::user("Hi")).with_tools(vec![tool.clone(), tool]);
     assert_eq!(refused(&dialect(), &request), "InvalidRequest: two tools are named `look`");

@@ -1,4 +1,4 @@
-//! One output item as it forms.
+//! Output items of a stream.
 
 use std::io::{self, Write};
 
@@ -7,15 +7,15 @@ use serde_json::Value;
 
 use crate::openai::response::{call_id, content_part, given_call_id, opaque, reasoning_text, thinking};
 
-/// An output item. Its events pair up: whatever it started, [`Item::close`] ends.
+/// An output item. [`Item::close`] ends every segment that it has started.
 #[derive(Debug)]
 pub(super) struct Item {
-    /// The item's index in the output; `None` where the server names none.
+    /// Index in the output, if the server sends one.
     pub(super) index: Option<u64>,
-    /// The id when it was added, which later events may not repeat.
+    /// Id at its start. Later events may have another one.
     pub(super) id: String,
     pub(super) done: bool,
-    /// Unique within the answer, as a base of segment ids.
+    /// Position among the items of the response, used in segment ids.
     position: usize,
     state: State,
 }
@@ -28,14 +28,14 @@ enum State {
     Other,
 }
 
-/// A text of a message.
+/// One text of a message.
 #[derive(Debug)]
 struct Segment {
     content_index: u64,
     id: String,
-    /// How many bytes of it have been emitted.
+    /// Number of bytes emitted.
     length: usize,
-    /// Whether a character of it may have been replaced, so that the length says nothing of the whole text.
+    /// Whether a character may have been replaced, so that `length` is not an offset in the final text.
     lossy: bool,
     open: bool,
 }
@@ -45,13 +45,13 @@ struct Call {
     id: String,
     name: String,
     custom: bool,
-    /// Whether its start has been emitted, for which its name must be known.
+    /// Whether its start has been emitted, which requires its name.
     started: bool,
     arguments: String,
 }
 
 impl Item {
-    /// An item at its beginning.
+    /// Opens an item.
     pub(super) fn open(
         position: usize,
         seed: u64,
@@ -86,13 +86,13 @@ impl Item {
         }
     }
 
-    pub(super) fn text_done(&mut self, content_index: u64, whole: &str, out: &mut Vec<StreamEvent>) {
+    pub(super) fn text_done(&mut self, content_index: u64, full: &str, out: &mut Vec<StreamEvent>) {
         if let Some(segment) = self.segment(content_index, out) {
-            segment.close(whole, out);
+            segment.close(full, out);
         }
     }
 
-    /// More of the reasoning. A new part begins a new paragraph.
+    /// Handles a reasoning delta. A new part starts a new paragraph.
     pub(super) fn reasoning_delta(
         &mut self,
         from: (Option<u64>, Option<u64>),
@@ -101,8 +101,8 @@ impl Item {
     ) {
         let State::Reasoning { text, part } = &mut self.state else { return };
         let before = part.replace(from);
-        let begins_anew = before.is_some_and(|before| before != from);
-        let delta = if begins_anew { format!("\n\n{delta}") } else { delta.to_owned() };
+        let is_new_part = before.is_some_and(|before| before != from);
+        let delta = if is_new_part { format!("\n\n{delta}") } else { delta.to_owned() };
         push_reasoning(self.position, text, delta, out);
     }
 
@@ -135,10 +135,10 @@ impl Item {
         }
     }
 
-    /// Whether this JSON is that of the arguments that have streamed, written with no more escapes than it takes.
+    /// Returns whether `json` is the minimal JSON encoding of the streamed arguments.
     pub(super) fn has_streamed(&self, json: &str) -> bool {
         let State::Call(call) = &self.state else { return false };
-        let mut rest = Expected(json.as_bytes());
+        let mut rest = ExpectBytes(json.as_bytes());
         !call.arguments.is_empty()
             && serde_json::to_writer(&mut rest, &call.arguments).is_ok()
             && rest.0.is_empty()
@@ -176,20 +176,20 @@ impl Item {
     fn segment(&mut self, content_index: u64, out: &mut Vec<StreamEvent>) -> Option<&mut Segment> {
         let State::Message { segments, .. } = &mut self.state else { return None };
         let known = segments.iter().position(|segment| segment.content_index == content_index);
-        let place = known.unwrap_or_else(|| {
+        let position = known.unwrap_or_else(|| {
             let id = format!("{}.{content_index}", self.position);
             out.push(StreamEvent::TextStart { text_id: id.clone() });
             segments.push(Segment { content_index, id, length: 0, lossy: false, open: true });
             segments.len() - 1
         });
-        segments.get_mut(place)
+        segments.get_mut(position)
     }
 }
 
-/// Takes only these bytes.
-struct Expected<'a>(&'a [u8]);
+/// Writer that fails unless exactly these bytes are written.
+struct ExpectBytes<'a>(&'a [u8]);
 
-impl Write for Expected<'_> {
+impl Write for ExpectBytes<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0 = self.0.strip_prefix(bytes).ok_or(io::ErrorKind::InvalidData)?;
         Ok(bytes.len())
@@ -209,13 +209,13 @@ impl Segment {
         }
     }
 
-    /// Emits what `whole` holds beyond the deltas, and the end.
-    fn close(&mut self, whole: &str, out: &mut Vec<StreamEvent>) {
+    /// Emits the part of `full` beyond the deltas, and the end.
+    fn close(&mut self, full: &str, out: &mut Vec<StreamEvent>) {
         if !self.open {
             return;
         }
         if !self.lossy {
-            self.push(whole.get(self.length..).unwrap_or_default(), out);
+            self.push(full.get(self.length..).unwrap_or_default(), out);
         }
         self.open = false;
         out.push(StreamEvent::TextEnd { text_id: self.id.clone(), signature: None });
@@ -241,12 +241,12 @@ impl Call {
 
     fn close(&mut self, mut raw: Value, out: &mut Vec<StreamEvent>) {
         let field = if self.custom { "input" } else { "arguments" };
-        let whole = match raw.get_mut(field).map(Value::take) {
-            Some(Value::String(whole)) => whole,
+        let full = match raw.get_mut(field).map(Value::take) {
+            Some(Value::String(full)) => full,
             _ => String::new(),
         };
         if !self.started {
-            // Its beginning was never seen, so nothing of it has been emitted.
+            // It has no start event, so nothing has been emitted.
             if let Some(id) = given_call_id(&raw) {
                 id.clone_into(&mut self.id);
             }
@@ -255,14 +255,14 @@ impl Call {
             self.started = true;
             let tool_call = PartialToolCall { id: self.id.clone(), name: self.name.clone() };
             out.push(StreamEvent::ToolCallStart { tool_call });
-            self.push(if whole.is_empty() { &held } else { &whole }, out);
-        } else if let Some(rest) = whole.strip_prefix(self.arguments.as_str()) {
+            self.push(if full.is_empty() { &held } else { &full }, out);
+        } else if let Some(rest) = full.strip_prefix(self.arguments.as_str()) {
             self.push(rest, out);
         }
-        // The end has the last word: it is what the provider itself goes on with. Only one of the two is kept, since
-        // they may be megabytes long.
+        // The final item is authoritative: the provider continues from it. Only one copy is kept, because arguments may be
+        // megabytes long.
         let streamed = std::mem::take(&mut self.arguments);
-        let arguments = Some(whole).filter(|whole| !whole.is_empty()).unwrap_or(streamed);
+        let arguments = Some(full).filter(|full| !full.is_empty()).unwrap_or(streamed);
         let tool_call = if self.custom {
             ToolCall::custom(&self.id, &self.name, arguments)
         } else {

@@ -1,4 +1,4 @@
-//! Each matter of the Responses API as it is sent and as it comes.
+//! Snapshots of requests and responses of the Responses API, by feature.
 
 use pintle_llm::{
     AudioData, ContentPart, DocumentData, Grammar, ImageData, Message, ReasoningEffort, Request,
@@ -7,7 +7,7 @@ use pintle_llm::{
 use serde_json::{Value, json};
 
 use super::{added, completed, delta, dialect, done};
-use crate::snapshot::{came, came_whole, local_file, next, refused, sent, sent_of};
+use crate::snapshot::{decoded, local_file, next, refused, sent, sent_of, streamed};
 
 const MODEL: &str = "gpt-5.2";
 
@@ -25,7 +25,7 @@ fn audio(value: Value) -> ContentPart {
     ContentPart::Audio(audio)
 }
 
-/// A stream of these items, each at its end.
+/// Builds a stream with the end events of these items.
 fn items(status: &str, items: &[Value]) -> Vec<Value> {
     let created = json!({"type": "response.created", "response": {"id": "r1", "model": MODEL}});
     let ends = (0..).zip(items).map(|(index, item)| done(index, item));
@@ -52,7 +52,8 @@ fn images_by_url_bytes_and_local_path() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["input"]), @r#"input[] {"content":[{"text":"What is this?","type":"input_text"},{"detail":"high","image_url":"https://example.com/a.png","type":"input_image"},{"detail":"auto","image_url":"data:image/gif;base64,Z2lm","type":"input_image"},{"detail":"auto","image_url":"data:image/webp;base64,d2VicA==","type":"input_image"}],"role":"user","type":"message"}"#);
     let drawn =
         json!({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "cG5n"});
-    let (events, response) = came(&dialect(), &request, &items("completed", &[drawn, text_item("A cat.")]));
+    let (events, response) =
+        streamed(&dialect(), &request, &items("completed", &[drawn, text_item("A cat.")]));
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"part":{"data":{"id":"ig_1","result":"cG5n","status":"completed","type":"image_generation_call"},"kind":"image_generation_call"},"raw":{"id":"ig_1","result":"cG5n","status":"completed","type":"image_generation_call"},"type":"PROVIDER_EVENT"}
@@ -70,19 +71,19 @@ fn images_by_url_bytes_and_local_path() {
 }
 
 #[test]
-fn documents_and_a_refusal_of_audio() {
+fn documents_and_unsupported_audio() {
     let request = ask(Message::user("Sum up.")
         .with_part(document(json!({"url": "https://example.com/a.pdf"})))
         .with_part(document(json!({"data": "cGRm", "media_type": "application/pdf", "file_name": "b.pdf"}))));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["input"]), @r#"input[] {"content":[{"text":"Sum up.","type":"input_text"},{"file_url":"https://example.com/a.pdf","type":"input_file"},{"file_data":"data:application/pdf;base64,cGRm","filename":"b.pdf","type":"input_file"}],"role":"user","type":"message"}"#);
     let heard =
         ask(Message::user("Hear.").with_part(audio(json!({"data": "AQID", "media_type": "audio/wav"}))));
-    insta::assert_snapshot!(refused(&dialect(), &heard), @"InvalidRequest: the Responses API takes no audio");
+    insta::assert_snapshot!(refused(&dialect(), &heard), @"InvalidRequest: the Responses API does not support audio");
     let cited = json!({"type": "response.output_text.annotation.added", "output_index": 0, "content_index": 0,
         "annotation": {"type": "file_citation", "filename": "b.pdf"}});
     let mut events = items("completed", &[text_item("Short.")]);
     events.splice(1..1, [delta("output_text", 0, "Short."), cited]);
-    insta::assert_snapshot!(came(&dialect(), &request, &events).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &events).0, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"text_id":"0.0","type":"TEXT_START"}
     {"delta":"Short.","text_id":"0.0","type":"TEXT_DELTA"}
@@ -93,7 +94,7 @@ fn documents_and_a_refusal_of_audio() {
 }
 
 #[test]
-fn encrypted_reasoning_and_nothing_stored() {
+fn encrypted_reasoning_without_storage() {
     let request = ask(Message::user("Why?")).with_reasoning_effort(ReasoningEffort::Medium);
     insta::assert_snapshot!(sent(&dialect(), &request), @r#"
     include[] "reasoning.encrypted_content"
@@ -106,8 +107,8 @@ fn encrypted_reasoning_and_nothing_stored() {
     let reasoning = json!({"type": "reasoning", "id": "rs_1", "encrypted_content": "ENC",
         "summary": [{"type": "summary_text", "text": "**Why**"}, {"type": "summary_text", "text": "Because."}]});
     let hidden = json!({"type": "reasoning", "id": "rs_2", "encrypted_content": "HIDDEN", "summary": []});
-    let answer = items("completed", &[reasoning, hidden, text_item("So.")]);
-    let (events, response) = came(&dialect(), &request, &answer);
+    let reply = items("completed", &[reasoning, hidden, text_item("So.")]);
+    let (events, response) = streamed(&dialect(), &request, &reply);
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"reasoning_id":"0","type":"REASONING_START"}
@@ -130,7 +131,7 @@ fn encrypted_reasoning_and_nothing_stored() {
 }
 
 #[test]
-fn custom_tools_with_a_grammar() {
+fn custom_tools_with_grammar() {
     let schema = json!({"type": "object", "properties": {}});
     let grammar = Grammar { syntax: "lark".into(), definition: "start: /.+/".into() };
     let tool = ToolDefinition::new("apply_patch", "Edits.", schema).unwrap().with_grammar(grammar);
@@ -149,7 +150,7 @@ fn custom_tools_with_a_grammar() {
         done(0, &ended),
         completed(&json!({"id": "r1", "status": "completed", "output": [ended]})),
     ];
-    let (events, response) = came(&dialect(), &request, &stream);
+    let (events, response) = streamed(&dialect(), &request, &stream);
     insta::assert_snapshot!(events, @r#"
     {"type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"apply_patch"},"type":"TOOL_CALL_START"}
@@ -168,7 +169,7 @@ fn custom_tools_with_a_grammar() {
 }
 
 #[test]
-fn items_of_the_providers_own_tools() {
+fn provider_tool_items() {
     let request = ask(Message::user("Search.")).with_provider_options(
         "openai",
         json!({"tools": [{"type": "web_search"}, {"type": "mcp", "server_label": "d"}]}),
@@ -181,12 +182,12 @@ fn items_of_the_providers_own_tools() {
     let search =
         json!({"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"type": "search"}});
     let approval = json!({"type": "mcp_approval_request", "id": "mcpr_1", "server_label": "d", "name": "n", "arguments": "{}"});
-    let (came, response) = came_whole(
+    let (streamed, response) = decoded(
         &dialect(),
         &request,
         &json!({"status": "completed", "output": [search, text_item("Found."), approval]}),
     );
-    insta::assert_snapshot!(came, @r#"
+    insta::assert_snapshot!(streamed, @r#"
     {"raw":"completed","reason":"stop"}
     {"data":{"action":{"type":"search"},"id":"ws_1","status":"completed","type":"web_search_call"},"kind":"web_search_call"}
     {"kind":"TEXT","text":"Found."}
@@ -202,11 +203,11 @@ fn items_of_the_providers_own_tools() {
 }
 
 #[test]
-fn refusals_and_incomplete_answers() {
+fn refusals_and_incomplete_responses() {
     let request = ask(Message::user("Do harm."));
     let refusal =
         json!({"type": "message", "id": "m1", "content": [{"type": "refusal", "refusal": "I will not."}]});
-    let (events, response) = came(&dialect(), &request, &items("completed", &[refusal]));
+    let (events, response) = streamed(&dialect(), &request, &items("completed", &[refusal]));
     insta::assert_snapshot!(events, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"part":{"data":{"refusal":"I will not.","type":"refusal"},"kind":"refusal"},"raw":{"refusal":"I will not.","type":"refusal"},"type":"PROVIDER_EVENT"}
@@ -219,7 +220,7 @@ fn refusals_and_incomplete_answers() {
     "#);
     let cut = json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"},
         "output": [text_item("Half"), {"type": "function_call", "call_id": "c1", "name": "look", "arguments": "{\"at\": "}]});
-    insta::assert_snapshot!(came_whole(&dialect(), &request, &cut).0, @r#"
+    insta::assert_snapshot!(decoded(&dialect(), &request, &cut).0, @r#"
     {"raw":"max_output_tokens","reason":"length"}
     {"kind":"TEXT","text":"Half"}
     {"kind":"TOOL_CALL","tool_call":{"arguments":"{\"at\": ","id":"c1","name":"look","raw_arguments":"{\"at\": ","type":"function"}}
@@ -227,7 +228,7 @@ fn refusals_and_incomplete_answers() {
 }
 
 #[test]
-fn parallel_calls_in_pieces_and_results_with_images() {
+fn parallel_streamed_calls_and_results_with_images() {
     let request = ask(Message::user("Look."));
     let call = |id: &str, arguments: &str| json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": "look", "arguments": arguments});
     let stream = [
@@ -240,7 +241,7 @@ fn parallel_calls_in_pieces_and_results_with_images() {
         done(0, &call("c1", "{\"at\": 1}")),
         completed(&json!({"id": "r1", "status": "completed"})),
     ];
-    let (events, response) = came(&dialect(), &request, &stream);
+    let (events, response) = streamed(&dialect(), &request, &stream);
     insta::assert_snapshot!(events, @r#"
     {"type":"STREAM_START"}
     {"tool_call":{"id":"c1","name":"look"},"type":"TOOL_CALL_START"}
@@ -272,7 +273,7 @@ fn structured_output() {
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["text"]), @r#"text {"format":{"name":"Person","schema":{"properties":{"name":{"type":"string"}},"title":"Person","type":"object"},"strict":true,"type":"json_schema"}}"#);
     request.response_format = Some(ResponseFormat::Json);
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["text"]), @r#"text {"format":{"type":"json_object"}}"#);
-    insta::assert_snapshot!(came(&dialect(), &request, &items("completed", &[text_item(r#"{"name": "Ada"}"#)])).0, @r#"
+    insta::assert_snapshot!(streamed(&dialect(), &request, &items("completed", &[text_item(r#"{"name": "Ada"}"#)])).0, @r#"
     {"id":"r1","model":"gpt-5.2","type":"STREAM_START"}
     {"text_id":"0.0","type":"TEXT_START"}
     {"delta":"{\"name\": \"Ada\"}","text_id":"0.0","type":"TEXT_DELTA"}
@@ -282,7 +283,7 @@ fn structured_output() {
 }
 
 #[test]
-fn options_of_the_provider() {
+fn provider_options() {
     let options = json!({
         "include": ["web_search_call.action.sources", "reasoning.encrypted_content"],
         "prompt_cache_key": "session-1",
@@ -315,10 +316,10 @@ fn options_of_the_provider() {
 }
 
 #[test]
-fn what_the_api_refuses_for_certain_is_refused_before_sending() {
+fn invalid_requests_are_refused_before_sending() {
     let call = || ContentPart::from(pintle_llm::ToolCall::from_raw("c1", "look", "{}"));
     let image = || ContentPart::from(ImageData::url("https://example.com/a.png"));
-    let rows: Vec<(Vec<Message>, &str)> = vec![
+    let cases: Vec<(Vec<Message>, &str)> = vec![
         (vec![], "the conversation is empty: expected at least one message with content"),
         (
             vec![Message::system("only")],
@@ -326,19 +327,19 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
         ),
         (
             vec![Message::user("a"), Message::tool_result("c9", "x", false)],
-            "the result of call `c9` answers no call before it",
+            "the result of call `c9` has no call before it",
         ),
         (
             vec![Message::tool_result("c1", "x", false), Message::assistant("").with_part(call())],
-            "the result of call `c1` answers no call before it",
+            "the result of call `c1` has no call before it",
         ),
+        (vec![Message::user("").with_part(call())], "a user message cannot contain a part of kind TOOL_CALL"),
         (
-            vec![Message::user("").with_part(call())],
-            "a message of the user cannot hold a part of kind TOOL_CALL",
+            vec![Message::system("").with_part(image())],
+            "a system message cannot contain a part of kind IMAGE",
         ),
-        (vec![Message::system("").with_part(image())], "a system message cannot hold a part of kind IMAGE"),
     ];
-    for (messages, expected) in rows {
+    for (messages, expected) in cases {
         assert_eq!(
             refused(&dialect(), &Request::new(MODEL, messages)),
             format!("InvalidRequest: {expected}")
@@ -352,7 +353,7 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
         refused(&dialect(), &request),
         "InvalidRequest: a document of 52428801 bytes is too large; the limit is 52428800"
     );
-    // The rest of the conversation is with the provider.
+    // The rest of the conversation is stored at the provider.
     let request = Request::new(MODEL, [Message::tool_result("c9", "x", false)])
         .with_provider_options("openai", json!({"previous_response_id": "r1"}));
     assert_eq!(
@@ -362,14 +363,14 @@ fn what_the_api_refuses_for_certain_is_refused_before_sending() {
 }
 
 #[test]
-fn tools_that_no_provider_takes_are_refused_before_sending() {
+fn invalid_tools_are_refused_before_sending() {
     let tool = ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap();
     let request = ask(Message::user("Hi")).with_tools(vec![tool.clone(), tool]);
     assert_eq!(refused(&dialect(), &request), "InvalidRequest: two tools are named `look`");
 }
 
 #[test]
-fn media_beside_a_plain_result_are_not_lost() {
+fn media_beside_plain_results_are_kept() {
     let call = ContentPart::from(pintle_llm::ToolCall::custom("c1", "look", "here"));
     let image = ContentPart::from(ImageData::url("https://example.com/a.png"));
     let mut plain = Message::new(Role::Tool, vec![ContentPart::text("seen"), image]);

@@ -1,4 +1,4 @@
-//! A server with a certificate that nobody vouches for.
+//! TLS with an untrusted certificate.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ const CERTIFICATE: &str = "3082015030820102a00302010202142eb081c78fcbe17af6eff92
     1f0603551d2304183016801461e9ec01d59a609cb25b715f942a847f280a74ca300f0603551d130101ff040530030101ff30\
     0f0603551d110408300687047f000001300506032b6570034100bb6658c8522b77de628b37931106f420d13d18bd80d2b159\
     7c0a33e748cdb748ec3bbf2863884ecdece8a61edbd5872e9e4be3497236a10ffe9f96e69f1c2b0c";
-/// The key that signed it, which is of use nowhere else.
+/// The key of the certificate, used in this test only.
 const CERTIFICATE_KEY: &str =
     "302e020100300506032b6570042204204387872e2a9699e2b7e683e0cea7b969c313bc7d718f995f95e2daeb7bd43e46";
 
@@ -38,13 +38,13 @@ fn server_config() -> ServerConfig {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_is_refused() {
+async fn untrusted_certificates_are_refused() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}/v1", listener.local_addr().unwrap());
     let server = thread::spawn(move || {
         let (mut socket, _) = listener.accept().unwrap();
         let mut tls = ServerConnection::new(Arc::new(server_config())).unwrap();
-        // Goes well only if the client accepts the certificate.
+        // Succeeds only if the client accepts the certificate.
         while tls.is_handshaking() {
             tls.complete_io(&mut socket)?;
         }
@@ -55,5 +55,5 @@ async fn a_certificate_that_nobody_vouches_for_is_refused() {
     assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Network, true), "{error:?}");
     assert!(format!("{error:?}").contains("certificate"), "{error:?}");
     let refused = server.join().unwrap().unwrap_err();
-    assert!(refused.to_string().contains("alert"), "the client said no: {refused}");
+    assert!(refused.to_string().contains("alert"), "the client refuses the certificate: {refused}");
 }

@@ -1,4 +1,4 @@
-//! What messages of Anthropic's Messages API must be to each other.
+//! Rules between messages of Anthropic's Messages API.
 
 use std::collections::HashSet;
 
@@ -31,7 +31,7 @@ fn check_roles(body: &Map<String, Value>, messages: &Messages<'_>, report: &mut 
     }
 }
 
-/// Each `tool_use` is answered in the next message, first in its content; each answer has its `tool_use`.
+/// Checks that each `tool_use` has its result at the start of the next message, and each result its `tool_use`.
 fn check_pairs(messages: &Messages<'_>, report: &mut Report) {
     let mut seen = HashSet::new();
     let mut open: Vec<&str> = Vec::new();
@@ -88,10 +88,10 @@ fn check_results(path: &str, message: &Map<String, Value>, open: &[&str], report
     }
 }
 
-/// The call of a tool on the provider's side and its result both stand in what the assistant said.
+/// Checks that calls of server tools have their results in assistant messages.
 ///
-/// A call may wait for its result at the end of the request, where a turn was paused, and in a message that also calls
-/// tools of the client, whose results it needs.
+/// A call may lack its result at the end of the request, if a turn was paused, and in a message with client calls, whose
+/// results it needs.
 fn check_server_tools(messages: &Messages<'_>, report: &mut Report) {
     let mut open: Vec<(String, &str)> = Vec::new();
     for (index, (path, message)) in messages.iter().enumerate() {
@@ -123,7 +123,7 @@ fn check_server_tools(messages: &Messages<'_>, report: &mut Report) {
     }
 }
 
-/// An assistant's message does not end with thinking, and the last one of a request not with a blank.
+/// Checks that assistant messages do not end with thinking, and a final one not with white space.
 fn check_endings(messages: &Messages<'_>, report: &mut Report) {
     for (path, message) in messages.iter().filter(|(_, message)| text(message, "role") == "assistant") {
         let last = blocks(message).last().map_or("", |block| text(block, "type"));
@@ -137,16 +137,16 @@ fn check_endings(messages: &Messages<'_>, report: &mut Report) {
     let Some((path, last)) = messages.last().filter(|(_, last)| text(last, "role") == "assistant") else {
         return;
     };
-    let said = match last.get("content") {
+    let text = match last.get("content") {
         Some(Value::String(content)) => content,
         _ => blocks(last).last().map_or("", |block| text(block, "text")),
     };
-    if said.ends_with(char::is_whitespace) {
+    if text.ends_with(char::is_whitespace) {
         report.invalid(join(path, "content"), "final assistant content cannot end with trailing whitespace");
     }
 }
 
-/// With thinking enabled, a turn whose tool results are being sent must have begun with thinking.
+/// Checks that with a thinking budget, an open tool turn has begun with thinking.
 ///
 /// Adaptive thinking has no such rule.
 fn check_leading_thinking(body: &Map<String, Value>, messages: &Messages<'_>, report: &mut Report) {

@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Case, Dialect, assert_cases, judge};
+use super::{Case, Dialect, assert_cases, violations};
 
 fn legal() -> Value {
     json!({
@@ -158,12 +158,12 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_legal_request_and_many_illegal_ones() {
+fn illegal_requests_are_reported() {
     assert_cases(Dialect::AnthropicMessages, &legal(), CASES);
 }
 
 #[test]
-fn what_the_type_definitions_allow_is_legal() {
+fn typed_definitions_are_accepted() {
     let mut body = legal();
     body["system"][0]["cache_control"] = Value::Null;
     body["output_config"] = json!({"effort": null});
@@ -177,83 +177,87 @@ fn what_the_type_definitions_allow_is_legal() {
     }
     let tool = body["tools"][0]["input_schema"].as_object_mut().unwrap();
     tool.insert("required".to_owned(), json!(["no_property"]));
-    assert_eq!(judge(Dialect::AnthropicMessages, &body), []);
+    assert_eq!(violations(Dialect::AnthropicMessages, &body), []);
 }
 
 #[test]
-fn thinking_need_not_lead_when_it_is_adaptive_or_off() {
+fn leading_thinking_is_required_with_budgets_only() {
     for thinking in [json!({"type": "adaptive"}), json!({"type": "disabled"})] {
         let mut body = legal();
         body["thinking"] = thinking;
         body["messages"][1]["content"].as_array_mut().unwrap().remove(0);
-        assert_eq!(judge(Dialect::AnthropicMessages, &body), []);
+        assert_eq!(violations(Dialect::AnthropicMessages, &body), []);
     }
 }
 
 #[test]
-fn only_the_begin_of_an_open_turn_must_think() {
+fn only_the_start_of_an_open_turn_must_think() {
     let mut body = legal();
     let messages = body["messages"].as_array_mut().unwrap();
     messages.push(json!({"role": "assistant", "content": [
         {"type": "tool_use", "id": "toolu_3", "name": "read_file", "input": {}},
     ]}));
     messages.push(json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_3"}]}));
-    assert_eq!(judge(Dialect::AnthropicMessages, &body), []);
+    assert_eq!(violations(Dialect::AnthropicMessages, &body), []);
 }
 
-/// A conversation in which the assistant's message holds these blocks, and the user goes on unless it is the last.
-fn said(blocks: &Value, goes_on: bool) -> Value {
+/// Returns a conversation with these assistant blocks, followed by a user message if `is_continued`.
+fn conversation(blocks: &Value, is_continued: bool) -> Value {
     let mut messages = vec![
         json!({"role": "user", "content": "go"}),
         json!({"role": "assistant", "content": blocks}),
         json!({"role": "user", "content": "next"}),
     ];
-    messages.truncate(if goes_on { 3 } else { 2 });
+    messages.truncate(if is_continued { 3 } else { 2 });
     json!({"model": "claude-opus-4-6", "max_tokens": 4096, "messages": messages})
 }
 
 fn found(body: &Value) -> Vec<String> {
-    judge(Dialect::AnthropicMessages, body).iter().map(ToString::to_string).collect()
+    violations(Dialect::AnthropicMessages, body).iter().map(ToString::to_string).collect()
 }
 
 #[test]
-fn a_message_does_not_end_with_thinking() {
+fn messages_must_not_end_with_thinking() {
     let thinking = json!({"type": "thinking", "thinking": "hm", "signature": "s"});
     let text = json!({"type": "text", "text": "so"});
-    assert_eq!(found(&said(&json!([thinking, text]), true)), [""; 0]);
+    assert_eq!(found(&conversation(&json!([thinking, text]), true)), [""; 0]);
     for last in [thinking, json!({"type": "redacted_thinking", "data": "d"})] {
-        let violations = found(&said(&json!([text, last]), true));
+        let violations = found(&conversation(&json!([text, last]), true));
         assert_eq!(violations.len(), 1);
         assert!(violations[0].starts_with("messages.1: the final block"), "{violations:?}");
     }
 }
 
 #[test]
-fn the_last_message_of_the_assistant_does_not_end_with_a_blank() {
-    for (blocks, goes_on, legal) in [
+fn last_assistant_message_must_not_end_with_white_space() {
+    for (blocks, is_continued, legal) in [
         (json!("so "), true, true),
         (json!("so "), false, false),
         (json!([{"type": "text", "text": "so\n"}]), false, false),
         (json!([{"type": "text", "text": "so"}]), false, true),
     ] {
-        let violations = found(&said(&blocks, goes_on));
+        let violations = found(&conversation(&blocks, is_continued));
         assert_eq!(violations.is_empty(), legal, "{violations:?}");
     }
 }
 
 #[test]
-fn tools_of_the_provider_are_called_before_they_answer() {
+fn server_tool_results_need_a_call() {
     let call = |id: &str| json!({"type": "server_tool_use", "id": id, "name": "web_search", "input": {}});
     let result = |id: &str| json!({"type": "web_search_tool_result", "tool_use_id": id, "content": []});
-    assert_eq!(found(&said(&json!([call("a"), result("a"), call("b"), result("b")]), true)), [""; 0]);
-    assert_eq!(found(&said(&json!([call("a")]), false)), [""; 0], "a paused turn waits for its result");
+    assert_eq!(found(&conversation(&json!([call("a"), result("a"), call("b"), result("b")]), true)), [""; 0]);
+    assert_eq!(
+        found(&conversation(&json!([call("a")]), false)),
+        [""; 0],
+        "a paused turn waits for its result"
+    );
     for (blocks, expected) in [
         (json!([result("a")]), "messages.1.content.0: unexpected `tool_use_id` \"a\""),
         (json!([call("a"), result("b")]), "messages.1.content.1: unexpected `tool_use_id` \"b\""),
         (json!([result("a"), call("a")]), "messages.1.content.0: unexpected `tool_use_id` \"a\""),
         (json!([call("a")]), "messages.1.content.0: found the call \"a\" without its result"),
     ] {
-        let violations = found(&said(&blocks, true));
+        let violations = found(&conversation(&blocks, true));
         assert!(violations[0].starts_with(expected), "{violations:?}");
     }
 }

@@ -141,6 +141,6 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_legal_request_and_many_illegal_ones() {
+fn illegal_requests_are_reported() {
     assert_cases(Dialect::ChatCompletions, &legal(), CASES);
 }

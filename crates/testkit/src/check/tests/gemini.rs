@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{Case, Dialect, assert_cases, check, headers, judge};
+use super::{Case, Dialect, assert_cases, check, headers, violations};
 
 fn legal() -> Value {
     json!({
@@ -209,12 +209,12 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_legal_request_and_many_illegal_ones() {
+fn illegal_requests_are_reported() {
     assert_cases(Dialect::Gemini, &legal(), CASES);
 }
 
 #[test]
-fn signatures_are_wanted_of_gemini_3_in_the_current_turn_only() {
+fn gemini_3_needs_signatures_in_the_current_turn_only() {
     let bare = |body: &mut Value| {
         body["contents"][1]["parts"][1].as_object_mut().unwrap().remove("thoughtSignature");
     };
@@ -230,33 +230,33 @@ fn signatures_are_wanted_of_gemini_3_in_the_current_turn_only() {
     let contents = past["contents"].as_array_mut().unwrap();
     contents.push(json!({"role": "model", "parts": [{"text": "done"}]}));
     contents.push(json!({"role": "user", "parts": [{"text": "next"}]}));
-    assert_eq!(judge(Dialect::Gemini, &past), []);
+    assert_eq!(violations(Dialect::Gemini, &past), []);
 
     let mut skipped = legal();
     skipped["contents"][1]["parts"][1]["thoughtSignature"] = json!("skip_thought_signature_validator");
-    assert_eq!(judge(Dialect::Gemini, &skipped), []);
+    assert_eq!(violations(Dialect::Gemini, &skipped), []);
 }
 
 #[test]
-fn a_schema_of_alternatives_needs_no_type() {
+fn any_of_schemas_need_no_type() {
     let mut body = legal();
     body["tools"][0]["functionDeclarations"][1]["parameters"]["properties"]["path"] =
         json!({"anyOf": [{"type": "STRING"}, {"type": "INTEGER"}]});
-    assert_eq!(judge(Dialect::Gemini, &body), []);
+    assert_eq!(violations(Dialect::Gemini, &body), []);
 }
 
 #[test]
-fn consecutive_contents_of_the_model_are_one_turn() {
+fn consecutive_model_contents_are_one_turn() {
     let mut body = legal();
     let contents = body["contents"].as_array_mut().unwrap();
     let call = contents[1]["parts"].as_array_mut().unwrap().pop().unwrap();
     contents.insert(2, json!({"role": "model", "parts": [call]}));
     contents.insert(3, json!({"role": "model", "parts": [{"text": ""}]}));
-    assert_eq!(judge(Dialect::Gemini, &body), []);
+    assert_eq!(violations(Dialect::Gemini, &body), []);
 }
 
 #[test]
-fn a_stream_must_be_asked_for_as_events() {
+fn streams_must_be_requested_as_events() {
     let path = "/v1beta/models/gemini-3-pro:streamGenerateContent";
     let found =
         check(Dialect::Gemini, "POST", path, &headers(Dialect::Gemini), legal().to_string().as_bytes());

@@ -39,7 +39,7 @@ const CASES: &[Case] = &[
         "found a number, expected an integer",
     ),
     (|body| body["stream"] = json!("yes"), "stream", "found a string, expected a boolean"),
-    (|body| body["previous_response_id"] = json!("resp_1"), "previous_response_id", "keeps no responses"),
+    (|body| body["previous_response_id"] = json!("resp_1"), "previous_response_id", "stores no responses"),
     (|body| body["reasoning"]["effort"] = json!("hard"), "reasoning.effort", "minimal, low, medium"),
     (|body| body["text"] = json!({"format": {"type": "json_schema"}}), "text.format.name", "required"),
     (|body| body["text"] = json!({"format": {"type": "yaml"}}), "text.format.type", "json_object"),
@@ -159,20 +159,20 @@ const CASES: &[Case] = &[
 ];
 
 #[test]
-fn a_legal_request_and_many_illegal_ones() {
+fn illegal_requests_are_reported() {
     assert_cases(Dialect::OpenAiResponses, &legal(), CASES);
 }
 
 #[test]
-fn item_ids_are_a_matter_of_strictness() {
+fn item_ids_are_allowed_by_option() {
     let dialect = Dialect::OpenAiResponses;
     let mut body = legal();
     body["input"][2]["id"] = json!("fc_1");
-    let judge = |checker: &Checker, body: &Value| {
+    let violations = |checker: &Checker, body: &Value| {
         checker.check(dialect, "POST", path(dialect), &headers(dialect), body.to_string().as_bytes())
     };
-    assert_eq!(judge(&Checker::new(), &body).len(), 1);
-    assert_eq!(judge(&Checker::new().with_item_ids(true), &body), []);
+    assert_eq!(violations(&Checker::new(), &body).len(), 1);
+    assert_eq!(violations(&Checker::new().with_item_ids(true), &body), []);
     body["store"] = json!(true);
-    assert_eq!(judge(&Checker::new(), &body), []);
+    assert_eq!(violations(&Checker::new(), &body), []);
 }

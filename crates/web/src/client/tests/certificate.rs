@@ -1,4 +1,4 @@
-//! Pages over TLS, from a server with a certificate of its own making.
+//! Pages over TLS from a server with a self-signed certificate.
 
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener};
@@ -22,12 +22,12 @@ const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----\n\
     /3Vn7DBUKCNnmkrBCg==\n\
     -----END CERTIFICATE-----\n";
 
-/// The key that signed it, which is of use nowhere else.
+/// The key of the certificate, used in these tests only.
 const CERTIFICATE_KEY: &str = "-----BEGIN PRIVATE KEY-----\n\
     MC4CAQAwBQYDK2VwBCIEIF91LIXETQeNwohnRdixPKvO/2UX/hzNFplmwS0wHiT/\n\
     -----END PRIVATE KEY-----\n";
 
-/// Answers one request over TLS with a text; gives how the handshake ended.
+/// Serves one request over TLS. The thread returns the result of the handshake.
 fn server() -> (SocketAddr, JoinHandle<std::io::Result<()>>) {
     let certificate = CertificateDer::from_pem_slice(CERTIFICATE.as_bytes()).unwrap();
     let key = PrivateKeyDer::from_pem_slice(CERTIFICATE_KEY.as_bytes()).unwrap();
@@ -57,7 +57,7 @@ fn client(rules: AddressRules) -> HttpWebClient {
 }
 
 #[tokio::test]
-async fn a_page_comes_over_tls_from_whom_a_root_vouches_for() {
+async fn added_root_certificates_are_trusted() {
     for host in ["127.0.0.1", "pages.test"] {
         let (address, served) = server();
         let client = client(AddressRules::any()).with_root_certificates(CERTIFICATE.as_bytes()).unwrap();
@@ -68,7 +68,7 @@ async fn a_page_comes_over_tls_from_whom_a_root_vouches_for() {
 }
 
 #[tokio::test]
-async fn a_certificate_that_nobody_vouches_for_or_of_another_name_is_refused() {
+async fn untrusted_or_misnamed_certificates_are_refused() {
     let trusting = client(AddressRules::any()).with_root_certificates(CERTIFICATE.as_bytes()).unwrap();
     for (client, host) in [(client(AddressRules::any()), "pages.test"), (trusting, "other.test")] {
         let (address, served) = server();
@@ -77,12 +77,12 @@ async fn a_certificate_that_nobody_vouches_for_or_of_another_name_is_refused() {
         assert_eq!(kind, WebErrorKind::Failed, "{message}");
         assert!(message.starts_with(&format!("cannot connect to {host}: ")), "{message}");
         assert!(message.contains("certificate"), "{message}");
-        assert!(served.join().unwrap().is_err(), "the client said no");
+        assert!(served.join().unwrap().is_err(), "the client refuses the certificate");
     }
 }
 
 #[tokio::test]
-async fn a_name_is_checked_over_tls_as_well() {
+async fn addresses_are_checked_over_tls() {
     let client = client(AddressRules::public_only()).with_root_certificates(CERTIFICATE.as_bytes()).unwrap();
     let (kind, message) = fetch(&client, "https://pages.test/").await.unwrap_err();
     assert_eq!(
@@ -92,11 +92,11 @@ async fn a_name_is_checked_over_tls_as_well() {
 }
 
 #[test]
-fn what_holds_no_certificate_is_refused() {
+fn text_without_a_certificate_is_refused() {
     let broken = "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n";
     for pem in ["", "no certificate", broken] {
         let error = client(AddressRules::any()).with_root_certificates(pem.as_bytes()).unwrap_err();
-        assert_eq!(error.to_string(), "the root certificates cannot be read", "{pem}");
+        assert_eq!(error.to_string(), "cannot read the root certificates", "{pem}");
         assert!(StdError::source(&error).is_some(), "{pem}");
     }
 }

@@ -1,17 +1,17 @@
-//! Answers of the Messages API.
+//! Encoding of responses for the Messages API.
 
 use serde_json::{Value, json};
 
-use super::{Answer, ErrorBody, Frame, event_message, pieces, with};
+use super::{ErrorBody, Frame, ModelResponse, event_message, pieces, with};
 use crate::script::{Call, ErrorEvent, Finish};
 
-pub(super) fn frames(answer: &Answer<'_>) -> Vec<Frame> {
+pub(super) fn frames(response: &ModelResponse<'_>) -> Vec<Frame> {
     let mut frames = Vec::new();
-    // The output is not known yet when a message starts; the provider says 1.
-    push(&mut frames, "message_start", json!({"message": message(answer, &[], None, 1)}));
+    // The output count is unknown at the start of a message; the provider sends 1.
+    push(&mut frames, "message_start", json!({"message": message(response, &[], None, 1)}));
     push(&mut frames, "ping", json!({}));
     let mut index = 0;
-    if let Some(reasoning) = &answer.reasoning {
+    if let Some(reasoning) = &response.reasoning {
         let open = json!({"type": "thinking", "thinking": "", "signature": ""});
         let thoughts = pieces(reasoning.text)
             .into_iter()
@@ -19,40 +19,40 @@ pub(super) fn frames(answer: &Answer<'_>) -> Vec<Frame> {
         let signature = json!({"type": "signature_delta", "signature": reasoning.seal});
         push_block(&mut frames, &mut index, &open, thoughts.chain([signature]));
     }
-    if !answer.text().is_empty() {
+    if !response.text().is_empty() {
         let open = json!({"type": "text", "text": ""});
         let deltas =
-            pieces(answer.text()).into_iter().map(|piece| json!({"type": "text_delta", "text": piece}));
+            pieces(response.text()).into_iter().map(|piece| json!({"type": "text_delta", "text": piece}));
         push_block(&mut frames, &mut index, &open, deltas);
     }
-    for (id, call) in &answer.calls {
+    for (id, call) in &response.calls {
         let open = json!({"type": "tool_use", "id": id, "name": call.tool, "input": {}});
         let input = call.input_text();
-        // The provider opens the stream of an input with an empty piece.
+        // The provider starts the stream of an input with an empty delta.
         let parts = std::iter::once("").chain(pieces(&input));
         let deltas = parts.map(|piece| json!({"type": "input_json_delta", "partial_json": piece}));
         push_block(&mut frames, &mut index, &open, deltas);
     }
-    let delta = json!({"stop_reason": stop_reason(answer), "stop_sequence": null});
+    let delta = json!({"stop_reason": stop_reason(response), "stop_sequence": null});
     push(
         &mut frames,
         "message_delta",
-        json!({"delta": delta, "usage": usage(answer, output_tokens(answer))}),
+        json!({"delta": delta, "usage": usage(response, output_tokens(response))}),
     );
     push(&mut frames, "message_stop", json!({}));
     frames
 }
 
-pub(super) fn whole(answer: &Answer<'_>) -> Value {
+pub(super) fn complete(response: &ModelResponse<'_>) -> Value {
     let mut content = Vec::new();
-    if let Some(reasoning) = &answer.reasoning {
+    if let Some(reasoning) = &response.reasoning {
         content.push(json!({"type": "thinking", "thinking": reasoning.text, "signature": reasoning.seal}));
     }
-    if !answer.text().is_empty() {
-        content.push(json!({"type": "text", "text": answer.text()}));
+    if !response.text().is_empty() {
+        content.push(json!({"type": "text", "text": response.text()}));
     }
-    content.extend(answer.calls.iter().map(|(id, call)| tool_use(id, call)));
-    message(answer, &content, Some(stop_reason(answer)), output_tokens(answer))
+    content.extend(response.calls.iter().map(|(id, call)| tool_use(id, call)));
+    message(response, &content, Some(stop_reason(response)), output_tokens(response))
 }
 
 pub(super) fn error(error: &ErrorBody<'_>) -> Value {
@@ -96,37 +96,42 @@ fn tool_use(id: &str, call: &Call) -> Value {
     json!({"type": "tool_use", "id": id, "name": call.tool, "input": input})
 }
 
-fn stop_reason(answer: &Answer<'_>) -> &'static str {
-    match answer.finish() {
+fn stop_reason(response: &ModelResponse<'_>) -> &'static str {
+    match response.finish() {
         Finish::Length => "max_tokens",
         Finish::ContentFilter => "refusal",
-        Finish::Stop if answer.calls.is_empty() => "end_turn",
+        Finish::Stop if response.calls.is_empty() => "end_turn",
         Finish::Stop => "tool_use",
     }
 }
 
-fn message(answer: &Answer<'_>, content: &[Value], stop_reason: Option<&str>, output_tokens: usize) -> Value {
+fn message(
+    response: &ModelResponse<'_>,
+    content: &[Value],
+    stop_reason: Option<&str>,
+    output_tokens: usize,
+) -> Value {
     json!({
-        "id": format!("msg_01{}", answer.key),
+        "id": format!("msg_01{}", response.key),
         "type": "message",
         "role": "assistant",
-        "model": answer.model,
+        "model": response.model,
         "content": content,
         "stop_reason": stop_reason,
         "stop_sequence": null,
-        "usage": usage(answer, output_tokens),
+        "usage": usage(response, output_tokens),
     })
 }
 
-fn output_tokens(answer: &Answer<'_>) -> usize {
-    answer.visible_tokens() + answer.reasoning_tokens()
+fn output_tokens(response: &ModelResponse<'_>) -> usize {
+    response.visible_tokens() + response.reasoning_tokens()
 }
 
-fn usage(answer: &Answer<'_>, output_tokens: usize) -> Value {
+fn usage(response: &ModelResponse<'_>, output_tokens: usize) -> Value {
     json!({
-        "input_tokens": answer.input.fresh,
-        "cache_creation_input_tokens": answer.input.created,
-        "cache_read_input_tokens": answer.input.cached,
+        "input_tokens": response.input.fresh,
+        "cache_creation_input_tokens": response.input.created,
+        "cache_read_input_tokens": response.input.cached,
         "output_tokens": output_tokens,
     })
 }

@@ -1,4 +1,4 @@
-//! The bytes of a body, as pieces that are shared with what they were made from.
+//! Request bodies in chunks that share memory with the encoded items.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -8,54 +8,54 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use tokio::sync::oneshot;
 
-/// From this size on, in bytes, a fragment goes out from where it is: below it, a copy is cheaper than a piece of its own.
+/// Size in bytes from which a fragment is shared. Copying a smaller one is cheaper than a chunk of its own.
 const LARGE: usize = 4 * 1024;
 
-/// How much of what is small is joined into one piece at most, in bytes. Larger blocks would come as fresh pages from
-/// the system each time.
-const JOINED: usize = 64 * 1024;
+/// Maximum size of a chunk of joined small fragments, in bytes. Larger blocks would be fresh pages from the system each
+/// time.
+const MAX_JOINED: usize = 64 * 1024;
 
-/// The body of a request, while it is written and when it is whole.
+/// A request body that can be appended to.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Body {
-    whole: Vec<Bytes>,
-    /// What follows the whole pieces.
+    closed: Vec<Bytes>,
+    /// Bytes that follow the closed chunks.
     open: Vec<u8>,
 }
 
 impl Body {
     pub(crate) fn len(&self) -> usize {
-        self.whole.iter().map(Bytes::len).sum::<usize>() + self.open.len()
+        self.closed.iter().map(Bytes::len).sum::<usize>() + self.open.len()
     }
 
-    /// Writes a copy of these bytes.
+    /// Appends a copy of these bytes.
     pub(crate) fn write(&mut self, bytes: &[u8]) {
-        if self.open.len() + bytes.len() > JOINED {
+        if self.open.len() + bytes.len() > MAX_JOINED {
             self.close();
         }
         self.open.extend_from_slice(bytes);
     }
 
-    /// Writes these bytes, without a copy if there are many.
+    /// Appends these bytes, without copying them if they are many.
     pub(crate) fn share(&mut self, bytes: &Bytes) {
         if bytes.len() < LARGE {
             self.write(bytes);
         } else {
             self.close();
-            self.whole.push(bytes.clone());
+            self.closed.push(bytes.clone());
         }
     }
 
-    /// Writes what was written to another body, of which what is whole is shared.
+    /// Appends another body, sharing its closed chunks.
     pub(crate) fn append(&mut self, other: &Self) {
-        if !other.whole.is_empty() {
+        if !other.closed.is_empty() {
             self.close();
-            self.whole.extend_from_slice(&other.whole);
+            self.closed.extend_from_slice(&other.closed);
         }
         self.write(&other.open);
     }
 
-    /// Writes one more element of a list that stands alone in this body, with the comma before it.
+    /// Appends an element to a list that this body consists of, preceded by a comma if needed.
     pub(crate) fn element(&mut self, element: &Self) {
         if !self.is_empty() {
             self.write(b",");
@@ -63,7 +63,7 @@ impl Body {
         self.append(element);
     }
 
-    /// As [`Body::element`], of an element in one piece.
+    /// Like [`Body::element`], for an element in one chunk.
     pub(crate) fn shared_element(&mut self, element: &Bytes) {
         if !self.is_empty() {
             self.write(b",");
@@ -72,10 +72,10 @@ impl Body {
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.whole.is_empty() && self.open.is_empty()
+        self.closed.is_empty() && self.open.is_empty()
     }
 
-    /// Writes these as the elements of a list, without its brackets.
+    /// Appends the elements of a list, without its brackets.
     pub(crate) fn share_all<'a>(&mut self, elements: impl IntoIterator<Item = &'a Bytes>) {
         for (index, element) in elements.into_iter().enumerate() {
             if index > 0 {
@@ -90,46 +90,47 @@ impl Body {
             return;
         }
         if self.open.len() * 2 < self.open.capacity() {
-            // Of the little that stands between two large fragments, each piece would hold a block of its own.
-            self.whole.push(Bytes::copy_from_slice(&self.open));
+            // Otherwise the few bytes between two large fragments would each hold a large allocation.
+            self.closed.push(Bytes::copy_from_slice(&self.open));
             self.open.clear();
         } else {
-            self.whole.push(std::mem::take(&mut self.open).into());
+            self.closed.push(std::mem::take(&mut self.open).into());
         }
     }
 
-    /// The body as it is sent.
-    pub(crate) fn into_sending(mut self) -> Sending {
+    /// Converts it into an HTTP body.
+    pub(crate) fn into_http(mut self) -> HttpBody {
         self.close();
-        Sending { left: self.len() as u64, pieces: self.whole.into_iter(), end: None }
+        HttpBody { left: self.len() as u64, chunks: self.closed.into_iter(), sent: None }
     }
 
     #[cfg(test)]
     pub(crate) fn to_vec(&self) -> Vec<u8> {
-        [self.whole.concat(), self.open.clone()].concat()
+        [self.closed.concat(), self.open.clone()].concat()
     }
 }
 
-/// A body on its way. Its length is known, so that it is announced and not sent in chunks.
+/// An HTTP body of known length, which therefore is not sent with chunked encoding.
 #[derive(Debug)]
-pub(crate) struct Sending {
-    pieces: std::vec::IntoIter<Bytes>,
-    /// In bytes.
+pub(crate) struct HttpBody {
+    chunks: std::vec::IntoIter<Bytes>,
+    /// Remaining bytes.
     left: u64,
-    /// Dropped when the last piece is taken.
-    end: Option<oneshot::Sender<()>>,
+    /// Dropped when the last chunk is taken.
+    sent: Option<oneshot::Sender<()>>,
 }
 
-impl Sending {
-    /// Resolves, with an error since nothing is sent, when the connection has taken the last piece or dropped the body.
-    pub(crate) fn end(&mut self) -> oneshot::Receiver<()> {
-        let (end, taken) = oneshot::channel();
-        self.end = (self.left > 0).then_some(end);
-        taken
+impl HttpBody {
+    /// Returns a receiver that resolves when the connection has taken the last chunk or dropped the body. It always
+    /// resolves to an error, because nothing is ever sent on the channel.
+    pub(crate) fn on_sent(&mut self) -> oneshot::Receiver<()> {
+        let (sender, receiver) = oneshot::channel();
+        self.sent = (self.left > 0).then_some(sender);
+        receiver
     }
 }
 
-impl http_body::Body for Sending {
+impl http_body::Body for HttpBody {
     type Data = Bytes;
     type Error = Infallible;
 
@@ -138,12 +139,12 @@ impl http_body::Body for Sending {
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
         let this = self.get_mut();
-        Poll::Ready(this.pieces.next().map(|piece| {
-            this.left = this.left.saturating_sub(piece.len() as u64);
+        Poll::Ready(this.chunks.next().map(|chunk| {
+            this.left = this.left.saturating_sub(chunk.len() as u64);
             if this.left == 0 {
-                this.end = None;
+                this.sent = None;
             }
-            Ok(Frame::data(piece))
+            Ok(Frame::data(chunk))
         }))
     }
 
@@ -166,17 +167,17 @@ mod tests {
     use super::*;
 
     fn sent(body: Body) -> Vec<Bytes> {
-        let (mut sending, mut cx) = (body.into_sending(), Context::from_waker(Waker::noop()));
+        let (mut http_body, mut cx) = (body.into_http(), Context::from_waker(Waker::noop()));
         let mut pieces = Vec::new();
-        while let Poll::Ready(Some(frame)) = Pin::new(&mut sending).poll_frame(&mut cx) {
+        while let Poll::Ready(Some(frame)) = Pin::new(&mut http_body).poll_frame(&mut cx) {
             pieces.push(frame.unwrap().into_data().unwrap());
         }
-        assert!(sending.is_end_stream());
+        assert!(http_body.is_end_stream());
         pieces
     }
 
     #[test]
-    fn what_is_large_goes_out_from_where_it_is() {
+    fn large_fragments_are_not_copied() {
         let (small, large) = (Bytes::from(vec![1; LARGE - 1]), Bytes::from(vec![2; LARGE]));
         let mut body = Body::default();
         body.share_all([&small, &large, &small]);
@@ -186,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_between_large_fragments_takes_no_more_memory_than_it_has_bytes() {
+    fn small_chunks_between_large_ones_waste_no_capacity() {
         let large = Bytes::from(vec![2; LARGE]);
         let mut body = Body::default();
         body.share_all([&large, &large, &large]);
@@ -198,15 +199,15 @@ mod tests {
     }
 
     #[test]
-    fn a_body_without_bytes_ends_at_once() {
-        let sending = Body::default().into_sending();
-        assert!(sending.is_end_stream());
-        assert_eq!(sending.size_hint().exact(), Some(0));
+    fn empty_bodies_end_at_once() {
+        let http_body = Body::default().into_http();
+        assert!(http_body.is_end_stream());
+        assert_eq!(http_body.size_hint().exact(), Some(0));
     }
 
     proptest! {
         #[test]
-        fn all_comes_out_in_order_whatever_is_copied_and_whatever_is_shared(
+        fn copied_and_shared_bytes_keep_their_order(
             parts in proptest::collection::vec((any::<u8>(), prop_oneof![0..9usize, 4090..4100usize, 65_530..65_540usize], any::<bool>()), 0..8)
         ) {
             let mut body = Body::default();
@@ -218,7 +219,7 @@ mod tests {
             }
             prop_assert_eq!(body.len(), expected.len());
             prop_assert_eq!(&body.to_vec(), &expected);
-            prop_assert_eq!(body.clone().into_sending().size_hint().exact(), Some(expected.len() as u64));
+            prop_assert_eq!(body.clone().into_http().size_hint().exact(), Some(expected.len() as u64));
             prop_assert_eq!(sent(body).concat(), expected);
         }
     }

@@ -1,4 +1,4 @@
-//! Pieces, and what every streamed answer has in common with the whole one.
+//! Pieces, usage and finish reasons of responses in all dialects.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -7,16 +7,16 @@ use super::*;
 
 proptest! {
     #[test]
-    fn pieces_put_together_are_the_text(text in "\\PC{0,400}") {
+    fn pieces_concatenate_to_the_text(text in "\\PC{0,400}") {
         let pieces = pieces(&text);
         prop_assert_eq!(pieces.concat(), text.as_str());
         prop_assert!(pieces.iter().all(|piece| !piece.is_empty()));
-        prop_assert!(pieces.len() <= MOST_PIECES + 1);
+        prop_assert!(pieces.len() <= MAX_PIECES + 1);
     }
 }
 
-fn parts(turn: &Turn, dialect: Dialect) -> Parts<'_> {
-    Parts {
+fn parts(turn: &Turn, dialect: Dialect) -> ResponseSpec<'_> {
+    ResponseSpec {
         script: "test",
         dialect,
         model: "gemini-3-pro",
@@ -25,22 +25,22 @@ fn parts(turn: &Turn, dialect: Dialect) -> Parts<'_> {
         turn,
         input: InputTokens { cached: 40, created: 20, fresh: 10 },
         stream_usage: true,
-        must_think: false,
+        requires_thinking: false,
         gemini_call_ids: false,
     }
 }
 
 #[test]
-fn short_texts_too_come_in_several_pieces() {
+fn short_texts_are_split() {
     assert_eq!(pieces("Hello there, world."), ["Hello ", "there, ", "world."]);
     assert_eq!(pieces(""), Vec::<&str>::new());
 }
 
 #[test]
-fn usage_is_told_in_each_dialects_terms() {
+fn usage_follows_each_dialect() {
     let turn = Turn::text("12345678").with_reasoning("1234");
     let usage = |dialect: Dialect, pointer: &str| {
-        Answer::new(&parts(&turn, dialect)).whole(dialect).pointer(pointer).cloned().unwrap()
+        ModelResponse::new(&parts(&turn, dialect)).complete(dialect).pointer(pointer).cloned().unwrap()
     };
     let expected = json!({
         "input_tokens": 70, "input_tokens_details": {"cached_tokens": 40},
@@ -64,7 +64,7 @@ fn usage_is_told_in_each_dialects_terms() {
 }
 
 #[test]
-fn finish_reasons_are_each_dialects_own() {
+fn finish_reasons_follow_each_dialect() {
     let call = || Turn::new().with_call(Call::new("f", json!({})));
     let cases = [
         (Turn::text("a"), ["completed", "end_turn", "STOP", "stop"]),
@@ -78,27 +78,31 @@ fn finish_reasons_are_each_dialects_own() {
     let pointers = ["/status", "/stop_reason", "/candidates/0/finishReason", "/choices/0/finish_reason"];
     for (turn, expected) in cases {
         for ((dialect, pointer), expected) in Dialect::ALL.into_iter().zip(pointers).zip(expected) {
-            let whole = Answer::new(&parts(&turn, dialect)).whole(dialect);
-            assert_eq!(whole.pointer(pointer), Some(&json!(expected)), "{dialect}");
+            let complete = ModelResponse::new(&parts(&turn, dialect)).complete(dialect);
+            assert_eq!(complete.pointer(pointer), Some(&json!(expected)), "{dialect}");
         }
     }
 }
 
 #[test]
-fn arguments_that_do_not_parse_are_malformed_for_gemini() {
+fn unparsable_arguments_are_malformed_for_gemini() {
     let turn = Turn::new().with_call(Call::raw("f", "not json"));
-    let whole = Answer::new(&parts(&turn, Dialect::Gemini)).whole(Dialect::Gemini);
-    assert_eq!(whole.pointer("/candidates/0/finishReason"), Some(&json!("MALFORMED_FUNCTION_CALL")));
-    let whole = Answer::new(&parts(&turn, Dialect::ChatCompletions)).whole(Dialect::ChatCompletions);
-    assert_eq!(whole.pointer("/choices/0/message/tool_calls/0/function/arguments"), Some(&json!("not json")));
+    let complete = ModelResponse::new(&parts(&turn, Dialect::Gemini)).complete(Dialect::Gemini);
+    assert_eq!(complete.pointer("/candidates/0/finishReason"), Some(&json!("MALFORMED_FUNCTION_CALL")));
+    let complete =
+        ModelResponse::new(&parts(&turn, Dialect::ChatCompletions)).complete(Dialect::ChatCompletions);
+    assert_eq!(
+        complete.pointer("/choices/0/message/tool_calls/0/function/arguments"),
+        Some(&json!("not json"))
+    );
 }
 
 #[test]
-fn a_model_that_must_think_begins_with_empty_thinking() {
+fn required_thinking_begins_with_an_empty_block() {
     let turn = Turn::text("a");
-    let thinking = Parts { must_think: true, ..parts(&turn, Dialect::AnthropicMessages) };
-    let whole = Answer::new(&thinking).whole(Dialect::AnthropicMessages);
-    assert_eq!(whole.pointer("/content/0/type"), Some(&json!("thinking")));
-    let signature = whole.pointer("/content/0/signature").and_then(Value::as_str).unwrap();
+    let thinking = ResponseSpec { requires_thinking: true, ..parts(&turn, Dialect::AnthropicMessages) };
+    let complete = ModelResponse::new(&thinking).complete(Dialect::AnthropicMessages);
+    assert_eq!(complete.pointer("/content/0/type"), Some(&json!("thinking")));
+    let signature = complete.pointer("/content/0/signature").and_then(Value::as_str).unwrap();
     assert!(Seal::open(signature).unwrap().binds(""));
 }

@@ -1,15 +1,15 @@
-//! How conversations are drawn.
+//! Strategies that generate conversations.
 
 use proptest::prelude::*;
 
-use super::{AnswerPart, Arguments, Call, Delivery, IdShape, Outcome, Step, UserPart, WRITERS};
+use super::{Arguments, AssistantPart, Call, Delivery, IdShape, ORIGINS, ResultSpec, Step, UserPart};
 
-/// Conversations of up to a dozen steps after a first question.
+/// Generates conversations of up to a dozen steps after a first question.
 pub(in crate::switch_tests) fn steps() -> impl Strategy<Value = Vec<Step>> {
     prop::collection::vec(step(), 0..12)
 }
 
-/// Texts that have broken encoders before: nothing, blanks, and what JSON escapes.
+/// Generates texts that have broken encoders before: empty and blank ones, and characters that JSON escapes.
 fn hostile() -> impl Strategy<Value = String> {
     prop_oneof![
         2 => Just(String::new()),
@@ -20,9 +20,9 @@ fn hostile() -> impl Strategy<Value = String> {
     ]
 }
 
-fn outcome() -> impl Strategy<Value = Outcome> {
+fn result_spec() -> impl Strategy<Value = ResultSpec> {
     (hostile(), any::<bool>(), any::<bool>(), 0_usize..3)
-        .prop_map(|(text, structured, is_error, images)| Outcome { text, structured, is_error, images })
+        .prop_map(|(text, structured, is_error, images)| ResultSpec { text, structured, is_error, images })
 }
 
 fn call() -> impl Strategy<Value = Call> {
@@ -45,13 +45,8 @@ fn call() -> impl Strategy<Value = Call> {
         1 => prop::sample::select(vec!["{\"pa", "[1, 2]", "null", "\"a\""]).prop_map(Arguments::Broken),
         2 => hostile().prop_map(Arguments::Freeform),
     ];
-    (id, name, arguments, any::<bool>(), outcome()).prop_map(|(id, name, arguments, signed, result)| Call {
-        id,
-        name,
-        arguments,
-        signed,
-        result,
-    })
+    (id, name, arguments, any::<bool>(), result_spec())
+        .prop_map(|(id, name, arguments, signed, result)| Call { id, name, arguments, signed, result })
 }
 
 fn delivery() -> impl Strategy<Value = Delivery> {
@@ -59,15 +54,15 @@ fn delivery() -> impl Strategy<Value = Delivery> {
     prop::sample::select(vec![Together, Together, Apart, Steered, Interleaved, Plain])
 }
 
-fn answer_part() -> impl Strategy<Value = AnswerPart> {
+fn assistant_part() -> impl Strategy<Value = AssistantPart> {
     prop_oneof![
-        3 => (hostile(), any::<bool>()).prop_map(|(text, signed)| AnswerPart::Text(text, signed)),
+        3 => (hostile(), any::<bool>()).prop_map(|(text, signed)| AssistantPart::Text(text, signed)),
         3 => (hostile(), prop::bool::weighted(0.8))
-            .prop_map(|(text, signed)| AnswerPart::Thinking(text, signed)),
-        1 => Just(AnswerPart::Redacted),
-        1 => Just(AnswerPart::Opaque),
-        1 => Just(AnswerPart::OpaqueCall),
-        1 => Just(AnswerPart::Image),
+            .prop_map(|(text, signed)| AssistantPart::Thinking(text, signed)),
+        1 => Just(AssistantPart::Redacted),
+        1 => Just(AssistantPart::Opaque),
+        1 => Just(AssistantPart::OpaqueCall),
+        1 => Just(AssistantPart::Image),
     ]
 }
 
@@ -81,15 +76,15 @@ fn user_part() -> impl Strategy<Value = UserPart> {
 }
 
 fn step() -> impl Strategy<Value = Step> {
-    let answer = |calls| {
-        let parts = prop::collection::vec(answer_part(), 0..4);
-        (0..WRITERS.len(), parts, prop::collection::vec(call(), calls), delivery())
-            .prop_map(|(writer, parts, calls, delivery)| Step::Answer { writer, parts, calls, delivery })
+    let response = |calls| {
+        let parts = prop::collection::vec(assistant_part(), 0..4);
+        (0..ORIGINS.len(), parts, prop::collection::vec(call(), calls), delivery())
+            .prop_map(|(origin, parts, calls, delivery)| Step::Response { origin, parts, calls, delivery })
     };
     prop_oneof![
         3 => prop::collection::vec(user_part(), 0..3).prop_map(Step::User),
         1 => (any::<bool>(), hostile()).prop_map(|(developer, text)| Step::Instruct { developer, text }),
-        5 => answer(1..4),
-        2 => answer(0..1),
+        5 => response(1..4),
+        2 => response(0..1),
     ]
 }

@@ -1,4 +1,4 @@
-//! Requests as the server remembers them.
+//! Recorded requests.
 
 use std::collections::VecDeque;
 
@@ -9,52 +9,53 @@ use crate::dialect::Dialect;
 use crate::http::HttpRequest;
 use crate::violation::Violation;
 
-/// What stands in the place of a key.
+/// Replacement of a key.
 const REDACTED: &str = "[redacted]";
-/// Headers that carry keys.
-const SECRET: &[&str] = &["authorization", "x-api-key", "x-goog-api-key", "proxy-authorization", "cookie"];
+/// Headers that contain keys.
+const SECRET_HEADERS: &[&str] =
+    &["authorization", "x-api-key", "x-goog-api-key", "proxy-authorization", "cookie"];
 
-/// A request that the server got, and the status of its answer.
+/// A request with the status of its response.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct RecordedRequest {
-    /// The dialect that its path belongs to, if any.
+    /// Dialect of its path, if any.
     pub dialect: Option<Dialect>,
     /// The method.
     pub method: String,
-    /// Path and query as they were sent, but for a key in the query, which is redacted.
+    /// Path and query as sent, with keys redacted.
     pub path: String,
     /// Headers with names in lower case, in order; keys are redacted.
     pub headers: Vec<(String, String)>,
-    /// The body as JSON, null if it is none.
+    /// The body as JSON, null if it is not JSON.
     pub body: Value,
-    /// The body as it was sent.
+    /// The raw body.
     pub raw_body: Vec<u8>,
-    /// The status of the answer; nothing where the connection was closed without one.
+    /// Status of the response; `None` if the connection was closed without one.
     pub status: Option<u16>,
-    /// What the checker found wrong.
+    /// Violations that the checker reported.
     pub violations: Vec<Violation>,
-    /// What it counts for in the budget.
+    /// Size for the budget.
     bytes: usize,
 }
 
 impl RecordedRequest {
-    /// The value of a header by its name, in any case.
+    /// Returns the value of a header. The name is case-insensitive.
     #[must_use]
     pub fn header(&self, name: &str) -> Option<&str> {
         crate::check::header(&self.headers, name)
     }
 }
 
-/// The latest requests within a budget of bytes.
+/// Log of the latest requests within a budget in bytes.
 #[derive(Debug, Default)]
-pub(super) struct Record {
+pub(super) struct RequestLog {
     requests: VecDeque<RecordedRequest>,
     bytes: usize,
 }
 
-impl Record {
-    /// Keeps a request, with its body unparsed until it is asked for.
+impl RequestLog {
+    /// Adds a request. Its body is parsed on demand.
     pub(super) fn push(
         &mut self,
         request: &HttpRequest,
@@ -95,7 +96,7 @@ impl Record {
     }
 }
 
-/// The bytes that a client sent, in which the budget is counted.
+/// Returns the size of a request for the budget.
 fn size(path: &str, headers: &[(String, String)], body: &[u8]) -> usize {
     let headers = headers.iter().map(|(name, value)| name.len() + value.len());
     path.len() + headers.sum::<usize>() + body.len()
@@ -113,7 +114,7 @@ fn redact_query(path: &str) -> String {
 }
 
 fn redact((name, value): &(String, String)) -> (String, String) {
-    let value = if SECRET.contains(&name.as_str()) { REDACTED.to_owned() } else { value.clone() };
+    let value = if SECRET_HEADERS.contains(&name.as_str()) { REDACTED.to_owned() } else { value.clone() };
     (name.clone(), value)
 }
 
@@ -132,29 +133,29 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_go_first_and_keys_never_stay() {
-        let mut record = Record::default();
+    fn oldest_requests_are_evicted_and_keys_redacted() {
+        let mut log = RequestLog::default();
         let empty = request("");
         let budget = 2 * (size(&empty.path, &empty.headers, &empty.body) + 4);
         for body in ["1111", "2222", "3333"] {
-            record.push(&request(body), Some(200), Vec::new(), budget);
+            log.push(&request(body), Some(200), Vec::new(), budget);
         }
-        let kept: Vec<Value> = record.all().into_iter().map(|request| request.body).collect();
+        let kept: Vec<Value> = log.all().into_iter().map(|request| request.body).collect();
         assert_eq!(kept, [2222, 3333]);
-        assert!(!format!("{record:?}").contains("secret"));
-        assert_eq!(record.all()[0].path, "/v1/responses?alt=sse&key=[redacted]");
-        record.push(&request(&"1".repeat(budget)), Some(200), Vec::new(), budget);
-        assert_eq!(record.all().len(), 2, "a request above the budget is not kept and drives nothing out");
+        assert!(!format!("{log:?}").contains("secret"));
+        assert_eq!(log.all()[0].path, "/v1/responses?alt=sse&key=[redacted]");
+        log.push(&request(&"1".repeat(budget)), Some(200), Vec::new(), budget);
+        assert_eq!(log.all().len(), 2, "a request above the budget is not kept and evicts nothing");
     }
 
     #[test]
-    fn requests_without_a_body_are_bounded_too() {
-        let mut record = Record::default();
+    fn requests_without_body_are_bounded() {
+        let mut log = RequestLog::default();
         for _ in 0..1000 {
-            record.push(&request(""), Some(404), Vec::new(), 1000);
+            log.push(&request(""), Some(404), Vec::new(), 1000);
         }
-        assert!(record.all().len() < 20, "{}", record.all().len());
-        record.push(&request(""), Some(404), Vec::new(), 0);
-        assert!(!record.all().is_empty(), "a budget of nothing keeps nothing new");
+        assert!(log.all().len() < 20, "{}", log.all().len());
+        log.push(&request(""), Some(404), Vec::new(), 0);
+        assert!(!log.all().is_empty(), "a budget of 0 keeps no new request");
     }
 }

@@ -1,6 +1,6 @@
-//! Generated conversations, with what must become of each of their parts.
+//! Generated conversations, with the expected treatment of each of their parts.
 //!
-//! Every text, result and opaque value carries a mark of its own, so that a body can be searched for it.
+//! Every text, result and opaque value contains a unique marker, so that a body can be searched for it.
 
 mod strategy;
 
@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 pub(super) use strategy::steps;
 
-/// Who may have written an answer: the models that the tests switch between, and others.
-pub(super) const WRITERS: [(&str, &str); 9] = [
+/// Origins of responses: the models that the tests switch between, and others.
+pub(super) const ORIGINS: [(&str, &str); 9] = [
     ("openai", "gpt-5.2"),
     ("anthropic", "claude-opus-4-6"),
     ("anthropic", "claude-sonnet-4-5"),
@@ -22,34 +22,34 @@ pub(super) const WRITERS: [(&str, &str); 9] = [
     ("openai-compatible", "llama"),
     ("openai", "gpt-4.1"),
     ("another-server", "llama"),
-    // Nobody: an answer that a host wrote by hand.
+    // No origin: a response that the embedding application built.
     ("", ""),
 ];
 
-/// The id of a call on the provider's side that was cut off before its result.
-const CUT: &str = "srvtoolu_cut";
+/// Id of a server tool call without a result, as in a truncated response.
+const UNANSWERED: &str = "srvtoolu_cut";
 
-/// One thing that happens in a conversation.
+/// One step of a conversation.
 #[derive(Clone, Debug)]
 pub(super) enum Step {
-    /// The user speaks: a question, or steering while a turn is open.
+    /// A user message: a question, or steering while a turn is open.
     User(Vec<UserPart>),
-    /// A system or developer message, anywhere.
+    /// A system or developer message at any position.
     Instruct { developer: bool, text: String },
-    /// A model answers; without calls it may have been interrupted.
-    Answer { writer: usize, parts: Vec<AnswerPart>, calls: Vec<Call>, delivery: Delivery },
+    /// A model response. Without calls it may have been interrupted.
+    Response { origin: usize, parts: Vec<AssistantPart>, calls: Vec<Call>, delivery: Delivery },
 }
 
-/// How the results of an answer's calls come.
+/// Form in which the results of a response's calls are delivered.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Delivery {
     /// All in one message.
     Together,
-    /// Each in a message of its own.
+    /// Each in its own message.
     Apart,
-    /// After the user has spoken.
+    /// After a user message.
     Steered,
-    /// Each in a message of its own, with the user speaking in between.
+    /// Each in its own message, with user messages in between.
     Interleaved,
     /// Each as plain text in a message that names its call.
     Plain,
@@ -64,14 +64,14 @@ pub(super) enum UserPart {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum AnswerPart {
-    /// `true` where the provider would sign it.
+pub(super) enum AssistantPart {
+    /// `true` if the provider signs it.
     Text(String, bool),
     Thinking(String, bool),
     Redacted,
-    /// A block of a tool that ran on the provider's side.
+    /// Blocks of a server tool.
     Opaque,
-    /// The beginning of such: the call of a tool whose result never came.
+    /// Call of a server tool without a result.
     OpaqueCall,
     Image,
 }
@@ -82,7 +82,7 @@ pub(super) struct Call {
     name: &'static str,
     arguments: Arguments,
     signed: bool,
-    result: Outcome,
+    result: ResultSpec,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -93,7 +93,7 @@ enum IdShape {
     Counted,
     Empty,
     Long,
-    /// Two of them differ in a letter only that not every provider takes.
+    /// Pairs that differ only in a character that not every provider accepts.
     Twin,
     Hostile,
 }
@@ -107,83 +107,83 @@ enum Arguments {
 }
 
 #[derive(Clone, Debug)]
-struct Outcome {
+struct ResultSpec {
     text: String,
     structured: bool,
     is_error: bool,
     images: usize,
 }
 
-/// A conversation as messages, and what is known of it.
+/// A conversation as messages, with the expectations on its encodings.
 #[derive(Debug, Default)]
-pub(super) struct Story {
+pub(super) struct Conversation {
     pub(super) messages: Vec<Message>,
-    /// Marks of the visible texts of users and models, in order.
-    pub(super) said: Vec<String>,
-    /// Marks of system and developer texts.
-    pub(super) instructed: Vec<String>,
-    /// Marks of readable reasoning, with the writer.
-    pub(super) thought: Vec<(String, Origin)>,
-    pub(super) sealed: Vec<Sealed>,
-    pub(super) calls: Vec<Called>,
-    /// Numbers of messages after which a request may be sent: a user has spoken, or every call has its result.
+    /// Markers of the visible texts of users and models, in order.
+    pub(super) texts: Vec<String>,
+    /// Markers of system and developer texts.
+    pub(super) instructions: Vec<String>,
+    /// Markers of readable reasoning, with its origin.
+    pub(super) reasoning: Vec<(String, Origin)>,
+    pub(super) sealed: Vec<SealedValue>,
+    pub(super) calls: Vec<ExpectedCall>,
+    /// Numbers of messages after which a request is legal: after a user message, or when every call has its result.
     pub(super) ends: Vec<usize>,
-    marks: usize,
+    markers: usize,
 }
 
-/// An opaque value: it goes back to its writer, and to nobody else.
+/// An opaque value, which is returned to its origin only.
 #[derive(Debug)]
-pub(super) struct Sealed {
-    pub(super) mark: String,
-    pub(super) writer: Origin,
-    /// The object that its writer gets; its members must be among those of an object of the body.
+pub(super) struct SealedValue {
+    pub(super) marker: String,
+    pub(super) origin: Origin,
+    /// Object sent to its origin: an object of the body must have all its members.
     pub(super) wire: Value,
-    /// Whether it must go back; else it may be left out, as reasoning that led to nothing.
-    pub(super) certain: bool,
+    /// Whether it must be returned. Otherwise it may be dropped, as trailing reasoning is.
+    pub(super) required: bool,
 }
 
-/// A call, and the mark of its result.
+/// A call with the marker of its result.
 #[derive(Debug)]
-pub(super) struct Called {
+pub(super) struct ExpectedCall {
     pub(super) name: String,
-    /// The object, if it is one, or the text.
+    /// Object or text.
     pub(super) arguments: Value,
     pub(super) result: String,
 }
 
-impl Story {
-    /// Tells the steps as messages.
+impl Conversation {
+    /// Converts steps to messages.
     pub(super) fn new(steps: &[Step]) -> Self {
-        let mut story = Self::default();
-        story.user(&[UserPart::Text("Go on.".into())]);
+        let mut conversation = Self::default();
+        conversation.user(&[UserPart::Text("Go on.".into())]);
         for step in steps {
             match step {
-                Step::User(parts) => story.user(parts),
-                Step::Instruct { developer, text } => story.instruct(*developer, text),
-                Step::Answer { writer, parts, calls, delivery } => {
-                    story.answer(*writer, parts, calls, *delivery);
+                Step::User(parts) => conversation.user(parts),
+                Step::Instruct { developer, text } => conversation.instruct(*developer, text),
+                Step::Response { origin, parts, calls, delivery } => {
+                    conversation.response(*origin, parts, calls, *delivery);
                 }
             }
         }
-        if story.ends.last() != Some(&story.messages.len()) {
-            story.user(&[UserPart::Text("And now?".into())]);
+        if conversation.ends.last() != Some(&conversation.messages.len()) {
+            conversation.user(&[UserPart::Text("And now?".into())]);
         }
-        story
+        conversation
     }
 
-    fn mark(&mut self, letter: char) -> String {
-        self.marks += 1;
-        format!("{letter}{:04}x", self.marks)
+    fn marker(&mut self, letter: char) -> String {
+        self.markers += 1;
+        format!("{letter}{:04}x", self.markers)
     }
 
-    /// The text with a mark in front; a blank text stays blank.
+    /// Prepends a marker to a text, unless it is blank.
     fn text(&mut self, text: &str) -> String {
         if text.trim().is_empty() {
             return text.to_owned();
         }
-        let mark = self.mark('T');
-        let marked = format!("{mark}{text}");
-        self.said.push(mark);
+        let marker = self.marker('T');
+        let marked = format!("{marker}{text}");
+        self.texts.push(marker);
         marked
     }
 
@@ -208,9 +208,9 @@ impl Story {
     fn instruct(&mut self, developer: bool, text: &str) {
         let mut text = text.to_owned();
         if !text.trim().is_empty() {
-            let mark = self.mark('S');
-            text.insert_str(0, &mark);
-            self.instructed.push(mark);
+            let marker = self.marker('S');
+            text.insert_str(0, &marker);
+            self.instructions.push(marker);
         }
         self.messages.push(if developer { Message::developer(text) } else { Message::system(text) });
         if self.ends.last() == Some(&(self.messages.len() - 1)) {
@@ -218,8 +218,8 @@ impl Story {
         }
     }
 
-    fn answer(&mut self, writer: usize, parts: &[AnswerPart], calls: &[Call], delivery: Delivery) {
-        let (provider, model) = WRITERS[writer];
+    fn response(&mut self, origin: usize, parts: &[AssistantPart], calls: &[Call], delivery: Delivery) {
+        let (provider, model) = ORIGINS[origin];
         let origin = Origin::new(provider, model);
         let first_seal = self.sealed.len();
         let mut content = Vec::new();
@@ -233,14 +233,15 @@ impl Story {
             results.push(result);
         }
         for sealed in &mut self.sealed[first_seal..] {
-            let place = content.iter().position(|part| format!("{part:?}").contains(&sealed.mark)).unwrap();
-            let unanswered = matches!(&content[place], ContentPart::Opaque(data) if is_cut(data));
-            let follows = content[place + 1..].iter().any(|part| stays(part, provider));
-            let stands = content.iter().any(|part| stays(part, provider));
-            sealed.certain = match provider {
+            let position =
+                content.iter().position(|part| format!("{part:?}").contains(&sealed.marker)).unwrap();
+            let unanswered = matches!(&content[position], ContentPart::Opaque(data) if is_unanswered(data));
+            let follows = content[position + 1..].iter().any(|part| is_sent(part, provider));
+            let has_content = content.iter().any(|part| is_sent(part, provider));
+            sealed.required = match provider {
                 "gemini" => true,
-                "openai-compatible" | "another-server" => stands,
-                _ if content[place].as_thinking().is_some() => follows,
+                "openai-compatible" | "another-server" => has_content,
+                _ if content[position].as_thinking().is_some() => follows,
                 _ if unanswered => false,
                 _ => true,
             };
@@ -280,16 +281,16 @@ impl Story {
         }
     }
 
-    /// The user speaks while calls wait for their results.
+    /// Adds a user message while calls wait for their results.
     fn steer(&mut self) {
         let text = self.text("Mind the tests.");
         self.messages.push(Message::user(text));
     }
 
-    fn part(&mut self, part: &AnswerPart, origin: &Origin, content: &mut Vec<ContentPart>) {
+    fn part(&mut self, part: &AssistantPart, origin: &Origin, content: &mut Vec<ContentPart>) {
         let provider = origin.provider.as_str();
         match part {
-            AnswerPart::Text(text, signed) => {
+            AssistantPart::Text(text, signed) => {
                 let text = self.text(text);
                 let signed = *signed && provider == "gemini";
                 let signature = signed.then(|| {
@@ -298,30 +299,30 @@ impl Story {
                 });
                 content.push(ContentPart::Text(TextData { text, signature }));
             }
-            AnswerPart::Thinking(text, signed) => self.thinking(text, *signed, origin, content),
-            AnswerPart::Redacted if provider == "anthropic" => {
+            AssistantPart::Thinking(text, signed) => self.thinking(text, *signed, origin, content),
+            AssistantPart::Redacted if provider == "anthropic" => {
                 let data = self.seal(origin, json!({"type": "redacted_thinking"}), "data");
                 content.push(ThinkingData::redacted(data).into());
             }
-            AnswerPart::Opaque => self.opaque(origin, content),
-            AnswerPart::OpaqueCall if provider == "anthropic" => {
-                let call = json!({"type": "server_tool_use", "id": CUT, "name": "web_search"});
+            AssistantPart::Opaque => self.opaque(origin, content),
+            AssistantPart::OpaqueCall if provider == "anthropic" => {
+                let call = json!({"type": "server_tool_use", "id": UNANSWERED, "name": "web_search"});
                 let input = self.seal(origin, call.clone(), "input");
                 let data = with(call, "input", input.into());
                 content.push(ContentPart::Opaque(OpaqueData { kind: "server_tool_use".into(), data }));
             }
-            AnswerPart::Image if provider == "gemini" => {
+            AssistantPart::Image if provider == "gemini" => {
                 content.push(ImageData::data(b"made".to_vec(), "image/png").into());
             }
-            AnswerPart::Redacted | AnswerPart::OpaqueCall | AnswerPart::Image => {}
+            AssistantPart::Redacted | AssistantPart::OpaqueCall | AssistantPart::Image => {}
         }
     }
 
-    /// Reasoning in the form that the writer's provider gives it.
+    /// Adds reasoning in the form of its provider.
     fn thinking(&mut self, text: &str, signed: bool, origin: &Origin, content: &mut Vec<ContentPart>) {
-        let mark = self.mark('H');
-        let text = format!("{mark}{text}");
-        self.thought.push((mark, origin.clone()));
+        let marker = self.marker('H');
+        let text = format!("{marker}{text}");
+        self.reasoning.push((marker, origin.clone()));
         let thinking = ThinkingData::new(text.clone());
         let thinking = match origin.provider.as_str() {
             "" => thinking,
@@ -363,7 +364,7 @@ impl Story {
                 push("web_search_call", with(with(wire, "action", query.into()), "id", "ws_1".into()));
             }
             "anthropic" => {
-                let id = format!("srvtoolu_{}", self.marks);
+                let id = format!("srvtoolu_{}", self.markers);
                 let call = json!({"type": "server_tool_use", "id": id, "name": "web_search"});
                 let input = self.seal(origin, call.clone(), "input");
                 push("server_tool_use", with(call, "input", input.into()));
@@ -380,18 +381,23 @@ impl Story {
         }
     }
 
-    /// A fresh opaque value, which its writer gets as the member `name` of `wire`.
-    fn seal(&mut self, writer: &Origin, wire: Value, name: &str) -> String {
-        let mark = self.mark('Z');
-        let wire = with(wire, name, mark.as_str().into());
-        self.sealed.push(Sealed { mark: mark.clone(), writer: writer.clone(), wire, certain: true });
-        mark
+    /// Returns a fresh opaque value, which is sent to its origin as the member `name` of `wire`.
+    fn seal(&mut self, origin: &Origin, wire: Value, name: &str) -> String {
+        let marker = self.marker('Z');
+        let wire = with(wire, name, marker.as_str().into());
+        self.sealed.push(SealedValue {
+            marker: marker.clone(),
+            origin: origin.clone(),
+            wire,
+            required: true,
+        });
+        marker
     }
 
     fn call(&mut self, call: &Call, origin: &Origin) -> (ToolCall, ToolResult) {
         let number = self.calls.len();
         let id = call.id.id(number);
-        let mut made = match &call.arguments {
+        let mut tool_call = match &call.arguments {
             Arguments::Object => {
                 ToolCall::from_raw(&id, call.name, format!(r#"{{"path" : "a", "n": {number}}}"#))
             }
@@ -401,14 +407,14 @@ impl Story {
         };
         if call.signed && origin.provider == "gemini" {
             let seal = self.seal(origin, json!({}), "thoughtSignature");
-            made = made.with_signature(Some(seal));
+            tool_call = tool_call.with_signature(Some(seal));
         }
-        let mark = self.mark('R');
-        let text = format!("{mark}{}", call.result.text);
-        self.calls.push(Called {
-            name: made.name.clone(),
-            arguments: Value::clone(&made.arguments),
-            result: mark,
+        let marker = self.marker('R');
+        let text = format!("{marker}{}", call.result.text);
+        self.calls.push(ExpectedCall {
+            name: tool_call.name.clone(),
+            arguments: Value::clone(&tool_call.arguments),
+            result: marker,
         });
         let mut result = ToolResult::new(&id, text.as_str(), call.result.is_error);
         if call.result.structured {
@@ -417,12 +423,12 @@ impl Story {
         for _ in 0..call.result.images {
             result = result.with_image(ImageData::data(b"png".to_vec(), "image/png"));
         }
-        (made, result)
+        (tool_call, result)
     }
 }
 
 impl IdShape {
-    /// An id of this shape, unlike that of any other call.
+    /// Returns a unique id of this shape.
     fn id(self, number: usize) -> String {
         match self {
             Self::OpenAi => format!("call_{number:024x}"),
@@ -439,14 +445,14 @@ impl IdShape {
     }
 }
 
-/// Whether a part of a model's own answer stands in what its provider is sent, so that reasoning before it led to it.
-fn stays(part: &ContentPart, provider: &str) -> bool {
+/// Returns whether a part of a model's own response is sent back to it, so that reasoning before it is kept.
+fn is_sent(part: &ContentPart, provider: &str) -> bool {
     match part {
-        // A blank is sent to some and left out for others.
+        // Blank text is dropped for some providers.
         ContentPart::Text(data) => !data.text.trim().is_empty(),
         ContentPart::ToolCall(_) | ContentPart::Image(_) => true,
         ContentPart::Opaque(data) => {
-            !is_cut(data) && !["openai-compatible", "another-server"].contains(&provider)
+            !is_unanswered(data) && !["openai-compatible", "another-server"].contains(&provider)
         }
         ContentPart::Audio(_)
         | ContentPart::Document(_)
@@ -455,16 +461,16 @@ fn stays(part: &ContentPart, provider: &str) -> bool {
     }
 }
 
-/// The step without calls on the provider's side that were cut off.
-pub(super) fn without_cut_calls(mut step: Step) -> Step {
-    if let Step::Answer { parts, .. } = &mut step {
-        parts.retain(|part| !matches!(part, AnswerPart::OpaqueCall));
+/// Removes server tool calls without a result.
+pub(super) fn without_unanswered_calls(mut step: Step) -> Step {
+    if let Step::Response { parts, .. } = &mut step {
+        parts.retain(|part| !matches!(part, AssistantPart::OpaqueCall));
     }
     step
 }
 
-fn is_cut(data: &OpaqueData) -> bool {
-    data.data.get("id").is_some_and(|id| id == CUT)
+fn is_unanswered(data: &OpaqueData) -> bool {
+    data.data.get("id").is_some_and(|id| id == UNANSWERED)
 }
 
 fn with(mut object: Value, name: &str, value: Value) -> Value {
@@ -472,27 +478,27 @@ fn with(mut object: Value, name: &str, value: Value) -> Value {
     object
 }
 
-/// A conversation in which every writer has answered with a part of each kind, and with two calls.
+/// Returns a conversation with a response of every origin, with a part of each kind and two calls.
 pub(super) fn one_of_each() -> Vec<Step> {
     let call = |arguments| Call {
         id: IdShape::Twin,
         name: "read_file",
         arguments,
         signed: true,
-        result: Outcome { text: "ok".into(), structured: false, is_error: false, images: 1 },
+        result: ResultSpec { text: "ok".into(), structured: false, is_error: false, images: 1 },
     };
-    let answer = |writer| Step::Answer {
-        writer,
+    let response = |origin| Step::Response {
+        origin,
         parts: vec![
-            AnswerPart::Thinking("hm".into(), true),
-            AnswerPart::Redacted,
-            AnswerPart::Text("Looking.".into(), true),
-            AnswerPart::Opaque,
-            AnswerPart::Image,
+            AssistantPart::Thinking("hm".into(), true),
+            AssistantPart::Redacted,
+            AssistantPart::Text("Looking.".into(), true),
+            AssistantPart::Opaque,
+            AssistantPart::Image,
         ],
         calls: vec![call(Arguments::Object), call(Arguments::Freeform("*** Begin Patch".into()))],
         delivery: Delivery::Together,
     };
     let instruct = Step::Instruct { developer: false, text: "Be brief.".into() };
-    std::iter::once(instruct).chain((0..WRITERS.len()).map(answer)).collect()
+    std::iter::once(instruct).chain((0..ORIGINS.len()).map(response)).collect()
 }

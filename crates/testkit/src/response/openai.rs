@@ -1,32 +1,32 @@
-//! Answers of the Responses API.
+//! Encoding of responses for the Responses API.
 
 use serde_json::{Value, json};
 
-use super::{Answer, CREATED, ErrorBody, Frame, event_message, pieces, with};
+use super::{CREATED, ErrorBody, Frame, ModelResponse, event_message, pieces, with};
 use crate::script::{Call, CallInput, ErrorEvent, Finish};
 
-pub(super) fn frames(answer: &Answer<'_>) -> Vec<Frame> {
+pub(super) fn frames(response: &ModelResponse<'_>) -> Vec<Frame> {
     let mut stream = Stream::default();
-    let started = response(answer, "in_progress", &[]);
+    let started = response_object(response, "in_progress", &[]);
     stream.push("response.created", json!({"response": started}));
     stream.push("response.in_progress", json!({"response": started}));
-    if answer.reasoning.is_some() {
-        push_reasoning(answer, &mut stream);
+    if response.reasoning.is_some() {
+        push_reasoning(response, &mut stream);
     }
-    if !answer.text().is_empty() {
-        push_text(answer, &mut stream);
+    if !response.text().is_empty() {
+        push_text(response, &mut stream);
     }
-    for (index, (id, call)) in answer.calls.iter().enumerate() {
-        push_call(answer, index, id, call, &mut stream);
+    for (index, (id, call)) in response.calls.iter().enumerate() {
+        push_call(response, index, id, call, &mut stream);
     }
-    let status = status(answer);
+    let status = status(response);
     let name = if status == "completed" { "response.completed" } else { "response.incomplete" };
-    stream.push(name, json!({"response": response(answer, status, &output(answer))}));
+    stream.push(name, json!({"response": response_object(response, status, &output(response))}));
     stream.frames
 }
 
-pub(super) fn whole(answer: &Answer<'_>) -> Value {
-    response(answer, status(answer), &output(answer))
+pub(super) fn complete(response: &ModelResponse<'_>) -> Value {
+    response_object(response, status(response), &output(response))
 }
 
 pub(super) fn error(error: &ErrorBody<'_>) -> Value {
@@ -52,11 +52,11 @@ pub(super) fn error_frame(event: ErrorEvent, sequence: usize) -> Frame {
     Frame::named("error", &data)
 }
 
-/// The events so far; each has its number and its name inside too.
+/// Events so far. The data of each contains its number and its name.
 #[derive(Default)]
 struct Stream {
     frames: Vec<Frame>,
-    /// Output items begun so far.
+    /// Number of output items so far.
     items: usize,
 }
 
@@ -70,7 +70,7 @@ impl Stream {
         self.push(name, json!({"output_index": self.items, "item": item}));
     }
 
-    /// Deltas of one text, then its end, all with the same address.
+    /// Pushes the deltas of one text and its end, all with the same address.
     fn text(&mut self, names: (&str, &str), key: &str, text: &str, address: &Value) {
         for piece in pieces(text) {
             self.push(names.0, with(address.clone(), json!({"delta": piece})));
@@ -79,12 +79,12 @@ impl Stream {
     }
 }
 
-fn push_reasoning(answer: &Answer<'_>, stream: &mut Stream) {
-    let Some(done) = reasoning_item(answer) else {
+fn push_reasoning(response: &ModelResponse<'_>, stream: &mut Stream) {
+    let Some(done) = reasoning_item(response) else {
         return;
     };
     stream.item("response.output_item.added", &with(done.clone(), json!({"summary": []})));
-    let text = answer.reasoning.as_ref().map_or("", |reasoning| reasoning.text);
+    let text = response.reasoning.as_ref().map_or("", |reasoning| reasoning.text);
     let address = json!({"item_id": done.get("id"), "output_index": stream.items, "summary_index": 0});
     let part = |text: &str| with(address.clone(), json!({"part": {"type": "summary_text", "text": text}}));
     stream.push("response.reasoning_summary_part.added", part(""));
@@ -95,21 +95,26 @@ fn push_reasoning(answer: &Answer<'_>, stream: &mut Stream) {
     stream.items += 1;
 }
 
-fn push_text(answer: &Answer<'_>, stream: &mut Stream) {
-    let done = message_item(answer);
+fn push_text(response: &ModelResponse<'_>, stream: &mut Stream) {
+    let done = message_item(response);
     let added = with(done.clone(), json!({"status": "in_progress", "content": []}));
     stream.item("response.output_item.added", &added);
     let address = json!({"item_id": done.get("id"), "output_index": stream.items, "content_index": 0});
     let part = |text: &str| with(address.clone(), json!({"part": text_part(text)}));
     stream.push("response.content_part.added", part(""));
-    stream.text(("response.output_text.delta", "response.output_text.done"), "text", answer.text(), &address);
-    stream.push("response.content_part.done", part(answer.text()));
+    stream.text(
+        ("response.output_text.delta", "response.output_text.done"),
+        "text",
+        response.text(),
+        &address,
+    );
+    stream.push("response.content_part.done", part(response.text()));
     stream.item("response.output_item.done", &done);
     stream.items += 1;
 }
 
-fn push_call(answer: &Answer<'_>, index: usize, id: &str, call: &Call, stream: &mut Stream) {
-    let done = call_item(answer, index, id, call);
+fn push_call(response: &ModelResponse<'_>, index: usize, id: &str, call: &Call, stream: &mut Stream) {
+    let done = call_item(response, index, id, call);
     let (key, names) = match &call.input {
         CallInput::Freeform(_) => {
             ("input", ("response.custom_tool_call_input.delta", "response.custom_tool_call_input.done"))
@@ -126,33 +131,33 @@ fn push_call(answer: &Answer<'_>, index: usize, id: &str, call: &Call, stream: &
     stream.items += 1;
 }
 
-fn output(answer: &Answer<'_>) -> Vec<Value> {
-    let mut items: Vec<Value> = reasoning_item(answer).into_iter().collect();
-    if !answer.text().is_empty() {
-        items.push(message_item(answer));
+fn output(response: &ModelResponse<'_>) -> Vec<Value> {
+    let mut items: Vec<Value> = reasoning_item(response).into_iter().collect();
+    if !response.text().is_empty() {
+        items.push(message_item(response));
     }
-    let calls = answer.calls.iter().enumerate();
-    items.extend(calls.map(|(index, (id, call))| call_item(answer, index, id, call)));
+    let calls = response.calls.iter().enumerate();
+    items.extend(calls.map(|(index, (id, call))| call_item(response, index, id, call)));
     items
 }
 
-fn reasoning_item(answer: &Answer<'_>) -> Option<Value> {
-    let reasoning = answer.reasoning.as_ref()?;
+fn reasoning_item(response: &ModelResponse<'_>) -> Option<Value> {
+    let reasoning = response.reasoning.as_ref()?;
     Some(json!({
-        "id": format!("rs_{}", answer.key),
+        "id": format!("rs_{}", response.key),
         "type": "reasoning",
         "summary": [{"type": "summary_text", "text": reasoning.text}],
         "encrypted_content": reasoning.seal,
     }))
 }
 
-fn message_item(answer: &Answer<'_>) -> Value {
+fn message_item(response: &ModelResponse<'_>) -> Value {
     json!({
-        "id": format!("msg_{}", answer.key),
+        "id": format!("msg_{}", response.key),
         "type": "message",
         "role": "assistant",
-        "status": status(answer),
-        "content": [text_part(answer.text())],
+        "status": status(response),
+        "content": [text_part(response.text())],
     })
 }
 
@@ -160,10 +165,10 @@ fn text_part(text: &str) -> Value {
     json!({"type": "output_text", "annotations": [], "logprobs": [], "text": text})
 }
 
-fn call_item(answer: &Answer<'_>, index: usize, id: &str, call: &Call) -> Value {
+fn call_item(response: &ModelResponse<'_>, index: usize, id: &str, call: &Call) -> Value {
     match &call.input {
         CallInput::Freeform(input) => json!({
-            "id": format!("ctc_{}{index:02}", answer.key),
+            "id": format!("ctc_{}{index:02}", response.key),
             "type": "custom_tool_call",
             "status": "completed",
             "call_id": id,
@@ -171,7 +176,7 @@ fn call_item(answer: &Answer<'_>, index: usize, id: &str, call: &Call) -> Value 
             "input": input,
         }),
         CallInput::Arguments(_) | CallInput::Raw(_) => json!({
-            "id": format!("fc_{}{index:02}", answer.key),
+            "id": format!("fc_{}{index:02}", response.key),
             "type": "function_call",
             "status": "completed",
             "call_id": id,
@@ -181,22 +186,22 @@ fn call_item(answer: &Answer<'_>, index: usize, id: &str, call: &Call) -> Value 
     }
 }
 
-fn status(answer: &Answer<'_>) -> &'static str {
-    match answer.finish() {
+fn status(response: &ModelResponse<'_>) -> &'static str {
+    match response.finish() {
         Finish::Stop => "completed",
         Finish::Length | Finish::ContentFilter => "incomplete",
     }
 }
 
-/// The response object. The provider repeats instructions and tools of the request in it; this server does not.
-fn response(answer: &Answer<'_>, status: &str, output: &[Value]) -> Value {
-    let details = match (status, answer.finish()) {
+/// Encodes the response object. The provider repeats instructions and tools of the request in it; this server does not.
+fn response_object(response: &ModelResponse<'_>, status: &str, output: &[Value]) -> Value {
+    let details = match (status, response.finish()) {
         ("incomplete", Finish::Length) => json!({"reason": "max_output_tokens"}),
         ("incomplete", Finish::ContentFilter) => json!({"reason": "content_filter"}),
         _ => Value::Null,
     };
     json!({
-        "id": format!("resp_{}", answer.key),
+        "id": format!("resp_{}", response.key),
         "object": "response",
         "created_at": CREATED,
         "status": status,
@@ -205,24 +210,24 @@ fn response(answer: &Answer<'_>, status: &str, output: &[Value]) -> Value {
         "incomplete_details": details,
         "instructions": null,
         "metadata": {},
-        "model": answer.model,
+        "model": response.model,
         "output": output,
         "parallel_tool_calls": true,
         "previous_response_id": null,
         "tool_choice": "auto",
         "tools": [],
         "truncation": "disabled",
-        "usage": if status == "in_progress" { Value::Null } else { usage(answer) },
+        "usage": if status == "in_progress" { Value::Null } else { usage(response) },
     })
 }
 
-fn usage(answer: &Answer<'_>) -> Value {
-    let output = answer.visible_tokens() + answer.reasoning_tokens();
+fn usage(response: &ModelResponse<'_>) -> Value {
+    let output = response.visible_tokens() + response.reasoning_tokens();
     json!({
-        "input_tokens": answer.input.total(),
-        "input_tokens_details": {"cached_tokens": answer.input.cached},
+        "input_tokens": response.input.total(),
+        "input_tokens_details": {"cached_tokens": response.input.cached},
         "output_tokens": output,
-        "output_tokens_details": {"reasoning_tokens": answer.reasoning_tokens()},
-        "total_tokens": answer.input.total() + output,
+        "output_tokens_details": {"reasoning_tokens": response.reasoning_tokens()},
+        "total_tokens": response.input.total() + output,
     })
 }

@@ -1,4 +1,4 @@
-//! An answer of the scripted model, before it takes the form of a dialect.
+//! Responses of the scripted model, independent of the dialect.
 
 mod anthropic;
 mod chat;
@@ -16,14 +16,14 @@ use crate::prefix::{InputTokens, output_tokens};
 use crate::script::{Call, ErrorEvent, Finish, Turn};
 use crate::seal::Seal;
 
-/// The moment that every answer names as its own: the server has no clock, so that its answers repeat byte for byte.
+/// Creation time of every response. It is fixed, so that responses are reproducible byte for byte.
 const CREATED: u64 = 1_767_225_600;
 
-/// Bytes of a piece of a streamed text, at least and at most, as far as words allow.
-const SMALLEST_PIECE: usize = 4;
-const LARGEST_PIECE: usize = 24;
-/// The most pieces of a text; a longer text has longer pieces.
-const MOST_PIECES: usize = 256;
+/// Target size range of a streamed piece of text, in bytes.
+const MIN_PIECE: usize = 4;
+const MAX_PIECE: usize = 24;
+/// Maximum number of pieces of a text. A longer text has longer pieces.
+const MAX_PIECES: usize = 256;
 
 /// One event of a stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,17 +41,17 @@ impl Frame {
         Self { event: None, data: data.to_string() }
     }
 
-    /// The event as server-sent events have it.
+    /// Encodes the event as a server-sent event.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let event = self.event.as_ref().map(|event| format!("event: {event}\n")).unwrap_or_default();
         format!("{event}data: {}\n\n", self.data).into_bytes()
     }
 }
 
-/// What the model says, with ids and usage.
+/// A response with ids and usage.
 #[derive(Debug)]
-pub(crate) struct Answer<'a> {
-    /// Unique for conversation and turn; ids of the dialect are made of it.
+pub(crate) struct ModelResponse<'a> {
+    /// Unique key of conversation and turn, from which ids are derived.
     key: String,
     model: &'a str,
     turn: &'a Turn,
@@ -70,9 +70,9 @@ struct Reasoning<'a> {
     seal: String,
 }
 
-/// What an answer is made of.
+/// Inputs of a response.
 #[derive(Debug)]
-pub(crate) struct Parts<'a> {
+pub(crate) struct ResponseSpec<'a> {
     pub(crate) script: &'a str,
     pub(crate) dialect: Dialect,
     pub(crate) model: &'a str,
@@ -81,15 +81,15 @@ pub(crate) struct Parts<'a> {
     pub(crate) turn: &'a Turn,
     pub(crate) input: InputTokens,
     pub(crate) stream_usage: bool,
-    /// Whether an answer without scripted reasoning must begin with empty reasoning all the same.
-    pub(crate) must_think: bool,
+    /// Whether a response without scripted reasoning must begin with empty reasoning.
+    pub(crate) requires_thinking: bool,
     pub(crate) gemini_call_ids: bool,
 }
 
-impl<'a> Answer<'a> {
-    pub(crate) fn new(parts: &Parts<'a>) -> Self {
+impl<'a> ModelResponse<'a> {
+    pub(crate) fn new(parts: &ResponseSpec<'a>) -> Self {
         let turn = parts.turn;
-        let reasoning = turn.reasoning.as_deref().or(parts.must_think.then_some(""));
+        let reasoning = turn.reasoning.as_deref().or(parts.requires_thinking.then_some(""));
         let calls =
             turn.calls.iter().enumerate().map(|(index, call)| (call_id(parts, index), call)).collect();
         Self {
@@ -110,7 +110,7 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The events of a streamed answer, the last of them the terminal one.
+    /// Encodes a streamed response. The last event is the terminal one.
     pub(crate) fn frames(&self, dialect: Dialect) -> Vec<Frame> {
         match dialect {
             Dialect::OpenAiResponses => openai::frames(self),
@@ -120,13 +120,13 @@ impl<'a> Answer<'a> {
         }
     }
 
-    /// The body of an answer that is not streamed.
-    pub(crate) fn whole(&self, dialect: Dialect) -> Value {
+    /// Encodes a complete response.
+    pub(crate) fn complete(&self, dialect: Dialect) -> Value {
         match dialect {
-            Dialect::OpenAiResponses => openai::whole(self),
-            Dialect::AnthropicMessages => anthropic::whole(self),
-            Dialect::Gemini => gemini::whole(self),
-            Dialect::ChatCompletions => chat::whole(self),
+            Dialect::OpenAiResponses => openai::complete(self),
+            Dialect::AnthropicMessages => anthropic::complete(self),
+            Dialect::Gemini => gemini::complete(self),
+            Dialect::ChatCompletions => chat::complete(self),
         }
     }
 
@@ -142,7 +142,7 @@ impl<'a> Answer<'a> {
         self.reasoning.as_ref().map_or(0, |reasoning| output_tokens(reasoning.text))
     }
 
-    /// The tokens of text and calls, without reasoning.
+    /// Returns the number of tokens of text and calls, without reasoning.
     fn visible_tokens(&self) -> usize {
         let calls =
             self.calls.iter().map(|(_, call)| output_tokens(&call.tool) + output_tokens(&call.input_text()));
@@ -150,10 +150,10 @@ impl<'a> Answer<'a> {
     }
 }
 
-/// The id of a call by the convention of its dialect; the same turn gives the same id on every attempt.
+/// Returns the id of a call in the format of its dialect. It is the same on every attempt.
 ///
-/// Gemini's is empty unless ids are asked for.
-pub(crate) fn call_id(parts: &Parts<'_>, call: usize) -> String {
+/// Gemini's is empty unless ids are enabled.
+pub(crate) fn call_id(parts: &ResponseSpec<'_>, call: usize) -> String {
     let hex = fingerprint::hex(&[
         parts.script,
         parts.dialect.name(),
@@ -170,24 +170,24 @@ pub(crate) fn call_id(parts: &Parts<'_>, call: usize) -> String {
     }
 }
 
-/// The answer of the Gemini API to a key that is wrong: unlike other providers, not a 401.
+/// Returns the Gemini API's error for an invalid key, which unlike that of other providers is not a 401.
 pub(crate) fn gemini_wrong_key() -> Value {
     gemini::wrong_key()
 }
 
-/// An error of a dialect, before it takes the dialect's form.
+/// An error, independent of the dialect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ErrorBody<'a> {
     pub(crate) status: u16,
     pub(crate) message: &'a str,
-    /// The field at fault, where there is one.
+    /// The field at fault, if any.
     pub(crate) field: Option<&'a str>,
-    /// Whole seconds to wait, for dialects that tell it in the body.
+    /// Retry delay in seconds, for dialects that put it in the body.
     pub(crate) retry_after: Option<u64>,
 }
 
 impl ErrorBody<'_> {
-    /// The message with the field in front, for clients that show the message alone.
+    /// Returns the message prefixed with the field, for clients that show only the message.
     fn text(&self) -> String {
         match self.field {
             Some(field) if !field.is_empty() => format!("{field}: {}", self.message),
@@ -195,7 +195,7 @@ impl ErrorBody<'_> {
         }
     }
 
-    /// The body of an error answer.
+    /// Encodes the body of an error response.
     pub(crate) fn body(&self, dialect: Dialect) -> Value {
         match dialect {
             Dialect::OpenAiResponses | Dialect::ChatCompletions => openai::error(self),
@@ -205,7 +205,7 @@ impl ErrorBody<'_> {
     }
 }
 
-/// The event that reports an error in the middle of a stream.
+/// Encodes an error event within a stream.
 pub(crate) fn error_frame(dialect: Dialect, event: ErrorEvent, sequence: usize) -> Frame {
     match dialect {
         Dialect::OpenAiResponses => openai::error_frame(event, sequence),
@@ -215,7 +215,7 @@ pub(crate) fn error_frame(dialect: Dialect, event: ErrorEvent, sequence: usize) 
     }
 }
 
-/// The status that belongs to an error event where it comes instead of a stream.
+/// Returns the HTTP status of an error that is reported instead of a stream.
 pub(crate) fn event_status(dialect: Dialect, event: ErrorEvent) -> u16 {
     match (dialect, event) {
         (_, ErrorEvent::RateLimit) => 429,
@@ -227,7 +227,7 @@ pub(crate) fn event_status(dialect: Dialect, event: ErrorEvent) -> u16 {
     }
 }
 
-/// What an error event says.
+/// Returns the message of an error event.
 pub(crate) fn event_message(event: ErrorEvent) -> &'static str {
     match event {
         ErrorEvent::Overloaded => "The model is overloaded. Please try again later.",
@@ -236,7 +236,7 @@ pub(crate) fn event_message(event: ErrorEvent) -> &'static str {
     }
 }
 
-/// An object with the members of another put over its own.
+/// Returns `object` with `members` added, replacing existing ones.
 fn with(mut object: Value, members: Value) -> Value {
     if let (Some(object), Value::Object(members)) = (object.as_object_mut(), members) {
         object.extend(members);
@@ -244,9 +244,9 @@ fn with(mut object: Value, members: Value) -> Value {
     object
 }
 
-/// A text in several pieces, cut after blanks where it has some and never inside a character.
+/// Splits a text into pieces, after white space if possible and never inside a character.
 fn pieces(text: &str) -> Vec<&str> {
-    let target = (text.len() / 4).clamp(SMALLEST_PIECE, LARGEST_PIECE).max(text.len().div_ceil(MOST_PIECES));
+    let target = (text.len() / 4).clamp(MIN_PIECE, MAX_PIECE).max(text.len().div_ceil(MAX_PIECES));
     let mut pieces = Vec::new();
     let mut start = 0;
     for (index, character) in text.char_indices() {
