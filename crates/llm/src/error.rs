@@ -213,7 +213,16 @@ impl Error {
         }
     }
 
-    /// The message without the kind's words before it.
+    /// `true` if the provider may have processed the request, and charged for it, before the failure: after a
+    /// time-out, a broken stream or a cancellation, unless the status was an error.
+    #[must_use]
+    pub fn may_be_billed(&self) -> bool {
+        let interrupted =
+            matches!(self.kind(), ErrorKind::RequestTimeout | ErrorKind::Stream | ErrorKind::Abort);
+        interrupted && self.status().is_none_or(|status| status < 400)
+    }
+
+    /// The message without the description of the kind.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.inner.info.message

@@ -46,12 +46,12 @@ pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error
 /// Whether anything is to be read. Messages that were looked through before are not looked through again.
 fn has_local_parts(request: &Request) -> bool {
     let messages = &request.messages;
-    let known = messages.take_beginning::<()>(NOTHING_LOCAL, "").map_or(0, |(items, ())| items);
+    let known = messages.take_cached_prefix::<()>(NOTHING_LOCAL, "").map_or(0, |(items, ())| items);
     let is_local = |item: &HistoryItem| item.content.iter().any(is_local_part);
     if messages.iter().skip(known).any(is_local) {
         return true;
     }
-    messages.keep_beginning(NOTHING_LOCAL, "", messages.len(), ());
+    messages.cache_prefix(NOTHING_LOCAL, "", messages.len(), ());
     false
 }
 

@@ -1,6 +1,7 @@
 //! A profile as data, so that a host's user can write one in a file.
 
-use pintle_llm::{Catalog, TextToolCallForm};
+use pintle_llm::Catalog;
+use pintle_middleware::TextToolCallForm;
 use pintle_tools::ToolRegistry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -71,7 +71,7 @@ impl Conversation {
     /// The conversation of a request: each item is encoded at most once for a model, and what is settled is taken from
     /// the list of messages, where [`Conversation::keep`] has left it.
     pub(super) fn new(request: &Request) -> Result<Self, Error> {
-        let known = request.messages.take_beginning(NAME, &request.model);
+        let known = request.messages.take_cached_prefix(NAME, &request.model);
         let (known, settled): (usize, Settled) = known.unwrap_or_default();
         let new = request.messages.get(known..).unwrap_or_default();
         let turns = new.iter().map(|item| encoded(item, &request.model)).collect::<Result<_, Error>>()?;
@@ -215,7 +215,7 @@ impl Conversation {
         settled.items += turns;
         messages.iter().for_each(|message| settled.messages.element(message));
         settled.end = end;
-        request.messages.keep_beginning(NAME, &request.model, self.settled.items, self.settled);
+        request.messages.cache_prefix(NAME, &request.model, self.settled.items, self.settled);
     }
 }
 

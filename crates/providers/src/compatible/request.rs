@@ -151,7 +151,7 @@ impl Conversation {
         let messages = request.messages.as_slice();
         let origin = Origin::new(provider, &request.model);
         let own = origin.to_string();
-        let known = request.messages.take_beginning(DIALECT, &own);
+        let known = request.messages.take_cached_prefix(DIALECT, &own);
         let (known, mut conversation) =
             known.unwrap_or_else(|| (0, Self { origin: own, messages: Body::default(), held: Vec::new() }));
         let (before, new) = messages.split_at_checked(known).unwrap_or((&[], messages));
@@ -192,7 +192,7 @@ impl Conversation {
     /// Leaves it with the messages of its request, for the next one.
     fn keep(self, request: &Request) {
         let origin = self.origin.clone();
-        request.messages.keep_beginning(DIALECT, &origin, request.messages.len(), self);
+        request.messages.cache_prefix(DIALECT, &origin, request.messages.len(), self);
     }
 }
 

@@ -47,7 +47,7 @@ impl<'a> Conversation<'a> {
     /// The conversation of a request: each item is encoded at most once for a model, and what is settled is taken from
     /// the list of messages, where [`Conversation::keep`] has left it.
     pub(super) fn new(request: &'a Request) -> Result<Self, Error> {
-        let known = request.messages.take_beginning(NAME, &request.model);
+        let known = request.messages.take_cached_prefix(NAME, &request.model);
         let (known, settled): (usize, Settled) = known.unwrap_or_default();
         let new = request.messages.get(known..).unwrap_or_default();
         let turns = new.iter().map(|item| encoded(item, &request.model)).collect::<Result<_, Error>>()?;
@@ -90,7 +90,7 @@ impl<'a> Conversation<'a> {
             out.append(content);
         }
         let Self { request, settled, .. } = self;
-        request.messages.keep_beginning(NAME, &request.model, settled.items, settled);
+        request.messages.cache_prefix(NAME, &request.model, settled.items, settled);
         Ok(())
     }
 

@@ -48,7 +48,7 @@ impl Input {
     /// [`pintle_llm::ErrorKind::InvalidRequest`] for what this dialect cannot carry.
     pub(super) fn new(request: &Request, all_here: bool) -> Result<Self, Error> {
         let messages = request.messages.as_slice();
-        let known = request.messages.take_beginning(kind(all_here), &request.model);
+        let known = request.messages.take_cached_prefix(kind(all_here), &request.model);
         let (known, mut input) = known.unwrap_or_else(|| (0, Self::default()));
         let (before, new) = messages.split_at_checked(known).unwrap_or((&[], messages));
         let origin = Origin::new(PROVIDER, &request.model);
@@ -99,7 +99,7 @@ impl Input {
     /// Leaves it with the messages of its request, for the next one.
     pub(super) fn keep(self, request: &Request, all_here: bool) {
         let messages = &request.messages;
-        messages.keep_beginning(kind(all_here), &request.model, messages.len(), self);
+        messages.cache_prefix(kind(all_here), &request.model, messages.len(), self);
     }
 }
 

@@ -1,39 +1,37 @@
-//! The answers of a cache, bounded.
+//! Bounded store of responses, without a clock.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pintle_llm::{Fingerprint, Response, estimate};
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use crate::history::Fingerprint;
-use crate::middleware::CacheStats;
-use crate::middleware::estimate::json_length;
-use crate::response::Response;
+use super::CacheStats;
 
-/// Answers by key. The time is given.
+/// Responses by key.
 pub(super) struct Store {
     max_entries: usize,
     max_bytes: usize,
     max_age: Option<Duration>,
     entries: HashMap<Fingerprint, Entry>,
-    /// The keys in the order of their last use.
+    /// Keys in the order of last use.
     uses: BTreeMap<u64, Fingerprint>,
     next_use: u64,
     bytes: usize,
     hits: u64,
     pub(super) misses: u64,
-    /// The calls that others may wait for; each is removed when its call ends.
-    pub(super) flights: HashMap<Fingerprint, watch::Receiver<()>>,
+    /// Calls that others may wait for; an entry is removed when its call ends.
+    pub(super) in_flight: HashMap<Fingerprint, watch::Receiver<()>>,
 }
 
 struct Entry {
     response: Arc<Response>,
     bytes: usize,
     last_use: u64,
-    kept_at: Instant,
+    stored_at: Instant,
 }
 
 impl Store {
@@ -48,13 +46,13 @@ impl Store {
             bytes: 0,
             hits: 0,
             misses: 0,
-            flights: HashMap::new(),
+            in_flight: HashMap::new(),
         }
     }
 
     pub(super) fn get(&mut self, key: Fingerprint, now: Instant) -> Option<Arc<Response>> {
         let entry = self.entries.get_mut(&key)?;
-        if self.max_age.is_some_and(|age| now.duration_since(entry.kept_at) >= age) {
+        if self.max_age.is_some_and(|age| now.duration_since(entry.stored_at) >= age) {
             self.remove(key);
             return None;
         }
@@ -67,7 +65,7 @@ impl Store {
     }
 
     pub(super) fn put(&mut self, key: Fingerprint, response: Response, now: Instant) {
-        let bytes = json_length(&response);
+        let bytes = estimate::json_bytes(&response);
         self.remove(key);
         if bytes > self.max_bytes {
             return;
@@ -77,7 +75,7 @@ impl Store {
             self.remove(oldest);
         }
         self.uses.insert(self.next_use, key);
-        let entry = Entry { response: Arc::new(response), bytes, last_use: self.next_use, kept_at: now };
+        let entry = Entry { response: Arc::new(response), bytes, last_use: self.next_use, stored_at: now };
         self.entries.insert(key, entry);
         self.next_use += 1;
         self.bytes += bytes;
@@ -102,7 +100,7 @@ impl Store {
 }
 
 impl fmt::Debug for Store {
-    /// Counts only: answers are contents.
+    /// Statistics only: responses are confidential.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Store").field("stats", &self.stats()).finish_non_exhaustive()
     }

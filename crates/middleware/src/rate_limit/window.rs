@@ -1,4 +1,4 @@
-//! What was sent within the last while.
+//! Sliding window of calls: plain state, without a clock.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// The calls of the last `length`, oldest first. The time is given.
+/// Calls within the last `length`, oldest first.
 #[derive(Debug)]
 pub(super) struct Window {
     requests: Option<u32>,
     tokens: Option<u64>,
     length: Duration,
     entries: VecDeque<Entry>,
-    /// The tokens of all entries.
+    /// Total tokens of all entries.
     used: u128,
     next: u64,
 }
@@ -30,17 +30,17 @@ impl Window {
         Self { requests, tokens, length, entries: VecDeque::new(), used: 0, next: 0 }
     }
 
-    /// Enters a call and returns its number.
+    /// Adds a call and returns its number.
     ///
     /// # Errors
     ///
-    /// The time at which there is a place for it, if nothing changes until then.
+    /// The time at which the call would be allowed if nothing changes before.
     pub(super) fn enter(&mut self, tokens: u64, now: Instant) -> Result<u64, Instant> {
         while let Some(oldest) = self.entries.front().filter(|entry| entry.at + self.length <= now) {
             self.used -= u128::from(oldest.tokens);
             self.entries.pop_front();
         }
-        if let Some(free_at) = self.place_for_request().max(self.place_for_tokens(tokens)) {
+        if let Some(free_at) = self.next_request_at().max(self.tokens_free_at(tokens)) {
             return Err(free_at);
         }
         let number = self.next;
@@ -50,10 +50,10 @@ impl Window {
         Ok(number)
     }
 
-    /// Says how many tokens a call really had. One that has left the window is past caring.
-    pub(super) fn correct(&mut self, number: u64, tokens: u64) {
-        let place = self.entries.partition_point(|entry| entry.number < number);
-        if let Some(entry) = self.entries.get_mut(place).filter(|entry| entry.number == number) {
+    /// Replaces the tokens of a call. A call that has left the window is ignored.
+    pub(super) fn set_tokens(&mut self, number: u64, tokens: u64) {
+        let index = self.entries.partition_point(|entry| entry.number < number);
+        if let Some(entry) = self.entries.get_mut(index).filter(|entry| entry.number == number) {
             self.used = self.used - u128::from(entry.tokens) + u128::from(tokens);
             entry.tokens = tokens;
         }
@@ -66,21 +66,21 @@ impl Window {
         format!("{} per {:?}", both.join(" and "), self.length)
     }
 
-    /// When the number of requests allows another; `None` if it does now.
-    fn place_for_request(&self) -> Option<Instant> {
+    /// Time at which the request limit allows another call; `None` for now.
+    fn next_request_at(&self) -> Option<Instant> {
         let limit = usize::try_from(self.requests?).unwrap_or(usize::MAX);
         let must_leave = self.entries.len().checked_sub(limit)?;
         self.entries.get(must_leave).map(|entry| entry.at + self.length)
     }
 
-    /// When the tokens allow so many more; `None` if they do now. More than the limit has a place if it is alone.
-    fn place_for_tokens(&self, wanted: u64) -> Option<Instant> {
+    /// Time at which the token limit allows this many more; `None` for now. A call above the limit is allowed alone.
+    fn tokens_free_at(&self, wanted: u64) -> Option<Instant> {
         let limit = self.tokens?;
-        let room = u128::from(limit - wanted.min(limit));
+        let allowed = u128::from(limit - wanted.min(limit));
         let mut used = self.used;
         let mut free_at = None;
         for entry in &self.entries {
-            if used <= room {
+            if used <= allowed {
                 break;
             }
             used -= u128::from(entry.tokens);

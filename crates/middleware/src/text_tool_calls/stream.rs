@@ -1,31 +1,28 @@
-//! The events of a stream, with the calls of its text made events.
+//! Parsing of calls in streamed text.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use futures_core::Stream;
+use pintle_llm::{Error, EventStream, PartialToolCall, Response, StreamEvent, ToolCall};
 
-use super::recognizer::{Piece, Recognizer};
-use super::{Reader, called};
-use crate::content::ToolCall;
-use crate::error::Error;
-use crate::response::Response;
-use crate::stream::{EventStream, PartialToolCall, StreamEvent};
+use super::recognizer::{Recognizer, Segment};
+use super::{ResponseParser, set_tool_calls};
 
-pub(super) fn read(events: EventStream, reader: Reader) -> EventStream {
-    let rewriter = Rewriter { whole: reader.clone(), reader, segments: Vec::new() };
-    Box::pin(Read { events: Some(events), rewriter, ready: VecDeque::new() })
+pub(super) fn parse(events: EventStream, parser: ResponseParser) -> EventStream {
+    let rewriter = Rewriter { response_parser: parser.clone(), parser, texts: Vec::new() };
+    Box::pin(ParsedStream { events: Some(events), rewriter, ready: VecDeque::new() })
 }
 
-struct Read {
-    /// `None` once it has ended.
+struct ParsedStream {
+    /// `None` after the end.
     events: Option<EventStream>,
     rewriter: Rewriter,
     ready: VecDeque<Result<StreamEvent, Error>>,
 }
 
-impl Stream for Read {
+impl Stream for ParsedStream {
     type Item = Result<StreamEvent, Error>;
 
     fn poll_next(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
@@ -41,14 +38,14 @@ impl Stream for Read {
                     rewriter.rewrite(event, &mut out);
                     None
                 }
-                // What was held back has been said, whatever becomes of the answer.
+                // Emit the text that was held back before the error.
                 Some(Err(error)) => {
-                    rewriter.give_up(&mut out);
+                    rewriter.abort(&mut out);
                     Some(error)
                 }
                 None => {
                     *events = None;
-                    rewriter.give_up(&mut out);
+                    rewriter.abort(&mut out);
                     None
                 }
             };
@@ -59,53 +56,53 @@ impl Stream for Read {
 }
 
 struct Rewriter {
-    reader: Reader,
-    /// Reads the whole answer at the end, and finds the same calls.
-    whole: Reader,
-    /// Open segments of text.
-    segments: Vec<Segment>,
+    parser: ResponseParser,
+    /// Parses the complete response of the final event, and finds the same calls.
+    response_parser: ResponseParser,
+    /// Open text segments of the provider.
+    texts: Vec<OpenText>,
 }
 
-/// A segment of text, which becomes several where calls stand in it.
-struct Segment {
-    /// As the provider names it.
+/// A text segment of the provider, which is split at its calls.
+struct OpenText {
+    /// The provider's id.
     id: String,
     recognizer: Recognizer,
-    /// How many segments it has become.
+    /// Number of segments emitted.
     parts: usize,
-    /// The open one.
+    /// Id of the emitted segment that is open.
     open: Option<String>,
-    /// White space that waits for text to stand before.
+    /// White space held back until text follows.
     blank: String,
-    /// A call was in it.
-    called: bool,
+    /// The segment contains a call.
+    has_call: bool,
 }
 
 impl Rewriter {
     fn rewrite(&mut self, event: StreamEvent, out: &mut Vec<StreamEvent>) {
         match event {
             StreamEvent::TextStart { text_id } => {
-                self.segments.push(Segment::new(text_id, self.reader.recognizer()));
+                self.texts.push(OpenText::new(text_id, self.parser.recognizer()));
             }
             StreamEvent::TextDelta { text_id, delta } => {
-                let Some(place) = self.place(&text_id) else {
+                let Some(index) = self.index_of(&text_id) else {
                     return out.push(StreamEvent::TextDelta { text_id, delta });
                 };
-                self.read(place, |recognizer, pieces| recognizer.feed(&delta, pieces), out);
+                self.recognize(index, |recognizer, segments| recognizer.feed(&delta, segments), out);
             }
             StreamEvent::TextEnd { text_id, signature } => {
-                let Some(place) = self.place(&text_id) else {
+                let Some(index) = self.index_of(&text_id) else {
                     return out.push(StreamEvent::TextEnd { text_id, signature });
                 };
-                self.read(place, Recognizer::finish, out);
-                self.segments.remove(place).end(signature, out);
+                self.recognize(index, Recognizer::finish, out);
+                self.texts.remove(index).end(signature, out);
             }
             StreamEvent::Finish { mut finish_reason, usage, response } => {
-                self.read_all(Recognizer::finish, out);
-                let first = self.whole.next;
-                let response: Response = self.whole.read(*response);
-                if self.whole.next != first {
-                    called(&mut finish_reason.reason);
+                self.recognize_all(Recognizer::finish, out);
+                let first = self.response_parser.next_id;
+                let response: Response = self.response_parser.parse(*response);
+                if self.response_parser.next_id != first {
+                    set_tool_calls(&mut finish_reason.reason);
                 }
                 out.push(StreamEvent::Finish { finish_reason, usage, response: Box::new(response) });
             }
@@ -117,61 +114,66 @@ impl Rewriter {
             | StreamEvent::ToolCallDelta { .. }
             | StreamEvent::ToolCallEnd { .. }
             | StreamEvent::StepFinish { .. }
-            | StreamEvent::ProviderEvent { .. } => out.push(event),
+            | StreamEvent::ProviderEvent { .. }
+            | _ => out.push(event),
         }
     }
 
-    fn place(&self, id: &str) -> Option<usize> {
-        self.segments.iter().rposition(|segment| segment.id == id)
+    fn index_of(&self, id: &str) -> Option<usize> {
+        self.texts.iter().rposition(|text| text.id == id)
     }
 
-    fn read(
+    fn recognize(
         &mut self,
-        place: usize,
-        read: impl FnOnce(&mut Recognizer, &mut Vec<Piece>),
+        index: usize,
+        step: impl FnOnce(&mut Recognizer, &mut Vec<Segment>),
         out: &mut Vec<StreamEvent>,
     ) {
-        let Some(segment) = self.segments.get_mut(place) else { return };
-        let mut pieces = Vec::new();
-        read(&mut segment.recognizer, &mut pieces);
-        for piece in pieces {
-            match piece {
-                Piece::Text(text) => segment.say(text, out),
-                Piece::Call(written) => {
-                    let call = self.reader.call(written);
-                    segment.call(call, out);
+        let Some(text) = self.texts.get_mut(index) else { return };
+        let mut segments = Vec::new();
+        step(&mut text.recognizer, &mut segments);
+        for segment in segments {
+            match segment {
+                Segment::Text(delta) => text.push_text(delta, out),
+                Segment::Call(parsed) => {
+                    let call = self.parser.tool_call(parsed);
+                    text.push_call(call, out);
                 }
             }
         }
     }
 
-    /// Says what open segments hold back. They stay open: who reads the events knows that the answer broke off.
-    fn give_up(&mut self, out: &mut Vec<StreamEvent>) {
-        self.read_all(Recognizer::give_up, out);
+    /// Emits the text held back by open segments. They stay open, which tells consumers that the response broke off.
+    fn abort(&mut self, out: &mut Vec<StreamEvent>) {
+        self.recognize_all(Recognizer::abort, out);
     }
 
-    fn read_all(&mut self, read: impl Fn(&mut Recognizer, &mut Vec<Piece>), out: &mut Vec<StreamEvent>) {
-        for place in 0..self.segments.len() {
-            self.read(place, &read, out);
+    fn recognize_all(
+        &mut self,
+        step: impl Fn(&mut Recognizer, &mut Vec<Segment>),
+        out: &mut Vec<StreamEvent>,
+    ) {
+        for index in 0..self.texts.len() {
+            self.recognize(index, &step, out);
         }
     }
 }
 
-impl Segment {
+impl OpenText {
     fn new(id: String, recognizer: Recognizer) -> Self {
-        Self { id, recognizer, parts: 0, open: None, blank: String::new(), called: false }
+        Self { id, recognizer, parts: 0, open: None, blank: String::new(), has_call: false }
     }
 
-    fn say(&mut self, text: String, out: &mut Vec<StreamEvent>) {
+    fn push_text(&mut self, text: String, out: &mut Vec<StreamEvent>) {
         let text_id = match &self.open {
             Some(id) => id.clone(),
             None => {
                 self.blank.push_str(&text);
-                // What stands there already is blank.
+                // `blank` holds white space only, so this decides for both.
                 if text.trim().is_empty() {
                     return;
                 }
-                self.begin(out)
+                self.start_part(out)
             }
         };
         let blank = std::mem::take(&mut self.blank);
@@ -179,8 +181,8 @@ impl Segment {
         out.push(StreamEvent::TextDelta { text_id, delta });
     }
 
-    /// Begins the next part, which has the segment's own id if it is the first.
-    fn begin(&mut self, out: &mut Vec<StreamEvent>) -> String {
+    /// Starts the next segment; the first one has the provider's id.
+    fn start_part(&mut self, out: &mut Vec<StreamEvent>) -> String {
         let id = if self.parts == 0 { self.id.clone() } else { format!("{}.{}", self.id, self.parts) };
         self.parts += 1;
         self.open = Some(id.clone());
@@ -188,8 +190,8 @@ impl Segment {
         id
     }
 
-    fn call(&mut self, call: ToolCall, out: &mut Vec<StreamEvent>) {
-        self.called = true;
+    fn push_call(&mut self, call: ToolCall, out: &mut Vec<StreamEvent>) {
+        self.has_call = true;
         self.blank.clear();
         out.extend(self.open.take().map(|text_id| StreamEvent::TextEnd { text_id, signature: None }));
         let tool_call = PartialToolCall { id: call.id.clone(), name: call.name.clone() };
@@ -199,13 +201,13 @@ impl Segment {
     }
 
     fn end(mut self, signature: Option<String>, out: &mut Vec<StreamEvent>) {
-        if self.called {
+        if self.has_call {
             out.extend(self.open.map(|text_id| StreamEvent::TextEnd { text_id, signature: None }));
             return;
         }
         let text_id = match self.open.take() {
             Some(id) => id,
-            None => self.begin(out),
+            None => self.start_part(out),
         };
         if !self.blank.is_empty() {
             let delta = std::mem::take(&mut self.blank);

@@ -1,7 +1,7 @@
-//! How many tokens a call has, where the provider has not said so.
+//! Token estimates for calls whose provider has not reported usage.
 //!
-//! Four bytes of text are taken for a token, which is near the truth for English and code and too much for most other
-//! scripts; an image, a sound and a document count as a thousand tokens each, whatever their size.
+//! Four bytes of text count as one token: close for English and code, too high for most other scripts. An image, an
+//! audio clip and a document count as 1,000 tokens each, whatever their size.
 
 use serde::Serialize;
 
@@ -14,25 +14,29 @@ const BYTES_PER_TOKEN: usize = 4;
 
 const TOKENS_PER_MEDIUM: usize = 1_000;
 
-/// The tokens of this many bytes of text.
-pub(super) fn tokens(bytes: usize) -> u64 {
+/// Estimated tokens in this many bytes of text.
+#[must_use]
+pub fn tokens(bytes: usize) -> u64 {
     u64::try_from(bytes.div_ceil(BYTES_PER_TOKEN)).unwrap_or(u64::MAX)
 }
 
-/// The tokens of a request's prompt: its messages and its tools.
-pub(super) fn prompt(request: &Request) -> u64 {
-    let messages = request.messages.iter().map(|item| text_in(item)).fold(0, usize::saturating_add);
-    let tools = request.tools.iter().map(json_length).fold(0, usize::saturating_add);
+/// Estimated tokens of a request's prompt: its messages and its tools.
+#[must_use]
+pub fn prompt_tokens(request: &Request) -> u64 {
+    let messages = request.messages.iter().map(|item| message_bytes(item)).fold(0, usize::saturating_add);
+    let tools = request.tools.iter().map(json_bytes).fold(0, usize::saturating_add);
     tokens(messages.saturating_add(tools))
 }
 
-/// The bytes of a message's text and of what else it holds.
-pub(super) fn text_in(message: &Message) -> usize {
-    message.content.iter().map(part).fold(0, usize::saturating_add)
+/// Bytes of a message's content, media at a flat rate.
+#[must_use]
+pub fn message_bytes(message: &Message) -> usize {
+    message.content.iter().map(part_bytes).fold(0, usize::saturating_add)
 }
 
-/// The bytes of text that an event brings.
-pub(super) fn text_of(event: &StreamEvent) -> usize {
+/// Bytes of text, reasoning or arguments in an event.
+#[must_use]
+pub fn event_bytes(event: &StreamEvent) -> usize {
     match event {
         StreamEvent::TextDelta { delta, .. } | StreamEvent::ToolCallDelta { delta, .. } => delta.len(),
         StreamEvent::ReasoningDelta { reasoning_delta, .. } => reasoning_delta.len(),
@@ -49,8 +53,8 @@ pub(super) fn text_of(event: &StreamEvent) -> usize {
     }
 }
 
-/// The bytes of a value's JSON, which is not built for it; 0 for what has no JSON.
-pub(super) fn json_length<T: Serialize + ?Sized>(value: &T) -> usize {
+/// Length of a value's JSON, computed without building the text; 0 for a value that cannot be serialised.
+pub fn json_bytes<T: Serialize + ?Sized>(value: &T) -> usize {
     struct Length(usize);
     impl std::io::Write for Length {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -65,23 +69,23 @@ pub(super) fn json_length<T: Serialize + ?Sized>(value: &T) -> usize {
     serde_json::to_writer(&mut length, value).map_or(0, |()| length.0)
 }
 
-fn part(part: &ContentPart) -> usize {
+fn part_bytes(part: &ContentPart) -> usize {
     const MEDIUM: usize = TOKENS_PER_MEDIUM * BYTES_PER_TOKEN;
     match part {
         ContentPart::Text(data) => data.text.len(),
         ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => MEDIUM,
         ContentPart::ToolCall(call) => match &call.raw_arguments {
             Some(raw) => raw.len(),
-            None => json_length(&call.arguments),
+            None => json_bytes(&call.arguments),
         },
         ContentPart::ToolResult(result) => {
-            let text = result.content.as_str().map_or_else(|| json_length(&result.content), str::len);
+            let text = result.content.as_str().map_or_else(|| json_bytes(&result.content), str::len);
             text.saturating_add(result.images.len().saturating_mul(MEDIUM))
         }
         ContentPart::Thinking(data) => {
             data.text.len().saturating_add(data.signature.as_ref().map_or(0, String::len))
         }
-        ContentPart::Opaque(data) => json_length(&data.data),
+        ContentPart::Opaque(data) => json_bytes(&data.data),
     }
 }
 
@@ -105,11 +109,11 @@ mod tests {
             (ContentPart::Image(ImageData::url("https://example.com/a.png")), 1_000),
         ];
         for (part, expected) in rows {
-            assert_eq!(prompt(&message(part.clone())), expected, "{part:?}");
+            assert_eq!(prompt_tokens(&message(part.clone())), expected, "{part:?}");
         }
         result.content = json!({"a": [1, 2]});
         result.images.push(ImageData::url("https://example.com/a.png"));
-        assert_eq!(prompt(&message(ContentPart::ToolResult(result))), 1_003);
-        assert_eq!(json_length(&json!({"a": [1, 2]})), 11);
+        assert_eq!(prompt_tokens(&message(ContentPart::ToolResult(result))), 1_003);
+        assert_eq!(json_bytes(&json!({"a": [1, 2]})), 11);
     }
 }

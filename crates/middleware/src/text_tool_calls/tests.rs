@@ -1,15 +1,10 @@
 use futures_util::StreamExt as _;
+use pintle_llm::testing::FakeAdapter;
+use pintle_llm::{Client, ErrorKind, Message, Role, StreamAccumulator, StreamEvent, ToolDefinition, ToolList};
 use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::accumulate::StreamAccumulator;
-use crate::client::Client;
-use crate::error::ErrorKind;
-use crate::message::{Message, Role};
-use crate::stream::StreamEvent;
-use crate::testing::FakeAdapter;
-use crate::tool::{ToolDefinition, ToolList};
 use TextToolCallForm::{DeepSeek, FencedJson, Function, Hermes, Json, Mistral, PythonTag};
 
 const ALL: [TextToolCallForm; 7] = [Hermes, Function, Mistral, PythonTag, Json, FencedJson, DeepSeek];
@@ -22,26 +17,26 @@ fn tools() -> ToolList {
     vec![tool("read", read), tool("list", json!({"type": "object"}))].into()
 }
 
-/// What comes out of a text that comes in these pieces: text as it is, calls as `⟨name arguments⟩`.
-fn shown<'t>(forms: &[TextToolCallForm], pieces: impl IntoIterator<Item = &'t str>) -> String {
-    let mut recognizer = Recognizer::new(&forms.iter().copied().collect(), Offered::of(&tools()));
+/// Recognises a text in chunks. Returns text unchanged and calls as `⟨name arguments⟩`.
+fn recognized<'t>(forms: &[TextToolCallForm], chunks: impl IntoIterator<Item = &'t str>) -> String {
+    let mut recognizer = Recognizer::new(&forms.iter().copied().collect(), OfferedTools::new(&tools()));
     let mut out = Vec::new();
-    for piece in pieces {
-        recognizer.feed(piece, &mut out);
+    for chunk in chunks {
+        recognizer.feed(chunk, &mut out);
     }
     recognizer.finish(&mut out);
-    let show = |piece: Piece| match piece {
-        Piece::Text(text) => text,
-        Piece::Call(call) => format!("⟨{} {}⟩", call.name, call.arguments),
+    let show = |segment: Segment| match segment {
+        Segment::Text(text) => text,
+        Segment::Call(call) => format!("⟨{} {}⟩", call.name, call.arguments),
     };
     out.into_iter().map(show).collect()
 }
 
 fn letters(text: &str) -> impl Iterator<Item = &str> {
-    text.char_indices().map(|(place, c)| &text[place..place + c.len_utf8()])
+    text.char_indices().map(|(offset, c)| &text[offset..offset + c.len_utf8()])
 }
 
-/// Each form as models write it, and what it makes.
+/// Examples of each form with the expected result.
 const CALLS: &[(TextToolCallForm, &str, &str)] = &[
     (
         Hermes,
@@ -55,13 +50,13 @@ const CALLS: &[(TextToolCallForm, &str, &str)] = &[
         "⟨read {}⟩\n⟨list {}⟩",
     ),
     (Hermes, "<tool_call>{\"name\":\"list\",\"arguments\":\"{}\"}</tool_call>", "⟨list {}⟩"),
-    // A text that speaks of the marker, in an argument.
+    // The end marker within an argument.
     (
         Hermes,
         "<tool_call>{\"name\":\"read\",\"arguments\":{\"path\":\"}</tool_call>\\\"\"}}</tool_call>!",
         "⟨read {\"path\":\"}</tool_call>\\\"\"}⟩!",
     ),
-    // The server took the end marker for a stop word.
+    // End marker removed by the server as a stop word.
     (Hermes, "<tool_call>\n{\"name\":\"list\",\"arguments\":{}}\n", "⟨list {}⟩"),
     (
         Function,
@@ -121,17 +116,17 @@ const CALLS: &[(TextToolCallForm, &str, &str)] = &[
 ];
 
 #[test]
-fn each_form_is_read_and_only_where_it_is_asked_for() {
+fn each_form_is_recognized_only_if_enabled() {
     for (form, text, expected) in CALLS {
-        assert_eq!(shown(&[*form], [*text]), *expected, "{form:?}");
-        assert_eq!(shown(&[*form], letters(text)), *expected, "{form:?}, letter by letter");
-        assert_eq!(shown(&ALL, letters(text)), *expected, "{form:?}, among all");
+        assert_eq!(recognized(&[*form], [*text]), *expected, "{form:?}");
+        assert_eq!(recognized(&[*form], letters(text)), *expected, "{form:?}, letter by letter");
+        assert_eq!(recognized(&ALL, letters(text)), *expected, "{form:?}, among all");
         let others: Vec<_> = ALL.into_iter().filter(|other| other != form).collect();
-        assert_eq!(shown(&others, [*text]), *text, "{form:?} is not asked for");
+        assert_eq!(recognized(&others, [*text]), *text, "{form:?} is disabled");
     }
 }
 
-/// What is no call comes out as it went in.
+/// Texts without calls.
 const TEXTS: &[&str] = &[
     "",
     "Plain text.\n",
@@ -166,7 +161,7 @@ const TEXTS: &[&str] = &[
     "[TOOL_CALLS]",
     "[TOOL_CALLS] none",
     "[TOOL_CALLS]nothing[ARGS]{}",
-    // One that is not known spoils its block.
+    // One unknown tool disqualifies its block.
     "[TOOL_CALLS][{\"name\":\"list\",\"arguments\":{}},{\"name\":\"x\",\"arguments\":{}}]",
     "<|python_tag|>print(1)",
     "```json\n{\"a\": 1}\n```\n",
@@ -179,16 +174,16 @@ const TEXTS: &[&str] = &[
 ];
 
 #[test]
-fn what_is_no_call_stays_text() {
+fn text_without_calls_is_unchanged() {
     for text in TEXTS {
-        assert_eq!(shown(&ALL, [*text]), *text);
-        assert_eq!(shown(&ALL, letters(text)), *text, "letter by letter");
-        assert_eq!(shown(&[], [*text]), *text);
+        assert_eq!(recognized(&ALL, [*text]), *text);
+        assert_eq!(recognized(&ALL, letters(text)), *text, "letter by letter");
+        assert_eq!(recognized(&[], [*text]), *text);
     }
 }
 
 #[test]
-fn a_call_behind_code_and_quotes_is_found() {
+fn calls_after_code_and_quotes_are_found() {
     let call = "<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>";
     for before in [
         "> a\n",
@@ -201,13 +196,13 @@ fn a_call_behind_code_and_quotes_is_found() {
         "~~a~~ and ~~~: ",
         "~",
     ] {
-        assert_eq!(shown(&[Hermes], letters(&format!("{before}{call}"))), format!("{before}⟨list {{}}⟩"));
+        assert_eq!(recognized(&[Hermes], letters(&format!("{before}{call}"))), format!("{before}⟨list {{}}⟩"));
     }
 }
 
-/// What is looked at ends where it would end if it came in pieces.
+/// Limits apply at the same offset whatever the chunks.
 #[test]
-fn long_names_and_gaps_are_decided_alike_however_they_come() {
+fn limits_do_not_depend_on_chunks() {
     let (key, name) = (" ".repeat(300), "x".repeat(155));
     for text in [
         format!("<tool_call>{{{key}\"name\":\"list\",\"arguments\":{{}}}}</tool_call>"),
@@ -217,51 +212,51 @@ fn long_names_and_gaps_are_decided_alike_however_they_come() {
         format!("[TOOL_CALLS]list[CALL_ID]{name}[ARGS]{{}}"),
         format!("[TOOL_CALLS]list[CALL_ID]{}[ARGS]{{}}", "é".repeat(80)),
     ] {
-        assert_eq!(shown(&ALL, letters(&text)), shown(&ALL, [text.as_str()]), "{text}");
+        assert_eq!(recognized(&ALL, letters(&text)), recognized(&ALL, [text.as_str()]), "{text}");
     }
 }
 
-/// As much work as text, to a factor: this test takes minutes where it is not so.
+/// Takes minutes if the work is not linear.
 #[test]
-fn names_and_white_space_that_do_not_end_are_not_looked_at_over_and_over() {
+fn unterminated_names_and_white_space_are_scanned_once() {
     let names = "<function=a".repeat(400_000);
-    assert_eq!(shown(&ALL, [names.as_str()]), names);
-    let mut recognizer = Recognizer::new(&[Mistral].into(), Offered::of(&tools()));
+    assert_eq!(recognized(&ALL, [names.as_str()]), names);
+    let mut recognizer = Recognizer::new(&[Mistral].into(), OfferedTools::new(&tools()));
     let mut out = Vec::new();
     recognizer.feed("[TOOL_CALLS]list[ARGS]", &mut out);
-    for _ in 0..LONGEST - 64 {
+    for _ in 0..MAX_CALL - 64 {
         recognizer.feed(" ", &mut out);
     }
     recognizer.feed("{}", &mut out);
-    assert!(matches!(out.as_slice(), [Piece::Call(_)]), "{out:?}");
+    assert!(matches!(out.as_slice(), [Segment::Call(_)]), "{out:?}");
 }
 
 #[test]
-fn a_call_behind_a_broken_one_is_found() {
+fn a_call_after_a_malformed_one_is_found() {
     let text = "<tool_call>{\"name\": \"list\", oh</tool_call>\n<tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>";
-    assert_eq!(shown(&[Hermes], [text]), "<tool_call>{\"name\": \"list\", oh</tool_call>\n⟨list {}⟩");
+    assert_eq!(recognized(&[Hermes], [text]), "<tool_call>{\"name\": \"list\", oh</tool_call>\n⟨list {}⟩");
 }
 
-/// How much has come out after each piece.
+/// Checks the output after each chunk.
 #[test]
-fn only_what_may_begin_a_call_waits() {
-    let mut recognizer = Recognizer::new(&ALL.into_iter().collect(), Offered::of(&tools()));
-    let mut said = |text: &str| {
+fn only_a_possible_call_is_held_back() {
+    let mut recognizer = Recognizer::new(&ALL.into_iter().collect(), OfferedTools::new(&tools()));
+    let mut emitted = |text: &str| {
         let mut out = Vec::new();
         recognizer.feed(text, &mut out);
-        let text = |piece: Piece| match piece {
-            Piece::Text(text) => text,
-            Piece::Call(call) => format!("⟨{}⟩", call.name),
+        let text = |segment: Segment| match segment {
+            Segment::Text(text) => text,
+            Segment::Call(call) => format!("⟨{}⟩", call.name),
         };
         out.into_iter().map(text).collect::<String>()
     };
-    for (piece, expected) in [
+    for (chunk, expected) in [
         ("Hello ", "Hello "),
         ("a <", "a "),
         ("b <too", "<b "),
         ("lbox> c", "<toolbox> c"),
         ("\n```json\n", "\n"),
-        // Any other document shows at its first key.
+        // Other JSON is released at its first key.
         ("{\"na", ""),
         ("tive\": 1", "```json\n{\"native\": 1"),
         ("}\n```\n", "}\n```\n"),
@@ -269,47 +264,52 @@ fn only_what_may_begin_a_call_waits() {
         ("\"arguments\": {}} </tool_call", ""),
         ("> x", "⟨list⟩ x"),
     ] {
-        assert_eq!(said(piece), expected, "{piece:?}");
+        assert_eq!(emitted(chunk), expected, "{chunk:?}");
     }
 }
 
 #[test]
-fn what_is_too_long_is_text_and_is_not_looked_at_over_and_over() {
+fn overlong_calls_are_text_and_scanned_once() {
     let long = format!(
         "<tool_call>{{\"name\": \"read\", \"arguments\": {{\"path\": \"{}\"}}}}</tool_call>",
-        "x".repeat(LONGEST)
+        "x".repeat(MAX_CALL)
     );
-    assert_eq!(shown(&ALL, [long.as_str()]), long);
-    let pieces = long.as_bytes().chunks(4096).map(|piece| std::str::from_utf8(piece).unwrap());
-    assert_eq!(shown(&ALL, pieces), long);
+    assert_eq!(recognized(&ALL, [long.as_str()]), long);
+    let chunks = long.as_bytes().chunks(4096).map(|chunk| std::str::from_utf8(chunk).unwrap());
+    assert_eq!(recognized(&ALL, chunks), long);
     for (unit, close) in [("<tool_call>{\"name\":1 ", "}"), ("<function=a><parameter=b>", "")] {
         let nested = unit.repeat(100_000) + &close.repeat(100_000) + "x";
-        assert_eq!(shown(&ALL, [nested.as_str()]), nested);
+        assert_eq!(recognized(&ALL, [nested.as_str()]), nested);
     }
 }
 
-const LONGEST: usize = 1 << 20;
+const MAX_CALL: usize = 1 << 20;
 
 fn request() -> Request {
     Request::new("m", [Message::user("go")]).with_tools(tools())
 }
 
-fn client(answer: Message) -> Client {
-    let adapter = FakeAdapter::new("fake").message(answer.clone()).message(answer);
-    Client::builder().provider(adapter).middleware(TextToolCalls::new(ALL)).build().unwrap()
+fn client_of(adapter: FakeAdapter, layer: TextToolCalls) -> Client {
+    Client::builder().provider(adapter).default_provider("fake").middleware(layer).build().unwrap()
 }
 
-const ANSWER: &str = "Look.\n\n<tool_call>{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}</tool_call>\n\
+/// Client of a model that sends this message twice.
+fn client(message: Message) -> Client {
+    let adapter = FakeAdapter::new("fake").message(message.clone()).message(message);
+    client_of(adapter, TextToolCalls::new(ALL))
+}
+
+const RESPONSE: &str = "Look.\n\n<tool_call>{\"name\":\"read\",\"arguments\":{\"path\":\"a\"}}</tool_call>\n\
                       <tool_call>{\"name\":\"list\",\"arguments\":{}}</tool_call>\n";
 
 #[tokio::test]
-async fn whole_and_streamed_answers_have_the_same_calls() {
-    let client = client(Message::assistant(ANSWER));
-    let whole = client.complete(request()).await.unwrap();
-    let calls: Vec<_> = whole.tool_calls().map(|call| (call.id.as_str(), call.name.as_str())).collect();
+async fn complete_and_streamed_responses_have_the_same_calls() {
+    let client = client(Message::assistant(RESPONSE));
+    let complete = client.complete(request()).await.unwrap();
+    let calls: Vec<_> = complete.tool_calls().map(|call| (call.id.as_str(), call.name.as_str())).collect();
     assert_eq!(calls, [("text_call_1", "read"), ("text_call_2", "list")]);
-    assert_eq!((whole.text().as_str(), whole.message.content.len()), ("Look.\n\n", 3));
-    assert_eq!(whole.finish_reason.reason, Finish::ToolCalls);
+    assert_eq!((complete.text().as_str(), complete.message.content.len()), ("Look.\n\n", 3));
+    assert_eq!(complete.finish_reason.reason, Finish::ToolCalls);
     let mut accumulator = StreamAccumulator::new("fake", "m");
     let mut last = None;
     let mut events = client.stream(request()).await.unwrap();
@@ -318,46 +318,44 @@ async fn whole_and_streamed_answers_have_the_same_calls() {
         accumulator.process(&event);
         last = Some(event);
     }
-    assert_eq!(accumulator.response().unwrap().message, whole.message);
+    assert_eq!(accumulator.response().unwrap().message, complete.message);
     let Some(StreamEvent::Finish { finish_reason, response, .. }) = last else { panic!("{last:?}") };
-    assert_eq!((finish_reason.reason, &response.message), (Finish::ToolCalls, &whole.message));
+    assert_eq!((finish_reason.reason, &response.message), (Finish::ToolCalls, &complete.message));
 }
 
 #[tokio::test]
-async fn ids_are_those_that_the_conversation_has_free() {
+async fn ids_continue_those_of_the_conversation() {
     let before = ToolCall::from_raw("text_call_7", "list", "{}");
     let mut request = request();
     request.messages.push(Message::new(Role::Assistant, vec![before.into()]).into());
     request.messages.push(Message::tool_result("text_call_7", "", false).into());
-    let answer = client(Message::assistant(ANSWER)).complete(request).await.unwrap();
-    let ids: Vec<_> = answer.tool_calls().map(|call| call.id.as_str()).collect();
+    let response = client(Message::assistant(RESPONSE)).complete(request).await.unwrap();
+    let ids: Vec<_> = response.tool_calls().map(|call| call.id.as_str()).collect();
     assert_eq!(ids, ["text_call_8", "text_call_9"]);
 }
 
 #[tokio::test]
-async fn without_tools_or_where_none_may_be_called_nothing_is_read() {
-    let answer = Message::assistant(ANSWER);
+async fn without_callable_tools_the_response_is_unchanged() {
+    let message = Message::assistant(RESPONSE);
     let mut none = request();
     none.tools = ToolList::default();
-    assert_eq!(client(answer.clone()).complete(none).await.unwrap().text(), ANSWER);
+    assert_eq!(client(message.clone()).complete(none).await.unwrap().text(), RESPONSE);
     let forbidden = request().with_tool_choice(ToolChoice::None);
-    assert_eq!(client(answer).complete(forbidden).await.unwrap().text(), ANSWER);
+    assert_eq!(client(message).complete(forbidden).await.unwrap().text(), RESPONSE);
 }
 
 #[tokio::test]
-async fn an_answer_that_was_cut_off_stays_that() {
-    let adapter = FakeAdapter::new("fake").finished(Message::assistant(ANSWER), Finish::Length);
-    let layer = TextToolCalls::new([Hermes]);
-    let client = Client::builder().provider(adapter).middleware(layer).build().unwrap();
+async fn the_finish_reason_length_is_kept() {
+    let adapter = FakeAdapter::new("fake").finished(Message::assistant(RESPONSE), Finish::Length);
+    let client = client_of(adapter, TextToolCalls::new([Hermes]));
     assert_eq!(client.complete(request()).await.unwrap().finish_reason.reason, Finish::Length);
 }
 
 #[tokio::test]
-async fn what_was_held_back_is_said_when_the_stream_breaks() {
+async fn held_back_text_is_emitted_when_the_stream_breaks() {
     let error = Error::new(ErrorKind::Network, "gone");
     let adapter = FakeAdapter::new("fake").cut("Hm <tool_call>{\"name\"", error);
-    let layer = TextToolCalls::new([Hermes]);
-    let client = Client::builder().provider(adapter).middleware(layer).build().unwrap();
+    let client = client_of(adapter, TextToolCalls::new([Hermes]));
     let mut events = client.stream(request()).await.unwrap();
     let mut text = String::new();
     let error = loop {
@@ -370,31 +368,30 @@ async fn what_was_held_back_is_said_when_the_stream_breaks() {
     assert_eq!((text.as_str(), error.kind()), ("Hm <tool_call>{\"name\"", ErrorKind::Network));
 }
 
-/// This takes minutes where what waits is looked at with every piece.
+/// Takes minutes if held back text is scanned again for each chunk.
 #[tokio::test]
-async fn white_space_before_a_text_is_looked_at_once() {
+async fn leading_white_space_is_scanned_once() {
     let delta = |delta: &str| StreamEvent::TextDelta { text_id: "t".into(), delta: delta.into() };
     let blanks = 300_000;
     let events = std::iter::once(StreamEvent::TextStart { text_id: "t".into() })
         .chain((0..blanks).map(|_| delta(" ")))
         .chain([delta("x")]);
     let events = futures_util::stream::iter(events.map(Ok).collect::<Vec<_>>());
-    let reader = Reader { forms: [Hermes].into(), offered: Offered::of(&tools()), next: 1 };
-    let said: Vec<_> = stream::read(Box::pin(events), reader).collect().await;
-    let [Ok(StreamEvent::TextStart { .. }), Ok(StreamEvent::TextDelta { delta, .. })] = said.as_slice()
+    let parser = ResponseParser { forms: [Hermes].into(), tools: OfferedTools::new(&tools()), next_id: 1 };
+    let emitted: Vec<_> = stream::parse(Box::pin(events), parser).collect().await;
+    let [Ok(StreamEvent::TextStart { .. }), Ok(StreamEvent::TextDelta { delta, .. })] = emitted.as_slice()
     else {
-        panic!("{} events", said.len())
+        panic!("{} events", emitted.len())
     };
     assert_eq!(delta.len(), blanks + 1);
 }
 
-/// Its end marker is missing because the answer broke off, not because a server took it away.
+/// The end marker is missing because the stream broke, not because a server removed it.
 #[tokio::test]
-async fn a_call_whose_end_did_not_come_is_text_when_the_stream_breaks() {
+async fn an_unterminated_call_is_text_when_the_stream_breaks() {
     let written = "<tool_call>{\"name\":\"list\",\"arguments\":{}}";
     let adapter = FakeAdapter::new("fake").cut(written, Error::new(ErrorKind::Network, "gone"));
-    let layer = TextToolCalls::new([Hermes]);
-    let client = Client::builder().provider(adapter).middleware(layer).build().unwrap();
+    let client = client_of(adapter, TextToolCalls::new([Hermes]));
     let events: Vec<_> = client.stream(request()).await.unwrap().collect().await;
     let text: String = events
         .iter()
@@ -407,9 +404,9 @@ async fn a_call_whose_end_did_not_come_is_text_when_the_stream_breaks() {
     assert!(!events.iter().any(|event| matches!(event, Ok(StreamEvent::ToolCallStart { .. }))));
 }
 
-/// A stream that has ended is not asked again, even if something was still to be said.
+/// Also with text still held back.
 #[tokio::test]
-async fn a_stream_that_has_ended_is_left_alone() {
+async fn an_ended_stream_is_not_polled_again() {
     let start = StreamEvent::TextStart { text_id: "t".into() };
     let delta = StreamEvent::TextDelta { text_id: "t".into(), delta: "a <tool_call>".into() };
     let mut given = [start, delta].into_iter();
@@ -418,13 +415,13 @@ async fn a_stream_that_has_ended_is_left_alone() {
         assert!(!std::mem::replace(&mut has_ended, given.len() == 0), "it has ended");
         std::task::Poll::Ready(given.next().map(Ok))
     });
-    let reader = Reader { forms: [Hermes].into(), offered: Offered::of(&tools()), next: 1 };
-    let said: Vec<_> = stream::read(Box::pin(events), reader).collect().await;
-    assert_eq!(said.len(), 3, "{said:?}");
+    let parser = ResponseParser { forms: [Hermes].into(), tools: OfferedTools::new(&tools()), next_id: 1 };
+    let emitted: Vec<_> = stream::parse(Box::pin(events), parser).collect().await;
+    assert_eq!(emitted.len(), 3, "{emitted:?}");
 }
 
 #[test]
-fn forms_are_named_in_data() {
+fn serialised_names_of_forms() {
     let names = serde_json::to_value(ALL).unwrap();
     let expected = ["hermes", "function", "mistral", "python_tag", "json", "fenced_json", "deep_seek"];
     assert_eq!(names, json!(expected));
@@ -440,33 +437,33 @@ fn fragment() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn the_cut_of_the_pieces_changes_nothing(
+    fn chunk_boundaries_change_nothing(
         fragments in prop::collection::vec(fragment(), 1..5),
         cuts in prop::collection::vec(1usize..9, 1..20),
     ) {
         let text = fragments.concat();
         let mut rest: Vec<&str> = letters(&text).collect();
-        let mut pieces = Vec::new();
+        let mut chunks = Vec::new();
         for cut in cuts.iter().cycle() {
             if rest.is_empty() { break }
             let more = rest.split_off((*cut).min(rest.len()));
-            pieces.push(rest.concat());
+            chunks.push(rest.concat());
             rest = more;
         }
-        prop_assert_eq!(shown(&ALL, pieces.iter().map(String::as_str)), shown(&ALL, [text.as_str()]));
+        prop_assert_eq!(recognized(&ALL, chunks.iter().map(String::as_str)), recognized(&ALL, [text.as_str()]));
     }
 
     #[test]
-    fn without_a_known_tool_every_character_stays(fragments in prop::collection::vec(fragment(), 1..5)) {
+    fn without_a_known_tool_the_text_is_unchanged(fragments in prop::collection::vec(fragment(), 1..5)) {
         let text = fragments.concat();
-        let mut recognizer = Recognizer::new(&ALL.into_iter().collect(), Offered::default());
+        let mut recognizer = Recognizer::new(&ALL.into_iter().collect(), OfferedTools::default());
         let mut out = Vec::new();
         recognizer.feed(&text, &mut out);
         recognizer.finish(&mut out);
-        let said: String = out.into_iter().map(|piece| match piece {
-            Piece::Text(text) => text,
-            Piece::Call(call) => panic!("{call:?}"),
+        let emitted: String = out.into_iter().map(|segment| match segment {
+            Segment::Text(text) => text,
+            Segment::Call(call) => panic!("{call:?}"),
         }).collect();
-        prop_assert_eq!(said, text);
+        prop_assert_eq!(emitted, text);
     }
 }

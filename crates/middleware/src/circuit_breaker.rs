@@ -1,4 +1,4 @@
-//! Leaving a provider alone that does not work.
+//! Circuit breaker per provider.
 
 mod circuit;
 #[cfg(test)]
@@ -9,39 +9,39 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use pintle_llm::{
+    CallEnd, CallObserver, Error, ErrorKind, Middleware, Mode, Next, Reply, Request, Retry, StreamEvent,
+    observe,
+};
 use tokio::time::Instant;
 
-use self::circuit::{Admitted, Circuit, Limits, Refusal, Verdict};
-use crate::error::{Error, ErrorKind, Retry};
-use crate::middleware::follow::{End, Follower, follow};
-use crate::middleware::{Middleware, Mode, Next, Reply};
-use crate::request::Request;
-use crate::stream::StreamEvent;
+use self::circuit::{Circuit, Limits, Permit, Refusal, Verdict};
 
-/// Refuses calls to a provider for a while after several in a row have failed.
+/// Middleware that refuses calls to a provider for a while after repeated failures.
 ///
-/// Closed, it lets calls through and counts transient failures in a row: those that may be tried again, and time-outs.
-/// Permanent errors say nothing about the provider's health and do not count. At the threshold it opens: calls are
-/// refused before sending, with [`ErrorKind::Server`] and the code [`CircuitBreaker::OPEN`], and the error says when
-/// to try again. After the cool-down it is half open: one call is let through as a probe. If the provider answers it,
-/// and the first event of a stream is an answer, calls flow again, and until one of them ends well a single failure
-/// opens it anew. If it fails, the cool-down begins anew; if its caller drops it, or nothing is heard of it for another
-/// cool-down, the next call is the probe.
+/// A *closed* circuit lets calls through and counts consecutive transient failures: retryable errors and time-outs.
+/// Permanent errors say nothing about the provider's health and do not count. At the threshold the circuit *opens*:
+/// calls are refused before sending, with [`ErrorKind::Server`] and the code [`CircuitBreaker::OPEN`]; the error says
+/// when to retry. After the cool-down the circuit is *half open*: one call is let through as a probe.
 ///
-/// Each provider of a client has a circuit of its own. Calls that were sent before a circuit opened change nothing when
-/// they end. Clones share their circuits. Time is tokio's.
+/// If the provider responds to the probe (for a stream: with its first event), calls flow again. Until one of them
+/// completes, a single failure opens the circuit again. If the probe fails, the cool-down restarts. If its caller
+/// drops it, or it has no outcome within another cool-down, the next call is the probe.
+///
+/// Each provider of a client has its own circuit. Calls sent before a circuit opened do not affect it when they end.
+/// Clones share their circuits. Time is tokio's.
 ///
 /// ```
 /// # use pintle_llm::{Client, Error, ErrorKind, Message, Request};
-#[doc = include_str!("echo.txt")]
+#[doc = include_str!("example_adapter.txt")]
 /// use std::time::Duration;
 ///
-/// use pintle_llm::{CircuitBreaker, CircuitState};
+/// use pintle_middleware::{CircuitBreaker, CircuitState};
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
 /// let breaker = CircuitBreaker::builder().threshold(2).cool_down(Duration::from_secs(20)).build()?;
-/// let client = Client::builder().provider(Echo).middleware(breaker.clone()).build()?;
+/// let client = Client::builder().provider(Echo).default_provider("openai").middleware(breaker.clone()).build()?;
 /// let request = Request::new("any", [Message::user("hello")]);
 /// for _ in 0..2 {
 ///     assert!(client.stream(request.clone()).await.is_err()); // this provider cannot stream
@@ -60,11 +60,11 @@ pub struct CircuitBreaker {
 #[derive(Debug)]
 struct Inner {
     limits: Limits,
-    /// By provider.
+    /// Keyed by provider.
     circuits: Mutex<HashMap<String, Circuit>>,
 }
 
-/// Collects the limits of a [`CircuitBreaker`].
+/// Builder for a [`CircuitBreaker`].
 #[derive(Clone, Copy, Debug)]
 #[must_use]
 pub struct CircuitBreakerBuilder {
@@ -72,27 +72,27 @@ pub struct CircuitBreakerBuilder {
     cool_down: Duration,
 }
 
-/// What a circuit does with the next call.
+/// State of a circuit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CircuitState {
-    /// Lets it through.
+    /// Lets calls through.
     Closed,
-    /// Refuses it.
+    /// Refuses calls.
     Open,
-    /// Lets it through as a probe, or refuses it while a probe is on its way.
+    /// Lets one call through as a probe and refuses others until it ends.
     HalfOpen,
 }
 
 impl CircuitBreaker {
-    /// The [`error_code`](Error::error_code) of a call that is refused.
+    /// [`error_code`](Error::error_code) of a refused call.
     pub const OPEN: &str = "circuit_open";
 
-    /// Begins a breaker that opens after 5 failures in a row, for 30 s.
+    /// Starts a breaker that opens after 5 consecutive failures, for 30 s.
     pub fn builder() -> CircuitBreakerBuilder {
         CircuitBreakerBuilder { threshold: 5, cool_down: Duration::from_secs(30) }
     }
 
-    /// The state of this provider's circuit; closed for one that was never called.
+    /// Returns the state of this provider's circuit; closed for a provider that was never called.
     #[must_use]
     pub fn state(&self, provider: &str) -> CircuitState {
         self.lock().get(provider).map_or(CircuitState::Closed, |circuit| circuit.state(Instant::now()))
@@ -102,23 +102,23 @@ impl CircuitBreaker {
         self.inner.circuits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn admit(&self, provider: &str) -> Result<Call, Error> {
+    fn admit(&self, provider: &str) -> Result<AdmittedCall, Error> {
         let mut circuits = self.lock();
         let circuit = circuits.entry(provider.to_owned()).or_default();
         let (message, wait) = match circuit.admit(self.inner.limits, Instant::now()) {
-            Ok(admitted) => {
+            Ok(permit) => {
                 let provider = provider.to_owned();
-                return Ok(Call { breaker: self.clone(), provider, admitted, alive: false });
+                return Ok(AdmittedCall { breaker: self.clone(), provider, permit, responded: false });
             }
             Err(Refusal::Open(left)) => {
                 let count = self.inner.limits.threshold;
                 (
-                    format!("no call is made for {left:?}, since the last {count} that counted failed"),
+                    format!("the circuit is open for {left:?} after {count} consecutive failures"),
                     Some(left),
                 )
             }
             Err(Refusal::Probing) => {
-                ("a single call finds out at this moment whether it works again".to_owned(), None)
+                ("the circuit is half open and a probe is in flight".to_owned(), None)
             }
         };
         Err(Error::new(ErrorKind::Server, message)
@@ -129,19 +129,19 @@ impl CircuitBreaker {
 }
 
 impl CircuitBreakerBuilder {
-    /// How many transient failures in a row open the circuit; 1 at least. Default 5.
+    /// Number of consecutive transient failures that open the circuit; at least 1. Default 5.
     pub fn threshold(mut self, failures: u32) -> Self {
         self.threshold = failures;
         self
     }
 
-    /// How long it stays open; more than zero, a day at most. Default 30 s.
+    /// Time that the circuit stays open; above zero and at most a day. Default 30 s.
     pub fn cool_down(mut self, time: Duration) -> Self {
         self.cool_down = time;
         self
     }
 
-    /// The breaker, with all circuits closed.
+    /// Builds the breaker, with all circuits closed.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl CircuitBreakerBuilder {
             return Err(Error::new(
                 ErrorKind::Configuration,
                 format!(
-                    "a circuit breaker of {} failures and {:?}; expected 1 failure at least, and a time above zero and of a day at most",
+                    "invalid circuit breaker: {} failures, cool-down {:?}; expected at least 1 failure and a cool-down above zero and of at most a day",
                     self.threshold, self.cool_down
                 ),
             ));
@@ -167,47 +167,47 @@ impl CircuitBreakerBuilder {
 impl Middleware for CircuitBreaker {
     async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error> {
         let call = self.admit(next.provider())?;
-        follow(next.run(request, mode), call).await
+        observe(next.run(request, mode), call).await
     }
 }
 
-/// A call that has been let through.
-struct Call {
+/// A call that was let through.
+struct AdmittedCall {
     breaker: CircuitBreaker,
     provider: String,
-    admitted: Admitted,
-    /// Whether an event has come.
-    alive: bool,
+    permit: Permit,
+    /// The first event of a stream has arrived.
+    responded: bool,
 }
 
-impl Call {
-    fn tell(&self, verdict: Verdict) {
+impl AdmittedCall {
+    fn report(&self, verdict: Verdict) {
         let limits = self.breaker.inner.limits;
         let opens = match self.breaker.lock().get_mut(&self.provider) {
-            Some(circuit) => circuit.tell(self.admitted, verdict, limits, Instant::now()),
+            Some(circuit) => circuit.report(self.permit, verdict, limits, Instant::now()),
             None => false,
         };
         if opens {
-            tracing::warn!(provider = self.provider, cool_down = ?limits.cool_down, "the circuit opens");
+            tracing::warn!(provider = self.provider, cool_down = ?limits.cool_down, "circuit opened");
         }
     }
 }
 
-impl Follower for Call {
-    fn event(&mut self, _event: &StreamEvent) {
-        if !std::mem::replace(&mut self.alive, true) {
-            self.tell(Verdict::Alive);
+impl CallObserver for AdmittedCall {
+    fn on_event(&mut self, _event: &StreamEvent) {
+        if !std::mem::replace(&mut self.responded, true) {
+            self.report(Verdict::Responded);
         }
     }
 
-    fn end(&mut self, end: End<'_>) {
-        self.tell(match end {
-            End::Answered(_) => Verdict::Well,
-            End::Failed(error) if is_transient(error) => Verdict::Failed,
-            // A refusal with reasons is a sign of life.
-            End::Failed(error) if error.status().is_some() => Verdict::Alive,
-            End::Failed(_) | End::Dropped => Verdict::Unknown,
-            End::Cut => Verdict::Failed,
+    fn on_end(&mut self, end: CallEnd<'_>) {
+        self.report(match end {
+            CallEnd::Completed(_) => Verdict::Completed,
+            CallEnd::Failed(error) if is_transient(error) => Verdict::Failed,
+            // Any other HTTP error shows that the provider is up.
+            CallEnd::Failed(error) if error.status().is_some() => Verdict::Responded,
+            CallEnd::Failed(_) | CallEnd::Dropped => Verdict::Unknown,
+            CallEnd::Truncated => Verdict::Failed,
         });
     }
 }

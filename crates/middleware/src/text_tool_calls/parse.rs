@@ -1,22 +1,22 @@
-//! From the text of a whole block to the calls in it.
+//! Parsing of a complete block of calls.
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use super::Offered;
+use super::OfferedTools;
 
-/// A call as it was written.
+/// A call parsed from text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct WrittenCall {
+pub(super) struct ParsedCall {
     pub(super) name: String,
-    /// The JSON of an object.
+    /// JSON of an object.
     pub(super) arguments: String,
 }
 
-/// The JSON of a call, or of a list of calls. `None` if it is anything else.
-pub(super) fn json(text: &str) -> Option<Vec<WrittenCall>> {
+/// Parses the JSON of a call, or of a list of calls.
+pub(super) fn json(text: &str) -> Option<Vec<ParsedCall>> {
     if text.trim_start().starts_with('[') {
         let calls: Vec<CallRecord<'_>> = serde_json::from_str(text).ok()?;
         return calls.into_iter().map(CallRecord::into_call).collect();
@@ -25,26 +25,26 @@ pub(super) fn json(text: &str) -> Option<Vec<WrittenCall>> {
     Some(vec![call.into_call()?])
 }
 
-/// A call whose name stands outside of the JSON of its arguments.
-pub(super) fn named(name: &str, arguments: &str) -> Option<WrittenCall> {
+/// Parses a call whose name is outside of the JSON of its arguments.
+pub(super) fn named(name: &str, arguments: &str) -> Option<ParsedCall> {
     let arguments: &RawValue = serde_json::from_str(arguments.trim()).ok()?;
-    Some(WrittenCall { name: name.trim().to_owned(), arguments: object(arguments)? })
+    Some(ParsedCall { name: name.trim().to_owned(), arguments: object(arguments)? })
 }
 
-/// `<function=NAME>`, its arguments as JSON or one by one, `</function>`, and nothing else.
-pub(super) fn function(text: &str, offered: &Offered) -> Option<WrittenCall> {
+/// Parses `<function=NAME>`, arguments as JSON or as `<parameter=…>` elements, and `</function>`.
+pub(super) fn function(text: &str, tools: &OfferedTools) -> Option<ParsedCall> {
     let (name, body) = text.trim().strip_prefix("<function=")?.split_once('>')?;
     let body = body.trim();
     let ended = body.strip_suffix("</function>");
     if body.starts_with('{') {
         return named(name, ended.unwrap_or(body));
     }
-    let arguments = parameters(ended?, |parameter| offered.takes_text(name, parameter))?;
-    Some(WrittenCall { name: name.to_owned(), arguments: Value::Object(arguments).to_string() })
+    let arguments = parameters(ended?, |parameter| tools.takes_text(name, parameter))?;
+    Some(ParsedCall { name: name.to_owned(), arguments: Value::Object(arguments).to_string() })
 }
 
-/// DeepSeek's calls: `TYPE⟨sep⟩NAME` before fenced arguments, or `NAME⟨sep⟩` before bare ones.
-pub(super) fn deep_seek(text: &str) -> Option<Vec<WrittenCall>> {
+/// Parses DeepSeek's calls: `TYPE⟨sep⟩NAME` before fenced arguments, or `NAME⟨sep⟩` before bare ones.
+pub(super) fn deep_seek(text: &str) -> Option<Vec<ParsedCall>> {
     let mut calls = Vec::new();
     let mut rest = text.trim();
     while !rest.is_empty() {
@@ -59,14 +59,14 @@ pub(super) fn deep_seek(text: &str) -> Option<Vec<WrittenCall>> {
     (!calls.is_empty()).then_some(calls)
 }
 
-/// The object of a call. Keys that are not named here make it something else.
+/// JSON of a call. With any other key it is not a call.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CallRecord<'t> {
     name: Option<String>,
     #[serde(borrow, alias = "parameters")]
     arguments: Option<&'t RawValue>,
-    /// The call in the form of Chat Completions.
+    /// The call in the format of Chat Completions.
     #[serde(borrow)]
     function: Option<Box<CallRecord<'t>>>,
     #[serde(rename = "id")]
@@ -76,16 +76,16 @@ struct CallRecord<'t> {
 }
 
 impl CallRecord<'_> {
-    fn into_call(self) -> Option<WrittenCall> {
+    fn into_call(self) -> Option<ParsedCall> {
         match (self.name, self.arguments, self.function) {
-            (Some(name), Some(arguments), None) => Some(WrittenCall { name, arguments: object(arguments)? }),
+            (Some(name), Some(arguments), None) => Some(ParsedCall { name, arguments: object(arguments)? }),
             (None, None, Some(call)) if call.function.is_none() => call.into_call(),
             _ => None,
         }
     }
 }
 
-/// The JSON of an object, also of one that was written into a string.
+/// Returns the JSON of an object, which may be encoded as a string.
 fn object(value: &RawValue) -> Option<String> {
     let text = value.get();
     let text = if text.starts_with('"') { serde_json::from_str(text).ok()? } else { text.to_owned() };
@@ -95,7 +95,7 @@ fn object(value: &RawValue) -> Option<String> {
 const PARAMETER: &str = "<parameter=";
 const PARAMETER_END: &str = "</parameter>";
 
-/// Arguments that are written one by one.
+/// Parses `<parameter=…>` elements.
 fn parameters(body: &str, takes_text: impl Fn(&str) -> bool) -> Option<Map<String, Value>> {
     let mut arguments = Map::new();
     let mut rest = body.trim();
@@ -103,7 +103,7 @@ fn parameters(body: &str, takes_text: impl Fn(&str) -> bool) -> Option<Map<Strin
         let (name, after) = rest.strip_prefix(PARAMETER)?.split_once('>')?;
         let end = value_end(after)?;
         let (value, after) = after.split_at_checked(end)?;
-        let value = unframed(value);
+        let value = trim_line_breaks(value);
         let typed = (!takes_text(name)).then(|| serde_json::from_str(value.trim()).ok()).flatten();
         arguments.insert(name.trim().to_owned(), typed.unwrap_or_else(|| value.into()));
         rest = after.strip_prefix(PARAMETER_END)?.trim_start();
@@ -111,17 +111,17 @@ fn parameters(body: &str, takes_text: impl Fn(&str) -> bool) -> Option<Map<Strin
     Some(arguments)
 }
 
-/// Where a value ends: at the first end marker behind which another parameter follows or nothing at all, since a value
-/// may be a text that speaks of such markers.
+/// Returns the end of a value: the first end marker followed by another parameter or by nothing, since the value may
+/// itself contain such markers.
 fn value_end(text: &str) -> Option<usize> {
-    text.match_indices(PARAMETER_END).map(|(place, _)| place).find(|place| {
-        let behind = text.get(place + PARAMETER_END.len()..).unwrap_or_default().trim_start();
-        behind.is_empty() || behind.starts_with(PARAMETER)
+    text.match_indices(PARAMETER_END).map(|(offset, _)| offset).find(|offset| {
+        let after = text.get(offset + PARAMETER_END.len()..).unwrap_or_default().trim_start();
+        after.is_empty() || after.starts_with(PARAMETER)
     })
 }
 
-/// A value without the line breaks that set it off from its markers.
-fn unframed(value: &str) -> &str {
+/// Removes the line breaks between a value and its markers.
+fn trim_line_breaks(value: &str) -> &str {
     let value = value.strip_prefix('\n').unwrap_or(value);
     value.strip_suffix('\n').unwrap_or(value)
 }

@@ -1,16 +1,16 @@
-//! The circuit of one provider: plain state, the time is given.
+//! Circuit of one provider: plain state, without a clock.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::middleware::CircuitState;
+use super::CircuitState;
 
-/// Closed at first.
+/// Initially closed.
 #[derive(Debug, Default)]
 pub(super) struct Circuit {
-    /// How often it has opened or let a probe through: what was sent before belongs to the past.
-    era: u64,
+    /// Number of times the circuit opened or let a probe through. Outcomes of calls from an earlier epoch are ignored.
+    epoch: u64,
     phase: Phase,
 }
 
@@ -22,7 +22,7 @@ enum Phase {
     Open {
         until: Instant,
     },
-    /// A probe is on its way. If it has no end by then, the next call is one.
+    /// A probe is in flight. If it has no outcome by `until`, the next call is a probe.
     Probing {
         until: Instant,
     },
@@ -34,38 +34,38 @@ impl Default for Phase {
     }
 }
 
-/// When a circuit opens, and for how long.
+/// Threshold and cool-down of all circuits.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     pub(super) threshold: u32,
     pub(super) cool_down: Duration,
 }
 
-/// A call that was let through, in this era.
+/// Proof that a call was let through, in this epoch.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Admitted {
-    era: u64,
+pub(super) struct Permit {
+    epoch: u64,
 }
 
-/// Why a call is not let through.
+/// Reason for refusing a call.
 #[derive(Debug)]
 pub(super) enum Refusal {
-    /// The cool-down lasts for so long yet.
+    /// The circuit stays open for this time.
     Open(Duration),
-    /// A probe is on its way.
+    /// A probe is in flight.
     Probing,
 }
 
-/// What a call shows of its provider.
+/// Evidence about a provider from one call.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Verdict {
-    /// It answered to the end.
-    Well,
-    /// It answered something.
-    Alive,
-    /// It failed in a way that may pass.
+    /// The call completed.
+    Completed,
+    /// The provider responded, but the call has not completed.
+    Responded,
+    /// The call failed in a transient way.
     Failed,
-    /// Nothing.
+    /// The call says nothing about the provider.
     Unknown,
 }
 
@@ -78,35 +78,35 @@ impl Circuit {
         }
     }
 
-    pub(super) fn admit(&mut self, limits: Limits, now: Instant) -> Result<Admitted, Refusal> {
+    pub(super) fn admit(&mut self, limits: Limits, now: Instant) -> Result<Permit, Refusal> {
         match self.phase {
             Phase::Closed { .. } => {}
             Phase::Open { until } if now < until => return Err(Refusal::Open(until.duration_since(now))),
             Phase::Probing { until } if now < until => return Err(Refusal::Probing),
             Phase::Open { .. } | Phase::Probing { .. } => {
                 self.phase = Phase::Probing { until: now + limits.cool_down };
-                self.era += 1;
+                self.epoch += 1;
             }
         }
-        Ok(Admitted { era: self.era })
+        Ok(Permit { epoch: self.epoch })
     }
 
-    /// Takes what a call shows, and says whether the circuit opens by it.
-    pub(super) fn tell(&mut self, call: Admitted, verdict: Verdict, limits: Limits, now: Instant) -> bool {
-        if call.era != self.era {
+    /// Records the evidence from a call. Returns `true` if it opens the circuit.
+    pub(super) fn report(&mut self, call: Permit, verdict: Verdict, limits: Limits, now: Instant) -> bool {
+        if call.epoch != self.epoch {
             return false;
         }
         let failures = match (&self.phase, verdict) {
-            (Phase::Closed { .. } | Phase::Probing { .. }, Verdict::Well) => 0,
+            (Phase::Closed { .. } | Phase::Probing { .. }, Verdict::Completed) => 0,
             (Phase::Closed { failures }, Verdict::Failed) => failures.saturating_add(1),
-            (Phase::Closed { .. }, Verdict::Alive | Verdict::Unknown) | (Phase::Open { .. }, _) => {
+            (Phase::Closed { .. }, Verdict::Responded | Verdict::Unknown) | (Phase::Open { .. }, _) => {
                 return false;
             }
-            // It works, but it has to prove itself: the next failure opens again.
-            (Phase::Probing { .. }, Verdict::Alive) => limits.threshold - 1,
+            // Closed on probation: the next failure opens it again.
+            (Phase::Probing { .. }, Verdict::Responded) => limits.threshold - 1,
             (Phase::Probing { .. }, Verdict::Failed) => limits.threshold,
             (Phase::Probing { .. }, Verdict::Unknown) => {
-                // Nobody knows yet: the next call is the probe.
+                // The probe was inconclusive: the next call is the probe.
                 self.phase = Phase::Open { until: now };
                 return false;
             }
@@ -114,7 +114,7 @@ impl Circuit {
         let opens = failures >= limits.threshold;
         self.phase =
             if opens { Phase::Open { until: now + limits.cool_down } } else { Phase::Closed { failures } };
-        self.era += u64::from(opens);
+        self.epoch += u64::from(opens);
         opens
     }
 }

@@ -1,14 +1,14 @@
-//! What may be a call: a marker, and as much of what follows as has come.
+//! A possible call: a marker and the text received after it.
 
 use std::collections::BTreeSet;
 
-use super::parse::{self, WrittenCall};
-use super::{Offered, TextToolCallForm};
+use super::parse::{self, ParsedCall};
+use super::{OfferedTools, TextToolCallForm};
 
-/// What a call may begin with.
+/// Start marker of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Opener {
-    /// `<tool_call>`, before what is enabled of the two.
+    /// `<tool_call>`, followed by an enabled one of the two.
     ToolCall {
         /// A JSON object.
         json: bool,
@@ -21,16 +21,16 @@ pub(super) enum Opener {
     ToolCalls,
     /// `<|python_tag|>`
     PythonTag,
-    /// A fence and its language.
+    /// A code fence and its language.
     Fence(&'static str),
     /// DeepSeek's token before all calls.
     DeepSeek,
-    /// A bracket of bare JSON.
+    /// Opening bracket of bare JSON.
     Json(&'static str),
 }
 
 impl Opener {
-    /// Those of a set of forms.
+    /// Returns the markers of a set of forms.
     pub(super) fn of(forms: &BTreeSet<TextToolCallForm>) -> Vec<Self> {
         use TextToolCallForm as Form;
         let (json, function) = (forms.contains(&Form::Hermes), forms.contains(&Form::Function));
@@ -62,63 +62,63 @@ impl Opener {
     }
 }
 
-/// How far a candidate is.
+/// State of a candidate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Progress {
-    /// More text will decide.
-    Open,
-    /// It ends here, in bytes.
+    /// More text is needed.
+    Incomplete,
+    /// The candidate ends at this offset in bytes.
     Ends(usize),
-    /// It is no call.
-    Not,
+    /// The text is not a call.
+    NoMatch,
 }
 
-/// A possible call. Looks at each byte of its text once, however the text is cut into pieces.
+/// A possible call. Scans each byte of its text once, however the text is chunked.
 #[derive(Debug)]
 pub(super) struct Candidate {
     opener: Opener,
     stage: Stage,
-    /// How much has been looked at, in bytes.
-    seen: usize,
-    /// Where JSON begins and ends, or another body.
+    /// Bytes scanned so far.
+    scanned: usize,
+    /// Start and end offsets of the JSON or of another body.
     body: usize,
     body_end: usize,
 }
 
-/// What is being read.
+/// The part being scanned.
 #[derive(Debug)]
 enum Stage {
-    /// The white space before the body.
+    /// White space before the body.
     Head,
     /// A name, up to this marker.
     Name(&'static str),
     /// A JSON object or list.
     Json(Nesting),
-    /// Anything, up to this marker.
+    /// Any text up to this marker.
     Until(&'static str),
-    /// The white space before the end marker.
+    /// White space before the end marker.
     Tail,
 }
 
-/// The brackets of JSON that are open.
+/// Open brackets of JSON.
 #[derive(Debug, Default)]
 struct Nesting {
     depth: usize,
     in_string: bool,
     escaped: bool,
-    /// Its first key is one that a call has.
+    /// The first key is one that a call has.
     plausible: bool,
 }
 
-/// The longest name with what may stand beside it before its arguments, in bytes.
-const LONGEST_NAME: usize = 160;
+/// Limit on the name and anything between it and the arguments, in bytes.
+const MAX_NAME: usize = 160;
 
-/// Within how many bytes JSON must show its first key.
-const FIRST_KEY: usize = 256;
+/// Limit on the offset of the first JSON key, in bytes.
+const MAX_FIRST_KEY: usize = 256;
 
 impl Candidate {
     pub(super) fn new(opener: Opener) -> Self {
-        let (stage, seen) = match opener {
+        let (stage, scanned) = match opener {
             Opener::Json(_) => (Stage::Json(Nesting::default()), 0),
             Opener::Function => (Stage::Name(">"), opener.marker().len()),
             Opener::DeepSeek => (Stage::Until(DEEP_SEEK_END), opener.marker().len()),
@@ -126,10 +126,10 @@ impl Candidate {
                 (Stage::Head, opener.marker().len())
             }
         };
-        Self { opener, stage, seen, body: seen, body_end: 0 }
+        Self { opener, stage, scanned, body: scanned, body_end: 0 }
     }
 
-    /// Looks at what has come, which begins with the marker.
+    /// Continues scanning `text`, which is everything from the marker on.
     pub(super) fn advance(&mut self, text: &str) -> Progress {
         loop {
             let step = match &mut self.stage {
@@ -152,22 +152,22 @@ impl Candidate {
         }
     }
 
-    /// Where it ends if nothing more comes: a missing end marker is forgiven.
-    pub(super) fn at_the_end(&self, text: &str) -> Progress {
+    /// Final state when no more text follows: a missing end marker is accepted.
+    pub(super) fn finish(&self, text: &str) -> Progress {
         match self.stage {
             Stage::Tail => Progress::Ends(text.len()),
             Stage::Until(_) if self.opener != Opener::Function => Progress::Ends(text.len()),
-            Stage::Head | Stage::Name(_) | Stage::Json(_) | Stage::Until(_) => Progress::Not,
+            Stage::Head | Stage::Name(_) | Stage::Json(_) | Stage::Until(_) => Progress::NoMatch,
         }
     }
 
-    /// How much it took to see that it is no call, in bytes, beyond a few.
-    pub(super) fn looked_at(&self) -> usize {
+    /// Approximate cost of rejecting this candidate, in bytes scanned.
+    pub(super) fn cost(&self) -> usize {
         self.body_end
     }
 
-    /// The calls that its whole text makes; `None` if it makes none, or one of a tool that is not there.
-    pub(super) fn calls(&self, text: &str, offered: &Offered) -> Option<Vec<WrittenCall>> {
+    /// Parses the calls in the complete text; `None` if there are none or one names an unknown tool.
+    pub(super) fn calls(&self, text: &str, tools: &OfferedTools) -> Option<Vec<ParsedCall>> {
         let body = |end: usize| text.get(self.body..end);
         let calls = match self.opener {
             Opener::Json(_) | Opener::PythonTag | Opener::Fence(_) => parse::json(body(self.body_end)?)?,
@@ -175,7 +175,7 @@ impl Candidate {
                 "" => parse::json(body(self.body_end)?)?,
                 name => {
                     let name = name.strip_suffix(ARGUMENTS)?;
-                    // An id of the server's own may stand behind the name.
+                    // The name may be followed by an id of the server.
                     let name = name.split_once(CALL_ID).map_or(name, |(name, _)| name);
                     vec![parse::named(name, body(self.body_end)?)?]
                 }
@@ -183,58 +183,58 @@ impl Candidate {
             Opener::ToolCall { .. } if self.body_end > 0 => parse::json(body(self.body_end)?)?,
             Opener::ToolCall { .. } => {
                 let body = body(text.len())?.trim_end();
-                vec![parse::function(body.strip_suffix(TOOL_CALL_END).unwrap_or(body), offered)?]
+                vec![parse::function(body.strip_suffix(TOOL_CALL_END).unwrap_or(body), tools)?]
             }
-            Opener::Function => vec![parse::function(text, offered)?],
+            Opener::Function => vec![parse::function(text, tools)?],
             Opener::DeepSeek => {
                 let body = body(text.len())?;
                 parse::deep_seek(body.strip_suffix(DEEP_SEEK_END).unwrap_or(body))?
             }
         };
-        (!calls.is_empty() && calls.iter().all(|call| offered.has(&call.name))).then_some(calls)
+        (!calls.is_empty() && calls.iter().all(|call| tools.contains(&call.name))).then_some(calls)
     }
 
     fn head(&mut self, text: &str) -> Step {
-        let rest = text.get(self.seen..).unwrap_or_default();
+        let rest = text.get(self.scanned..).unwrap_or_default();
         let start = rest.trim_start();
-        self.seen = text.len() - start.len();
-        self.body = self.seen;
+        self.scanned = text.len() - start.len();
+        self.body = self.scanned;
         match (self.opener, start.chars().next()) {
-            (_, None) => Step::Stop(Progress::Open),
+            (_, None) => Step::Stop(Progress::Incomplete),
             (Opener::Function, Some('{')) => Step::Next(Stage::Json(Nesting::of_arguments())),
             (Opener::Function, Some('<')) => Step::Next(Stage::Until(FUNCTION_END)),
             (Opener::ToolCall { function: true, .. }, Some('<')) if start.starts_with(FUNCTION) => {
                 Step::Next(Stage::Until(TOOL_CALL_END))
             }
             (Opener::ToolCall { function: true, .. }, Some('<')) if FUNCTION.starts_with(start) => {
-                Step::Stop(Progress::Open)
+                Step::Stop(Progress::Incomplete)
             }
-            (Opener::ToolCall { json: false, .. }, Some(_)) => Step::Stop(Progress::Not),
+            (Opener::ToolCall { json: false, .. }, Some(_)) => Step::Stop(Progress::NoMatch),
             (Opener::ToolCalls, Some(first)) if first.is_ascii_alphabetic() => {
                 Step::Next(Stage::Name(ARGUMENTS))
             }
             (Opener::ToolCalls | Opener::Fence(_), Some('[')) | (_, Some('{')) => {
                 Step::Next(Stage::Json(Nesting::default()))
             }
-            (_, Some(_)) => Step::Stop(Progress::Not),
+            (_, Some(_)) => Step::Stop(Progress::NoMatch),
         }
     }
 
     fn name(&mut self, text: &str, end: &'static str) -> Step {
         let from = self.opener.marker().len();
         let rest = text.get(from..).unwrap_or_default();
-        let most = LONGEST_NAME + end.len();
-        let looked_at = beginning(rest, most);
-        let found = looked_at.find(end);
-        let name = found.and_then(|place| looked_at.get(..place)).unwrap_or(looked_at);
+        let limit = MAX_NAME + end.len();
+        let window = prefix(rest, limit);
+        let found = window.find(end);
+        let name = found.and_then(|offset| window.get(..offset)).unwrap_or(window);
         if name.contains(['\n', '<', '{', '"']) {
-            return Step::Stop(Progress::Not);
+            return Step::Stop(Progress::NoMatch);
         }
-        let Some(place) = found else {
-            return Step::Stop(if rest.len() < most { Progress::Open } else { Progress::Not });
+        let Some(offset) = found else {
+            return Step::Stop(if rest.len() < limit { Progress::Incomplete } else { Progress::NoMatch });
         };
-        self.seen = from + place + end.len();
-        self.body = self.seen;
+        self.scanned = from + offset + end.len();
+        self.body = self.scanned;
         Step::Next(if self.opener == Opener::Function {
             Stage::Head
         } else {
@@ -243,23 +243,23 @@ impl Candidate {
     }
 
     fn json(&mut self, text: &str) -> Step {
-        let Stage::Json(nesting) = &mut self.stage else { return Step::Stop(Progress::Not) };
+        let Stage::Json(nesting) = &mut self.stage else { return Step::Stop(Progress::NoMatch) };
         if !nesting.plausible {
-            match first_key(text.get(self.body..).unwrap_or_default()) {
-                Some(is_a_calls) => nesting.plausible = is_a_calls,
-                None => return Step::Stop(Progress::Open),
+            match is_call_key(text.get(self.body..).unwrap_or_default()) {
+                Some(plausible) => nesting.plausible = plausible,
+                None => return Step::Stop(Progress::Incomplete),
             }
             if !nesting.plausible {
-                return Step::Stop(Progress::Not);
+                return Step::Stop(Progress::NoMatch);
             }
         }
-        let Some(end) = nesting.end(text, self.seen) else {
-            // What was seen before is white space where nothing has begun.
-            let begun = nesting.depth > 0 || text.get(self.seen..).unwrap_or_default().trim().is_empty();
-            self.seen = text.len();
-            return Step::Stop(if begun { Progress::Open } else { Progress::Not });
+        let Some(end) = nesting.end(text, self.scanned) else {
+            // Before the first bracket, only white space has been scanned.
+            let open = nesting.depth > 0 || text.get(self.scanned..).unwrap_or_default().trim().is_empty();
+            self.scanned = text.len();
+            return Step::Stop(if open { Progress::Incomplete } else { Progress::NoMatch });
         };
-        self.seen = end;
+        self.scanned = end;
         self.body_end = end;
         match self.end_marker() {
             Some(_) => Step::Next(Stage::Tail),
@@ -268,31 +268,32 @@ impl Candidate {
     }
 
     fn until(&mut self, text: &str, end: &'static str) -> Step {
-        let found = text.get(self.seen..).and_then(|rest| rest.find(end));
-        if let Some(place) = found {
-            return Step::Stop(Progress::Ends(self.seen + place + end.len()));
+        let found = text.get(self.scanned..).and_then(|rest| rest.find(end));
+        if let Some(offset) = found {
+            return Step::Stop(Progress::Ends(self.scanned + offset + end.len()));
         }
-        // The end marker may have begun.
-        let from = text.len().saturating_sub(end.len()).max(self.seen);
-        self.seen = (from..=text.len()).find(|place| text.is_char_boundary(*place)).unwrap_or(text.len());
-        Step::Stop(Progress::Open)
+        // The text may end with a part of the end marker.
+        let from = text.len().saturating_sub(end.len()).max(self.scanned);
+        self.scanned =
+            (from..=text.len()).find(|offset| text.is_char_boundary(*offset)).unwrap_or(text.len());
+        Step::Stop(Progress::Incomplete)
     }
 
     fn tail(&mut self, text: &str) -> Step {
         let end = self.end_marker().unwrap_or_default();
-        let rest = text.get(self.seen..).unwrap_or_default();
+        let rest = text.get(self.scanned..).unwrap_or_default();
         let start = rest.trim_start();
-        self.seen = text.len() - start.len();
+        self.scanned = text.len() - start.len();
         Step::Stop(if start.starts_with(end) {
-            Progress::Ends(self.seen + end.len())
+            Progress::Ends(self.scanned + end.len())
         } else if end.starts_with(start) {
-            Progress::Open
+            Progress::Incomplete
         } else {
-            Progress::Not
+            Progress::NoMatch
         })
     }
 
-    /// What follows the JSON.
+    /// Marker that must follow the JSON.
     fn end_marker(&self) -> Option<&'static str> {
         match self.opener {
             Opener::ToolCall { .. } => Some(TOOL_CALL_END),
@@ -316,14 +317,14 @@ const CALL_ID: &str = "[CALL_ID]";
 const DEEP_SEEK_END: &str = "<｜tool▁calls▁end｜>";
 
 impl Nesting {
-    /// Of an object that holds arguments alone, whose keys may be any.
+    /// State for an object of arguments, whose keys are arbitrary.
     fn of_arguments() -> Self {
         Self { plausible: true, ..Self::default() }
     }
 
-    /// Where the value ends that is read on from `from`.
+    /// Continues scanning at `from`. Returns the end of the value.
     fn end(&mut self, text: &str, from: usize) -> Option<usize> {
-        for (place, byte) in text.bytes().enumerate().skip(from) {
+        for (offset, byte) in text.bytes().enumerate().skip(from) {
             if self.in_string {
                 match byte {
                     _ if self.escaped => self.escaped = false,
@@ -339,7 +340,7 @@ impl Nesting {
                 b'}' | b']' => {
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
-                        return Some(place + 1);
+                        return Some(offset + 1);
                     }
                 }
                 _ => {}
@@ -352,12 +353,12 @@ impl Nesting {
     }
 }
 
-/// Whether the first key of an object, or of the first object of a list, is one that a call has; `None` if it has not
-/// come yet. Any other JSON need not be held back for long.
-fn first_key(text: &str) -> Option<bool> {
+/// Checks that the first key of an object, or of the first object of a list, is one that a call has; `None` if it has
+/// not arrived yet. Keeps other JSON from being held back for long.
+fn is_call_key(text: &str) -> Option<bool> {
     const KEYS: [&str; 6] = ["name", "arguments", "parameters", "function", "id", "type"];
-    let undecided = if text.len() < FIRST_KEY { None } else { Some(false) };
-    let start = beginning(text, FIRST_KEY).trim_start();
+    let undecided = if text.len() < MAX_FIRST_KEY { None } else { Some(false) };
+    let start = prefix(text, MAX_FIRST_KEY).trim_start();
     let start = start.strip_prefix('[').map_or(start, str::trim_start);
     let Some(object) = start.strip_prefix('{') else {
         return if start.is_empty() { undecided } else { Some(false) };
@@ -373,8 +374,8 @@ fn first_key(text: &str) -> Option<bool> {
     }
 }
 
-/// No more of a text than so many bytes: what is decided must not depend on how much has come beyond them.
-fn beginning(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+/// At most `limit` bytes of the text. Decisions must not depend on how much has arrived beyond them.
+fn prefix(text: &str, limit: usize) -> &str {
+    let end = (0..=limit.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
     text.get(..end.unwrap_or_default()).unwrap_or_default()
 }

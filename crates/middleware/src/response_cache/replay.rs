@@ -1,18 +1,16 @@
-//! A whole answer as the events of a stream.
+//! Replay of a complete response as a stream.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
+use pintle_llm::{
+    ContentPart, Error, EventStream, PartialToolCall, Response, StreamEvent, ThinkingData, ToolCall,
+};
 use serde_json::Value;
 
-use crate::content::{ContentPart, ThinkingData, ToolCall};
-use crate::error::Error;
-use crate::response::Response;
-use crate::stream::{EventStream, PartialToolCall, StreamEvent};
-
-/// The events that add up to this answer, each segment with all its text in one delta. They are there at once.
+/// Returns events that accumulate to this response, with one delta per segment. All events are ready at once.
 pub(super) fn replay(response: Response) -> EventStream {
     Box::pin(Replay(events(response).into()))
 }
@@ -28,7 +26,7 @@ impl Stream for Replay {
 }
 
 fn events(mut response: Response) -> Vec<StreamEvent> {
-    // As in every stream, the provider's own record is not part of the answer.
+    // Streamed responses have no raw body.
     response.raw = None;
     let mut out = vec![StreamEvent::StreamStart {
         id: (!response.id.is_empty()).then(|| response.id.clone()),
@@ -84,19 +82,16 @@ fn tool_call(call: &ToolCall, out: &mut Vec<StreamEvent>) {
 
 #[cfg(test)]
 mod tests {
+    use pintle_llm::{
+        Finish, FinishReason, ImageData, Message, OpaqueData, Origin, Role, StreamAccumulator, Usage, Warning,
+    };
     use serde_json::json;
 
     use super::*;
-    use crate::accumulate::StreamAccumulator;
-    use crate::content::{ImageData, OpaqueData};
-    use crate::message::{Message, Origin, Role};
-    use crate::response::{Finish, FinishReason, Warning};
-    use crate::usage::Usage;
 
     #[test]
-    fn the_events_add_up_to_the_answer() {
-        let redacted =
-            ThinkingData { redacted: true, signature: Some("sealed".into()), ..ThinkingData::default() };
+    fn events_accumulate_to_the_response() {
+        let redacted = ThinkingData::redacted("sealed");
         let parts = vec![
             ContentPart::Thinking(redacted),
             ContentPart::text("one"),
