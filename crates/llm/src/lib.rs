@@ -55,7 +55,7 @@ pub use request::{
     AdapterTimeout, MessageList, PrefixChain, ReasoningEffort, Request, ResponseFormat, Segment,
 };
 pub use response::{Finish, FinishReason, RateLimitInfo, Response, Warning};
-pub use retry::{OnRetry, RetryPolicy, jitter, retry, retry_with_jitter};
+pub use retry::{OnRetry, RetryPolicy, ShouldRetry, jitter, retry, retry_with_jitter};
 pub use stream::{EventStream, PartialToolCall, StreamEvent};
 pub use tool::{Grammar, MAX_TOOL_NAME, ToolChoice, ToolDefinition, ToolItem, ToolList};
 pub use usage::Usage;

@@ -40,7 +40,6 @@ impl FromEnv for ClientBuilder {
 fn builder_from(lookup: impl Fn(&str) -> Option<String>) -> Result<ClientBuilder, Error> {
     let set = |name: &str| lookup(name).filter(|value| !value.is_empty());
     let mut builder = Client::builder();
-    let mut found = false;
     if let Some(key) = set("OPENAI_API_KEY") {
         let mut openai = OpenAi::builder(key);
         if let Some(url) = set("OPENAI_BASE_URL") {
@@ -53,7 +52,6 @@ fn builder_from(lookup: impl Fn(&str) -> Option<String>) -> Result<ClientBuilder
             openai = openai.project(id);
         }
         builder = builder.provider(openai.build()?);
-        found = true;
     }
     if let Some(key) = set("ANTHROPIC_API_KEY") {
         let mut anthropic = Anthropic::builder(key);
@@ -61,7 +59,6 @@ fn builder_from(lookup: impl Fn(&str) -> Option<String>) -> Result<ClientBuilder
             anthropic = anthropic.base_url(url);
         }
         builder = builder.provider(anthropic.build()?);
-        found = true;
     }
     if let Some(key) = set("GEMINI_API_KEY").or_else(|| set("GOOGLE_API_KEY")) {
         let mut gemini = Gemini::builder(key);
@@ -69,10 +66,11 @@ fn builder_from(lookup: impl Fn(&str) -> Option<String>) -> Result<ClientBuilder
             gemini = gemini.base_url(url);
         }
         builder = builder.provider(gemini.build()?);
-        found = true;
     }
-    if found {
-        return Ok(builder);
+    let first = builder.providers().next().map(str::to_owned);
+    if let Some(first) = first {
+        // Specification section 2.2: the first registered provider becomes the default.
+        return Ok(builder.default_provider(first));
     }
     Err(Error::new(
         ErrorKind::Configuration,
