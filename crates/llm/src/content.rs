@@ -1,15 +1,16 @@
 //! The parts of a message (client specification, sections 3.3 to 3.5).
 
+mod data_url;
+mod media;
+
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+pub use self::media::{AudioData, Blob, DocumentData, ImageData, MediaSource};
 use crate::arguments::{CallArguments, object_of};
 
 /// One part of a message.
@@ -78,157 +79,6 @@ pub struct TextData {
     pub text: String,
     /// An opaque signature (Gemini); goes back to its origin only.
     pub signature: Option<String>,
-}
-
-/// Bytes that are cheap to clone and travel as base64.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Blob(Arc<[u8]>);
-
-impl Blob {
-    /// The bytes.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The bytes in standard base64 with padding.
-    #[must_use]
-    pub fn to_base64(&self) -> String {
-        BASE64.encode(&self.0)
-    }
-}
-
-impl From<Vec<u8>> for Blob {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(bytes.into())
-    }
-}
-
-impl fmt::Debug for Blob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Blob({} bytes)", self.0.len())
-    }
-}
-
-impl Serialize for Blob {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.to_base64())
-    }
-}
-
-impl<'de> Deserialize<'de> for Blob {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        BASE64.decode(text).map(Self::from).map_err(D::Error::custom)
-    }
-}
-
-/// Where media comes from: exactly one of the two.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MediaSource {
-    /// A URL, or a local path (starts with `/`, `./` or `~`) that the adapter reads before it sends.
-    Url(String),
-    /// The bytes themselves.
-    Data(Blob),
-}
-
-/// An image (specification section 3.5).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ImageData {
-    /// URL or bytes.
-    #[serde(flatten)]
-    pub source: MediaSource,
-    /// MIME type; `image/png` is assumed for bytes without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
-    /// Fidelity hint: `auto`, `low` or `high`; ignored by providers without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
-impl ImageData {
-    /// An image at a URL or a local path.
-    #[must_use]
-    pub fn url(url: impl Into<String>) -> Self {
-        Self { source: MediaSource::Url(url.into()), media_type: None, detail: None }
-    }
-
-    /// An image of these bytes.
-    #[must_use]
-    pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
-        Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()), detail: None }
-    }
-
-    /// With a hint of how closely to look: `auto`, `low` or `high`.
-    #[must_use]
-    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
-        self
-    }
-}
-
-/// Sound (specification section 3.5).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct AudioData {
-    /// URL or bytes.
-    #[serde(flatten)]
-    pub source: MediaSource,
-    /// MIME type, such as `audio/wav`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
-}
-
-impl AudioData {
-    /// Sound at a URL or a local path.
-    #[must_use]
-    pub fn url(url: impl Into<String>) -> Self {
-        Self { source: MediaSource::Url(url.into()), media_type: None }
-    }
-
-    /// Sound of these bytes.
-    #[must_use]
-    pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
-        Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()) }
-    }
-}
-
-/// A document (specification section 3.5).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct DocumentData {
-    /// URL or bytes.
-    #[serde(flatten)]
-    pub source: MediaSource,
-    /// MIME type, such as `application/pdf`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
-    /// Name to show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file_name: Option<String>,
-}
-
-impl DocumentData {
-    /// A document at a URL or a local path.
-    #[must_use]
-    pub fn url(url: impl Into<String>) -> Self {
-        Self { source: MediaSource::Url(url.into()), media_type: None, file_name: None }
-    }
-
-    /// A document of these bytes.
-    #[must_use]
-    pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
-        Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()), file_name: None }
-    }
-
-    /// With a name to show.
-    #[must_use]
-    pub fn with_file_name(mut self, name: impl Into<String>) -> Self {
-        self.file_name = Some(name.into());
-        self
-    }
 }
 
 /// How a tool is called.
@@ -563,14 +413,10 @@ mod tests {
             ContentPart::Text(TextData { text: "t".into(), signature: Some("s".into()) }),
             ContentPart::Image(ImageData::data(vec![1, 2, 255], "image/png")),
             ContentPart::Image(ImageData::url("https://example.com/a.png")),
-            ContentPart::Audio(AudioData { source: MediaSource::Url("u".into()), media_type: None }),
-            ContentPart::Document(DocumentData {
-                source: MediaSource::Data(vec![0].into()),
-                media_type: Some("application/pdf".into()),
-                file_name: None,
-            }),
+            ContentPart::Audio(AudioData::url("u")),
+            ContentPart::Document(DocumentData::data(vec![0], "application/pdf")),
             ToolCall::custom("c", "apply_patch", "*** Begin Patch").into(),
-            ToolResult::new("c", "out", true).with_image(ImageData::url("./a.png")).into(),
+            ToolResult::new("c", "out", true).with_image(ImageData::path("./a.png")).into(),
             ThinkingData::new("why").with_signature(Some("sig".into())).into(),
             ThinkingData::redacted("opaque").into(),
             ContentPart::Opaque(OpaqueData { kind: "server_tool_use".into(), data: json!({"id": 1}) }),

@@ -89,10 +89,16 @@ impl Next<'_> {
             Some((layer, rest)) => {
                 layer.handle(request, mode, Next { layers: rest, adapter: self.adapter }).await
             }
-            None => match mode {
-                Mode::Complete => self.adapter.complete(&request).await.map(|r| Reply::Response(Box::new(r))),
-                Mode::Stream => self.adapter.stream(&request).await.map(Reply::Stream),
-            },
+            None => {
+                let request = request.decode_urls()?;
+                match mode {
+                    Mode::Complete => {
+                        let response = self.adapter.complete(&request).await?;
+                        Ok(Reply::Response(Box::new(response)))
+                    }
+                    Mode::Stream => self.adapter.stream(&request).await.map(Reply::Stream),
+                }
+            }
         }
     }
 }

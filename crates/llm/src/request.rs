@@ -1,5 +1,6 @@
 //! The request (client specification, section 3.6).
 
+mod media;
 mod messages;
 mod order;
 

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::NAME;
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, refuse, unread};
 use crate::openai::check_document;
 
 /// The longest tool name of the API, in characters.
@@ -241,6 +241,7 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
                 }
             }
         }
+        MediaSource::Path(_) | _ => return Err(unread(NAME)),
     };
     let mut block = json!({"type": "document", "source": source});
     if let (Some(name), Some(block)) = (&document.file_name, block.as_object_mut()) {

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{NAME, is_third_generation};
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, refuse, unread};
 use crate::openai::check_document;
 
 /// Stands in for a signature that the model has not made, and skips its check (documented for Gemini 3).
@@ -230,6 +230,7 @@ fn media_part(source: &MediaSource, media_type: Option<&str>, assumed: &str) -> 
             check_document(blob.as_bytes().len(), LARGEST_DOCUMENT, NAME)?;
             json!({"inlineData": {"mimeType": media_type.unwrap_or(assumed), "data": blob.to_base64()}})
         }
+        MediaSource::Path(_) | _ => return Err(unread(NAME)),
     })
 }
 

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::PROVIDER;
 use super::calls::{CallsSoFar, answered, wire_id, wire_name};
 use crate::body::{Body, fragment};
-use crate::media::{ImageForm, image_form, refuse};
+use crate::media::{ImageForm, image_form, refuse, unread};
 
 /// The memo slot of history items.
 pub(super) const DIALECT: &str = "openai-responses";
@@ -302,6 +302,7 @@ fn input_file(document: &DocumentData) -> Result<Value, Error> {
             let (name, data) = file_data(document, PROVIDER)?;
             Ok(json!({"type": "input_file", "filename": name, "file_data": data}))
         }
+        MediaSource::Path(_) | _ => Err(unread(PROVIDER)),
     }
 }
 
