@@ -297,7 +297,8 @@ mod tests {
         let two = Arc::new(FakeAdapter::new("b").answer("never"));
         let adapters = [&one, &two].map(|adapter| Arc::clone(adapter) as Arc<dyn ProviderAdapter>);
         for (count, registered) in [(0, "none"), (1, "a"), (2, "a, b")] {
-            let builder = adapters[..count].iter().cloned().fold(Client::builder(), ClientBuilder::shared_provider);
+            let builder =
+                adapters[..count].iter().cloned().fold(Client::builder(), ClientBuilder::shared_provider);
             let client = builder.build().unwrap();
             assert_eq!(client.default_provider(), None);
             let streamed = client.stream(request()).await.map(drop).unwrap_err();

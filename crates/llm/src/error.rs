@@ -141,9 +141,9 @@ impl From<Retry> for RetryRecord {
         match retry {
             Retry::Never => Self::Never,
             // Rounded up, so that a restored delay is never too short.
-            Retry::After(delay) => Self::AfterMs(delay.map(|delay| {
-                u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
-            })),
+            Retry::After(delay) => Self::AfterMs(
+                delay.map(|delay| u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)),
+            ),
         }
     }
 }

@@ -44,8 +44,8 @@ pub use generate::{
 pub use history::{Fingerprint, HistoryItem};
 pub use message::{Message, Origin, Role};
 pub use middleware::{
-    Budget, BudgetBuilder, CallEnd, CallObserver, Logging, Middleware, Mode, Next, Reply, Spent, UnknownPrice,
-    observe,
+    Budget, BudgetBuilder, CallEnd, CallObserver, Logging, Middleware, Mode, Next, Reply, Spent,
+    UnknownPrice, observe,
 };
 pub use object::{
     ObjectStream, PartialJson, generate_object, generate_object_as, stream_object, stream_object_as,

@@ -176,9 +176,7 @@ impl RetryPolicy {
     pub fn should_retry(&self, error: &Error) -> bool {
         match &self.should_retry {
             Some(ShouldRetry(predicate)) => predicate(error),
-            None => {
-                error.is_retryable() || self.retry_timeouts && error.kind() == ErrorKind::RequestTimeout
-            }
+            None => error.is_retryable() || self.retry_timeouts && error.kind() == ErrorKind::RequestTimeout,
         }
     }
 

@@ -112,14 +112,9 @@ impl CircuitBreaker {
             }
             Err(Refusal::Open(left)) => {
                 let count = self.inner.limits.threshold;
-                (
-                    format!("the circuit is open for {left:?} after {count} consecutive failures"),
-                    Some(left),
-                )
+                (format!("the circuit is open for {left:?} after {count} consecutive failures"), Some(left))
             }
-            Err(Refusal::Probing) => {
-                ("the circuit is half open and a probe is in flight".to_owned(), None)
-            }
+            Err(Refusal::Probing) => ("the circuit is half open and a probe is in flight".to_owned(), None),
         };
         Err(Error::new(ErrorKind::Server, message)
             .with_provider(provider)

@@ -11,7 +11,8 @@ use super::bench::{Bench, each, model, read_file};
 
 per_provider!(
     text_goes_back_and_forth,
-    an_image_is_read_from_a_local_path, a_data_url_is_sent_as_bytes,
+    an_image_is_read_from_a_local_path,
+    a_data_url_is_sent_as_bytes,
     text_and_images_keep_their_order,
     audio_is_sent_or_refused,
     documents_are_sent,

@@ -88,7 +88,9 @@ mod tests {
 
     #[test]
     fn malformed_urls_are_refused() {
-        for url in ["data:", "data:image/png;base64", "data:;base64,A", "data:;base64,*", "data:,%4", "data:,%+4"] {
+        for url in
+            ["data:", "data:image/png;base64", "data:;base64,A", "data:;base64,*", "data:,%4", "data:,%+4"]
+        {
             assert_eq!(DataUrl::parse(url), None, "{url}");
         }
         for url in ["https://example.com/a.png", "/tmp/data:", "dat", "dätä:,"] {

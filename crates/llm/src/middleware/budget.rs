@@ -266,8 +266,7 @@ impl CallObserver for ChargedCall {
                     usage.total_tokens = usage.input_tokens.saturating_add(usage.output_tokens);
                 }
                 if usage.total_tokens == 0 {
-                    self.received_bytes =
-                        self.received_bytes.max(estimate::message_bytes(&response.message));
+                    self.received_bytes = self.received_bytes.max(estimate::message_bytes(&response.message));
                     return self.charge_estimate();
                 }
                 self.budget.charge(self, &usage, false);

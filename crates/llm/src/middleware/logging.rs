@@ -75,8 +75,12 @@ impl Middleware for Logging {
         if let Some(limit) = max_content {
             span.in_scope(|| contents::log_input(&request.messages, limit));
         }
-        let record =
-            CallRecord { span: span.clone(), started: Instant::now(), time_to_first_event: None, max_content };
+        let record = CallRecord {
+            span: span.clone(),
+            started: Instant::now(),
+            time_to_first_event: None,
+            max_content,
+        };
         let call = async {
             Ok(match next.run(request, mode).await? {
                 Reply::Stream(stream) => Reply::Stream(Box::pin(InSpan { stream, span: Span::current() })),

@@ -38,7 +38,11 @@ async fn it_opens_after_consecutive_transient_failures() {
 async fn permanent_errors_are_ignored_and_a_response_resets_the_count() {
     use ErrorKind as K;
     let permanent = failing([K::Server, K::InvalidRequest, K::Authentication, K::ContextLength, K::Abort]);
-    let adapter = permanent.answer("hi").failure(scripted_error(K::Server)).answer("hi").failure(scripted_error(K::Server));
+    let adapter = permanent
+        .answer("hi")
+        .failure(scripted_error(K::Server))
+        .answer("hi")
+        .failure(scripted_error(K::Server));
     let breaker = breaker(2);
     let harness = Harness::new(adapter, breaker.clone());
     for _ in 0..9 {
@@ -122,7 +126,8 @@ async fn a_probe_without_an_outcome_is_replaced() {
 #[tokio::test(start_paused = true)]
 async fn an_http_error_counts_as_a_response() {
     let refused = scripted_error(ErrorKind::InvalidRequest).with_status(400);
-    let adapter = failing([ErrorKind::Server]).failure(scripted_error(ErrorKind::Configuration)).failure(refused);
+    let adapter =
+        failing([ErrorKind::Server]).failure(scripted_error(ErrorKind::Configuration)).failure(refused);
     let breaker = breaker(1);
     let harness = Harness::new(adapter, breaker.clone());
     harness.call(user_request("x"), Mode::Complete).await.unwrap_err();

@@ -1,7 +1,7 @@
 use std::sync::Mutex;
 
-use pintle_llm::testing::{FakeAdapter, Harness, MODES};
 use pintle_llm::Message;
+use pintle_llm::testing::{FakeAdapter, Harness, MODES};
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};

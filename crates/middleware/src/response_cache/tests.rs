@@ -2,9 +2,7 @@ use futures_util::StreamExt as _;
 use futures_util::future::join;
 
 use pintle_llm::testing::{FakeAdapter, Harness, MODES, scripted_error, user_request};
-use pintle_llm::{
-    AdapterTimeout, Client, ImageData, Message, RateLimitInfo, Role, StreamEvent, ToolCall,
-};
+use pintle_llm::{AdapterTimeout, Client, ImageData, Message, RateLimitInfo, Role, StreamEvent, ToolCall};
 
 use super::*;
 
@@ -19,7 +17,11 @@ async fn repeated_requests_are_served_in_either_mode() {
         let (harness, cache) = harness_of(FakeAdapter::new("p").answer("hi"), ResponseCache::builder());
         let fresh = harness.call(user_request("hello"), first).await.unwrap();
         for again in MODES {
-            assert_eq!(harness.call(user_request("hello"), again).await.unwrap(), fresh, "{first:?}, then {again:?}");
+            assert_eq!(
+                harness.call(user_request("hello"), again).await.unwrap(),
+                fresh,
+                "{first:?}, then {again:?}"
+            );
         }
         assert_eq!(harness.calls(), 1);
         assert_eq!((cache.stats().misses, cache.stats().hits, cache.stats().entries), (1, 2, 1));
@@ -47,7 +49,11 @@ async fn a_replayed_stream_has_all_events() {
 #[test]
 fn the_key_covers_exactly_what_the_provider_receives() {
     let base = key("p", &user_request("hello")).unwrap();
-    assert_eq!(base.to_string(), key("p", &user_request("hello")).unwrap().to_string(), "the same in every process");
+    assert_eq!(
+        base.to_string(),
+        key("p", &user_request("hello")).unwrap().to_string(),
+        "the same in every process"
+    );
     let same = user_request("hello").with_provider("p").with_timeout(AdapterTimeout::patient());
     assert_eq!(key("p", &same), Some(base));
     let others = [
@@ -203,7 +209,8 @@ async fn entries_bytes_and_age_are_limited() {
     harness.call(user_request("a"), Mode::Complete).await.unwrap();
     assert_eq!((cache.stats().entries, cache.stats().bytes), (0, 0));
 
-    let (harness, cache) = harness_of(responses(3), ResponseCache::builder().max_age(Duration::from_secs(60)));
+    let (harness, cache) =
+        harness_of(responses(3), ResponseCache::builder().max_age(Duration::from_secs(60)));
     for (wait, expected) in [(0, "0"), (59, "0"), (1, "1"), (59, "1")] {
         tokio::time::advance(Duration::from_secs(wait)).await;
         assert_eq!(harness.call(user_request("a"), Mode::Complete).await.unwrap().text(), expected);

@@ -1,6 +1,8 @@
 use futures_util::StreamExt as _;
 use pintle_llm::testing::FakeAdapter;
-use pintle_llm::{Client, ErrorKind, Message, Role, StreamAccumulator, StreamEvent, ToolDefinition, ToolList};
+use pintle_llm::{
+    Client, ErrorKind, Message, Role, StreamAccumulator, StreamEvent, ToolDefinition, ToolList,
+};
 use proptest::prelude::*;
 use serde_json::json;
 
@@ -196,7 +198,10 @@ fn calls_after_code_and_quotes_are_found() {
         "~~a~~ and ~~~: ",
         "~",
     ] {
-        assert_eq!(recognized(&[Hermes], letters(&format!("{before}{call}"))), format!("{before}⟨list {{}}⟩"));
+        assert_eq!(
+            recognized(&[Hermes], letters(&format!("{before}{call}"))),
+            format!("{before}⟨list {{}}⟩")
+        );
     }
 }
 

@@ -50,7 +50,8 @@ async fn calls_succeed_until_a_limit_is_reached() {
 
 #[tokio::test]
 async fn the_message_names_spent_tokens_and_limit() {
-    let budget = Budget::builder().max_tokens(15).max_dollars(0.02).catalog(priced_catalog()).build().unwrap();
+    let budget =
+        Budget::builder().max_tokens(15).max_dollars(0.02).catalog(priced_catalog()).build().unwrap();
     let harness = Harness::new(adapter_with_responses(1), budget.clone());
     harness.call(user_request("hello"), Mode::Complete).await.unwrap();
     assert!((budget.spent().dollars - 0.02).abs() < 1e-9);
