@@ -6,6 +6,8 @@ mod adapter;
 mod arguments;
 mod cache;
 mod catalog;
+#[cfg(any(test, feature = "chat-json"))]
+pub mod chat_json;
 mod client;
 mod content;
 mod error;

@@ -133,7 +133,8 @@ async fn read_parts(message: &Message) -> Result<HistoryItem, Error> {
             ContentPart::Text(_)
             | ContentPart::ToolCall(_)
             | ContentPart::Thinking(_)
-            | ContentPart::Opaque(_) => {}
+            | ContentPart::Opaque(_)
+            | _ => {}
         }
     }
     Ok(message.into())

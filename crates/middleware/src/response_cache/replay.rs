@@ -57,7 +57,8 @@ fn segment(id: String, part: &ContentPart, out: &mut Vec<StreamEvent>) {
         | ContentPart::Audio(_)
         | ContentPart::Document(_)
         | ContentPart::ToolResult(_)
-        | ContentPart::Opaque(_) => {
+        | ContentPart::Opaque(_)
+        | _ => {
             let raw = if let ContentPart::Opaque(opaque) = part { opaque.data.clone() } else { Value::Null };
             out.push(StreamEvent::ProviderEvent { raw, part: Some(Box::new(part.clone())) });
         }

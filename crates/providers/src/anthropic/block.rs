@@ -122,7 +122,7 @@ fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
         ContentPart::ToolResult(result) => Some(result_block(result)?),
         ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
         ContentPart::Audio(_) => return Err(refuse(NAME, "audio is not taken")),
-        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
+        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) | _ => {
             return Err(misplaced(part, "a user message"));
         }
     })
@@ -148,7 +148,7 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
         ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => {
             Block::text(&format!("[{} left out]", part.kind().to_lowercase()))
         }
-        ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
+        ContentPart::ToolResult(_) | ContentPart::Opaque(_) | _ => {
             return Err(misplaced(part, "an assistant message"));
         }
     })

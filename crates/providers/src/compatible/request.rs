@@ -110,12 +110,12 @@ fn tools(own: &[ToolItem], more: &[Value]) -> Bytes {
 
 fn response_format(format: &ResponseFormat) -> Option<Value> {
     match format {
-        ResponseFormat::Text => None,
         ResponseFormat::Json => Some(json!({"type": "json_object"})),
         ResponseFormat::JsonSchema { json_schema, strict } => Some(json!({
             "type": "json_schema",
             "json_schema": {"name": schema_name(json_schema), "schema": json_schema, "strict": strict},
         })),
+        ResponseFormat::Text | _ => None,
     }
 }
 
@@ -288,7 +288,8 @@ fn user_part(part: &ContentPart, provider: &str) -> Result<Option<Value>, Error>
         ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => None,
+        | ContentPart::Opaque(_)
+        | _ => None,
     })
 }
 
@@ -373,7 +374,8 @@ fn refusal_of(message: &Message) -> Option<&str> {
         | ContentPart::Document(_)
         | ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
-        | ContentPart::Thinking(_) => None,
+        | ContentPart::Thinking(_)
+        | _ => None,
     })
 }
 
@@ -403,7 +405,8 @@ fn text_of(message: &Message) -> String {
         ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => None,
+        | ContentPart::Opaque(_)
+        | _ => None,
     });
     texts.collect()
 }

@@ -126,7 +126,7 @@ fn user_part(part: &ContentPart, nested_media: bool, parts: &mut Vec<Part>) -> R
             parts.extend(beside.iter().map(|image| Part::Whole(fragment(image))));
             return Ok(());
         }
-        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
+        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) | _ => {
             return Err(misplaced(part, "a user message"));
         }
     };
@@ -156,7 +156,7 @@ fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result
         ContentPart::Image(image) => image_part(image)?,
         ContentPart::Audio(audio) => audio_part(audio)?,
         ContentPart::Document(document) => document_part(document)?,
-        ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
+        ContentPart::ToolResult(_) | ContentPart::Opaque(_) | _ => {
             return Err(misplaced(part, "an assistant message"));
         }
     };

@@ -141,7 +141,7 @@ fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Resu
             }
             ContentPart::Opaque(data) if own => items.item(&without_id(&data.data)),
             // Valid where they came from only.
-            ContentPart::Thinking(_) | ContentPart::Opaque(_) => {}
+            ContentPart::Thinking(_) | ContentPart::Opaque(_) | _ => {}
         }
     }
     if message.role == Role::Tool
@@ -335,7 +335,8 @@ pub(crate) fn media_mark(part: &ContentPart) -> String {
         | ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => None,
+        | ContentPart::Opaque(_)
+        | _ => None,
     };
     media_type.map_or_else(|| format!("[{}]", part.kind().to_lowercase()), |kind| format!("[{kind}]"))
 }
@@ -355,7 +356,8 @@ fn check_place(part: &ContentPart, role: Role) -> Result<(), Error> {
         | ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => Ok(()),
+        | ContentPart::Opaque(_)
+        | _ => Ok(()),
     }
 }
 

@@ -451,7 +451,8 @@ fn stays(part: &ContentPart, provider: &str) -> bool {
         ContentPart::Audio(_)
         | ContentPart::Document(_)
         | ContentPart::ToolResult(_)
-        | ContentPart::Thinking(_) => false,
+        | ContentPart::Thinking(_)
+        | _ => false,
     }
 }
 
