@@ -2,7 +2,7 @@ use serde_json::json;
 
 use super::*;
 
-fn one(json: Value) -> Message {
+fn one(json: &Value) -> Message {
     let list = messages(&json!([json])).unwrap();
     assert_eq!(list.len(), 1);
     list.into_iter().next().unwrap()
@@ -16,17 +16,17 @@ fn text_messages_keep_role_name_and_text() {
         ("user", Role::User),
         ("assistant", Role::Assistant),
     ] {
-        let message = one(json!({"role": role, "content": "hello", "name": "ann", "extra": 1}));
+        let message = one(&json!({"role": role, "content": "hello", "name": "ann", "extra": 1}));
         assert_eq!((message.role, message.text().as_str()), (expected, "hello"));
         assert_eq!(message.name.as_deref(), Some("ann"));
     }
-    let refusal = one(json!({"role": "assistant", "content": null, "refusal": "No."}));
+    let refusal = one(&json!({"role": "assistant", "content": null, "refusal": "No."}));
     assert_eq!(refusal.text(), "No.");
 }
 
 #[test]
 fn media_parts_are_converted() {
-    let message = one(json!({"role": "user", "content": [
+    let message = one(&json!({"role": "user", "content": [
         {"type": "text", "text": "Compare"},
         {"type": "image_url", "image_url": {"url": "https://example.com/a.png", "detail": "low"}},
         {"type": "image_url", "image_url": "data:image/png;base64,AQ=="},
