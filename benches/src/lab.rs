@@ -107,7 +107,8 @@ pub(crate) fn client_of(dialect: Dialect, place: &Place) -> Client {
         Dialect::Gemini => builder.provider(Gemini::builder("k-bench").base_url(url).build().expect("it is")),
         Dialect::Chat => builder.provider(OpenAiCompatible::builder(url).build().expect("it is")),
     };
-    builder.build().expect("one provider is enough")
+    let provider: String = builder.providers().collect();
+    builder.default_provider(provider).build().expect("the default is registered")
 }
 
 /// The profile of this dialect's models with `apply_patch`, which takes its patch in free form if it is custom.

@@ -57,7 +57,7 @@ pub(crate) fn client_at(url: &str, dialect: Dialect, key: &str) -> Client {
             builder.provider(OpenAiCompatible::builder(url).api_key(key).build().unwrap())
         }
     };
-    builder.build().unwrap()
+    builder.default_provider(dialect.name()).build().unwrap()
 }
 
 /// The profile of this dialect's family.

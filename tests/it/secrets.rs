@@ -11,9 +11,9 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use pintle_llm::{
-    AdapterTimeout, Budget, CircuitBreaker, Client, Error, ErrorKind, Logging, Message, ProviderAdapter,
-    RateLimit, Request, ResponseCache,
+    AdapterTimeout, Budget, Client, Error, ErrorKind, Logging, Message, ProviderAdapter, Request,
 };
+use pintle_middleware::{CircuitBreaker, KnownModels, RateLimit, ResponseCache, UnknownModel};
 use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatible};
 use pintle_testkit::{Dialect, FaultScript, FaultServer, Script, ScriptedServer, ServerOptions, Turn};
 
@@ -291,7 +291,9 @@ fn client(dialect: Dialect, url: &str, shown: &mut Shown) -> Client {
     shown.debug("an adapter", &adapter);
     let client = Client::builder()
         .shared_provider(adapter)
+        .default_provider(dialect.name())
         .middleware(Logging::new().with_contents(1_000_000))
+        .middleware(KnownModels::new().with_unknown(UnknownModel::Warned))
         .middleware(ResponseCache::builder().max_bytes(1).build().unwrap())
         .middleware(Budget::builder().max_tokens(u64::MAX).build().unwrap())
         .middleware(RateLimit::builder().requests(1_000).build().unwrap())

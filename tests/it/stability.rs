@@ -120,7 +120,7 @@ impl Talk {
         std::fs::write(picture, png(b"before")).unwrap();
         let question = vec![
             ContentPart::text("What is in here?"),
-            ImageData::url(picture.to_string_lossy()).into(),
+            ImageData::path(picture.to_string_lossy()).into(),
             ImageData::url("https://example.com/b.png").into(),
         ];
         self.history.push(Message::system("You are careful.").into());

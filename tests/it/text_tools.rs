@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use pintle_agent::{EventKind, ProviderProfile, Session, SessionEvent};
 use pintle_env::LocalEnvironment;
-use pintle_llm::TextToolCallForm::{self, DeepSeek, FencedJson, Function, Hermes, Json, Mistral, PythonTag};
+use pintle_middleware::TextToolCallForm::{
+    self, DeepSeek, FencedJson, Function, Hermes, Json, Mistral, PythonTag,
+};
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions, Turn};
 use serde_json::{Value, json};
 use tempfile::TempDir;

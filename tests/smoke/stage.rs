@@ -87,5 +87,5 @@ fn played(dialect: Dialect, url: &str) -> Result<Client, pintle_llm::Error> {
         Dialect::Gemini => builder.provider(Gemini::builder(KEY).base_url(url).build()?),
         Dialect::ChatCompletions => builder.provider(OpenAiCompatible::builder(url).api_key(KEY).build()?),
     };
-    builder.build()
+    builder.default_provider(dialect.name()).build()
 }

@@ -41,7 +41,7 @@ fn build(dialect: Dialect, url: &str) -> Result<Client, Error> {
         Dialect::Gemini => builder.provider(Gemini::builder(KEY).base_url(url).build()?),
         Dialect::ChatCompletions => builder.provider(OpenAiCompatible::builder(url).api_key(KEY).build()?),
     };
-    builder.build()
+    builder.default_provider(dialect.name()).build()
 }
 
 pub(crate) fn profile(dialect: Dialect) -> ProviderProfile {

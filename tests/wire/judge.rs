@@ -199,7 +199,8 @@ pub(crate) fn signatures(response: &Response) -> impl Iterator<Item = &str> {
         ContentPart::Image(_)
         | ContentPart::Audio(_)
         | ContentPart::Document(_)
-        | ContentPart::ToolResult(_) => None,
+        | ContentPart::ToolResult(_)
+        | _ => None,
     })
 }
 

@@ -16,7 +16,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pintle_env::ExecutionEnvironment;
-use pintle_llm::{Capability, Catalog, Client, ModelInfo, TextToolCallForm, TextToolCalls, ToolList};
+use pintle_llm::{Capability, Catalog, Client, ModelInfo, ToolList};
+use pintle_middleware::{TextToolCallForm, TextToolCalls};
 use pintle_tools::{DefinitionError, DynTool, ToolRegistry, TruncationLimits};
 use serde_json::{Map, Value};
 

@@ -115,7 +115,7 @@ impl Route {
     fn assemble(&self, layer: impl Middleware + 'static) -> Result<Client, Error> {
         let key = self.key.as_ref().map_or("", |key| key.secret.as_str());
         let url = self.base_url.as_ref().map(|base_url| base_url.url.as_str());
-        let client = Client::builder().middleware(layer);
+        let client = Client::builder().middleware(layer).default_provider(self.provider.dialect().name());
         match self.provider {
             Provider::OpenAi => {
                 let mut adapter = at(OpenAi::builder(key), url);

@@ -1,4 +1,4 @@
-//! From events to the whole answer (client specification, section 4.4).
+//! Accumulation of stream events (client specification, section 4.4).
 
 use crate::content::{ContentPart, TextData, ThinkingData, ToolCall};
 use crate::error::{Error, ErrorKind};
@@ -7,10 +7,10 @@ use crate::response::{Finish, FinishReason, Response, Warning};
 use crate::stream::StreamEvent;
 use crate::usage::Usage;
 
-/// Collects stream events into what [`Client::complete`](crate::Client::complete) would have returned.
+/// Accumulates stream events into the response that [`Client::complete`](crate::Client::complete) would have returned.
 ///
-/// Parts stand in the order in which they started. What is there at any moment can be looked at
-/// ([`StreamAccumulator::partial`]), so text of a stream that dies is not lost.
+/// Parts are in the order of their start events. The response so far is available at any time
+/// ([`StreamAccumulator::partial`]), so the text of a broken stream is not lost.
 #[derive(Clone, Debug)]
 pub struct StreamAccumulator {
     origin: Origin,
@@ -26,11 +26,11 @@ enum Part {
     Text { id: String, data: TextData },
     Reasoning { id: String, data: ThinkingData },
     Call { id: String, call: Option<ToolCall> },
-    Whole(ContentPart),
+    Complete(ContentPart),
 }
 
 impl StreamAccumulator {
-    /// An accumulator for an answer of this provider to a request for this model.
+    /// Creates an accumulator for a response of this provider and model.
     #[must_use]
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self {
@@ -43,7 +43,7 @@ impl StreamAccumulator {
         }
     }
 
-    /// Takes one event.
+    /// Adds an event.
     pub fn process(&mut self, event: &StreamEvent) {
         match event {
             StreamEvent::StreamStart { id, model, warnings } => {
@@ -94,31 +94,31 @@ impl StreamAccumulator {
             }
             StreamEvent::ProviderEvent { part, .. } => {
                 if let Some(part) = part {
-                    self.parts.push(Part::Whole((**part).clone()));
+                    self.parts.push(Part::Complete((**part).clone()));
                 }
             }
         }
     }
 
-    /// The answer, after [`StreamEvent::Finish`].
+    /// Returns the complete response, after [`StreamEvent::Finish`].
     ///
     /// # Errors
     ///
     /// [`ErrorKind::Stream`] if the stream has not finished.
     pub fn response(&self) -> Result<Response, Error> {
         if self.finish.is_none() {
-            return Err(Error::new(ErrorKind::Stream, "the stream ended before its answer was complete"));
+            return Err(Error::new(ErrorKind::Stream, "the stream ended before the response was complete"));
         }
         Ok(self.partial())
     }
 
-    /// The answer so far: complete parts and the text that has come. Calls that still form are left out.
+    /// Returns the response so far: complete parts and the text received. Incomplete calls are left out.
     #[must_use]
     pub fn partial(&self) -> Response {
         self.clone().into_partial()
     }
 
-    /// As [`StreamAccumulator::partial`], where nothing more comes: its texts are moved, not copied.
+    /// As [`StreamAccumulator::partial`], without copying the texts.
     #[must_use]
     pub fn into_partial(self) -> Response {
         let content = self.parts.into_iter().filter_map(Part::into_content).collect();
@@ -137,28 +137,31 @@ impl StreamAccumulator {
         response
     }
 
-    fn end_call(&mut self, done: &ToolCall) {
+    fn end_call(&mut self, complete: &ToolCall) {
         let open = self.parts.iter_mut().find_map(|part| match part {
-            Part::Call { id, call: call @ None } if *id == done.id => Some(call),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Whole(_) => None,
+            Part::Call { id, call: call @ None } if *id == complete.id => Some(call),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Complete(_) => None,
         });
         match open {
-            Some(call) => *call = Some(done.clone()),
-            None => self.parts.push(Part::Call { id: done.id.clone(), call: Some(done.clone()) }),
+            Some(call) => *call = Some(complete.clone()),
+            None => {
+                let (id, call) = (complete.id.clone(), Some(complete.clone()));
+                self.parts.push(Part::Call { id, call });
+            }
         }
     }
 
-    fn text_mut(&mut self, wanted: &str) -> Option<&mut TextData> {
+    fn text_mut(&mut self, text_id: &str) -> Option<&mut TextData> {
         self.parts.iter_mut().rev().find_map(|part| match part {
-            Part::Text { id, data } if id == wanted => Some(data),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Whole(_) => None,
+            Part::Text { id, data } if id == text_id => Some(data),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Complete(_) => None,
         })
     }
 
-    fn reasoning_mut(&mut self, wanted: &str) -> Option<&mut ThinkingData> {
+    fn reasoning_mut(&mut self, reasoning_id: &str) -> Option<&mut ThinkingData> {
         self.parts.iter_mut().rev().find_map(|part| match part {
-            Part::Reasoning { id, data } if id == wanted => Some(data),
-            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Whole(_) => None,
+            Part::Reasoning { id, data } if id == reasoning_id => Some(data),
+            Part::Text { .. } | Part::Reasoning { .. } | Part::Call { .. } | Part::Complete(_) => None,
         })
     }
 }
@@ -170,7 +173,7 @@ impl Part {
             Self::Text { data, .. } => Some(ContentPart::Text(data)),
             Self::Reasoning { data, .. } => Some(ContentPart::Thinking(data)),
             Self::Call { call, .. } => call.map(ContentPart::ToolCall),
-            Self::Whole(part) => Some(part),
+            Self::Complete(part) => Some(part),
         }
     }
 }
@@ -189,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_stand_in_the_order_of_their_starts() {
+    fn parts_are_in_the_order_of_their_start_events() {
         let mut accumulator = StreamAccumulator::new("p", "m");
         let call = ToolCall::from_raw("c", "t", "{}");
         let mut events = text("0", &["a", "b"]);
@@ -208,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unfinished_stream_gives_its_text_and_no_response() {
+    fn an_unfinished_stream_has_partial_text_and_no_response() {
         let mut accumulator = StreamAccumulator::new("p", "m");
         for event in &text("0", &["half"])[..2] {
             accumulator.process(event);

@@ -1,4 +1,4 @@
-//! What a provider must be able to do (client specification, sections 2.4 and 7.1).
+//! Provider adapters (client specification, sections 2.4 and 7.1).
 
 use std::fmt;
 
@@ -10,24 +10,27 @@ use crate::response::Response;
 use crate::stream::EventStream;
 use crate::tool::ToolChoice;
 
-/// One provider behind the unified interface.
+/// A provider behind the unified interface.
 ///
-/// Implemented once per wire dialect, and by anyone who has a model to offer. An implementation must be safe for
-/// concurrent calls, must not retry, must end a stream with [`StreamEvent::Finish`](crate::StreamEvent::Finish) or
-/// with an error and never silently, and must set kind and retry of every error itself. Dropping a returned
-/// future or stream must release its connection.
+/// Implemented once per wire dialect, and by applications with a model of their own. An implementation must
+///
+/// * be safe for concurrent calls;
+/// * not retry;
+/// * end every stream with [`StreamEvent::Finish`](crate::StreamEvent::Finish) or with an error;
+/// * set the kind and the retry of every error;
+/// * release the connection when a returned future or stream is dropped.
 #[async_trait]
 pub trait ProviderAdapter: fmt::Debug + Send + Sync {
-    /// The name that requests route by, such as `openai`.
+    /// Name for routing, such as `openai`.
     fn name(&self) -> &str;
 
-    /// Sends the request and returns the whole answer.
+    /// Sends the request and returns the complete response.
     async fn complete(&self, request: &Request) -> Result<Response, Error>;
 
-    /// Sends the request and returns the answer as it forms.
+    /// Sends the request and returns the response as a stream of events.
     async fn stream(&self, request: &Request) -> Result<EventStream, Error>;
 
-    /// Whether the provider has this tool choice mode.
+    /// Returns `true` if the provider supports this tool choice mode.
     fn supports_tool_choice(&self, _choice: &ToolChoice) -> bool {
         true
     }
@@ -37,7 +40,7 @@ pub trait ProviderAdapter: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Releases what it holds; called by [`Client::close`](crate::Client::close).
+    /// Releases resources; called by [`Client::close`](crate::Client::close).
     async fn close(&self) {}
 }
 

@@ -1,4 +1,4 @@
-//! The arguments of a call, which many hold at a time.
+//! Shared arguments of tool calls.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// From this size on, in bytes, a text is read without a copy of it in between.
+/// Strings of at least this many bytes are parsed without an intermediate copy.
 const LONG: usize = 64 << 10;
 
-/// The parsed arguments of a tool call.
+/// Parsed arguments of a tool call.
 ///
-/// It reads like the [`Value`] that it holds. Clones share that value, since the history, the events and the tool of a
-/// session all have the arguments, which may be a file of megabytes.
+/// Dereferences to a [`Value`]. Clones share the value: history, events and tools of a session all hold the arguments,
+/// which may contain a file of several megabytes.
 #[derive(Clone, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct CallArguments(Arc<Value>);
 
 impl CallArguments {
-    /// The value, to change it. It is copied if it is shared.
+    /// Returns mutable access, copying a shared value.
     pub fn to_mut(&mut self) -> &mut Value {
         Arc::make_mut(&mut self.0)
     }
 
-    /// The value itself. It is copied if it is shared.
+    /// Returns the value, copying a shared one.
     #[must_use]
     pub fn into_value(self) -> Value {
         Arc::unwrap_or_clone(self.0)
@@ -77,28 +77,28 @@ impl PartialEq<CallArguments> for Value {
     }
 }
 
-/// The object that a JSON text is, as `serde_json` reads it.
+/// Parses a JSON object, with the same result as `serde_json`.
 ///
-/// That library first collects a text with escapes in a buffer that grows, and then copies it. A long text of the object
-/// itself is read in one pass here, since it may be a file of megabytes.
+/// `serde_json` collects a string with escapes in a growing buffer and then copies it. Long strings at the top level of the
+/// object, which may be files of several megabytes, are unescaped here in one pass.
 pub(crate) fn object_of(json: &str) -> Option<Map<String, Value>> {
     if json.len() < LONG {
         return serde_json::from_str(json).ok();
     }
     let fields: BTreeMap<String, &RawValue> = serde_json::from_str(json).ok()?;
-    fields.into_iter().map(|(name, value)| Some((name, value_of(value.get())?))).collect()
+    fields.into_iter().map(|(name, value)| Some((name, parse_value(value.get())?))).collect()
 }
 
-fn value_of(json: &str) -> Option<Value> {
+fn parse_value(json: &str) -> Option<Value> {
     let text = json.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
     match text.filter(|text| text.len() >= LONG) {
-        Some(text) => unescaped(text).map(Value::String),
+        Some(text) => unescape(text).map(Value::String),
         None => serde_json::from_str(json).ok(),
     }
 }
 
-/// The text that the inside of a JSON string says; `None` if an escape is half of a surrogate pair.
-fn unescaped(text: &str) -> Option<String> {
+/// Resolves the escapes within a JSON string; `None` for half of a surrogate pair.
+fn unescape(text: &str) -> Option<String> {
     let mut plain = String::with_capacity(text.len());
     let mut rest = text;
     while let Some((before, after)) = rest.split_once('\\') {
@@ -112,7 +112,7 @@ fn unescaped(text: &str) -> Option<String> {
             'n' => '\n',
             'r' => '\r',
             't' => '\t',
-            'u' => escaped_char(&mut rest)?,
+            'u' => unicode_escape(&mut rest)?,
             _ => return None,
         });
     }
@@ -121,17 +121,17 @@ fn unescaped(text: &str) -> Option<String> {
     Some(plain)
 }
 
-/// The character of an escape whose digits come next: one code unit of UTF-16, or a pair in two escapes.
-fn escaped_char(rest: &mut &str) -> Option<char> {
-    let first = escaped_unit(rest)?;
+/// Parses the digits of a `\u` escape, and a second escape for a surrogate pair.
+fn unicode_escape(rest: &mut &str) -> Option<char> {
+    let first = code_unit(rest)?;
     if let Some(Ok(char)) = char::decode_utf16([first]).next() {
         return Some(char);
     }
     *rest = rest.strip_prefix("\\u")?;
-    char::decode_utf16([first, escaped_unit(rest)?]).next()?.ok()
+    char::decode_utf16([first, code_unit(rest)?]).next()?.ok()
 }
 
-fn escaped_unit(rest: &mut &str) -> Option<u16> {
+fn code_unit(rest: &mut &str) -> Option<u16> {
     let (digits, after) = rest.split_at_checked(4)?;
     *rest = after;
     u16::from_str_radix(digits, 16).ok()
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn clones_share_the_value_until_one_is_changed() {
+    fn clones_share_the_value_until_one_changes() {
         let arguments = CallArguments::from(json!({"path": "a"}));
         let mut changed = arguments.clone();
         assert!(std::ptr::eq(&*arguments, &*changed));
@@ -159,7 +159,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn long_texts_are_read_as_short_ones_are(
+        fn long_strings_parse_like_short_ones(
             texts in prop::collection::vec(
                 r#"([a-zé😀]|\\["\\/bfnrtux]|\\u00e[0-9]|\\ud83d\\ude00|\\ud83d|\\ude00){0,8}"#, 1..4
             ),
@@ -175,10 +175,10 @@ mod tests {
             });
             prop_assert_eq!(object_of(&long), expected);
             let body = texts.concat();
-            let whole = serde_json::from_str::<String>(&format!("\"{body}\"")).ok();
-            prop_assert_eq!(unescaped(&body).filter(|_| whole.is_some()), whole.clone());
+            let expected = serde_json::from_str::<String>(&format!("\"{body}\"")).ok();
+            prop_assert_eq!(unescape(&body).filter(|_| expected.is_some()), expected.clone());
             if body.contains(r"\ud83d") || body.contains(r"\ude00") {
-                prop_assert_eq!(unescaped(&body), whole);
+                prop_assert_eq!(unescape(&body), expected);
             }
         }
     }

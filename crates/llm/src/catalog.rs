@@ -1,6 +1,6 @@
-//! What is known about models (client specification, section 2.9).
+//! Model catalog (client specification, section 2.9).
 //!
-//! The data is `catalog/models.json`, of which `catalog/README.md` tells the format and the sources.
+//! The data is in `catalog/models.json`; `catalog/README.md` describes format and sources.
 
 mod cost;
 mod entry;
@@ -14,67 +14,67 @@ use serde::{Deserialize, Serialize};
 use self::entry::Entry;
 use crate::error::Error;
 
-/// Facts about one model. What is unknown stays `None`.
+/// Data about one model. Unknown values are `None`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelInfo {
-    /// The provider's identifier.
+    /// The provider's identifier for the model.
     pub id: String,
-    /// The provider that serves it.
+    /// Provider that serves the model.
     pub provider: String,
-    /// For people.
+    /// Display name.
     pub display_name: String,
-    /// Input and output together, in tokens.
+    /// Limit on input and output together, in tokens.
     pub context_window: u64,
-    /// The most tokens it writes in one answer.
+    /// Limit on the output tokens of one response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output: Option<u64>,
-    /// Whether it calls tools.
+    /// The model calls tools.
     pub supports_tools: bool,
-    /// Whether it sees images.
+    /// The model accepts images.
     pub supports_vision: bool,
-    /// Whether it reasons before it answers.
+    /// The model reasons before it responds.
     pub supports_reasoning: bool,
-    /// Whether reasoning is set by an effort word rather than by a budget of tokens (Anthropic).
+    /// Reasoning is controlled by an effort level rather than by a token budget (Anthropic).
     #[serde(default)]
     pub supports_effort: bool,
     /// US dollars per million input tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_cost_per_million: Option<f64>,
-    /// US dollars per million output tokens, those of reasoning among them.
+    /// US dollars per million output tokens, including reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_cost_per_million: Option<f64>,
-    /// US dollars per million input tokens that came from a cache.
+    /// US dollars per million input tokens read from a cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read_cost_per_million: Option<f64>,
-    /// US dollars per million input tokens that were written to a cache, for the shortest time that is offered.
+    /// US dollars per million input tokens written to a cache, for the shortest lifetime offered.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_cost_per_million: Option<f64>,
-    /// Other prices for long prompts, the shortest first.
+    /// Prices for long prompts, in ascending order of prompt length.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub price_tiers: Vec<PriceTier>,
-    /// Until when its training data reaches, as its maker words it.
+    /// End of the training data, in the words of the vendor.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge_cutoff: Option<String>,
-    /// The day after which its maker no longer promises to serve it, as `YYYY-MM-DD`.
+    /// Date after which the vendor no longer guarantees to serve the model, as `YYYY-MM-DD`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retires_on: Option<String>,
-    /// Short names, and names of the same model with a date.
+    /// Short names, and dated names of the same model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub aliases: Vec<String>,
-    /// Where the figures come from.
+    /// Sources of the data.
     #[serde(default)]
     pub sources: ModelSources,
 }
 
-/// The prices of calls with a long prompt, in US dollars per million tokens. They hold for the whole call; a price
-/// that is not given is unknown.
+/// Prices of calls with a long prompt, in US dollars per million tokens. They apply to the whole call; a missing price is
+/// unknown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct PriceTier {
-    /// Applies to calls whose input has more tokens than this, cached tokens included.
+    /// Applies to calls with more input tokens than this, including cached tokens.
     pub above_input_tokens: u64,
     /// As in [`ModelInfo`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -90,41 +90,42 @@ pub struct PriceTier {
     pub cache_write_cost_per_million: Option<f64>,
 }
 
-/// Where the figures of a model come from: a page of the provider, or a package and its version.
+/// Sources of a model's data: a page of the provider, or a package and its version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelSources {
-    /// Of the context window and the output limit.
+    /// Source of the context window and the output limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<String>,
-    /// Of what the model supports.
+    /// Source of the capabilities.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<String>,
-    /// Of all prices.
+    /// Source of all prices.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prices: Option<String>,
-    /// Of the knowledge cutoff.
+    /// Source of the knowledge cutoff.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge_cutoff: Option<String>,
-    /// Of the day of retirement.
+    /// Source of the retirement date.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retires_on: Option<String>,
 }
 
-/// What a model must be able to do.
+/// Capability of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Capability {
-    /// Call tools.
+    /// Calls tools.
     Tools,
-    /// See images.
+    /// Accepts images.
     Vision,
-    /// Reason before it answers.
+    /// Reasons before it responds.
     Reasoning,
 }
 
-/// A list of models, within a provider the one to begin with first and older ones last. Advisory: unknown names are
-/// passed on.
+/// List of models. The recommended model of a provider comes first, older ones last. Advisory: a client passes unknown
+/// names on.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Catalog {
     entries: Vec<Entry>,
@@ -132,10 +133,10 @@ pub struct Catalog {
 
 const SHIPPED: &str = include_str!("../catalog/models.json");
 
-static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| Catalog { entries: Entry::of_list(SHIPPED) });
+static BUILT_IN: LazyLock<Catalog> = LazyLock::new(|| Catalog { entries: Entry::parse_list(SHIPPED) });
 
 impl ModelInfo {
-    /// A model of which no more is known: it does nothing but write text, and its price is unknown.
+    /// Creates a model without capabilities and with unknown prices.
     #[must_use]
     pub fn new(provider: impl Into<String>, id: impl Into<String>, context_window: u64) -> Self {
         let id = id.into();
@@ -161,7 +162,7 @@ impl ModelInfo {
         }
     }
 
-    /// Whether the model can do this.
+    /// Returns `true` if the model has this capability.
     #[must_use]
     pub fn supports(&self, capability: Capability) -> bool {
         match capability {
@@ -173,13 +174,13 @@ impl ModelInfo {
 }
 
 impl Catalog {
-    /// The models that this crate ships.
+    /// Returns the catalog that is built into this crate.
     #[must_use]
     pub fn built_in() -> &'static Self {
         &BUILT_IN
     }
 
-    /// Reads a list of models that stands alone, in the format of `catalog/README.md`.
+    /// Parses a list of models, in the format of `catalog/README.md`, without the built-in catalog.
     ///
     /// # Errors
     ///
@@ -188,19 +189,19 @@ impl Catalog {
         Self { entries: Vec::new() }.merged_with(text)
     }
 
-    /// The model of this id or alias.
+    /// Returns the model with this id or alias.
     #[must_use]
     pub fn get(&self, model_id: &str) -> Option<&ModelInfo> {
-        self.called(None, model_id)
+        self.lookup(None, model_id)
     }
 
-    /// The model of this id or alias at this provider, where several serve models of one name.
+    /// Returns the model of this provider with this id or alias.
     #[must_use]
     pub fn find(&self, provider: &str, model_id: &str) -> Option<&ModelInfo> {
-        self.called(Some(provider), model_id)
+        self.lookup(Some(provider), model_id)
     }
 
-    /// All models, or those of one provider.
+    /// Lists all models, or those of one provider.
     pub fn list(&self, provider: Option<&str>) -> impl Iterator<Item = &ModelInfo> {
         self.entries_of(provider).map(Entry::model)
     }
@@ -209,31 +210,31 @@ impl Catalog {
         self.entries.iter().filter(move |entry| provider.is_none_or(|provider| entry.provider() == provider))
     }
 
-    /// That of the id, else that of the alias.
-    fn called(&self, provider: Option<&str>, name: &str) -> Option<&ModelInfo> {
+    /// Searches by id, then by alias.
+    fn lookup(&self, provider: Option<&str>, name: &str) -> Option<&ModelInfo> {
         let by_id = self.entries_of(provider).find(|entry| entry.id() == name);
-        by_id.or_else(|| self.entries_of(provider).find(|entry| entry.is_called(name))).map(Entry::model)
+        by_id.or_else(|| self.entries_of(provider).find(|entry| entry.is_named(name))).map(Entry::model)
     }
 
-    /// The first model of a provider that can do this.
+    /// Returns the first model of a provider with this capability.
     #[must_use]
     pub fn latest(&self, provider: &str, capability: Option<Capability>) -> Option<&ModelInfo> {
         self.list(Some(provider)).find(|model| capability.is_none_or(|wanted| model.supports(wanted)))
     }
 }
 
-/// The shipped entry of this id or alias.
+/// Returns the built-in entry with this id or alias.
 #[must_use]
 pub fn get_model_info(model_id: &str) -> Option<&'static ModelInfo> {
     Catalog::built_in().get(model_id)
 }
 
-/// The shipped entries, or those of one provider.
+/// Lists the built-in entries, or those of one provider.
 pub fn list_models(provider: Option<&str>) -> impl Iterator<Item = &'static ModelInfo> {
     Catalog::built_in().list(provider)
 }
 
-/// The first shipped model of a provider that can do this.
+/// Returns the first built-in model of a provider with this capability.
 #[must_use]
 pub fn get_latest_model(provider: &str, capability: Option<Capability>) -> Option<&'static ModelInfo> {
     Catalog::built_in().latest(provider, capability)

@@ -1,4 +1,4 @@
-//! The client: routing and middleware (client specification, sections 2.2 to 2.6, 4.1 and 4.2).
+//! Client: routing and middleware (client specification, sections 2.2 to 2.6, 4.1 and 4.2).
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -9,9 +9,9 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::stream::EventStream;
 
-/// Routes requests to provider adapters through middleware. Cheap to clone; safe to share.
+/// Routes requests to provider adapters through middleware. Cheap to clone and safe to share.
 ///
-/// It never retries and never guesses a provider.
+/// A client never retries and never guesses a provider.
 #[derive(Clone, Debug)]
 pub struct Client {
     inner: Arc<Inner>,
@@ -25,37 +25,37 @@ struct Inner {
 }
 
 impl Client {
-    /// Begins a client without providers.
+    /// Starts a client without providers.
     #[must_use]
     pub fn builder() -> ClientBuilder {
         ClientBuilder { providers: Vec::new(), default_provider: None, middleware: Vec::new() }
     }
 
-    /// Sends the request and returns the whole answer. Dropping the future cancels the call.
+    /// Sends the request and returns the complete response. Dropping the future cancels the call.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] if no provider can be resolved, else what the provider reports.
+    /// [`ErrorKind::Configuration`] if no provider can be resolved, else the error of the provider.
     pub async fn complete(&self, request: Request) -> Result<Response, Error> {
         match self.call(request, Mode::Complete).await? {
             Reply::Response(response) => Ok(*response),
-            Reply::Stream(_) => Err(mismatch("a stream", "a whole answer")),
+            Reply::Stream(_) => Err(mode_mismatch("a stream", "a complete response")),
         }
     }
 
-    /// Sends the request and returns the answer as it forms. Dropping the stream closes the connection.
+    /// Sends the request and returns the response as a stream of events. Dropping the stream closes the connection.
     ///
     /// # Errors
     ///
-    /// As for [`Client::complete`]; failures after the answer has begun come through the stream.
+    /// As for [`Client::complete`]; failures after the response has started are items of the stream.
     pub async fn stream(&self, request: Request) -> Result<EventStream, Error> {
         match self.call(request, Mode::Stream).await? {
             Reply::Stream(stream) => Ok(stream),
-            Reply::Response(_) => Err(mismatch("a whole answer", "a stream")),
+            Reply::Response(_) => Err(mode_mismatch("a complete response", "a stream")),
         }
     }
 
-    /// The same client with one more layer, inside those that it has. This one stays as it is.
+    /// Returns a client with an additional innermost layer. `self` is unchanged.
     #[must_use]
     pub fn with_middleware(&self, layer: impl Middleware + 'static) -> Self {
         let mut middleware = self.inner.middleware.clone();
@@ -68,39 +68,42 @@ impl Client {
         Self { inner: Arc::new(inner) }
     }
 
-    /// The names of the registered providers, in the order of their registration.
+    /// Names of the registered providers, in registration order.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         self.inner.providers.iter().map(|(name, _)| name.as_str())
     }
 
-    /// The provider of requests that name none.
+    /// Provider of requests that name none.
     #[must_use]
     pub fn default_provider(&self) -> Option<&str> {
         self.inner.default_provider.as_deref()
     }
 
-    /// The adapter that a request with this `provider` field goes to.
+    /// Returns the adapter for requests with this `provider` field.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] if it names an unknown provider, or none and there is no default.
+    /// [`ErrorKind::Configuration`] if the provider is unknown, or if none is named and no default is set.
     pub fn adapter(&self, provider: Option<&str>) -> Result<&Arc<dyn ProviderAdapter>, Error> {
-        let name = provider.or(self.inner.default_provider.as_deref()).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Configuration,
-                "the request names no provider and the client has no default one",
-            )
-        })?;
-        self.inner.providers.iter().find(|(known, _)| known == name).map(|(_, adapter)| adapter).ok_or_else(
-            || {
-                let known: Vec<&str> = self.providers().collect();
-                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                Error::new(
-                    ErrorKind::Configuration,
-                    format!("unknown provider `{name}`; registered: {known}"),
-                )
-            },
-        )
+        let Some(name) = provider.or(self.inner.default_provider.as_deref()) else {
+            let message = format!(
+                "the request names no provider and the client has no default; registered: {}; set the request's \
+                 `provider` or the client's `default_provider`",
+                self.registered()
+            );
+            return Err(Error::new(ErrorKind::Configuration, message));
+        };
+        let found = self.inner.providers.iter().find(|(known, _)| known == name);
+        found.map(|(_, adapter)| adapter).ok_or_else(|| {
+            let message = format!("unknown provider `{name}`; registered: {}", self.registered());
+            Error::new(ErrorKind::Configuration, message)
+        })
+    }
+
+    /// Registered providers for messages.
+    fn registered(&self) -> String {
+        let names: Vec<&str> = self.providers().collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
     }
 
     /// Closes every adapter.
@@ -117,7 +120,7 @@ impl Client {
         {
             return Err(Error::new(
                 ErrorKind::UnsupportedToolChoice,
-                format!("{} has no tool choice mode `{}`", adapter.name(), choice.mode()),
+                format!("{} does not support the tool choice mode `{}`", adapter.name(), choice.mode()),
             ));
         }
         let next = Next { layers: &self.inner.middleware, adapter: adapter.as_ref() };
@@ -125,7 +128,7 @@ impl Client {
     }
 }
 
-/// Collects what a [`Client`] is made of.
+/// Builder for a [`Client`].
 #[derive(Debug)]
 pub struct ClientBuilder {
     providers: Vec<(String, Arc<dyn ProviderAdapter>)>,
@@ -134,13 +137,13 @@ pub struct ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// Registers an adapter under its own name; a later one of the same name takes its place.
+    /// Registers an adapter under its name, replacing an earlier one of the same name.
     #[must_use]
     pub fn provider(self, adapter: impl ProviderAdapter + 'static) -> Self {
         self.shared_provider(Arc::new(adapter))
     }
 
-    /// Registers an adapter that is shared with others.
+    /// Registers a shared adapter.
     #[must_use]
     pub fn shared_provider(mut self, adapter: Arc<dyn ProviderAdapter>) -> Self {
         let name = adapter.name().to_owned();
@@ -151,11 +154,17 @@ impl ClientBuilder {
         self
     }
 
-    /// Names the provider of requests that name none. Without this, the first registered one is it.
+    /// Sets the provider of requests that name none. Without a default such requests fail, even if only one provider is
+    /// registered.
     #[must_use]
     pub fn default_provider(mut self, name: impl Into<String>) -> Self {
         self.default_provider = Some(name.into());
         self
+    }
+
+    /// Names of the adapters registered so far, in registration order.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        self.providers.iter().map(|(name, _)| name.as_str())
     }
 
     /// Adds a layer inside those added before.
@@ -165,25 +174,18 @@ impl ClientBuilder {
         self
     }
 
-    /// The client.
+    /// Builds the client.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] if the default names no registered provider, or what an adapter's
-    /// [`initialize`](ProviderAdapter::initialize) reports.
+    /// [`ErrorKind::Configuration`] if the default provider is not registered, or the error of an adapter's
+    /// [`initialize`](ProviderAdapter::initialize).
     pub fn build(self) -> Result<Client, Error> {
         for (_, adapter) in &self.providers {
             adapter.initialize()?;
         }
-        let first = self.providers.first().map(|(name, _)| name.clone());
-        let default_provider = self.default_provider.or(first);
-        let client = Client {
-            inner: Arc::new(Inner {
-                providers: self.providers,
-                default_provider,
-                middleware: self.middleware,
-            }),
-        };
+        let Self { providers, default_provider, middleware } = self;
+        let client = Client { inner: Arc::new(Inner { providers, default_provider, middleware }) };
         if client.inner.default_provider.is_some() {
             client.adapter(None)?;
         }
@@ -193,44 +195,41 @@ impl ClientBuilder {
 
 static DEFAULT_CLIENT: RwLock<Option<Client>> = RwLock::new(None);
 
-/// Sets the client that calls without one use, for the whole process (specification section 2.5).
+/// Sets the process-wide client for calls that do not name one (specification section 2.5).
 pub fn set_default_client(client: Client) {
     *DEFAULT_CLIENT.write().unwrap_or_else(PoisonError::into_inner) = Some(client);
 }
 
-/// The client of [`set_default_client`] or [`default_client_or_init`]; `None` before the first of them. This crate reads
-/// no environment: `pintle_providers::default_client` makes one from it.
+/// Returns the client of [`set_default_client`] or [`default_client_or_init`]; `None` before the first call of either.
+/// This crate reads no environment variables: `pintle_providers::default_client` creates a client from them.
 #[must_use]
 pub fn default_client() -> Option<Client> {
     DEFAULT_CLIENT.read().unwrap_or_else(PoisonError::into_inner).clone()
 }
 
-/// The default client, made on first use if none was set. Of several first uses at once only one makes it.
+/// Returns the default client, creating it on first use. Concurrent first uses create it once.
 ///
-/// `make` must not use the default client itself.
+/// `init` must not use the default client itself.
 ///
 /// # Errors
 ///
-/// What `make` reports; the next use tries again.
-pub fn default_client_or_init(make: impl FnOnce() -> Result<Client, Error>) -> Result<Client, Error> {
+/// The error of `init`; the next use tries again.
+pub fn default_client_or_init(init: impl FnOnce() -> Result<Client, Error>) -> Result<Client, Error> {
     if let Some(client) = default_client() {
         return Ok(client);
     }
     let mut slot = DEFAULT_CLIENT.write().unwrap_or_else(PoisonError::into_inner);
-    // Somebody else may have been faster.
+    // Another thread may have set it in the meantime.
     if let Some(client) = &*slot {
         return Ok(client.clone());
     }
-    let client = make()?;
+    let client = init()?;
     *slot = Some(client.clone());
     Ok(client)
 }
 
-fn mismatch(got: &str, wanted: &str) -> Error {
-    Error::new(
-        ErrorKind::Configuration,
-        format!("a middleware answered with {got} where {wanted} was asked for"),
-    )
+fn mode_mismatch(got: &str, expected: &str) -> Error {
+    Error::new(ErrorKind::Configuration, format!("a middleware returned {got}, expected {expected}"))
 }
 
 #[cfg(test)]
@@ -268,35 +267,54 @@ mod tests {
     #[tokio::test]
     async fn routes_by_the_provider_field_and_falls_back_to_the_default() {
         let client = Client::builder()
-            .provider(FakeAdapter::new("a").answer("from a"))
             .provider(FakeAdapter::new("b").answer("from b"))
+            .provider(FakeAdapter::new("a").answer("from a"))
+            .default_provider("a")
             .build()
             .unwrap();
         assert_eq!(client.complete(request()).await.unwrap().text(), "from a");
         assert_eq!(client.complete(request().with_provider("b")).await.unwrap().text(), "from b");
         let error = client.complete(request().with_provider("c")).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
-        assert_eq!(error.message(), "unknown provider `c`; registered: a, b");
+        assert_eq!(error.message(), "unknown provider `c`; registered: b, a");
     }
 
     #[tokio::test]
-    async fn a_later_adapter_of_a_name_takes_the_place_of_the_earlier_one() {
-        let client = Client::builder()
+    async fn a_later_adapter_replaces_one_of_the_same_name() {
+        let builder = Client::builder()
             .provider(FakeAdapter::new("a").answer("old"))
             .provider(FakeAdapter::new("b").answer("from b"))
-            .provider(FakeAdapter::new("a").answer("new"))
-            .build()
-            .unwrap();
+            .provider(FakeAdapter::new("a").answer("new"));
+        assert_eq!(builder.providers().collect::<Vec<_>>(), ["a", "b"]);
+        let client = builder.default_provider("a").build().unwrap();
         assert_eq!(client.providers().collect::<Vec<_>>(), ["a", "b"]);
-        assert_eq!(client.complete(request()).await.unwrap().text(), "new", "it is still the default");
+        assert_eq!(client.complete(request()).await.unwrap().text(), "new");
     }
 
     #[tokio::test]
-    async fn without_a_provider_it_is_a_configuration_error() {
-        let client = Client::builder().build().unwrap();
-        assert_eq!(client.complete(request()).await.unwrap_err().kind(), ErrorKind::Configuration);
+    async fn no_provider_and_no_default_is_a_configuration_error() {
+        let one = Arc::new(FakeAdapter::new("a").answer("never"));
+        let two = Arc::new(FakeAdapter::new("b").answer("never"));
+        let adapters = [&one, &two].map(|adapter| Arc::clone(adapter) as Arc<dyn ProviderAdapter>);
+        for (count, registered) in [(0, "none"), (1, "a"), (2, "a, b")] {
+            let builder =
+                adapters[..count].iter().cloned().fold(Client::builder(), ClientBuilder::shared_provider);
+            let client = builder.build().unwrap();
+            assert_eq!(client.default_provider(), None);
+            let streamed = client.stream(request()).await.map(drop).unwrap_err();
+            for error in [client.complete(request()).await.unwrap_err(), streamed] {
+                assert_eq!(error.kind(), ErrorKind::Configuration);
+                assert!(error.message().contains(&format!("registered: {registered};")), "{error}");
+                assert!(error.message().contains("`default_provider`"), "{error}");
+            }
+        }
+        assert!(one.requests().is_empty() && two.requests().is_empty(), "nothing is sent");
+    }
+
+    #[test]
+    fn an_unregistered_default_is_refused_at_build() {
         let unknown = Client::builder().provider(FakeAdapter::new("a")).default_provider("z").build();
-        assert_eq!(unknown.unwrap_err().kind(), ErrorKind::Configuration);
+        assert_eq!(unknown.unwrap_err().message(), "unknown provider `z`; registered: a");
     }
 
     #[tokio::test]
@@ -305,6 +323,7 @@ mod tests {
         let adapter = Arc::new(FakeAdapter::new("a").answer("one").answer("two"));
         let client = Client::builder()
             .shared_provider(Arc::clone(&adapter) as Arc<dyn ProviderAdapter>)
+            .default_provider("a")
             .middleware(Trace { name: "first", log: Arc::clone(&log) })
             .middleware(Trace { name: "second", log: Arc::clone(&log) })
             .build()
@@ -317,28 +336,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_layer_can_be_added_inside_without_touching_the_client() {
+    async fn an_inner_layer_can_be_added_to_a_built_client() {
         let log = Arc::new(Mutex::new(Vec::new()));
         let layer = |name| Trace { name, log: Arc::clone(&log) };
         let adapter = FakeAdapter::new("a").answer("one").answer("two");
-        let client = Client::builder().provider(adapter).middleware(layer("outer")).build().unwrap();
-        let more = client.with_middleware(layer("inner"));
-        assert_eq!(more.complete(request()).await.unwrap().text(), "one");
+        let builder = Client::builder().provider(adapter).default_provider("a");
+        let client = builder.middleware(layer("outer")).build().unwrap();
+        let extended = client.with_middleware(layer("inner"));
+        assert_eq!(extended.complete(request()).await.unwrap().text(), "one");
         assert_eq!(*log.lock().unwrap(), ["outer in", "inner in", "inner out", "outer out"]);
         client.complete(request()).await.unwrap();
         assert_eq!(log.lock().unwrap()[4..], ["outer in", "outer out"]);
     }
 
     #[tokio::test]
-    async fn the_default_client_is_made_once_and_can_be_replaced() {
-        let named = |name: &str| Client::builder().provider(FakeAdapter::new(name).answer(name)).build();
+    async fn the_default_client_is_created_once_and_can_be_replaced() {
+        let named = |name: &str| {
+            Client::builder().provider(FakeAdapter::new(name).answer(name)).default_provider(name).build()
+        };
         let prompt = || crate::GenerateOptions::new("m").with_prompt("hello");
         let error = crate::generate(prompt()).await.unwrap_err();
         assert_eq!(error.kind(), ErrorKind::Configuration);
         assert!(error.message().contains("set_default_client"), "{error}");
         let missing = || Err(Error::new(ErrorKind::Configuration, "no key"));
         assert_eq!(default_client_or_init(missing).unwrap_err().message(), "no key");
-        assert!(default_client().is_none(), "a failure is not kept");
+        assert!(default_client().is_none(), "a failure is not cached");
         default_client_or_init(|| named("first")).unwrap();
         let again = default_client_or_init(|| panic!("there is one")).unwrap();
         assert_eq!(again.default_provider(), Some("first"));
@@ -354,6 +376,7 @@ mod tests {
         let adapter = Arc::new(FakeAdapter::new("a").without_tool_choice());
         let client = Client::builder()
             .shared_provider(Arc::clone(&adapter) as Arc<dyn ProviderAdapter>)
+            .default_provider("a")
             .build()
             .unwrap();
         let error = client.complete(request().with_tool_choice(ToolChoice::Required)).await.unwrap_err();

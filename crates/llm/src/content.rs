@@ -1,60 +1,62 @@
-//! The parts of a message (client specification, sections 3.3 to 3.5).
+//! Parts of a message (client specification, sections 3.3 to 3.5).
+
+mod data_url;
+mod media;
 
 use std::borrow::Cow;
-use std::fmt;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Map, Value};
 
+pub use self::media::{AudioData, Blob, DocumentData, ImageData, MediaSource};
 use crate::arguments::{CallArguments, object_of};
 
-/// One part of a message.
+/// Part of a message.
 ///
-/// Serialised as the specification's record: `kind` names the field that is filled.
+/// Serialised as the specification's record: `kind` names the field that is set.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum ContentPart {
     /// Plain text.
     Text(TextData),
-    /// An image.
+    /// Image.
     Image(ImageData),
-    /// Sound.
+    /// Audio.
     Audio(AudioData),
-    /// A document, such as a PDF.
+    /// Document, such as a PDF.
     Document(DocumentData),
-    /// A call that the model wants made.
+    /// Tool call.
     ToolCall(ToolCall),
-    /// The answer to a call.
+    /// Result of a tool call.
     ToolResult(ToolResult),
     /// Reasoning, readable or redacted.
     Thinking(ThinkingData),
-    /// A provider's own block that the unified model has no part for; goes back verbatim to its origin.
+    /// Block of a provider without a unified counterpart; sent back verbatim to its origin.
     Opaque(OpaqueData),
 }
 
 impl ContentPart {
-    /// A text part.
+    /// Creates a text part.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::Text(TextData { text: text.into(), signature: None })
     }
 
-    /// The text, if this is a text part.
+    /// Returns the text of a text part.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         if let Self::Text(data) = self { Some(&data.text) } else { None }
     }
 
-    /// The reasoning, if this is such a part.
+    /// Returns the reasoning of a thinking part.
     #[must_use]
     pub fn as_thinking(&self) -> Option<&ThinkingData> {
         if let Self::Thinking(data) = self { Some(data) } else { None }
     }
 
-    /// The discriminator as the specification spells it (section 3.4); an opaque part's own kind.
+    /// Returns the discriminator in the specification's spelling (section 3.4); for an opaque part, its kind.
     #[must_use]
     pub fn kind(&self) -> &str {
         match self {
@@ -71,200 +73,49 @@ impl ContentPart {
     }
 }
 
-/// Text, with the signature that some providers attach to it.
+/// Text, with an optional signature of the provider.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextData {
     /// The text.
     pub text: String,
-    /// An opaque signature (Gemini); goes back to its origin only.
+    /// Opaque signature (Gemini); sent back to its origin only.
     pub signature: Option<String>,
 }
 
-/// Bytes that are cheap to clone and travel as base64.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Blob(Arc<[u8]>);
-
-impl Blob {
-    /// The bytes.
-    #[must_use]
-    pub fn as_bytes(&self) -> &[u8] {
-        &self.0
-    }
-
-    /// The bytes in standard base64 with padding.
-    #[must_use]
-    pub fn to_base64(&self) -> String {
-        BASE64.encode(&self.0)
-    }
-}
-
-impl From<Vec<u8>> for Blob {
-    fn from(bytes: Vec<u8>) -> Self {
-        Self(bytes.into())
-    }
-}
-
-impl fmt::Debug for Blob {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Blob({} bytes)", self.0.len())
-    }
-}
-
-impl Serialize for Blob {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&self.to_base64())
-    }
-}
-
-impl<'de> Deserialize<'de> for Blob {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        BASE64.decode(text).map(Self::from).map_err(D::Error::custom)
-    }
-}
-
-/// Where media comes from: exactly one of the two.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum MediaSource {
-    /// A URL, or a local path (starts with `/`, `./` or `~`) that the adapter reads before it sends.
-    Url(String),
-    /// The bytes themselves.
-    Data(Blob),
-}
-
-/// An image (specification section 3.5).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct ImageData {
-    /// URL or bytes.
-    #[serde(flatten)]
-    pub source: MediaSource,
-    /// MIME type; `image/png` is assumed for bytes without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
-    /// Fidelity hint: `auto`, `low` or `high`; ignored by providers without one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub detail: Option<String>,
-}
-
-impl ImageData {
-    /// An image at a URL or a local path.
-    #[must_use]
-    pub fn url(url: impl Into<String>) -> Self {
-        Self { source: MediaSource::Url(url.into()), media_type: None, detail: None }
-    }
-
-    /// An image of these bytes.
-    #[must_use]
-    pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
-        Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()), detail: None }
-    }
-
-    /// With a hint of how closely to look: `auto`, `low` or `high`.
-    #[must_use]
-    pub fn with_detail(mut self, detail: impl Into<String>) -> Self {
-        self.detail = Some(detail.into());
-        self
-    }
-}
-
-/// Sound (specification section 3.5).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct AudioData {
-    /// URL or bytes.
-    #[serde(flatten)]
-    pub source: MediaSource,
-    /// MIME type, such as `audio/wav`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
-}
-
-impl AudioData {
-    /// Sound at a URL or a local path.
-    #[must_use]
-    pub fn url(url: impl Into<String>) -> Self {
-        Self { source: MediaSource::Url(url.into()), media_type: None }
-    }
-
-    /// Sound of these bytes.
-    #[must_use]
-    pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
-        Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()) }
-    }
-}
-
-/// A document (specification section 3.5).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct DocumentData {
-    /// URL or bytes.
-    #[serde(flatten)]
-    pub source: MediaSource,
-    /// MIME type, such as `application/pdf`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub media_type: Option<String>,
-    /// Name to show.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub file_name: Option<String>,
-}
-
-impl DocumentData {
-    /// A document at a URL or a local path.
-    #[must_use]
-    pub fn url(url: impl Into<String>) -> Self {
-        Self { source: MediaSource::Url(url.into()), media_type: None, file_name: None }
-    }
-
-    /// A document of these bytes.
-    #[must_use]
-    pub fn data(bytes: impl Into<Blob>, media_type: impl Into<String>) -> Self {
-        Self { source: MediaSource::Data(bytes.into()), media_type: Some(media_type.into()), file_name: None }
-    }
-
-    /// With a name to show.
-    #[must_use]
-    pub fn with_file_name(mut self, name: impl Into<String>) -> Self {
-        self.file_name = Some(name.into());
-        self
-    }
-}
-
-/// How a tool is called.
+/// Kind of tool call.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolCallKind {
-    /// With a JSON object that fits a schema.
+    /// Arguments are a JSON object that matches a schema.
     #[default]
     Function,
-    /// With free text.
+    /// Argument is free text.
     Custom,
 }
 
-/// A call that the model wants made (`ToolCall` and `ToolCallData` of the specification in one).
+/// Tool call (`ToolCall` and `ToolCallData` of the specification).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolCall {
-    /// Links the result to the call; made by the adapter where the provider gives none.
+    /// Links the result to the call; generated by the adapter if the provider gives none.
     pub id: String,
-    /// The tool's name.
+    /// Name of the tool.
     pub name: String,
-    /// The parsed arguments; a string where they are free text or not a JSON object.
+    /// Parsed arguments; a string if they are free text or not a JSON object.
     pub arguments: CallArguments,
-    /// The arguments as the model wrote them, where they came as text.
+    /// Arguments as the model wrote them, if received as text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw_arguments: Option<Arc<str>>,
     /// Function or custom.
     #[serde(default, rename = "type")]
     pub kind: ToolCallKind,
-    /// An opaque signature (Gemini); goes back to its origin only.
+    /// Opaque signature (Gemini); sent back to its origin only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
 }
 
 impl ToolCall {
-    /// A function call with parsed arguments.
+    /// Creates a function call with parsed arguments.
     #[must_use]
     pub fn new(id: impl Into<String>, name: impl Into<String>, arguments: Map<String, Value>) -> Self {
         Self {
@@ -277,7 +128,7 @@ impl ToolCall {
         }
     }
 
-    /// A function call with arguments as text. No text at all means no arguments.
+    /// Creates a function call with arguments as text. An empty text means no arguments.
     #[must_use]
     pub fn from_raw(id: impl Into<String>, name: impl Into<String>, raw: impl Into<String>) -> Self {
         let raw: Arc<str> = raw.into().into();
@@ -289,11 +140,11 @@ impl ToolCall {
         Self { arguments: arguments.into(), raw_arguments: Some(raw), ..Self::new(id, name, Map::new()) }
     }
 
-    /// A call of a custom tool with free text.
+    /// Creates a call of a custom tool with free text.
     #[must_use]
     pub fn custom(id: impl Into<String>, name: impl Into<String>, input: impl Into<String>) -> Self {
         let mut input = input.into();
-        // It was streamed into a buffer that grew, and is kept as long as the history.
+        // Streamed into a growing buffer, and kept as long as the history.
         input.shrink_to_fit();
         Self {
             raw_arguments: Some(input.as_str().into()),
@@ -303,14 +154,14 @@ impl ToolCall {
         }
     }
 
-    /// With an opaque signature.
+    /// Sets the opaque signature.
     #[must_use]
     pub fn with_signature(mut self, signature: Option<String>) -> Self {
         self.signature = signature;
         self
     }
 
-    /// The arguments as one JSON text: as the model wrote them where known.
+    /// Returns the arguments as JSON text: as the model wrote them, if known.
     #[must_use]
     pub fn arguments_text(&self) -> Cow<'_, str> {
         match &self.raw_arguments {
@@ -319,30 +170,30 @@ impl ToolCall {
         }
     }
 
-    /// The arguments as an object; `None` if they are not one.
+    /// Returns the arguments as an object; `None` if they are not one.
     #[must_use]
     pub fn arguments_object(&self) -> Option<&Map<String, Value>> {
         self.arguments.as_object()
     }
 }
 
-/// The answer to a call (`ToolResult` and `ToolResultData` of the specification in one).
+/// Result of a tool call (`ToolResult` and `ToolResultData` of the specification).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolResult {
-    /// The call that this answers.
+    /// Id of the call.
     pub tool_call_id: String,
     /// Text, or a JSON object or list.
     pub content: Value,
-    /// Whether the tool failed.
+    /// The tool failed.
     pub is_error: bool,
-    /// Images beside the text.
+    /// Images in addition to the content.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<ImageData>,
 }
 
 impl ToolResult {
-    /// A result with text.
+    /// Creates a result with text.
     #[must_use]
     pub fn new(tool_call_id: impl Into<String>, content: impl Into<String>, is_error: bool) -> Self {
         Self {
@@ -353,14 +204,14 @@ impl ToolResult {
         }
     }
 
-    /// With an image.
+    /// Adds an image.
     #[must_use]
     pub fn with_image(mut self, image: ImageData) -> Self {
         self.images.push(image);
         self
     }
 
-    /// The content as text; structured content as JSON.
+    /// Returns the content as text; structured content as JSON.
     #[must_use]
     pub fn text(&self) -> String {
         match &self.content {
@@ -377,40 +228,40 @@ impl ToolResult {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ThinkingData {
-    /// The readable reasoning; empty if redacted or withheld.
+    /// Readable reasoning; empty if redacted or withheld.
     pub text: String,
-    /// What the provider needs back to trust the text: a signature, redacted data or encrypted content.
+    /// Signature, redacted data or encrypted content that the provider needs to verify the reasoning.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
-    /// Whether the content is opaque.
+    /// The content is opaque.
     #[serde(default)]
     pub redacted: bool,
-    /// The provider's item as it came, where its shape is richer than text and signature.
+    /// Original item of the provider, if it has more than text and signature.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
 }
 
 impl ThinkingData {
-    /// Readable reasoning.
+    /// Creates readable reasoning.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
     }
 
-    /// Opaque reasoning that must go back verbatim.
+    /// Creates opaque reasoning, which must be sent back verbatim.
     #[must_use]
     pub fn redacted(data: impl Into<String>) -> Self {
         Self { signature: Some(data.into()), redacted: true, ..Self::default() }
     }
 
-    /// With a signature.
+    /// Sets the signature.
     #[must_use]
     pub fn with_signature(mut self, signature: Option<String>) -> Self {
         self.signature = signature;
         self
     }
 
-    /// With the provider's own item.
+    /// Sets the original item of the provider.
     #[must_use]
     pub fn with_raw(mut self, raw: Value) -> Self {
         self.raw = Some(raw);
@@ -418,16 +269,16 @@ impl ThinkingData {
     }
 }
 
-/// A provider's own block.
+/// Block of a provider.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OpaqueData {
-    /// The provider's name for the block, such as `server_tool_use`.
+    /// The provider's type of the block, such as `server_tool_use`.
     pub kind: String,
-    /// The block as it came.
+    /// The block, unchanged.
     pub data: Value,
 }
 
-/// The specification's record: one optional field per kind.
+/// Record of the specification: one optional field per kind.
 #[derive(Serialize, Deserialize)]
 struct PartRecord<'a> {
     kind: std::borrow::Cow<'a, str>,
@@ -436,28 +287,28 @@ struct PartRecord<'a> {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     signature: Option<std::borrow::Cow<'a, str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    image: Option<Held<'a, ImageData>>,
+    image: Option<MaybeOwned<'a, ImageData>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    audio: Option<Held<'a, AudioData>>,
+    audio: Option<MaybeOwned<'a, AudioData>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    document: Option<Held<'a, DocumentData>>,
+    document: Option<MaybeOwned<'a, DocumentData>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_call: Option<Held<'a, ToolCall>>,
+    tool_call: Option<MaybeOwned<'a, ToolCall>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    tool_result: Option<Held<'a, ToolResult>>,
+    tool_result: Option<MaybeOwned<'a, ToolResult>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    thinking: Option<Held<'a, ThinkingData>>,
+    thinking: Option<MaybeOwned<'a, ThinkingData>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    data: Option<Held<'a, Value>>,
+    data: Option<MaybeOwned<'a, Value>>,
 }
 
-/// Borrowed when written, owned when read.
-enum Held<'a, T> {
+/// Borrowed for serialisation, owned after deserialisation.
+enum MaybeOwned<'a, T> {
     Borrowed(&'a T),
     Owned(T),
 }
 
-impl<T: Clone> Held<'_, T> {
+impl<T: Clone> MaybeOwned<'_, T> {
     fn into_owned(self) -> T {
         match self {
             Self::Borrowed(value) => value.clone(),
@@ -466,7 +317,7 @@ impl<T: Clone> Held<'_, T> {
     }
 }
 
-impl<T: Serialize> Serialize for Held<'_, T> {
+impl<T: Serialize> Serialize for MaybeOwned<'_, T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
             Self::Borrowed(value) => value.serialize(serializer),
@@ -475,7 +326,7 @@ impl<T: Serialize> Serialize for Held<'_, T> {
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Held<'_, T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for MaybeOwned<'_, T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         T::deserialize(deserializer).map(Self::Owned)
     }
@@ -500,13 +351,13 @@ impl<'a> From<&'a ContentPart> for PartRecord<'a> {
                 record.text = Some(data.text.as_str().into());
                 record.signature = data.signature.as_deref().map(Into::into);
             }
-            ContentPart::Image(data) => record.image = Some(Held::Borrowed(data)),
-            ContentPart::Audio(data) => record.audio = Some(Held::Borrowed(data)),
-            ContentPart::Document(data) => record.document = Some(Held::Borrowed(data)),
-            ContentPart::ToolCall(data) => record.tool_call = Some(Held::Borrowed(data)),
-            ContentPart::ToolResult(data) => record.tool_result = Some(Held::Borrowed(data)),
-            ContentPart::Thinking(data) => record.thinking = Some(Held::Borrowed(data)),
-            ContentPart::Opaque(data) => record.data = Some(Held::Borrowed(&data.data)),
+            ContentPart::Image(data) => record.image = Some(MaybeOwned::Borrowed(data)),
+            ContentPart::Audio(data) => record.audio = Some(MaybeOwned::Borrowed(data)),
+            ContentPart::Document(data) => record.document = Some(MaybeOwned::Borrowed(data)),
+            ContentPart::ToolCall(data) => record.tool_call = Some(MaybeOwned::Borrowed(data)),
+            ContentPart::ToolResult(data) => record.tool_result = Some(MaybeOwned::Borrowed(data)),
+            ContentPart::Thinking(data) => record.thinking = Some(MaybeOwned::Borrowed(data)),
+            ContentPart::Opaque(data) => record.data = Some(MaybeOwned::Borrowed(&data.data)),
         }
         record
     }
@@ -516,8 +367,9 @@ impl TryFrom<PartRecord<'_>> for ContentPart {
     type Error = String;
 
     fn try_from(record: PartRecord<'_>) -> Result<Self, Self::Error> {
-        fn field<T: Clone>(kind: &str, name: &str, held: Option<Held<'_, T>>) -> Result<T, String> {
-            held.map(Held::into_owned)
+        fn field<T: Clone>(kind: &str, name: &str, value: Option<MaybeOwned<'_, T>>) -> Result<T, String> {
+            value
+                .map(MaybeOwned::into_owned)
                 .ok_or_else(|| format!("a part of kind {kind} needs the field `{name}`"))
         }
         let kind = record.kind.as_ref();
@@ -563,14 +415,10 @@ mod tests {
             ContentPart::Text(TextData { text: "t".into(), signature: Some("s".into()) }),
             ContentPart::Image(ImageData::data(vec![1, 2, 255], "image/png")),
             ContentPart::Image(ImageData::url("https://example.com/a.png")),
-            ContentPart::Audio(AudioData { source: MediaSource::Url("u".into()), media_type: None }),
-            ContentPart::Document(DocumentData {
-                source: MediaSource::Data(vec![0].into()),
-                media_type: Some("application/pdf".into()),
-                file_name: None,
-            }),
+            ContentPart::Audio(AudioData::url("u")),
+            ContentPart::Document(DocumentData::data(vec![0], "application/pdf")),
             ToolCall::custom("c", "apply_patch", "*** Begin Patch").into(),
-            ToolResult::new("c", "out", true).with_image(ImageData::url("./a.png")).into(),
+            ToolResult::new("c", "out", true).with_image(ImageData::path("./a.png")).into(),
             ThinkingData::new("why").with_signature(Some("sig".into())).into(),
             ThinkingData::redacted("opaque").into(),
             ContentPart::Opaque(OpaqueData { kind: "server_tool_use".into(), data: json!({"id": 1}) }),
@@ -582,21 +430,21 @@ mod tests {
     }
 
     #[test]
-    fn a_part_without_its_field_is_refused_by_name() {
+    fn a_missing_field_is_reported_by_name() {
         let error = serde_json::from_value::<ContentPart>(json!({"kind": "THINKING"})).unwrap_err();
         assert!(error.to_string().contains("needs the field `thinking`"), "{error}");
     }
 
     #[test]
-    fn raw_arguments_are_parsed_when_they_are_an_object() {
-        let rows = [
+    fn raw_arguments_are_parsed_if_they_are_an_object() {
+        let cases = [
             (r#"{"a":1}"#, json!({"a": 1})),
             ("", json!({})),
             ("  ", json!({})),
             ("[1]", json!("[1]")),
             (r#"{"a":"#, json!(r#"{"a":"#)),
         ];
-        for (raw, parsed) in rows {
+        for (raw, parsed) in cases {
             assert_eq!(ToolCall::from_raw("i", "n", raw).arguments, parsed, "{raw:?}");
         }
         assert_eq!(ToolCall::from_raw("i", "n", "").arguments_text(), "{}");

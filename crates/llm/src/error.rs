@@ -1,4 +1,4 @@
-//! One error for everything that can go wrong between a request and its answer.
+//! The error of this crate and of all adapters.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -8,52 +8,53 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::readable_duration::ReadableDuration;
+use crate::usage::Usage;
 
-/// What went wrong, in the terms of the client specification (section 6.1).
+/// Kind of failure, in the terms of the client specification (section 6.1).
 ///
-/// The kind says what happened; whether trying again may help is a separate fact ([`Error::retry`]).
+/// The kind says what happened. Whether a retry may help is a separate fact ([`Error::retry`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ErrorKind {
     /// The key is missing, wrong or expired (401).
     Authentication,
-    /// The key is good but not for this (403).
+    /// The key is valid but lacks permission (403).
     AccessDenied,
-    /// No such model or endpoint (404).
+    /// Unknown model or endpoint (404).
     NotFound,
-    /// The provider refused the request as it stands (400, 422).
+    /// The provider rejected the request (400, 422).
     InvalidRequest,
-    /// Too many requests or tokens for now (429).
+    /// Too many requests or tokens (429).
     RateLimit,
     /// The provider failed (500 to 599).
     Server,
-    /// A safety filter stopped the answer.
+    /// A safety filter blocked the response.
     ContentFilter,
-    /// Input and output together exceed the model's window (413, or 400 that says so).
+    /// Input and output together exceed the model's context window (413, or 400 with such a message).
     ContextLength,
-    /// The account has nothing left to spend.
+    /// The account's quota or balance is exhausted.
     QuotaExceeded,
-    /// The provider or the client gave up waiting.
+    /// The provider or the client timed out.
     RequestTimeout,
     /// The caller cancelled.
     Abort,
-    /// No connection, or it broke before an answer began.
+    /// No connection, or it broke before the response started.
     Network,
-    /// The answer began and did not end as the dialect says it must.
+    /// The response started and did not end as the dialect requires.
     Stream,
-    /// The arguments of a tool call do not fit the tool's schema.
+    /// The arguments of a tool call do not match the tool's schema.
     InvalidToolCall,
-    /// The provider has no such tool choice mode.
+    /// The provider does not support this tool choice mode.
     UnsupportedToolChoice,
-    /// Structured output could not be parsed or does not fit its schema.
+    /// Structured output could not be parsed or does not match its schema.
     NoObjectGenerated,
-    /// The client is set up wrongly: no provider, an unknown one, a contradictory request.
+    /// The client is misconfigured: no provider, an unknown provider, contradictory options.
     Configuration,
 }
 
 impl ErrorKind {
-    /// The kind that an HTTP status means on its own (specification section 6.4).
+    /// Returns the kind for an HTTP status without further information (specification section 6.4).
     #[must_use]
     pub fn from_status(status: u16) -> Self {
         match status {
@@ -68,7 +69,7 @@ impl ErrorKind {
         }
     }
 
-    /// Whether an error of this kind is retried unless something more precise is known (section 6.3).
+    /// Returns the retry of an error of this kind, unless something more precise is known (section 6.3).
     #[must_use]
     pub fn default_retry(self) -> Retry {
         match self {
@@ -89,7 +90,7 @@ impl ErrorKind {
         }
     }
 
-    fn words(self) -> &'static str {
+    fn description(self) -> &'static str {
         match self {
             Self::Authentication => "authentication failed",
             Self::AccessDenied => "access denied",
@@ -103,7 +104,7 @@ impl ErrorKind {
             Self::RequestTimeout => "timed out",
             Self::Abort => "cancelled",
             Self::Network => "network failure",
-            Self::Stream => "broken answer stream",
+            Self::Stream => "broken response stream",
             Self::InvalidToolCall => "invalid tool call",
             Self::UnsupportedToolChoice => "unsupported tool choice",
             Self::NoObjectGenerated => "no object generated",
@@ -112,53 +113,94 @@ impl ErrorKind {
     }
 }
 
-/// Whether and when to try again: closed, so that a caller handles both.
+/// Whether and when to retry. Exhaustive: callers handle both cases.
+///
+/// Serialised as `"never"` or as `{"after_ms": …}` in milliseconds, `null` without a delay. Records of earlier versions
+/// (`{"after": {"secs": …, "nanos": …}}`) can still be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
+#[serde(from = "RetryRecord", into = "RetryRecord")]
 pub enum Retry {
-    /// Trying the same again gives the same.
+    /// The same request will fail again.
     Never,
-    /// May succeed; after this delay where the provider named one, else by the policy's backoff.
+    /// A retry may succeed, after this delay if the provider named one, else after the policy's backoff.
     After(Option<Duration>),
 }
 
-/// The facts of an [`Error`] without its source: plain data for journals and events.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum RetryRecord {
+    Never,
+    AfterMs(Option<u64>),
+    /// Earlier form; read only.
+    #[serde(skip_serializing)]
+    After(Option<Duration>),
+}
+
+impl From<Retry> for RetryRecord {
+    fn from(retry: Retry) -> Self {
+        match retry {
+            Retry::Never => Self::Never,
+            // Rounded up, so that a restored delay is never too short.
+            Retry::After(delay) => Self::AfterMs(
+                delay.map(|delay| u64::try_from(delay.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)),
+            ),
+        }
+    }
+}
+
+impl From<RetryRecord> for Retry {
+    fn from(record: RetryRecord) -> Self {
+        match record {
+            RetryRecord::Never => Self::Never,
+            RetryRecord::AfterMs(delay) => Self::After(delay.map(Duration::from_millis)),
+            RetryRecord::After(delay) => Self::After(delay),
+        }
+    }
+}
+
+/// The data of an [`Error`] without its source, for journals and events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ErrorInfo {
-    /// What went wrong.
+    /// Kind of failure.
     pub kind: ErrorKind,
-    /// For a person; holds no secret.
+    /// Message for people; contains no secret.
     pub message: String,
-    /// Whether and when to try again.
+    /// Whether and when to retry.
     pub retry: Retry,
-    /// The provider that answered, where one did.
+    /// Provider that responded, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// HTTP status, where there was an HTTP answer.
+    /// HTTP status, if there was an HTTP response.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// The provider's own code for the error.
+    /// The provider's code for the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error_code: Option<String>,
-    /// The provider's id for the request, for its support.
+    /// The provider's id for the request, for support.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// The provider's id of the response, if a complete response was unusable.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_id: Option<String>,
+    /// Tokens spent by the failed operation, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Box<Usage>>,
     /// The provider's error body, bounded in size.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
-    /// What lies beneath, the nearest first: the chain of [`source`](StdError::source) in words.
+    /// Messages of the [`source`](StdError::source) chain, nearest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
 }
 
-/// How many causes are kept in words.
+/// Limit on [`ErrorInfo::causes`].
 const MAX_CAUSES: usize = 8;
 
-/// The error of this crate and of every adapter: one pointer wide.
+/// The error of this crate and of all adapters; the size of a pointer.
 ///
-/// `Display` tells this level only, with the delay that the provider asked for (`retry after 24 h`);
-/// [`source`](StdError::source) leads to the cause.
+/// `Display` describes this level only, including the delay that the provider asked for (`retry after 24 h`);
+/// [`source`](StdError::source) returns the cause.
 pub struct Error {
     inner: Box<Inner>,
 }
@@ -169,7 +211,7 @@ struct Inner {
 }
 
 impl Error {
-    /// An error of this kind with the retry that the kind implies.
+    /// Creates an error of this kind, with the kind's default retry.
     #[must_use]
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         ErrorInfo {
@@ -180,31 +222,33 @@ impl Error {
             status: None,
             error_code: None,
             request_id: None,
+            response_id: None,
+            usage: None,
             raw: None,
             causes: Vec::new(),
         }
         .into()
     }
 
-    /// What went wrong.
+    /// Kind of failure.
     #[must_use]
     pub fn kind(&self) -> ErrorKind {
         self.inner.info.kind
     }
 
-    /// Whether and when to try again.
+    /// Whether and when to retry.
     #[must_use]
     pub fn retry(&self) -> Retry {
         self.inner.info.retry
     }
 
-    /// `true` if trying again may succeed (specification section 6.2).
+    /// Returns `true` if a retry may succeed (specification section 6.2).
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         self.retry() != Retry::Never
     }
 
-    /// The delay that the provider asked for.
+    /// Delay that the provider asked for.
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self.retry() {
@@ -213,25 +257,34 @@ impl Error {
         }
     }
 
-    /// The message without the kind's words before it.
+    /// Returns `true` if the provider may have processed the request, and charged for it, before the failure: after a
+    /// time-out, a broken stream or a cancellation, unless the HTTP status is an error.
+    #[must_use]
+    pub fn may_be_billed(&self) -> bool {
+        let interrupted =
+            matches!(self.kind(), ErrorKind::RequestTimeout | ErrorKind::Stream | ErrorKind::Abort);
+        interrupted && self.status().is_none_or(|status| status < 400)
+    }
+
+    /// The message without the description of the kind.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.inner.info.message
     }
 
-    /// The provider that answered, where one did.
+    /// Provider that responded, if any.
     #[must_use]
     pub fn provider(&self) -> Option<&str> {
         self.inner.info.provider.as_deref()
     }
 
-    /// HTTP status, where there was an HTTP answer.
+    /// HTTP status, if there was an HTTP response.
     #[must_use]
     pub fn status(&self) -> Option<u16> {
         self.inner.info.status
     }
 
-    /// The provider's own code for the error.
+    /// The provider's code for the error, or the code of the layer that refused the call.
     #[must_use]
     pub fn error_code(&self) -> Option<&str> {
         self.inner.info.error_code.as_deref()
@@ -243,19 +296,32 @@ impl Error {
         self.inner.info.request_id.as_deref()
     }
 
+    /// The provider's id of the response, if a complete response was unusable: of a failed `generate_object`, for
+    /// instance.
+    #[must_use]
+    pub fn response_id(&self) -> Option<&str> {
+        self.inner.info.response_id.as_deref()
+    }
+
+    /// Tokens spent by the failed operation, if known: those of all steps of a failed `generate_object`, for instance.
+    #[must_use]
+    pub fn usage(&self) -> Option<&Usage> {
+        self.inner.info.usage.as_deref()
+    }
+
     /// The provider's error body, bounded in size.
     #[must_use]
     pub fn raw(&self) -> Option<&Value> {
         self.inner.info.raw.as_ref()
     }
 
-    /// All facts as plain data.
+    /// All data.
     #[must_use]
     pub fn info(&self) -> &ErrorInfo {
         &self.inner.info
     }
 
-    /// With the cause.
+    /// Sets the cause.
     #[must_use]
     pub fn with_source(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         let source = source.into();
@@ -266,42 +332,56 @@ impl Error {
         self
     }
 
-    /// With another retry than the kind implies.
+    /// Sets the retry. A delay is rounded up to milliseconds, as in records.
     #[must_use]
     pub fn with_retry(mut self, retry: Retry) -> Self {
-        self.inner.info.retry = retry;
+        self.inner.info.retry = RetryRecord::from(retry).into();
         self
     }
 
-    /// With the name of the provider.
+    /// Sets the provider.
     #[must_use]
     pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
         self.inner.info.provider = Some(provider.into());
         self
     }
 
-    /// With the HTTP status.
+    /// Sets the HTTP status.
     #[must_use]
     pub fn with_status(mut self, status: u16) -> Self {
         self.inner.info.status = Some(status);
         self
     }
 
-    /// With the provider's own code.
+    /// Sets the error code.
     #[must_use]
     pub fn with_error_code(mut self, code: impl Into<String>) -> Self {
         self.inner.info.error_code = Some(code.into());
         self
     }
 
-    /// With the provider's request id.
+    /// Sets the provider's request id.
     #[must_use]
     pub fn with_request_id(mut self, id: impl Into<String>) -> Self {
         self.inner.info.request_id = Some(id.into());
         self
     }
 
-    /// With the provider's error body.
+    /// Sets the id of the unusable response.
+    #[must_use]
+    pub fn with_response_id(mut self, id: impl Into<String>) -> Self {
+        self.inner.info.response_id = Some(id.into());
+        self
+    }
+
+    /// Sets the tokens spent by the failed operation.
+    #[must_use]
+    pub fn with_usage(mut self, usage: Usage) -> Self {
+        self.inner.info.usage = Some(Box::new(usage));
+        self
+    }
+
+    /// Sets the provider's error body.
     #[must_use]
     pub fn with_raw(mut self, raw: Value) -> Self {
         self.inner.info.raw = Some(raw);
@@ -323,7 +403,7 @@ impl fmt::Display for Error {
 
 impl fmt::Display for ErrorInfo {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.kind.words())?;
+        f.write_str(self.kind.description())?;
         match (&self.provider, self.status) {
             (Some(provider), Some(status)) => write!(f, " ({provider}, HTTP {status})")?,
             (Some(provider), None) => write!(f, " ({provider})")?,
@@ -359,8 +439,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn status_gives_kind_and_retry() {
-        let rows = [
+    fn status_determines_kind_and_retry() {
+        let cases = [
             (400, ErrorKind::InvalidRequest, false),
             (401, ErrorKind::Authentication, false),
             (403, ErrorKind::AccessDenied, false),
@@ -373,14 +453,14 @@ mod tests {
             (503, ErrorKind::Server, true),
             (529, ErrorKind::Server, true),
         ];
-        for (status, kind, retryable) in rows {
+        for (status, kind, retryable) in cases {
             let error = Error::new(ErrorKind::from_status(status), "x");
             assert_eq!((error.kind(), error.is_retryable()), (kind, retryable), "status {status}");
         }
     }
 
     #[test]
-    fn display_says_when_to_retry() {
+    fn display_includes_the_retry_delay() {
         let cases = [
             (
                 Retry::After(Some(Duration::from_secs(86_400))),
@@ -401,13 +481,42 @@ mod tests {
     }
 
     #[test]
-    fn display_tells_this_level_and_source_the_next() {
+    fn display_and_source_each_describe_one_level() {
         let error = Error::new(ErrorKind::Network, "no connection")
             .with_provider("openai")
             .with_source(std::io::Error::other("refused"));
         assert_eq!(error.to_string(), "network failure (openai): no connection");
         assert_eq!(error.source().map(ToString::to_string).as_deref(), Some("refused"));
-        assert_eq!(error.info().causes, ["refused"], "a record without the source still says it");
+        assert_eq!(error.info().causes, ["refused"], "kept in records");
         assert_eq!(size_of::<Error>(), size_of::<usize>());
+    }
+
+    #[test]
+    fn retry_is_serialised_in_milliseconds() {
+        let second = Duration::from_secs(1);
+        let cases = [
+            (Retry::Never, r#""never""#),
+            (Retry::After(None), r#"{"after_ms":null}"#),
+            (Retry::After(Some(second * 20)), r#"{"after_ms":20000}"#),
+            (Retry::After(Some(Duration::MAX)), r#"{"after_ms":18446744073709551615}"#),
+        ];
+        for (retry, expected) in cases {
+            let text = serde_json::to_string(&retry).unwrap();
+            assert_eq!(text, expected);
+            let read: Retry = serde_json::from_str(&text).unwrap();
+            assert!(read == retry || retry == Retry::After(Some(Duration::MAX)), "{text}");
+        }
+        let rounded = serde_json::to_string(&Retry::After(Some(Duration::from_micros(1_001)))).unwrap();
+        assert_eq!(rounded, r#"{"after_ms":2}"#, "rounded up");
+    }
+
+    #[test]
+    fn retries_in_earlier_records_are_read() {
+        let read = |text: &str| serde_json::from_str::<Retry>(text).unwrap();
+        assert_eq!(
+            read(r#"{"after":{"secs":20,"nanos":5000000}}"#),
+            Retry::After(Some(Duration::from_millis(20_005)))
+        );
+        assert_eq!(read(r#"{"after":null}"#), Retry::After(None));
     }
 }

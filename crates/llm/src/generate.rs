@@ -1,5 +1,4 @@
-//! The high-level interface: prompts, tool loops, retries and limits in one call (client specification, sections 4.3,
-//! 4.4 and 5).
+//! High-level interface: prompts, tool loops, retries and limits (client specification, sections 4.3, 4.4 and 5).
 
 mod limits;
 mod on_step;
@@ -26,15 +25,16 @@ pub use tool::{CallContext, InvalidToolCall, RepairToolCall, Tool, ToolOutput};
 use self::tool_loop::ToolLoop;
 use crate::error::Error;
 
-/// Generates an answer, and makes the calls of tools that have a handler.
+/// Generates a response, and runs tools that have a handler.
 ///
-/// As long as the model calls tools, the handlers of one answer run concurrently, their results go back in one request,
-/// and the model is asked again, until it is done, [`max_tool_rounds`](GenerateOptions::max_tool_rounds) are used up or
-/// the stop condition holds. A call of an unknown tool, with arguments that do not fit, or whose handler fails or panics
-/// is answered with an error result. If a step calls a tool without a handler, the loop ends: its other calls have results, and the
-/// caller makes the rest. Calls of an answer that was cut off by its length are not made.
+/// While the model calls tools, the handlers of a response run concurrently, their results are sent in one request, and the
+/// model responds again. The loop ends when the model finishes, when
+/// [`max_tool_rounds`](GenerateOptions::max_tool_rounds) are used up, or when the stop condition holds. A call of an
+/// unknown tool, with invalid arguments, or whose handler fails or panics gets an error result. If a step calls a tool
+/// without a handler, the loop ends: its other calls have results, and the caller makes the rest. Calls of a response
+/// truncated at its length limit are not run.
 ///
-/// Each model call is tried again on its own by the retry policy; a retry repeats no tool.
+/// Each model call is retried on its own by the retry policy; a retry does not repeat tools.
 ///
 /// ```
 /// # use async_trait::async_trait;
@@ -49,9 +49,9 @@ use crate::error::Error;
 /// # impl ProviderAdapter for Forecaster {
 /// #     fn name(&self) -> &str { "forecaster" }
 /// #     async fn complete(&self, request: &Request) -> Result<Response, Error> {
-/// #         let heard = request.messages.last().and_then(|item| item.results().next().map(ToolResult::text));
+/// #         let result = request.messages.last().and_then(|item| item.results().next().map(ToolResult::text));
 /// #         let call = ToolCall::from_raw("c1", "get_weather", r#"{"city": "Oslo"}"#);
-/// #         let (message, finish) = match heard {
+/// #         let (message, finish) = match result {
 /// #             Some(text) => (Message::assistant(format!("It is {text}.")), Finish::Stop),
 /// #             None => (Message::new(Role::Assistant, vec![call.into()]), Finish::ToolCalls),
 /// #         };
@@ -59,22 +59,22 @@ use crate::error::Error;
 /// #         Ok(response.with_finish_reason(FinishReason::new(finish)).with_usage(Usage::new(10, 5)))
 /// #     }
 /// #     async fn stream(&self, _: &Request) -> Result<EventStream, Error> {
-/// #         Err(Error::new(ErrorKind::Configuration, "it does not stream"))
+/// #         Err(Error::new(ErrorKind::Configuration, "no streaming"))
 /// #     }
 /// # }
 ///
 /// #[derive(Deserialize, JsonSchema)]
-/// struct Place {
+/// struct Location {
 ///     /// The city's name.
 ///     city: String,
 /// }
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// let weather = Tool::typed("get_weather", "The weather in a city.", |place: Place, _| async move {
-///     Ok::<_, IoError>(format!("sunny in {}", place.city))
+/// let weather = Tool::typed("get_weather", "The weather in a city.", |location: Location, _| async move {
+///     Ok::<_, IoError>(format!("sunny in {}", location.city))
 /// })?;
-/// # let client = Client::builder().provider(Forecaster).build()?;
+/// # let client = Client::builder().provider(Forecaster).default_provider("forecaster").build()?;
 /// let options = GenerateOptions::new("claude-opus-4-6")
 ///     .with_client(client)
 ///     .with_prompt("How is the weather in Oslo?")
@@ -90,11 +90,10 @@ use crate::error::Error;
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) before anything is sent if the options contradict
-/// themselves or name no client; [`Abort`](crate::ErrorKind::Abort) and
-/// [`RequestTimeout`](crate::ErrorKind::RequestTimeout) for the abort signal and the time limits; else what the last
-/// attempt of a model call reports. An error has nothing of the steps before it: who wants to keep those sets
-/// [`on_step`](GenerateOptions::on_step).
+/// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) before anything is sent for contradictory options or
+/// without a client; [`Abort`](crate::ErrorKind::Abort) and [`RequestTimeout`](crate::ErrorKind::RequestTimeout) for the
+/// abort signal and the time limits; else the error of the last attempt at a model call. An error does not carry the steps
+/// before it; set [`on_step`](GenerateOptions::on_step) to keep them.
 pub async fn generate(options: GenerateOptions) -> Result<GenerateResult, Error> {
     let mut work = ToolLoop::new(options)?;
     loop {
@@ -105,10 +104,10 @@ pub async fn generate(options: GenerateOptions) -> Result<GenerateResult, Error>
     }
 }
 
-/// As [`generate`], event by event.
+/// As [`generate`], as a stream of events.
 ///
-/// It returns at once; the provider is asked when the first event is. A model call is tried again only while it has
-/// nothing to show yet: after that, its failure is the stream's last item.
+/// Returns at once; the request is sent when the stream is first polled. A model call is retried only before its first
+/// content; after that, a failure is the last item of the stream.
 ///
 /// ```
 /// # use async_trait::async_trait;
@@ -120,7 +119,7 @@ pub async fn generate(options: GenerateOptions) -> Result<GenerateResult, Error>
 /// # impl ProviderAdapter for Poet {
 /// #     fn name(&self) -> &str { "poet" }
 /// #     async fn complete(&self, _: &Request) -> Result<Response, Error> {
-/// #         Err(Error::new(ErrorKind::Configuration, "it streams only"))
+/// #         Err(Error::new(ErrorKind::Configuration, "streaming only"))
 /// #     }
 /// #     async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
 /// #         let response = Response::new("poet", &request.model, Message::assistant("Waves fold."));
@@ -142,22 +141,22 @@ pub async fn generate(options: GenerateOptions) -> Result<GenerateResult, Error>
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// # let client = Client::builder().provider(Poet).build()?;
+/// # let client = Client::builder().provider(Poet).default_provider("poet").build()?;
 /// let options = GenerateOptions::new("claude-opus-4-6").with_client(client).with_prompt("Write a poem.");
 /// let mut poem = stream(options)?;
 /// let mut texts = poem.text_stream();
-/// let mut heard = String::new();
+/// let mut text = String::new();
 /// while let Some(delta) = texts.next().await {
-///     heard.push_str(&delta?);
+///     text.push_str(&delta?);
 /// }
-/// assert_eq!(heard, poem.response()?.text());
+/// assert_eq!(text, poem.response()?.text());
 /// # Ok(())
 /// # }
 /// ```
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) as for [`generate`]; everything else comes through the
+/// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) as for [`generate`]; other errors are items of the
 /// stream.
 pub fn stream(options: GenerateOptions) -> Result<StreamResult, Error> {
     ToolLoop::new(options).map(StreamResult::new)

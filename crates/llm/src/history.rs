@@ -1,4 +1,4 @@
-//! History items: immutable messages that are encoded once per dialect.
+//! History items: immutable messages with cached encodings.
 
 use std::any::Any;
 use std::fmt::{self, Write as _};
@@ -10,13 +10,13 @@ use std::sync::{Arc, OnceLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use siphasher::sip128::{Hasher128 as _, SipHasher13};
 
-use crate::encodings::Encodings;
+use crate::cache::EncodingCache;
 use crate::message::Message;
 
-/// A message as it stands in a history: immutable, shared, and encoded once.
+/// Message in a history: immutable, shared and encoded once.
 ///
-/// A conversation is sent whole at every turn. An item therefore keeps what an adapter made of it
-/// ([`HistoryItem::encoding`]), so that the next request reuses the same bytes instead of serialising anew.
+/// A conversation is sent in full with every request. An item therefore caches its encoding
+/// ([`HistoryItem::encoding`]), so the next request reuses the same bytes.
 #[derive(Clone)]
 pub struct HistoryItem {
     inner: Arc<Inner>,
@@ -25,16 +25,16 @@ pub struct HistoryItem {
 struct Inner {
     message: Message,
     fingerprint: OnceLock<Fingerprint>,
-    encodings: Encodings,
+    encodings: EncodingCache,
 }
 
-/// A hash of content that is the same in every process and on every machine.
+/// Hash of content, the same in every process and on every machine.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Fingerprint(u128);
 
 impl Fingerprint {
-    /// The fingerprint of these bytes.
+    /// Returns the fingerprint of these bytes.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         let mut hasher = SipHasher13::new();
@@ -42,16 +42,16 @@ impl Fingerprint {
         Self(hasher.finish128().as_u128())
     }
 
-    /// The fingerprint of a text, as [`of`](Self::of) gives it, without a copy of the text in memory.
+    /// Returns the fingerprint of a text without building the text.
     #[must_use]
     pub fn of_text(text: impl fmt::Display) -> Self {
-        let mut hashing = Hashing(SipHasher13::new());
-        // A hasher takes whatever is written.
-        let _ = write!(hashing, "{text}");
-        Self(hashing.0.finish128().as_u128())
+        let mut writer = HashWriter(SipHasher13::new());
+        // Writing to a hasher cannot fail.
+        let _ = write!(writer, "{text}");
+        Self(writer.0.finish128().as_u128())
     }
 
-    /// The fingerprint of everything before (`self`) followed by `next`.
+    /// Returns the fingerprint of a sequence: `self` for everything before, then `next`.
     #[must_use]
     pub fn chain(self, next: Self) -> Self {
         let mut hasher = SipHasher13::new();
@@ -61,17 +61,16 @@ impl Fingerprint {
     }
 }
 
-/// A hasher that texts are written to, which may be megabytes long.
-struct Hashing(SipHasher13);
+struct HashWriter(SipHasher13);
 
-impl fmt::Write for Hashing {
+impl fmt::Write for HashWriter {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         self.0.write(text.as_bytes());
         Ok(())
     }
 }
 
-impl io::Write for Hashing {
+impl io::Write for HashWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.write(bytes);
         Ok(bytes.len())
@@ -89,35 +88,35 @@ impl HistoryItem {
         &self.inner.message
     }
 
-    /// What `dialect` made of this item for `target`; `encode` runs at most once per pair in a row.
+    /// Returns the encoding for `dialect` and `target`, and calls `encode` on a miss.
     ///
     /// `target` names everything outside the message that the encoding depends on (the model, whether foreign
-    /// reasoning is dropped). The first value of all is kept, and one value per dialect beside it, so that a switch of
-    /// target costs one encoding.
+    /// reasoning is dropped). The cache holds the first encoding ever requested and the latest one per dialect, so a
+    /// change of target costs one encoding.
     pub fn encoding<T: Any + Send + Sync>(
         &self,
         dialect: &'static str,
         target: &str,
         encode: impl FnOnce(&Message) -> T,
     ) -> Arc<T> {
-        self.inner.encodings.get_or_make(dialect, target, || encode(&self.inner.message))
+        self.inner.encodings.get_or_insert_with(dialect, target, || encode(&self.inner.message))
     }
 
-    /// A hash over the whole message, made once.
+    /// Returns a hash over the whole message, computed once.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         *self.inner.fingerprint.get_or_init(|| {
-            let mut hashing = Hashing(SipHasher13::new());
-            // A message holds nothing that can fail to serialise; a part of it would only weaken the hash.
-            let _ = serde_json::to_writer(&mut hashing, &self.inner.message);
-            Fingerprint(hashing.0.finish128().as_u128())
+            let mut writer = HashWriter(SipHasher13::new());
+            // Messages always serialise; a truncated one would only weaken the hash.
+            let _ = serde_json::to_writer(&mut writer, &self.inner.message);
+            Fingerprint(writer.0.finish128().as_u128())
         })
     }
 }
 
 impl From<Message> for HistoryItem {
     fn from(message: Message) -> Self {
-        let inner = Inner { message, fingerprint: OnceLock::new(), encodings: Encodings::default() };
+        let inner = Inner { message, fingerprint: OnceLock::new(), encodings: EncodingCache::default() };
         Self { inner: Arc::new(inner) }
     }
 }
@@ -199,7 +198,7 @@ mod tests {
         };
         encode("a", "m1");
         encode("a", "m1");
-        item.clone().encoding("a", "m1", |_| -> String { unreachable!("clones share the memo") });
+        item.clone().encoding("a", "m1", |_| -> String { unreachable!("clones share the cache") });
         assert_eq!(runs.get(), 1);
         encode("b", "m1");
         encode("a", "m1");
@@ -207,21 +206,21 @@ mod tests {
         encode("a", "m2");
         encode("a", "m2");
         encode("a", "m1");
-        assert_eq!(runs.get(), 3, "another target is another encoding, and the first of all stays");
+        assert_eq!(runs.get(), 3, "another target has another encoding, and the first one stays");
         encode("a", "m3");
         encode("a", "m2");
-        assert_eq!(runs.get(), 5, "beside the first, a dialect keeps one");
+        assert_eq!(runs.get(), 5, "besides the first, one per dialect");
         encode("b", "m1");
-        assert_eq!(runs.get(), 5, "and so does every other");
+        assert_eq!(runs.get(), 5, "other dialects are not affected");
     }
 
     #[test]
-    fn fingerprints_are_stable_and_tell_messages_apart() {
+    fn fingerprints_are_stable_and_distinct() {
         let item = HistoryItem::from(Message::user("hello"));
         assert_eq!(item.fingerprint(), HistoryItem::from(Message::user("hello")).fingerprint());
         assert_ne!(item.fingerprint(), HistoryItem::from(Message::assistant("hello")).fingerprint());
         let bytes = serde_json::to_vec(item.message()).unwrap();
-        assert_eq!(item.fingerprint(), Fingerprint::of(&bytes), "in one piece or in many");
+        assert_eq!(item.fingerprint(), Fingerprint::of(&bytes), "in one write or in several");
         assert_eq!(Fingerprint::of(b"pintle").to_string(), "a505aa499cc797bab23565b437400511");
     }
 }

@@ -4,11 +4,14 @@
 mod accumulate;
 mod adapter;
 mod arguments;
+mod cache;
 mod catalog;
+#[cfg(any(test, feature = "chat-json"))]
+pub mod chat_json;
 mod client;
 mod content;
-mod encodings;
 mod error;
+pub mod estimate;
 mod generate;
 mod history;
 mod message;
@@ -43,9 +46,8 @@ pub use generate::{
 pub use history::{Fingerprint, HistoryItem};
 pub use message::{Message, Origin, Role};
 pub use middleware::{
-    Budget, BudgetBuilder, CacheStats, CircuitBreaker, CircuitBreakerBuilder, CircuitState, Logging,
-    Middleware, Mode, Next, RateLimit, RateLimitBuilder, Reply, ResponseCache, ResponseCacheBuilder, Spent,
-    TextToolCallForm, TextToolCalls, UnknownPrice,
+    Budget, BudgetBuilder, CallEnd, CallObserver, Logging, Middleware, Mode, Next, Reply, Spent,
+    UnknownPrice, observe,
 };
 pub use object::{
     ObjectStream, PartialJson, generate_object, generate_object_as, stream_object, stream_object_as,
@@ -55,7 +57,7 @@ pub use request::{
     AdapterTimeout, MessageList, PrefixChain, ReasoningEffort, Request, ResponseFormat, Segment,
 };
 pub use response::{Finish, FinishReason, RateLimitInfo, Response, Warning};
-pub use retry::{OnRetry, RetryPolicy, retry, retry_with_spread, spread};
+pub use retry::{OnRetry, RetryPolicy, ShouldRetry, jitter, retry, retry_with_jitter};
 pub use stream::{EventStream, PartialToolCall, StreamEvent};
 pub use tool::{Grammar, MAX_TOOL_NAME, ToolChoice, ToolDefinition, ToolItem, ToolList};
 pub use usage::Usage;

@@ -1,4 +1,4 @@
-//! Messages and their content (client specification, sections 3.1 to 3.5).
+//! Messages (client specification, sections 3.1 and 3.2).
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::content::{ContentPart, ImageData, ThinkingData, ToolCall, ToolResult};
 
-/// Who produced a message (specification section 3.2). Serialised in the specification's spelling.
+/// Role of a message (specification section 3.2). Serialised in the specification's spelling.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum Role {
@@ -22,17 +22,17 @@ pub enum Role {
     Developer,
 }
 
-/// Which model wrote a message. Opaque parts (signatures, encrypted reasoning) are valid there only.
+/// Model that wrote a message. Opaque parts (signatures, encrypted reasoning) are valid only there.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Origin {
-    /// The provider's name, as in [`Request::provider`](crate::Request::provider).
+    /// Name of the provider, as in [`Request::provider`](crate::Request::provider).
     pub provider: String,
-    /// The model that was asked for, so that an answer naming a dated variant still matches.
+    /// Requested model, so that a response from a dated variant still matches.
     pub model: String,
 }
 
 impl Origin {
-    /// The origin with these names.
+    /// Creates an origin.
     #[must_use]
     pub fn new(provider: impl Into<String>, model: impl Into<String>) -> Self {
         Self { provider: provider.into(), model: model.into() }
@@ -45,58 +45,58 @@ impl fmt::Display for Origin {
     }
 }
 
-/// One message of a conversation.
+/// Message of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Message {
-    /// Who produced it.
+    /// Role of the author.
     pub role: Role,
-    /// The body, in order.
+    /// Parts, in order.
     pub content: Vec<ContentPart>,
-    /// Who speaks, or the tool of a tool message. Chat Completions sends who speaks; the other dialects have no place
-    /// for it, and take the tool's name from the call.
+    /// Name of the author, or of the tool of a tool message. Only Chat Completions sends the author's name; the other
+    /// dialects have no field for it and take the tool's name from the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The call that a tool message answers; a message with several results has it in each part.
+    /// Id of the call whose result a tool message holds; a message with several results has the ids in its parts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// The model that wrote an assistant message; `None` if it was made by hand.
+    /// Model that wrote an assistant message; `None` for a message created by the application.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
 }
 
 impl Message {
-    /// A message of this role and content.
+    /// Creates a message.
     #[must_use]
     pub fn new(role: Role, content: Vec<ContentPart>) -> Self {
         Self { role, content, name: None, tool_call_id: None, origin: None }
     }
 
-    /// A system message.
+    /// Creates a system message.
     #[must_use]
     pub fn system(text: impl Into<String>) -> Self {
         Self::new(Role::System, vec![ContentPart::text(text)])
     }
 
-    /// A developer message.
+    /// Creates a developer message.
     #[must_use]
     pub fn developer(text: impl Into<String>) -> Self {
         Self::new(Role::Developer, vec![ContentPart::text(text)])
     }
 
-    /// A user message.
+    /// Creates a user message.
     #[must_use]
     pub fn user(text: impl Into<String>) -> Self {
         Self::new(Role::User, vec![ContentPart::text(text)])
     }
 
-    /// An assistant message.
+    /// Creates an assistant message.
     #[must_use]
     pub fn assistant(text: impl Into<String>) -> Self {
         Self::new(Role::Assistant, vec![ContentPart::text(text)])
     }
 
-    /// The result of one tool call.
+    /// Creates a tool message with one result.
     #[must_use]
     pub fn tool_result(tool_call_id: impl Into<String>, content: impl Into<String>, is_error: bool) -> Self {
         let id = tool_call_id.into();
@@ -104,7 +104,7 @@ impl Message {
         Self { tool_call_id: Some(id), ..Self::new(Role::Tool, vec![ContentPart::ToolResult(result)]) }
     }
 
-    /// The results of all calls of one assistant message, in the order of the calls.
+    /// Creates a tool message with the results of all calls of an assistant message, in the order of the calls.
     #[must_use]
     pub fn tool_results(results: Vec<ToolResult>) -> Self {
         let tool_call_id = match results.as_slice() {
@@ -115,34 +115,34 @@ impl Message {
         Self { tool_call_id, ..Self::new(Role::Tool, content) }
     }
 
-    /// With the model that wrote it.
+    /// Sets the model that wrote the message.
     #[must_use]
     pub fn with_origin(mut self, origin: Origin) -> Self {
         self.origin = Some(origin);
         self
     }
 
-    /// With a name.
+    /// Sets the name.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<String>) -> Self {
         self.name = Some(name.into());
         self
     }
 
-    /// With one more part at the end.
+    /// Appends a part.
     #[must_use]
     pub fn with_part(mut self, part: ContentPart) -> Self {
         self.content.push(part);
         self
     }
 
-    /// All text parts, joined without a separator; empty if there are none.
+    /// Returns the concatenation of all text parts.
     #[must_use]
     pub fn text(&self) -> String {
         self.content.iter().filter_map(ContentPart::as_text).collect()
     }
 
-    /// The tool calls, in order.
+    /// Tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.content.iter().filter_map(|part| match part {
             ContentPart::ToolCall(call) => Some(call),
@@ -156,7 +156,7 @@ impl Message {
         })
     }
 
-    /// The tool results, in order.
+    /// Tool results, in order.
     pub fn results(&self) -> impl Iterator<Item = &ToolResult> {
         self.content.iter().filter_map(|part| match part {
             ContentPart::ToolResult(result) => Some(result),
@@ -170,7 +170,7 @@ impl Message {
         })
     }
 
-    /// The readable reasoning, joined by blank lines; `None` if there is none.
+    /// Returns the readable reasoning, joined by blank lines; `None` without any.
     #[must_use]
     pub fn reasoning(&self) -> Option<String> {
         let texts: Vec<&str> = self
@@ -183,7 +183,7 @@ impl Message {
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }
 
-    /// `true` if nothing in the message is worth sending.
+    /// Returns `true` if the message has no parts or only empty text.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.content.iter().all(|part| part.as_text().is_some_and(str::is_empty))
@@ -221,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn text_joins_text_parts_only() {
+    fn text_concatenates_text_parts_only() {
         let message = Message::assistant("a")
             .with_part(ThinkingData::new("hidden").into())
             .with_part(ContentPart::text("b"));

@@ -1,14 +1,8 @@
-//! Cross-cutting concerns around calls (client specification, section 2.3).
+//! Middleware around calls (client specification, section 2.3).
 
 mod budget;
-mod circuit_breaker;
-mod estimate;
-mod follow;
 mod logging;
-mod rate_limit;
-mod replay;
-mod response_cache;
-mod text_tool_calls;
+mod observe;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,31 +10,28 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use self::budget::{Budget, BudgetBuilder, Spent, UnknownPrice};
-pub use self::circuit_breaker::{CircuitBreaker, CircuitBreakerBuilder, CircuitState};
 pub use self::logging::Logging;
-pub use self::rate_limit::{RateLimit, RateLimitBuilder};
-pub use self::response_cache::{CacheStats, ResponseCache, ResponseCacheBuilder};
-pub use self::text_tool_calls::{TextToolCallForm, TextToolCalls};
+pub use self::observe::{CallEnd, CallObserver, observe};
 use crate::adapter::ProviderAdapter;
 use crate::error::Error;
 use crate::request::Request;
 use crate::response::Response;
 use crate::stream::EventStream;
 
-/// Which of the two calls passes through.
+/// Mode of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// The whole answer at once.
+    /// One complete response.
     Complete,
-    /// The answer as it forms.
+    /// A stream of events.
     Stream,
 }
 
-/// What came back.
+/// Result of a call.
 pub enum Reply {
-    /// To [`Mode::Complete`].
+    /// For [`Mode::Complete`].
     Response(Box<Response>),
-    /// To [`Mode::Stream`]; may be wrapped to watch or change events.
+    /// For [`Mode::Stream`]; may be wrapped to observe or change events.
     Stream(EventStream),
 }
 
@@ -55,14 +46,17 @@ impl fmt::Debug for Reply {
 
 /// A layer around every call of a client.
 ///
-/// Layers run in the order of their registration on the way to the provider and in reverse on the way back. A
-/// layer may change the request, answer by itself without calling `next`, call it again, or change the reply,
-/// whose variant must fit the mode. The provider has been chosen by then: a change of `provider` or `tool_choice` is
-/// neither routed nor checked anew.
+/// Layers run in registration order on the way to the provider and in reverse order on the way back. A layer may
+/// change the request, respond without calling `next`, call `next` several times, or change the reply, whose variant
+/// must fit the mode. The provider has already been chosen: changes to `provider` or `tool_choice` are neither routed
+/// nor checked again.
 ///
-/// The layers of this crate are best registered in this order: [`Logging`] sees every call; [`ResponseCache`] answers
-/// without spending; [`TextToolCalls`] gives both of them calls; [`RateLimit`] holds back; [`Budget`] judges a call when it is really sent, not when it begins to
-/// wait; [`CircuitBreaker`], innermost, sees the provider alone.
+/// [`observe`] is the building block for layers that only watch calls.
+///
+/// Recommended registration order: [`Logging`] sees every call; a response cache responds without spending;
+/// a parser of tool calls in text gives both of them parsed calls; a rate limit delays; [`Budget`] checks a call when
+/// it is sent, not when it starts to wait; a circuit breaker, innermost, sees the provider alone. The layers that are
+/// not in this crate are in `pintle-middleware`.
 #[async_trait]
 pub trait Middleware: fmt::Debug + Send + Sync {
     /// Handles one call.
@@ -71,7 +65,7 @@ pub trait Middleware: fmt::Debug + Send + Sync {
 
 const _: fn(&dyn Middleware) = |_| {};
 
-/// The rest of the way: the remaining layers, then the provider.
+/// The rest of the chain: the remaining layers, then the provider.
 #[derive(Clone, Copy, Debug)]
 pub struct Next<'a> {
     pub(crate) layers: &'a [Arc<dyn Middleware>],
@@ -79,29 +73,32 @@ pub struct Next<'a> {
 }
 
 impl Next<'_> {
-    /// The name of the provider that the request goes to.
+    /// Name of the provider that the request is routed to.
     #[must_use]
     pub fn provider(&self) -> &str {
         self.adapter.name()
     }
 
-    /// Goes on with this request.
+    /// Passes the request on.
     ///
     /// # Errors
     ///
-    /// Whatever the layers below or the provider report.
+    /// The error of an inner layer or of the provider.
     pub async fn run(self, request: Request, mode: Mode) -> Result<Reply, Error> {
         match self.layers.split_first() {
             Some((layer, rest)) => {
                 layer.handle(request, mode, Next { layers: rest, adapter: self.adapter }).await
             }
-            None => match mode {
-                Mode::Complete => self.adapter.complete(&request).await.map(|r| Reply::Response(Box::new(r))),
-                Mode::Stream => self.adapter.stream(&request).await.map(Reply::Stream),
-            },
+            None => {
+                let request = request.decode_urls()?;
+                match mode {
+                    Mode::Complete => {
+                        let response = self.adapter.complete(&request).await?;
+                        Ok(Reply::Response(Box::new(response)))
+                    }
+                    Mode::Stream => self.adapter.stream(&request).await.map(Reply::Stream),
+                }
+            }
         }
     }
 }
-
-#[cfg(test)]
-mod bench;

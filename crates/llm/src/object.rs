@@ -1,4 +1,4 @@
-//! Structured output: answers that are JSON and fit a schema (client specification, sections 4.5 and 4.6).
+//! Structured output: responses that are JSON and match a schema (client specification, sections 4.5 and 4.6).
 
 mod partial;
 mod schema;
@@ -17,25 +17,26 @@ use serde_json::Value;
 use self::schema::ObjectSchema;
 use crate::error::{Error, ErrorKind};
 use crate::generate::{self, GenerateOptions, GenerateResult};
-use crate::response::{Finish, Response};
+use crate::response::Finish;
 
-/// How much of a text that is no object the error keeps, in bytes.
+/// Limit on the text kept in an error, in bytes.
 const MAX_RAW: usize = 64 * 1024;
 
-/// Generates an object that fits a JSON Schema.
+/// Generates an object that matches a JSON Schema.
 ///
-/// The schema goes to the provider in its own way: OpenAI and Gemini enforce it, Anthropic is told of it in the system
-/// prompt; it replaces the options' response format. Where that excludes nothing that the model should be free to say,
-/// the form that is sent is stricter than the schema: objects are closed, and a property that may be missing or null must
-/// be there. The answer is then checked against the schema as given. A Markdown fence around it is taken off.
+/// The schema is sent in the provider's way and replaces the options' response format: OpenAI and Gemini enforce it; for
+/// Anthropic it is part of the system prompt. If this excludes no useful object, a stricter form of the schema is sent:
+/// objects are closed, and a property that may be missing or null is required. The response is checked against the
+/// original schema, after removing a Markdown fence around it.
 ///
-/// A model call is tried again by the retry policy; an answer that does not fit is not.
+/// Model calls are retried by the retry policy. A response that does not match is not retried.
 ///
 /// # Errors
 ///
-/// As for [`generate`](crate::generate); [`ErrorKind::Configuration`] before anything is sent if `schema` is no JSON Schema
-/// with an object at its root; [`ErrorKind::NoObjectGenerated`] if the answer is no JSON or does not fit. The latter's
-/// [`raw`](Error::raw) is the text that came, its first 64 KiB.
+/// As for [`generate`](crate::generate); [`ErrorKind::Configuration`] before anything is sent if `schema` is not a JSON
+/// Schema with an object at its root; [`ErrorKind::NoObjectGenerated`] if the response is not JSON or does not match. The
+/// latter carries the first 64 KiB of the text ([`raw`](Error::raw)), the id of the response
+/// ([`response_id`](Error::response_id)) and the tokens of all steps ([`usage`](Error::usage)).
 pub async fn generate_object(
     options: GenerateOptions,
     schema: Value,
@@ -43,7 +44,7 @@ pub async fn generate_object(
     generate_as(options, ObjectSchema::new(schema)?).await
 }
 
-/// As [`generate_object`], with the schema of a type, whose doc comments describe the fields to the model.
+/// As [`generate_object`], with the schema of a type. Doc comments of its fields describe them to the model.
 ///
 /// ```
 /// # use async_trait::async_trait;
@@ -61,7 +62,7 @@ pub async fn generate_object(
 /// #         Ok(Response::new("extractor", &request.model, message))
 /// #     }
 /// #     async fn stream(&self, _: &Request) -> Result<EventStream, Error> {
-/// #         Err(Error::new(ErrorKind::Configuration, "it does not stream"))
+/// #         Err(Error::new(ErrorKind::Configuration, "no streaming"))
 /// #     }
 /// # }
 ///
@@ -74,7 +75,7 @@ pub async fn generate_object(
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
-/// # let client = Client::builder().provider(Extractor).build()?;
+/// # let client = Client::builder().provider(Extractor).default_provider("extractor").build()?;
 /// let options = GenerateOptions::new("gpt-5.2")
 ///     .with_client(client)
 ///     .with_prompt("Extract the person: Alice is 30 years old.");
@@ -86,7 +87,7 @@ pub async fn generate_object(
 ///
 /// # Errors
 ///
-/// As for [`generate_object`]; an answer that fits the schema and not the type is none either.
+/// As for [`generate_object`], also for a response that matches the schema but not the type.
 pub async fn generate_object_as<T>(options: GenerateOptions) -> Result<GenerateResult<T>, Error>
 where
     T: DeserializeOwned + JsonSchema,
@@ -94,7 +95,7 @@ where
     generate_as(options, ObjectSchema::new(generate::schema::schema_of::<T>())?).await
 }
 
-/// As [`generate_object`], while it forms: each item is the object so far.
+/// As [`generate_object`], as a stream of partial objects.
 ///
 /// ```
 /// # use async_trait::async_trait;
@@ -107,7 +108,7 @@ where
 /// # impl ProviderAdapter for Cook {
 /// #     fn name(&self) -> &str { "cook" }
 /// #     async fn complete(&self, _: &Request) -> Result<Response, Error> {
-/// #         Err(Error::new(ErrorKind::Configuration, "it streams only"))
+/// #         Err(Error::new(ErrorKind::Configuration, "streaming only"))
 /// #     }
 /// #     async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
 /// #         let text = r#"{"recipes": ["Soup", "Salad"]}"#;
@@ -134,7 +135,7 @@ where
 ///     "properties": {"recipes": {"type": "array", "items": {"type": "string"}}},
 ///     "required": ["recipes"],
 /// });
-/// # let client = Client::builder().provider(Cook).build()?;
+/// # let client = Client::builder().provider(Cook).default_provider("cook").build()?;
 /// let options = GenerateOptions::new("gpt-5.2").with_client(client).with_prompt("Two recipes, please.");
 /// let mut recipes = stream_object(options, schema)?;
 /// let mut counts = Vec::new();
@@ -149,12 +150,12 @@ where
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Configuration`] as for [`generate_object`]; everything else comes through the stream.
+/// [`ErrorKind::Configuration`] as for [`generate_object`]; other errors are items of the stream.
 pub fn stream_object(options: GenerateOptions, schema: Value) -> Result<ObjectStream<Value>, Error> {
     stream_as(options, ObjectSchema::new(schema)?)
 }
 
-/// As [`stream_object`], with the schema of a type. What forms is JSON; only the whole object is of the type.
+/// As [`stream_object`], with the schema of a type. Partial objects are JSON; the complete object has the type.
 ///
 /// # Errors
 ///
@@ -171,7 +172,7 @@ async fn generate_as<T: DeserializeOwned>(
     schema: ObjectSchema,
 ) -> Result<GenerateResult<T>, Error> {
     let options = options.with_response_format(schema.format().clone());
-    read(&schema, generate::generate(options).await?)
+    with_object(&schema, generate::generate(options).await?)
 }
 
 fn stream_as<T: DeserializeOwned>(
@@ -182,51 +183,53 @@ fn stream_as<T: DeserializeOwned>(
     Ok(ObjectStream::new(generate::stream(options)?, schema))
 }
 
-/// The result with the object that its text is.
-fn read<T: DeserializeOwned>(
+/// Parses the object in the result's text.
+fn with_object<T: DeserializeOwned>(
     schema: &ObjectSchema,
     result: GenerateResult,
 ) -> Result<GenerateResult<T>, Error> {
-    let output = parse(schema, &result.response)?;
+    let output = parse(schema, &result)?;
     Ok(result.with_output(output))
 }
 
-fn parse<T: DeserializeOwned>(schema: &ObjectSchema, response: &Response) -> Result<T, Error> {
+fn parse<T: DeserializeOwned>(schema: &ObjectSchema, result: &GenerateResult) -> Result<T, Error> {
+    let response = &result.response;
     let text = response.text();
     let failed = |problem: String| {
         let problem = match response.finish_reason.reason {
             Finish::Stop | Finish::Other => problem,
-            Finish::Length => format!("{problem}, and the output limit cut it off"),
-            Finish::ContentFilter => format!("{problem}, and a filter or a refusal ended it"),
-            Finish::ToolCalls => format!("{problem}, and the model still wants tools called"),
-            Finish::Error => format!("{problem}, and the generation failed"),
+            Finish::Length => format!("{problem} (truncated at the output limit)"),
+            Finish::ContentFilter => format!("{problem} (ended by a content filter or a refusal)"),
+            Finish::ToolCalls => format!("{problem} (the model requested tool calls)"),
+            Finish::Error => format!("{problem} (the generation failed)"),
         };
-        Error::new(ErrorKind::NoObjectGenerated, problem)
+        let error = Error::new(ErrorKind::NoObjectGenerated, problem)
             .with_provider(response.provider.clone())
-            .with_raw(Value::from(beginning(&text)))
+            .with_usage(result.total_usage.clone())
+            .with_raw(Value::from(truncated(&text)));
+        if response.id.is_empty() { error } else { error.with_response_id(response.id.clone()) }
     };
-    let object: Value = serde_json::from_str(unfenced(&text))
-        .map_err(|error| failed("the answer is no JSON".to_owned()).with_source(error))?;
-    if let Some(mistakes) = schema.mistakes(&object) {
-        return Err(failed(format!("the answer does not fit the schema: {mistakes}")));
+    let object: Value = serde_json::from_str(strip_fence(&text))
+        .map_err(|error| failed("the response is not JSON".to_owned()).with_source(error))?;
+    if let Some(violations) = schema.violations(&object) {
+        return Err(failed(format!("the response does not match the schema: {violations}")));
     }
     serde_json::from_value(object)
-        .map_err(|error| failed("the answer does not fit the type".to_owned()).with_source(error))
+        .map_err(|error| failed("the response does not match the type".to_owned()).with_source(error))
 }
 
-/// The text without a Markdown fence around all of it: three backticks or tildes, or more.
-fn unfenced(text: &str) -> &str {
+/// Removes a Markdown fence around the complete text: three or more backticks or tildes.
+fn strip_fence(text: &str) -> &str {
     let text = text.trim();
     let Some(mark) = text.chars().next().filter(|mark| matches!(mark, '`' | '~')) else { return text };
-    let behind = text.trim_start_matches(mark);
-    match behind.split_once('\n') {
-        Some((_language, body)) if text.len() - behind.len() >= 3 => body.trim_end_matches(mark),
+    let after = text.trim_start_matches(mark);
+    match after.split_once('\n') {
+        Some((_language, body)) if text.len() - after.len() >= 3 => body.trim_end_matches(mark),
         Some(_) | None => text,
     }
 }
 
-/// As much of a text as an error keeps.
-fn beginning(text: &str) -> &str {
+fn truncated(text: &str) -> &str {
     let mut end = text.len().min(MAX_RAW);
     while !text.is_char_boundary(end) {
         end -= 1;

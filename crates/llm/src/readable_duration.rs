@@ -1,4 +1,4 @@
-//! Durations as people read them.
+//! Durations for people.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,9 +7,9 @@ const MINUTE: u64 = 60;
 const HOUR: u64 = 60 * MINUTE;
 const DAY: u64 = 24 * HOUR;
 
-/// A duration in the two largest units that it has: `200 ms`, `7.7 s`, `2 min 5 s`, `15 min`, `24 h`, `3 d 4 h`.
+/// Displays a duration in its two largest units: `200 ms`, `7.7 s`, `2 min 5 s`, `15 min`, `24 h`, `3 d 4 h`.
 ///
-/// Whole seconds from one minute on; days from two days on.
+/// Fractions of seconds below one minute; days from two days on.
 ///
 /// ```
 /// use std::time::Duration;
@@ -26,7 +26,7 @@ impl fmt::Display for ReadableDuration {
         match (seconds, millis) {
             (0, 0) => f.write_str("0 s"),
             (0, _) => write!(f, "{millis} ms"),
-            // Cut, not rounded, so that 59.96 s does not become 60.0 s.
+            // Truncated, so that 59.96 s does not become 60.0 s.
             (1..MINUTE, 100..) => write!(f, "{seconds}.{} s", millis / 100),
             (1..MINUTE, _) => write!(f, "{seconds} s"),
             (MINUTE..HOUR, _) => two(f, (seconds / MINUTE, "min"), (seconds % MINUTE, "s")),

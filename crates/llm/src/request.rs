@@ -1,5 +1,6 @@
-//! The request (client specification, section 3.6).
+//! Requests (client specification, section 3.6).
 
+mod media;
 mod messages;
 mod order;
 
@@ -14,27 +15,27 @@ use serde_json::{Map, Value};
 
 pub use self::messages::MessageList;
 use crate::history::{Fingerprint, HistoryItem};
-use crate::message::Role;
+use crate::message::{Message, Role};
 use crate::tool::{ToolChoice, ToolList};
 
-/// The single input of [`Client::complete`](crate::Client::complete) and [`Client::stream`](crate::Client::stream).
+/// Input of [`Client::complete`](crate::Client::complete) and [`Client::stream`](crate::Client::stream).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Request {
-    /// The provider's own name of the model.
+    /// The provider's name for the model.
     pub model: String,
-    /// The conversation, system messages included.
+    /// Conversation, including system messages.
     pub messages: MessageList,
-    /// The provider to route to; the client's default if `None`.
+    /// Provider to route to; the client's default if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// The tools that the model may call.
+    /// Tools that the model may call.
     #[serde(default, skip_serializing_if = "<[_]>::is_empty")]
     pub tools: ToolList,
-    /// Whether it may, must or must not; `None` means auto if there are tools.
+    /// Tool choice; `None` means `auto` if there are tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_choice: Option<ToolChoice>,
-    /// The form of the answer; text if `None`.
+    /// Response format; text if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_format: Option<ResponseFormat>,
     /// Sampling temperature.
@@ -43,28 +44,28 @@ pub struct Request {
     /// Nucleus sampling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub top_p: Option<f64>,
-    /// The most tokens to write; the provider's default if `None` (Anthropic: 4,096).
+    /// Limit on the output tokens; the provider's default if `None` (Anthropic: 4,096).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
-    /// Texts that end the answer.
+    /// Texts that end the response.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop_sequences: Vec<String>,
-    /// How much to reason; the provider's default if `None`.
+    /// Reasoning effort; the provider's default if `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// Arbitrary pairs for the provider's records.
+    /// Pairs for the provider's records.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, String>,
-    /// Parameters that only one provider has, keyed by the provider's name. Not portable, by design.
+    /// Parameters of individual providers, keyed by the provider's name. Not portable, by design.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub provider_options: Map<String, Value>,
-    /// How long to wait; the adapter's own limits if `None`. Not part of what the model sees.
+    /// Time limits; the adapter's if `None`. Not sent to the provider.
     #[serde(skip)]
     pub timeout: Option<AdapterTimeout>,
 }
 
 impl Request {
-    /// A request with a model and a conversation; everything else is unset.
+    /// Creates a request with a model and a conversation; everything else is unset.
     #[must_use]
     pub fn new<M: Into<HistoryItem>>(
         model: impl Into<String>,
@@ -88,67 +89,116 @@ impl Request {
         }
     }
 
-    /// With a provider to route to.
+    /// Adds a system message before the conversation.
+    #[must_use]
+    pub fn with_system(mut self, system: impl Into<String>) -> Self {
+        self.messages.insert(0, Message::system(system).into());
+        self
+    }
+
+    /// Appends messages.
+    #[must_use]
+    pub fn with_messages<M: Into<HistoryItem>>(mut self, messages: impl IntoIterator<Item = M>) -> Self {
+        self.messages.extend(messages.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets the provider to route to.
     #[must_use]
     pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
         self.provider = Some(provider.into());
         self
     }
 
-    /// With tools.
+    /// Sets the tools.
     #[must_use]
     pub fn with_tools(mut self, tools: impl Into<ToolList>) -> Self {
         self.tools = tools.into();
         self
     }
 
-    /// With a tool choice.
+    /// Sets the tool choice.
     #[must_use]
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = Some(choice);
         self
     }
 
-    /// With a limit on the answer, in tokens.
+    /// Sets the response format.
+    #[must_use]
+    pub fn with_response_format(mut self, format: ResponseFormat) -> Self {
+        self.response_format = Some(format);
+        self
+    }
+
+    /// Sets the sampling temperature.
+    #[must_use]
+    pub fn with_temperature(mut self, temperature: f64) -> Self {
+        self.temperature = Some(temperature);
+        self
+    }
+
+    /// Sets nucleus sampling.
+    #[must_use]
+    pub fn with_top_p(mut self, top_p: f64) -> Self {
+        self.top_p = Some(top_p);
+        self
+    }
+
+    /// Adds a text that ends the response.
+    #[must_use]
+    pub fn with_stop_sequence(mut self, text: impl Into<String>) -> Self {
+        self.stop_sequences.push(text.into());
+        self
+    }
+
+    /// Adds a pair for the provider's records.
+    #[must_use]
+    pub fn with_metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.metadata.insert(name.into(), value.into());
+        self
+    }
+
+    /// Limits the output tokens.
     #[must_use]
     pub fn with_max_tokens(mut self, max_tokens: u64) -> Self {
         self.max_tokens = Some(max_tokens);
         self
     }
 
-    /// With a reasoning effort.
+    /// Sets the reasoning effort.
     #[must_use]
     pub fn with_reasoning_effort(mut self, effort: ReasoningEffort) -> Self {
         self.reasoning_effort = Some(effort);
         self
     }
 
-    /// With one provider's own parameters.
+    /// Sets the parameters of one provider.
     #[must_use]
     pub fn with_provider_options(mut self, provider: impl Into<String>, options: Value) -> Self {
         self.provider_options.insert(provider.into(), options);
         self
     }
 
-    /// With other time limits than the adapter's.
+    /// Replaces the adapter's time limits.
     #[must_use]
     pub fn with_timeout(mut self, timeout: AdapterTimeout) -> Self {
         self.timeout = Some(timeout);
         self
     }
 
-    /// The options of this provider, if any were given as an object.
+    /// Options of this provider, if given as an object.
     #[must_use]
     pub fn options_of(&self, provider: &str) -> Option<&Map<String, Value>> {
         self.provider_options.get(provider).and_then(Value::as_object)
     }
 
-    /// The hash chain over what a provider caches, in the order in which it reads it: tools, the system prompt, then
-    /// each other message.
+    /// Returns the hash chain over what a provider caches, in the order in which it reads it: tools, the system prompt,
+    /// then each other message.
     ///
-    /// Two requests share a prefix as far as their chains agree; the first link that differs names what moved.
-    /// System and developer messages count as the system prompt wherever they stand, since most dialects put them
-    /// in front of the conversation: one that comes late moves everything.
+    /// Two requests share a prefix up to the first link that differs, which names the segment that moved. System and
+    /// developer messages at any position count as the system prompt, since most dialects put them before the
+    /// conversation: a late one moves everything.
     #[must_use]
     pub fn prefix_chain(&self) -> PrefixChain {
         let mut last = self.tools.fingerprint();
@@ -161,7 +211,7 @@ impl Request {
             .fold(last, |last, item| last.chain(item.fingerprint()));
         links.push(last);
         for item in &self.messages {
-            // A system message adds nothing at its own place, so that places remain those of `messages`.
+            // A system message repeats the link, so that indices match those of `messages`.
             last = if is_system(item) { last } else { last.chain(item.fingerprint()) };
             links.push(last);
         }
@@ -169,44 +219,44 @@ impl Request {
     }
 }
 
-/// Whether a message is part of the system prompt, wherever it stands.
+/// Returns `true` if a message is part of the system prompt.
 fn is_system(item: &HistoryItem) -> bool {
     matches!(item.role, Role::System | Role::Developer)
 }
 
-/// The fingerprints of a request's growing prefixes: tools first, then the system prompt, then one per message.
+/// Fingerprints of a request's prefixes: tools first, then the system prompt, then one per message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PrefixChain {
     links: Vec<Fingerprint>,
 }
 
 impl PrefixChain {
-    /// The fingerprint of the whole.
+    /// Fingerprint of the complete prompt.
     #[must_use]
     pub fn last(&self) -> Option<Fingerprint> {
         self.links.last().copied()
     }
 
-    /// The number of links: two more than there are messages.
+    /// Number of links: two more than messages.
     #[must_use]
     pub fn len(&self) -> usize {
         self.links.len()
     }
 
-    /// The number of messages that it is of.
+    /// Number of messages.
     #[must_use]
     pub fn messages(&self) -> usize {
         self.links.len().saturating_sub(2)
     }
 
-    /// `true` only for a chain that was read from somewhere without links.
+    /// Returns `true` for a chain without links, which only deserialisation can create.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.links.is_empty()
     }
 
-    /// Continues the chain with the messages that follow those of its request, and says whether it could. A system or
-    /// developer message among them moves what stands before all others: the chain is then as it was.
+    /// Extends the chain by the messages that follow those of its request. Returns `false`, and leaves the chain
+    /// unchanged, if one of them is a system or developer message, which would move the start of the prompt.
     #[must_use]
     pub fn extend(&mut self, messages: &[HistoryItem]) -> bool {
         let Some(mut last) = self.last().filter(|_| !messages.iter().any(is_system)) else { return false };
@@ -217,28 +267,28 @@ impl PrefixChain {
         true
     }
 
-    /// The first segment in which `next` departs from this chain: `None` if it only continues it.
+    /// Returns the first segment in which `next` differs; `None` if it only extends this chain.
     #[must_use]
     pub fn first_moved(&self, next: &Self) -> Option<Segment> {
-        let place = self.links.iter().zip(&next.links).position(|(a, b)| a != b);
-        let place = place.or_else(|| (next.links.len() < self.links.len()).then_some(next.links.len()))?;
-        Some(match place {
+        let index = self.links.iter().zip(&next.links).position(|(a, b)| a != b);
+        let index = index.or_else(|| (next.links.len() < self.links.len()).then_some(next.links.len()))?;
+        Some(match index {
             0 => Segment::Tools,
             1 => Segment::System,
-            place => Segment::Message(place - 2),
+            index => Segment::Message(index - 2),
         })
     }
 }
 
-/// A part of the prompt that a cache sees as one.
+/// Segment of the prompt, for prompt caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Segment {
-    /// The tool definitions.
+    /// Tool definitions.
     Tools,
-    /// The system prompt: all system and developer messages.
+    /// System prompt: all system and developer messages.
     System,
-    /// The message at this index of [`Request::messages`], which has the system messages too.
+    /// Message at this index of [`Request::messages`], system messages included.
     Message(usize),
 }
 
@@ -252,7 +302,7 @@ impl fmt::Display for Segment {
     }
 }
 
-/// How much the model reasons before it answers.
+/// Reasoning effort.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "String", into = "String")]
 pub enum ReasoningEffort {
@@ -262,12 +312,12 @@ pub enum ReasoningEffort {
     Medium,
     /// Slow and deep.
     High,
-    /// A value that only some providers know, such as `minimal` or `xhigh`; passed on as it is.
+    /// A value of some providers, such as `minimal` or `xhigh`; passed on unchanged.
     Other(String),
 }
 
 impl ReasoningEffort {
-    /// The value as providers spell it.
+    /// Returns the value as providers spell it.
     #[must_use]
     pub fn as_str(&self) -> &str {
         match self {
@@ -310,15 +360,16 @@ impl fmt::Display for ReasoningEffort {
     }
 }
 
-/// The form of the answer (specification section 3.10).
+/// Response format (specification section 3.10).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
 pub enum ResponseFormat {
     /// Plain text.
     Text,
     /// Any JSON value.
     Json,
-    /// JSON that fits a schema.
+    /// JSON that matches a schema.
     JsonSchema {
         /// The schema.
         json_schema: Value,
@@ -328,32 +379,31 @@ pub enum ResponseFormat {
     },
 }
 
-/// How long an adapter waits (specification section 4.7).
+/// Time limits of an adapter (specification section 4.7).
 ///
-/// Silence ([`first_byte`](Self::first_byte), [`stream_read`](Self::stream_read)) is counted in raw bytes, so that a
-/// provider's keep-alive comments keep a stream alive; how long a server may go on without saying anything is limited
-/// by [`content`](Self::content). The limit that is reached first ends the exchange with
-/// [`ErrorKind::RequestTimeout`](crate::ErrorKind::RequestTimeout). Every duration is possible; zero never waits.
+/// [`first_byte`](Self::first_byte) and [`stream_read`](Self::stream_read) count raw bytes, so a provider's keep-alive
+/// comments keep a stream alive. [`content`](Self::content) limits how long a stream may stay alive without content. The
+/// first limit reached ends the exchange with [`ErrorKind::RequestTimeout`](crate::ErrorKind::RequestTimeout). Any
+/// duration is valid; zero never waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AdapterTimeout {
-    /// To establish a connection. Default 10 s. Fixed when the adapter is built.
+    /// Connecting. Default 10 s. Fixed when the adapter is built.
     pub connect: Duration,
-    /// For the whole exchange; `None` sets no such limit. Default 120 s, for whole answers only.
+    /// The complete exchange; `None` for no limit. Default 120 s, for complete responses only.
     pub request: Option<Duration>,
-    /// From the end of sending the request to the end of the response's headers. Default 60 s, for streamed answers
-    /// only: the headers of a whole answer come when it is complete, so that `first_byte` and `request` limit them.
+    /// From the end of sending the request to the end of the response's headers. Default 60 s, for streams only: the
+    /// headers of a complete response arrive when it is finished, so `first_byte` and `request` limit them.
     pub headers: Duration,
-    /// From the start of the exchange, connecting and sending included, to the first byte of the answer's
-    /// body. Default 120 s.
+    /// From the start of the exchange, including connecting and sending, to the first byte of the response body.
+    /// Default 120 s.
     pub first_byte: Duration,
-    /// Between two reads of an answer's body, streamed or whole. Default 30 s.
+    /// Between two reads of a response body, streamed or complete. Default 30 s.
     pub stream_read: Duration,
-    /// Without content ([`StreamEvent::is_content`](crate::StreamEvent::is_content)): from the start of the exchange to
-    /// the first content of a streamed answer and between two, and for a whole answer from the start to its end.
-    /// Comments, pings and other signs of life are no content, and neither are bytes of an event that is not complete.
-    /// Only the time that the adapter waits is counted, not that of a consumer who is slow to read. `None` sets no such
-    /// limit. Default 15 minutes.
+    /// Without content ([`StreamEvent::is_content`](crate::StreamEvent::is_content)): for a stream, from the start of the
+    /// exchange to the first content and between two; for a complete response, from start to end. Comments, pings and
+    /// bytes of an incomplete event are no content. Only time spent waiting for the provider counts, not the time of a
+    /// slow consumer. `None` for no limit. Default 15 minutes.
     pub content: Option<Duration>,
 }
 
@@ -371,44 +421,44 @@ impl Default for AdapterTimeout {
 }
 
 impl AdapterTimeout {
-    /// The limits of a session's model calls: 300 s to the first byte and between bytes, no total; 60 s for the headers
-    /// of a stream and 15 minutes without content, as by default.
+    /// Limits of a session's model calls: 300 s to the first byte and between reads, and no limit on the exchange; 60 s
+    /// for the headers of a stream and 15 minutes without content, as by default.
     #[must_use]
     pub fn patient() -> Self {
         let long = Duration::from_secs(300);
         Self { request: None, first_byte: long, stream_read: long, ..Self::default() }
     }
 
-    /// With another limit between two reads.
+    /// Sets the limit between two reads.
     #[must_use]
     pub fn with_stream_read(mut self, limit: Duration) -> Self {
         self.stream_read = limit;
         self
     }
 
-    /// With another limit to the first byte.
+    /// Sets the limit to the first byte.
     #[must_use]
     pub fn with_first_byte(mut self, limit: Duration) -> Self {
         self.first_byte = limit;
         self
     }
 
-    /// With another limit for the headers of a streamed answer.
+    /// Sets the limit for the headers of a stream.
     #[must_use]
     pub fn with_headers(mut self, limit: Duration) -> Self {
         self.headers = limit;
         self
     }
 
-    /// With another limit on waiting without content; `None` sets none.
+    /// Sets the limit without content; `None` for no limit.
     #[must_use]
     pub fn with_content(mut self, limit: Option<Duration>) -> Self {
         self.content = limit;
         self
     }
 
-    /// With the same limit for each wait: for the headers, for the first byte, between two reads and without content.
-    /// The limit to connect becomes no longer than it was.
+    /// Sets the same limit for each wait: headers, first byte, between two reads and without content. Lowers the limit for
+    /// connecting if it is longer.
     #[must_use]
     pub fn with_each_wait(self, limit: Duration) -> Self {
         Self {
@@ -421,14 +471,14 @@ impl AdapterTimeout {
         }
     }
 
-    /// With another limit for the whole exchange.
+    /// Sets the limit for the complete exchange.
     #[must_use]
     pub fn with_request(mut self, limit: Option<Duration>) -> Self {
         self.request = limit;
         self
     }
 
-    /// With another limit to connect.
+    /// Sets the limit for connecting.
     #[must_use]
     pub fn with_connect(mut self, limit: Duration) -> Self {
         self.connect = limit;
@@ -441,7 +491,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::message::Message;
     use crate::tool::ToolDefinition;
 
     fn request(texts: &[&str]) -> Request {
@@ -452,31 +501,29 @@ mod tests {
         ToolDefinition::new("t", description, json!({"type": "object"})).unwrap()
     }
 
-    fn instructed(system: &str, texts: &[&str]) -> Request {
-        let mut request = request(texts);
-        request.messages.insert(0, Message::system(system).into());
-        request.with_tools(vec![tool("Does it.")])
+    fn request_with_system(system: &str, texts: &[&str]) -> Request {
+        request(texts).with_system(system).with_tools(vec![tool("Does it.")])
     }
 
     /// A change, and the first segment that it moves.
-    type Row = (fn(&mut Request), Option<Segment>);
+    type Case = (fn(&mut Request), Option<Segment>);
 
     #[test]
     fn the_chain_names_the_first_segment_that_moved() {
-        let base = instructed("Be brief.", &["a", "b"]);
+        let base = request_with_system("Be brief.", &["a", "b"]);
         let moved = |change: fn(&mut Request)| {
             let mut next = base.clone();
             change(&mut next);
             base.prefix_chain().first_moved(&next.prefix_chain())
         };
-        let rows: [Row; 12] = [
+        let cases: [Case; 12] = [
             (|_| {}, None),
             (|next| next.messages.push(Message::user("c").into()), None),
             (|next| next.temperature = Some(0.5), None),
             (|next| next.tools = vec![tool("Does it!")].into(), Some(Segment::Tools)),
             (|next| next.tools = ToolList::default(), Some(Segment::Tools)),
             (
-                |next| *next = instructed("Be long.", &["a", "b"]).with_tools(ToolList::default()),
+                |next| *next = request_with_system("Be long.", &["a", "b"]).with_tools(ToolList::default()),
                 Some(Segment::Tools),
             ),
             (|next| next.messages[0] = Message::system("Be long.").into(), Some(Segment::System)),
@@ -486,14 +533,14 @@ mod tests {
             (|next| next.messages[2] = Message::assistant("b").into(), Some(Segment::Message(2))),
             (|next| drop(next.messages.pop()), Some(Segment::Message(2))),
         ];
-        for (index, (change, expected)) in rows.into_iter().enumerate() {
-            assert_eq!(moved(change), expected, "row {index}");
+        for (index, (change, expected)) in cases.into_iter().enumerate() {
+            assert_eq!(moved(change), expected, "case {index}");
         }
     }
 
     #[test]
-    fn a_chain_that_is_continued_is_that_of_the_longer_request() {
-        let long = instructed("Be brief.", &["a", "b", "c"]);
+    fn an_extended_chain_equals_that_of_the_longer_request() {
+        let long = request_with_system("Be brief.", &["a", "b", "c"]);
         for known in 1..=long.messages.len() {
             let mut short = long.clone();
             short.messages.truncate(known);
@@ -506,24 +553,27 @@ mod tests {
             assert!(!chain.extend(&[Message::user("d").into(), late.into()]));
             assert_eq!(chain, long.prefix_chain());
         }
-        assert!(!PrefixChain { links: Vec::new() }.extend(&[]), "a chain without links is of no request");
+        assert!(
+            !PrefixChain { links: Vec::new() }.extend(&[]),
+            "a chain without links belongs to no request"
+        );
     }
 
     #[test]
-    fn segments_are_told_in_words_and_survive_serialisation() {
+    fn segments_are_displayed_and_serialised() {
         let words = [Segment::Tools, Segment::System, Segment::Message(3)].map(|segment| {
             let text = serde_json::to_string(&segment).unwrap();
             assert_eq!(serde_json::from_str::<Segment>(&text).unwrap(), segment);
             segment.to_string()
         });
         assert_eq!(words, ["tools", "system prompt", "message 3"]);
-        let chain = instructed("s", &["a"]).prefix_chain();
+        let chain = request_with_system("s", &["a"]).prefix_chain();
         assert_eq!((chain.len(), chain.is_empty()), (4, false));
-        assert_eq!(chain.last(), instructed("s", &["a"]).prefix_chain().last());
+        assert_eq!(chain.last(), request_with_system("s", &["a"]).prefix_chain().last());
     }
 
     #[test]
-    fn effort_keeps_values_it_does_not_know() {
+    fn unknown_efforts_are_kept() {
         for text in ["low", "medium", "high", "xhigh"] {
             assert_eq!(ReasoningEffort::from(text.to_owned()).to_string(), text);
         }

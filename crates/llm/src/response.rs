@@ -1,4 +1,4 @@
-//! The answer (client specification, sections 3.7, 3.8, 3.11 and 3.12).
+//! Responses (client specification, sections 3.7, 3.8, 3.11 and 3.12).
 
 use std::time::SystemTime;
 
@@ -9,35 +9,35 @@ use crate::content::ToolCall;
 use crate::message::Message;
 use crate::usage::Usage;
 
-/// A complete answer.
+/// Complete response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Response {
-    /// The provider's id for the answer; empty if it gave none.
+    /// The provider's id of the response; empty if it gave none.
     pub id: String,
-    /// The model that answered, which may differ from the one asked for.
+    /// Model that responded, which may differ from the requested one.
     pub model: String,
-    /// The provider that answered.
+    /// Provider that responded.
     pub provider: String,
-    /// What the model said.
+    /// Message of the model.
     pub message: Message,
-    /// Why it stopped.
+    /// Finish reason.
     pub finish_reason: FinishReason,
-    /// Tokens spent.
+    /// Token counts.
     pub usage: Usage,
-    /// The provider's whole answer, for debugging. Whole answers only; a stream has its events.
+    /// The provider's response body, for debugging; not set for streams.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
-    /// What was odd but did no harm.
+    /// Warnings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<Warning>,
-    /// What the provider said of its limits.
+    /// The provider's rate limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimitInfo>,
 }
 
 impl Response {
-    /// An answer with these parts; everything else is empty.
+    /// Creates a response; everything else is empty.
     #[must_use]
     pub fn new(provider: impl Into<String>, model: impl Into<String>, message: Message) -> Self {
         Self {
@@ -53,45 +53,45 @@ impl Response {
         }
     }
 
-    /// With the reason it stopped.
+    /// Sets the finish reason.
     #[must_use]
     pub fn with_finish_reason(mut self, reason: FinishReason) -> Self {
         self.finish_reason = reason;
         self
     }
 
-    /// With the tokens spent.
+    /// Sets the token counts.
     #[must_use]
     pub fn with_usage(mut self, usage: Usage) -> Self {
         self.usage = usage;
         self
     }
 
-    /// All text, joined.
+    /// Returns the concatenation of all text.
     #[must_use]
     pub fn text(&self) -> String {
         self.message.text()
     }
 
-    /// The calls that the model wants made, in order.
+    /// Tool calls, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.message.tool_calls()
     }
 
-    /// The readable reasoning.
+    /// Returns the readable reasoning.
     #[must_use]
     pub fn reasoning(&self) -> Option<String> {
         self.message.reasoning()
     }
 }
 
-/// Why generation stopped, in the unified terms of section 3.8.
+/// Unified finish reason (section 3.8). Exhaustive: `Other` covers the reasons of individual providers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Finish {
-    /// The model was done.
+    /// The model finished.
     Stop,
-    /// The limit of output tokens.
+    /// Limit on the output tokens.
     Length,
     /// The model waits for tool results.
     ToolCalls,
@@ -99,28 +99,28 @@ pub enum Finish {
     ContentFilter,
     /// Generation failed.
     Error,
-    /// Something that only this provider has.
+    /// Reason of an individual provider.
     Other,
 }
 
-/// The reason in both vocabularies.
+/// Finish reason, unified and in the spelling of the provider.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FinishReason {
-    /// Unified.
+    /// Unified reason.
     pub reason: Finish,
-    /// As the provider spells it.
+    /// The provider's spelling.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
 }
 
 impl FinishReason {
-    /// A unified reason alone.
+    /// Creates a reason without the provider's spelling.
     #[must_use]
     pub fn new(reason: Finish) -> Self {
         Self { reason, raw: None }
     }
 
-    /// With the provider's spelling.
+    /// Sets the provider's spelling.
     #[must_use]
     pub fn with_raw(mut self, raw: impl Into<String>) -> Self {
         self.raw = Some(raw.into());
@@ -128,38 +128,38 @@ impl FinishReason {
     }
 }
 
-/// Something odd that did no harm.
+/// Warning about a request or response.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Warning {
-    /// For a person.
+    /// Message for people.
     pub message: String,
-    /// For a program.
+    /// Code for programs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<String>,
 }
 
 impl Warning {
-    /// The code of the warning that characters of an answer were no Unicode and were replaced by U+FFFD.
+    /// Code of the warning that invalid characters of a response were replaced by U+FFFD.
     pub const REPLACED_CHARACTERS: &str = "replaced_characters";
 }
 
-/// What the provider said of its limits; informational.
+/// The provider's rate limits; informational.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct RateLimitInfo {
-    /// Requests left in the window.
+    /// Remaining requests in the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_remaining: Option<u64>,
     /// Requests per window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requests_limit: Option<u64>,
-    /// Tokens left in the window.
+    /// Remaining tokens in the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_remaining: Option<u64>,
     /// Tokens per window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_limit: Option<u64>,
-    /// When the window ends.
+    /// End of the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reset_at: Option<SystemTime>,
 }

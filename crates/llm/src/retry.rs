@@ -1,4 +1,4 @@
-//! When to try again (client specification, section 6.6).
+//! Retry policy (client specification, section 6.6).
 
 #[cfg(test)]
 mod tests;
@@ -10,51 +10,78 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::error::{Error, ErrorKind, Retry};
+use crate::error::{Error, ErrorKind};
 
-/// How often and how long to wait before trying again: plain data, so that a caller can decide with it
-/// ([`RetryPolicy::delay`]) or let [`retry`] do it.
+/// Number of retries and delays between them. Used by [`retry`], or directly through [`RetryPolicy::delay`].
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct RetryPolicy {
-    /// Attempts after the first. Default 2; 0 turns retries off.
+    /// Attempts after the first. Default 2; 0 disables retries.
     pub max_retries: u32,
-    /// The first delay. Default 1 s.
+    /// First delay. Default 1 s.
     pub base_delay: Duration,
-    /// The longest delay before jitter; a provider that asks for more is not asked again. Default 60 s.
+    /// Longest delay before jitter. If a provider asks for a longer one, the call is not retried. Default 60 s.
     pub max_delay: Duration,
-    /// Growth per attempt. Default 2.
+    /// Factor between consecutive delays. Default 2.
     pub backoff_multiplier: f64,
-    /// Whether delays are spread by a half either way. Default true.
+    /// Randomise delays by ±50 %. Default true.
     pub jitter: bool,
-    /// Whether time-outs count as transient. Default false (section 6.3), also in sessions.
+    /// Treat time-outs as transient. Default false (section 6.3), also in sessions.
     pub retry_timeouts: bool,
-    /// Told by [`retry`] before each retry; a caller that decides with [`RetryPolicy::delay`] tells whom it likes.
-    /// Default: nobody.
+    /// Decides which errors are retried, instead of [`Error::retry`] and `retry_timeouts`. Limits and delays still
+    /// apply. Default: none.
+    pub should_retry: Option<ShouldRetry>,
+    /// Called by [`retry`] before each retry. A caller of [`RetryPolicy::delay`] reports retries itself. Default: none.
     pub on_retry: Option<OnRetry>,
 }
 
-/// Who is told before an attempt is made again: of the error, of the number of the attempt that it ended (0 is the
-/// first), and of the delay that follows.
+/// Predicate for errors that are retried.
 #[derive(Clone)]
-pub struct OnRetry(Arc<Listener>);
+pub struct ShouldRetry(Arc<Predicate>);
 
-type Listener = dyn Fn(&Error, u32, Duration) + Send + Sync;
+type Predicate = dyn Fn(&Error) -> bool + Send + Sync;
+
+impl ShouldRetry {
+    /// Wraps a predicate, which must not block.
+    pub fn new(predicate: impl Fn(&Error) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(predicate))
+    }
+}
+
+impl PartialEq for ShouldRetry {
+    /// Compares the identity of the functions.
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl fmt::Debug for ShouldRetry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ShouldRetry(..)")
+    }
+}
+
+/// Callback before a retry. Arguments: the error, the number of the failed attempt (0 is the first), and the delay before
+/// the next one.
+#[derive(Clone)]
+pub struct OnRetry(Arc<Callback>);
+
+type Callback = dyn Fn(&Error, u32, Duration) + Send + Sync;
 
 impl OnRetry {
-    /// Tells this function, which must not block.
-    pub fn new(listener: impl Fn(&Error, u32, Duration) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(listener))
+    /// Wraps a function, which must not block.
+    pub fn new(callback: impl Fn(&Error, u32, Duration) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(callback))
     }
 
-    /// Tells it.
-    pub fn tell(&self, error: &Error, attempt: u32, delay: Duration) {
+    /// Calls the function.
+    pub fn call(&self, error: &Error, attempt: u32, delay: Duration) {
         (self.0)(error, attempt, delay);
     }
 }
 
 impl PartialEq for OnRetry {
-    /// The same function object.
+    /// Compares the identity of the functions.
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }
@@ -75,98 +102,110 @@ impl Default for RetryPolicy {
             backoff_multiplier: 2.0,
             jitter: true,
             retry_timeouts: false,
+            should_retry: None,
             on_retry: None,
         }
     }
 }
 
 impl RetryPolicy {
-    /// The policy that never tries again.
+    /// Returns the policy without retries.
     #[must_use]
     pub fn none() -> Self {
         Self { max_retries: 0, ..Self::default() }
     }
 
-    /// With another number of attempts after the first.
+    /// Sets the number of attempts after the first.
     #[must_use]
     pub fn with_max_retries(mut self, max_retries: u32) -> Self {
         self.max_retries = max_retries;
         self
     }
 
-    /// With another first delay.
+    /// Sets the first delay.
     #[must_use]
     pub fn with_base_delay(mut self, base_delay: Duration) -> Self {
         self.base_delay = base_delay;
         self
     }
 
-    /// With another longest delay.
+    /// Sets the longest delay.
     #[must_use]
     pub fn with_max_delay(mut self, max_delay: Duration) -> Self {
         self.max_delay = max_delay;
         self
     }
 
-    /// With another growth per attempt; 1 or more, since a smaller one would shorten the delays.
+    /// Sets the factor between consecutive delays; at least 1, since a smaller one would shorten the delays.
     #[must_use]
     pub fn with_backoff_multiplier(mut self, multiplier: f64) -> Self {
         self.backoff_multiplier = multiplier;
         self
     }
 
-    /// With delays spread or not.
+    /// Enables or disables jitter.
     #[must_use]
     pub fn with_jitter(mut self, jitter: bool) -> Self {
         self.jitter = jitter;
         self
     }
 
-    /// With a listener that is told before each retry.
+    /// Sets a callback before each retry.
     #[must_use]
-    pub fn with_on_retry(mut self, listener: impl Fn(&Error, u32, Duration) + Send + Sync + 'static) -> Self {
-        self.on_retry = Some(OnRetry::new(listener));
+    pub fn with_on_retry(mut self, callback: impl Fn(&Error, u32, Duration) + Send + Sync + 'static) -> Self {
+        self.on_retry = Some(OnRetry::new(callback));
         self
     }
 
-    /// With time-outs counted as transient or not.
+    /// Sets the predicate for errors that are retried.
+    #[must_use]
+    pub fn with_should_retry(mut self, predicate: impl Fn(&Error) -> bool + Send + Sync + 'static) -> Self {
+        self.should_retry = Some(ShouldRetry::new(predicate));
+        self
+    }
+
+    /// Sets whether time-outs are transient.
     #[must_use]
     pub fn with_retry_timeouts(mut self, retry_timeouts: bool) -> Self {
         self.retry_timeouts = retry_timeouts;
         self
     }
 
-    /// How long to wait before attempt `attempt + 1`, if `error` ended attempt `attempt` (0 is the first);
-    /// `None` if there is to be no other. `spread` is a random number in 0..1 that the caller draws.
+    /// Returns `true` if an error is worth retrying, whatever the number of attempts so far.
     #[must_use]
-    pub fn delay(&self, attempt: u32, error: &Error, spread: f64) -> Option<Duration> {
-        if attempt >= self.max_retries {
-            return None;
-        }
-        let asked = match error.retry() {
-            Retry::After(asked) => asked,
-            Retry::Never if self.retry_timeouts && error.kind() == ErrorKind::RequestTimeout => None,
-            Retry::Never => return None,
-        };
-        match asked {
-            Some(asked) if asked > self.max_delay => None,
-            Some(asked) => Some(asked),
-            None => Some(self.backoff(attempt, spread)),
+    pub fn should_retry(&self, error: &Error) -> bool {
+        match &self.should_retry {
+            Some(ShouldRetry(predicate)) => predicate(error),
+            None => error.is_retryable() || self.retry_timeouts && error.kind() == ErrorKind::RequestTimeout,
         }
     }
 
-    fn backoff(&self, attempt: u32, spread: f64) -> Duration {
+    /// Returns the delay before the next attempt after `error` ended attempt `attempt` (0 is the first); `None` for no
+    /// further attempt. `jitter` is a random number in 0..1 drawn by the caller, for instance by [`jitter`].
+    #[must_use]
+    pub fn delay(&self, attempt: u32, error: &Error, jitter: f64) -> Option<Duration> {
+        if attempt >= self.max_retries || !self.should_retry(error) {
+            return None;
+        }
+        match error.retry_after() {
+            Some(requested) if requested > self.max_delay => None,
+            Some(requested) => Some(requested),
+            None => Some(self.backoff(attempt, jitter)),
+        }
+    }
+
+    fn backoff(&self, attempt: u32, jitter: f64) -> Duration {
         let factor = self.backoff_multiplier.powi(i32::try_from(attempt).unwrap_or(i32::MAX));
         let seconds = self.base_delay.as_secs_f64() * factor;
-        // Nothing times infinity is no number, and stays nothing.
+        // Zero times infinity is NaN; the delay is zero.
         let seconds = if seconds.is_nan() { 0.0 } else { seconds.min(self.max_delay.as_secs_f64()) };
-        let seconds = if self.jitter { seconds * (0.5 + spread.clamp(0.0, 1.0)) } else { seconds };
+        let seconds = if self.jitter { seconds * (0.5 + jitter.clamp(0.0, 1.0)) } else { seconds };
         Duration::try_from_secs_f64(seconds).unwrap_or(self.max_delay)
     }
 }
 
-/// Calls `call` until it succeeds or `policy` says no more. Dropping the future stops it. Delays are spread by chance
-/// ([`spread`]) and waited for on tokio's clock.
+/// Calls `call` until it succeeds or `policy` allows no further attempt. Dropping the future cancels it. Delays use
+/// random jitter ([`jitter`]) and tokio's clock.
 ///
 /// # Errors
 ///
@@ -176,15 +215,15 @@ where
     F: FnMut() -> Fut,
     Fut: Future<Output = Result<T, Error>>,
 {
-    retry_with_spread(policy, spread, call).await
+    retry_with_jitter(policy, jitter, call).await
 }
 
-/// As [`retry`], with delays spread by the numbers in 0..1 that `draw` gives, one for each failure.
+/// As [`retry`], with the jitter from `draw`: a number in 0..1 per failure.
 ///
 /// # Errors
 ///
 /// The error of the last attempt.
-pub async fn retry_with_spread<T, F, Fut>(
+pub async fn retry_with_jitter<T, F, Fut>(
     policy: &RetryPolicy,
     draw: impl FnMut() -> f64,
     call: F,
@@ -196,9 +235,9 @@ where
     retry_until(None, policy, draw, call).await
 }
 
-/// As [`retry_with_spread`], without waits that last until `end` or longer: nothing could follow them.
+/// As [`retry_with_jitter`], but returns the error instead of a wait that would reach `deadline`.
 pub(crate) async fn retry_until<T, F, Fut>(
-    end: Option<Instant>,
+    deadline: Option<Instant>,
     policy: &RetryPolicy,
     mut draw: impl FnMut() -> f64,
     mut call: F,
@@ -214,24 +253,24 @@ where
             Err(error) => error,
         };
         let Some(delay) = policy.delay(attempt, &error, draw()) else { return Err(error) };
-        let in_time = |end| Instant::now().checked_add(delay).is_some_and(|then| then < end);
-        if !end.is_none_or(in_time) {
+        let in_time = |deadline| Instant::now().checked_add(delay).is_some_and(|then| then < deadline);
+        if !deadline.is_none_or(in_time) {
             return Err(error);
         }
-        tracing::debug!(attempt, ?delay, kind = ?error.kind(), "trying again");
-        if let Some(listener) = &policy.on_retry {
-            listener.tell(&error, attempt, delay);
+        tracing::debug!(attempt, ?delay, kind = ?error.kind(), "retrying");
+        if let Some(callback) = &policy.on_retry {
+            callback.call(&error, attempt, delay);
         }
         tokio::time::sleep(delay).await;
         attempt += 1;
     }
 }
 
-/// A number in 0..1 that differs from call to call; good enough to keep clients apart, and for nothing else.
+/// Returns a random number in 0..1, good enough to desynchronise clients and for nothing else.
 #[must_use]
-pub fn spread() -> f64 {
+pub fn jitter() -> f64 {
     use std::hash::{BuildHasher, RandomState};
-    // Each `RandomState` has fresh keys, so the hash of nothing is already random.
+    // Each `RandomState` has fresh keys, so the hash of a constant is random.
     let bits = RandomState::new().hash_one(0_u8) >> 11;
     #[expect(clippy::cast_precision_loss, reason = "53 bits fit a double exactly")]
     let fraction = bits as f64 / (1_u64 << 53) as f64;

@@ -11,12 +11,12 @@ use crate::error::Error;
 use crate::response::{FinishReason, Response, Warning};
 use crate::usage::Usage;
 
-/// The events of one answer. It ends after [`StreamEvent::Finish`] or after the first error.
+/// Events of a response. The stream ends after [`StreamEvent::Finish`] or after the first error.
 ///
 /// Dropping it closes the connection.
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, Error>> + Send>>;
 
-/// One event of an answer as it forms.
+/// Event of a streamed response.
 ///
 /// Serialised flat with the specification's field and type names (`type`, `delta`, `tool_call`, …). The
 /// specification's `ERROR` event is the stream's `Err`.
@@ -24,108 +24,108 @@ pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, Error>> + S
 #[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE")]
 #[non_exhaustive]
 pub enum StreamEvent {
-    /// The answer has begun.
+    /// The response starts.
     StreamStart {
-        /// The provider's id for the answer.
+        /// The provider's id of the response.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// The model that answers.
+        /// Model that responds.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         model: Option<String>,
-        /// What was odd about the request.
+        /// Warnings about the request.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         warnings: Vec<Warning>,
     },
-    /// A text segment begins.
+    /// A text segment starts.
     TextStart {
-        /// Unique within the answer.
+        /// Id, unique within the response.
         text_id: String,
     },
     /// More text.
     TextDelta {
-        /// The segment.
+        /// Id of the segment.
         text_id: String,
         /// The text.
         delta: String,
     },
     /// A text segment is complete.
     TextEnd {
-        /// The segment.
+        /// Id of the segment.
         text_id: String,
-        /// An opaque signature over the text (Gemini).
+        /// Opaque signature over the text (Gemini).
         #[serde(default, skip_serializing_if = "Option::is_none")]
         signature: Option<String>,
     },
-    /// Reasoning begins.
+    /// A reasoning segment starts.
     ReasoningStart {
-        /// Unique within the answer.
+        /// Id, unique within the response.
         reasoning_id: String,
     },
     /// More reasoning.
     ReasoningDelta {
-        /// The segment.
+        /// Id of the segment.
         reasoning_id: String,
         /// The text.
         reasoning_delta: String,
     },
-    /// Reasoning is complete.
+    /// A reasoning segment is complete.
     ReasoningEnd {
-        /// The segment.
+        /// Id of the segment.
         reasoning_id: String,
-        /// All of it, with what the provider needs back. Its text is the concatenation of the deltas.
+        /// The complete reasoning, with its signature. Its text is the concatenation of the deltas.
         thinking: ThinkingData,
     },
-    /// A tool call begins.
+    /// A tool call starts.
     ToolCallStart {
-        /// The call so far.
+        /// The incomplete call.
         tool_call: PartialToolCall,
     },
-    /// More of a call's arguments.
+    /// More arguments of a tool call.
     ToolCallDelta {
-        /// The call.
+        /// The incomplete call.
         tool_call: PartialToolCall,
-        /// The piece of JSON, or of free text.
+        /// Fragment of JSON, or of free text.
         delta: String,
     },
     /// A tool call is complete.
     ToolCallEnd {
-        /// The call, ready to be made.
+        /// The complete call.
         tool_call: ToolCall,
     },
-    /// The answer is complete.
+    /// The response is complete.
     Finish {
-        /// Why.
+        /// Reason.
         finish_reason: FinishReason,
         /// Tokens spent.
         usage: Usage,
-        /// All of it.
+        /// The complete response.
         response: Box<Response>,
     },
-    /// One step of a multi-step call is over and its tools have run; the next step begins. The last step ends with
-    /// [`StreamEvent::Finish`] alone.
+    /// A step of a multi-step generation is complete, including its tools, and another follows. The last step ends with
+    /// [`StreamEvent::Finish`] only.
     StepFinish {
-        /// The step's answer.
+        /// Response of the step.
         response: Box<Response>,
-        /// The results of its calls, in their order.
+        /// Results of its calls, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         tool_results: Vec<ToolResult>,
     },
-    /// Something that the unified model has no event for.
+    /// Event of a provider without a unified counterpart.
     ProviderEvent {
-        /// As it came.
+        /// The original event.
         raw: Value,
-        /// The part of the message that it stands for, if it must go back to the provider.
+        /// Part of the message, if it must be sent back to the provider.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         part: Option<Box<ContentPart>>,
     },
 }
 
 impl StreamEvent {
-    /// Whether the event brings a part of the answer: text, reasoning, arguments of a call, the name or the end of one,
-    /// a part of the message that only the provider can read, or the end of the answer.
+    /// Returns `true` if the event carries content: text, reasoning, arguments of a call, the start or the end of a call, an
+    /// opaque part, or the end of the response.
     ///
-    /// The beginning of an answer or of a segment brings nothing yet, and neither does an event that only reports how
-    /// far the provider is. Such events may repeat for ever and do not reset [`AdapterTimeout::content`].
+    /// The start of a response or of a segment is no content, and neither is a progress report of the provider. Such events
+    /// may repeat indefinitely and do not reset [`AdapterTimeout::content`].
     ///
     /// [`AdapterTimeout::content`]: crate::AdapterTimeout::content
     #[must_use]
@@ -145,11 +145,11 @@ impl StreamEvent {
     }
 }
 
-/// A tool call that still forms.
+/// Incomplete tool call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PartialToolCall {
-    /// The call's id.
+    /// Id of the call.
     pub id: String,
-    /// The tool's name as far as known.
+    /// Name of the tool, as far as known.
     pub name: String,
 }

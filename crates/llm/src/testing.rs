@@ -1,4 +1,6 @@
-//! A provider without a network, for tests of what stands above this crate.
+//! A provider without a network, and a harness for middleware.
+
+mod harness;
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -8,6 +10,7 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use futures_core::Stream;
 
+pub use self::harness::{Harness, MODES, scripted_error, user_request};
 use crate::adapter::ProviderAdapter;
 use crate::content::ContentPart;
 use crate::error::{Error, ErrorKind};
@@ -18,83 +21,83 @@ use crate::stream::{EventStream, PartialToolCall, StreamEvent};
 use crate::tool::ToolChoice;
 use crate::usage::Usage;
 
-/// Answers from a list, in order, and keeps the requests it was sent.
+/// Adapter that plays back scripted responses in order and records the requests.
 #[derive(Debug)]
 pub struct FakeAdapter {
     name: String,
-    answers: Mutex<VecDeque<Answer>>,
+    script: Mutex<VecDeque<Scripted>>,
     requests: Mutex<Vec<Request>>,
     tool_choice: bool,
 }
 
 #[derive(Debug)]
-enum Answer {
+enum Scripted {
     Message(Box<Message>, Finish),
     Failure(Error),
-    /// Text, then a failure in mid answer.
+    /// Text, then a failure in the middle of the response.
     Cut(String, Error),
 }
 
 impl FakeAdapter {
-    /// An adapter of this name with nothing to say yet.
+    /// Creates an adapter with this provider name and an empty script.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), answers: Mutex::default(), requests: Mutex::default(), tool_choice: true }
+        Self { name: name.into(), script: Mutex::default(), requests: Mutex::default(), tool_choice: true }
     }
 
-    /// Then it says this.
+    /// Appends a text response.
     #[must_use]
     pub fn answer(self, text: impl Into<String>) -> Self {
         self.message(Message::assistant(text))
     }
 
-    /// Then it sends this message; the finish reason follows from its calls.
+    /// Appends a response with this message; the finish reason depends on whether it has tool calls.
     #[must_use]
     pub fn message(self, message: Message) -> Self {
         let finish = if message.tool_calls().next().is_some() { Finish::ToolCalls } else { Finish::Stop };
         self.finished(message, finish)
     }
 
-    /// Then it sends this message and stops for this reason.
+    /// Appends a response with this message and finish reason.
     #[must_use]
     pub fn finished(self, message: Message, finish: Finish) -> Self {
-        self.push(Answer::Message(Box::new(message), finish))
+        self.push(Scripted::Message(Box::new(message), finish))
     }
 
-    /// Then it fails.
+    /// Appends a failed call.
     #[must_use]
     pub fn failure(self, error: Error) -> Self {
-        self.push(Answer::Failure(error))
+        self.push(Scripted::Failure(error))
     }
 
-    /// Then it says this and breaks off.
+    /// Appends a stream that fails after this text.
     #[must_use]
     pub fn cut(self, text: impl Into<String>, error: Error) -> Self {
-        self.push(Answer::Cut(text.into(), error))
+        self.push(Scripted::Cut(text.into(), error))
     }
 
-    /// It has no tool choice other than auto.
+    /// Supports no tool choice other than `auto`.
     #[must_use]
     pub fn without_tool_choice(mut self) -> Self {
         self.tool_choice = false;
         self
     }
 
-    /// The requests so far.
+    /// Requests received so far.
     #[must_use]
     pub fn requests(&self) -> Vec<Request> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn push(self, answer: Answer) -> Self {
-        self.answers.lock().unwrap_or_else(PoisonError::into_inner).push_back(answer);
+    fn push(self, entry: Scripted) -> Self {
+        self.script.lock().unwrap_or_else(PoisonError::into_inner).push_back(entry);
         self
     }
 
-    fn take(&self, request: &Request) -> Result<Answer, Error> {
+    fn take(&self, request: &Request) -> Result<Scripted, Error> {
         self.requests.lock().unwrap_or_else(PoisonError::into_inner).push(request.clone());
-        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.pop_front().ok_or_else(|| {
+        let mut script = self.script.lock().unwrap_or_else(PoisonError::into_inner);
+        script.pop_front().ok_or_else(|| {
             Error::new(
                 ErrorKind::InvalidRequest,
                 format!("the fake provider `{}` has no answer left", self.name),
@@ -118,16 +121,16 @@ impl ProviderAdapter for FakeAdapter {
 
     async fn complete(&self, request: &Request) -> Result<Response, Error> {
         match self.take(request)? {
-            Answer::Message(message, finish) => Ok(self.respond(request, *message, finish)),
-            Answer::Failure(error) | Answer::Cut(_, error) => Err(error),
+            Scripted::Message(message, finish) => Ok(self.respond(request, *message, finish)),
+            Scripted::Failure(error) | Scripted::Cut(_, error) => Err(error),
         }
     }
 
     async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
         let events = match self.take(request)? {
-            Answer::Message(message, finish) => events_of(self.respond(request, *message, finish)),
-            Answer::Failure(error) => return Err(error),
-            Answer::Cut(text, error) => {
+            Scripted::Message(message, finish) => events_of(self.respond(request, *message, finish)),
+            Scripted::Failure(error) => return Err(error),
+            Scripted::Cut(text, error) => {
                 let start = StreamEvent::TextStart { text_id: "0".into() };
                 let delta = StreamEvent::TextDelta { text_id: "0".into(), delta: text };
                 VecDeque::from([Ok(start), Ok(delta), Err(error)])

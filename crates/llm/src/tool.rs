@@ -12,36 +12,36 @@ use crate::error::{Error, ErrorKind};
 /// The longest tool name that every provider accepts, in characters.
 pub const MAX_TOOL_NAME: usize = 64;
 
-/// A tool as the model is told of it.
+/// Definition of a tool, as sent to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ToolDefinition {
-    /// Unique: a letter, then letters, digits and underscores, 64 characters at most.
+    /// Unique name: a letter, then letters, digits and underscores, at most 64 characters.
     pub name: String,
-    /// For the model.
+    /// Description for the model.
     pub description: String,
     /// JSON Schema with an object at its root.
     pub parameters: Value,
-    /// For tools that take free text: the grammar it must fit. Only some providers have such tools.
+    /// Grammar of the input, for tools that take free text. Only some providers support such tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grammar: Option<Grammar>,
 }
 
-/// The grammar of a custom tool's input.
+/// Grammar of a custom tool's input.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Grammar {
-    /// The notation, such as `lark`.
+    /// Notation, such as `lark`.
     pub syntax: String,
-    /// The grammar's text.
+    /// Text of the grammar.
     pub definition: String,
 }
 
 impl ToolDefinition {
-    /// A checked definition.
+    /// Creates a definition after checking name and schema.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] if the name or the schema's root is not as the specification wants it.
+    /// [`ErrorKind::Configuration`] if the name is invalid or the root of the schema is not an object.
     pub fn new(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -60,7 +60,7 @@ impl ToolDefinition {
         Ok(Self { name, description: description.into(), parameters, grammar: None })
     }
 
-    /// With a grammar: a custom tool where the provider has such, a function elsewhere.
+    /// Sets the grammar: a custom tool for providers that support them, a function for others.
     #[must_use]
     pub fn with_grammar(mut self, grammar: Grammar) -> Self {
         self.grammar = Some(grammar);
@@ -68,7 +68,7 @@ impl ToolDefinition {
     }
 }
 
-/// Whether and how the model may use tools.
+/// Tool choice mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "mode", content = "tool_name", rename_all = "snake_case")]
 pub enum ToolChoice {
@@ -84,7 +84,7 @@ pub enum ToolChoice {
 }
 
 impl ToolChoice {
-    /// The mode's name in the specification.
+    /// Name of the mode in the specification.
     #[must_use]
     pub fn mode(&self) -> &'static str {
         match self {
@@ -105,7 +105,7 @@ fn check_name(name: &str) -> Result<(), Error> {
     Err(Error::new(
         ErrorKind::Configuration,
         format!(
-            "`{name}` is no tool name: expected a letter, then letters, digits and underscores, {MAX_TOOL_NAME} characters at most"
+            "invalid tool name `{name}`: expected a letter, then letters, digits and underscores, at most {MAX_TOOL_NAME} characters"
         ),
     ))
 }

@@ -5,35 +5,35 @@ use std::ops::{Add, AddAssign};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// Tokens of one call, or of several added up.
+/// Token counts of a call, or the sum of several.
 ///
-/// The counts mean the same for every provider: `input_tokens` is the complete input, and the tokens that were read
-/// from a cache or written to one are part of it. The adapters convert what a provider counts otherwise.
+/// The counts have the same meaning for every provider: `input_tokens` is the complete input, including tokens read from
+/// or written to a cache. Adapters convert different counts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Usage {
-    /// All tokens of the input, whether or not they were read from a cache or written to one.
+    /// All input tokens, cached or not.
     pub input_tokens: u64,
-    /// Tokens that the model wrote.
+    /// Output tokens.
     pub output_tokens: u64,
-    /// The provider's total, else input and output.
+    /// The provider's total, or the sum of input and output.
     pub total_tokens: u64,
-    /// Tokens spent on reasoning, part of the output. An estimate for Anthropic.
+    /// Reasoning tokens; part of the output. An estimate for Anthropic.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// Input tokens that were read from a cache; part of the input. `None` if the provider does not report them.
+    /// Input tokens read from a cache; part of the input. `None` if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read_tokens: Option<u64>,
-    /// Input tokens that were written to a cache; part of the input. `None` if the provider does not report them.
+    /// Input tokens written to a cache; part of the input. `None` if not reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_tokens: Option<u64>,
-    /// The provider's own record; not kept when counts are added up.
+    /// The provider's record; dropped when counts are added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
 }
 
 impl Usage {
-    /// Input and output, and their sum as the total.
+    /// Creates counts with the sum of input and output as the total.
     #[must_use]
     pub fn new(input_tokens: u64, output_tokens: u64) -> Self {
         Self {
@@ -44,7 +44,7 @@ impl Usage {
         }
     }
 
-    /// Input tokens that were neither read from a cache nor written to one.
+    /// Returns the input tokens neither read from nor written to a cache.
     #[must_use]
     pub fn uncached_input_tokens(&self) -> u64 {
         let read = self.cache_read_tokens.unwrap_or(0);
@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn optional_counts_stay_unknown_only_if_both_are() {
+    fn a_sum_of_unknown_counts_is_unknown() {
         let mut a = Usage::new(10, 5);
         a.reasoning_tokens = Some(2);
         let b = Usage::new(1, 1);

@@ -46,12 +46,6 @@ impl FromEnv for ClientBuilder {
         let openai = openai(var).transpose()?;
         let anthropic = anthropic(var).transpose()?;
         let gemini = gemini(var).transpose()?;
-        if openai.is_none() && anthropic.is_none() && gemini.is_none() {
-            return Err(Error::new(
-                ErrorKind::Configuration,
-                "no API key in the environment; set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY",
-            ));
-        }
         let mut builder = Client::builder();
         if let Some(openai) = openai {
             builder = builder.provider(openai);
@@ -62,7 +56,14 @@ impl FromEnv for ClientBuilder {
         if let Some(gemini) = gemini {
             builder = builder.provider(gemini);
         }
-        Ok(builder)
+        // Client specification, section 2.2: the first registered provider becomes the default.
+        match builder.providers().next().map(str::to_owned) {
+            Some(first) => Ok(builder.default_provider(first)),
+            None => Err(Error::new(
+                ErrorKind::Configuration,
+                "no API key in the environment; set OPENAI_API_KEY, ANTHROPIC_API_KEY or GEMINI_API_KEY",
+            )),
+        }
     }
 }
 

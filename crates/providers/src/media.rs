@@ -46,12 +46,12 @@ pub(crate) async fn resolve(request: &Request) -> Result<Cow<'_, Request>, Error
 /// Returns whether there are files to read. Messages that were searched before are not searched again.
 fn has_local_parts(request: &Request) -> bool {
     let messages = &request.messages;
-    let known = messages.take_beginning::<()>(NOTHING_LOCAL, "").map_or(0, |(items, ())| items);
+    let known = messages.take_cached_prefix::<()>(NOTHING_LOCAL, "").map_or(0, |(items, ())| items);
     let is_local = |item: &HistoryItem| item.content.iter().any(is_local_part);
     if messages.iter().skip(known).any(is_local) {
         return true;
     }
-    messages.keep_beginning(NOTHING_LOCAL, "", messages.len(), ());
+    messages.cache_prefix(NOTHING_LOCAL, "", messages.len(), ());
     false
 }
 
@@ -75,6 +75,7 @@ pub(crate) fn image_form<'a>(
     let bytes = match &image.source {
         MediaSource::Url(url) => return Ok(ImageForm::Url(url)),
         MediaSource::Data(bytes) => bytes,
+        MediaSource::Path(_) | _ => return Err(unread(provider)),
     };
     let media_type = image.media_type.as_deref().unwrap_or("image/png");
     if !types.contains(&media_type) {
@@ -98,25 +99,18 @@ pub(crate) fn unsupported(provider: &str, message: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidRequest, message).with_provider(provider)
 }
 
-/// Returns whether this is a local file path in the sense of the specification.
+/// The error for a source that [`resolve`] should have replaced.
+pub(crate) fn unread(provider: &str) -> Error {
+    unsupported(provider, "a local file has not been read")
+}
+
+/// Only a path reads a file: a URL may come from a client of the application.
 fn is_local(source: &MediaSource) -> bool {
-    match source {
-        MediaSource::Url(url) => ["/", "./", "~"].iter().any(|start| url.starts_with(start)),
-        MediaSource::Data(_) => false,
-    }
+    matches!(source, MediaSource::Path(_))
 }
 
 fn is_local_part(part: &ContentPart) -> bool {
-    match part {
-        ContentPart::Image(data) => is_local(&data.source),
-        ContentPart::Audio(data) => is_local(&data.source),
-        ContentPart::Document(data) => is_local(&data.source),
-        ContentPart::ToolResult(result) => result.images.iter().any(|image| is_local(&image.source)),
-        ContentPart::Text(_)
-        | ContentPart::ToolCall(_)
-        | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => false,
-    }
+    part.media().any(is_local)
 }
 
 async fn read_parts(message: &Message) -> Result<HistoryItem, Error> {
@@ -126,7 +120,7 @@ async fn read_parts(message: &Message) -> Result<HistoryItem, Error> {
             ContentPart::Image(ImageData { source, media_type, .. })
             | ContentPart::Audio(AudioData { source, media_type, .. }) => read(source, media_type).await?,
             ContentPart::Document(DocumentData { source, media_type, file_name, .. }) => {
-                if let (None, MediaSource::Url(path)) = (&file_name, &*source) {
+                if let (None, MediaSource::Path(path)) = (&file_name, &*source) {
                     *file_name = Path::new(path).file_name().map(|name| name.to_string_lossy().into_owned());
                 }
                 read(source, media_type).await?;
@@ -139,17 +133,16 @@ async fn read_parts(message: &Message) -> Result<HistoryItem, Error> {
             ContentPart::Text(_)
             | ContentPart::ToolCall(_)
             | ContentPart::Thinking(_)
-            | ContentPart::Opaque(_) => {}
+            | ContentPart::Opaque(_)
+            | _ => {}
         }
     }
     Ok(message.into())
 }
 
 async fn read(source: &mut MediaSource, media_type: &mut Option<String>) -> Result<(), Error> {
-    let path = match source {
-        MediaSource::Url(url) if is_local(&MediaSource::Url(url.clone())) => expand(url),
-        MediaSource::Url(_) | MediaSource::Data(_) => return Ok(()),
-    };
+    let MediaSource::Path(path) = source else { return Ok(()) };
+    let path = expand(path);
     if media_type.is_none() {
         *media_type = Some(type_of(&path)?.to_owned());
     }
@@ -227,7 +220,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("shot.JPG");
         std::fs::write(&path, b"first").unwrap();
-        let part = ContentPart::Image(ImageData::url(path.to_string_lossy()));
+        let part = ContentPart::Image(ImageData::path(path.to_string_lossy()));
         let request = Request::new("m", [Message::new(Role::User, vec![part])]);
 
         let resolved = resolve(&request).await.unwrap();
@@ -246,9 +239,9 @@ mod tests {
         let pdf = directory.path().join("b.pdf");
         std::fs::write(&png, b"png").unwrap();
         std::fs::write(&pdf, b"pdf").unwrap();
-        let result = ToolResult::new("c", "seen", false).with_image(ImageData::url(png.to_string_lossy()));
+        let result = ToolResult::new("c", "seen", false).with_image(ImageData::path(png.to_string_lossy()));
         let mut document: DocumentData =
-            serde_json::from_value(serde_json::json!({"url": pdf.to_string_lossy()})).unwrap();
+            serde_json::from_value(serde_json::json!({"path": pdf.to_string_lossy()})).unwrap();
         document.media_type = Some("application/x-own".into());
         let request = Request::new(
             "m",
@@ -274,6 +267,23 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_url_never_reads_a_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.png");
+        std::fs::write(&path, b"png").unwrap();
+        for url in [path.to_string_lossy().into_owned(), format!("file://{}", path.display())] {
+            let parts = vec![
+                ImageData::url(&url).into(),
+                ContentPart::Audio(AudioData::url(&url)),
+                ContentPart::Document(DocumentData::url(&url)),
+                ToolResult::new("c", "", false).with_image(ImageData::url(&url)).into(),
+            ];
+            let request = Request::new("m", [Message::new(Role::User, parts)]);
+            assert!(matches!(resolve(&request).await.unwrap(), Cow::Borrowed(_)), "{url}");
+        }
+    }
+
+    #[tokio::test]
     async fn unreadable_files_are_named() {
         let directory = tempfile::tempdir().unwrap();
         let missing = directory.path().join("none.png").to_string_lossy().into_owned();
@@ -285,7 +295,7 @@ mod tests {
             (untyped, "cannot tell the type"),
             (nested.to_string_lossy().into_owned(), "cannot read"),
         ] {
-            let part = ContentPart::Image(ImageData::url(&path));
+            let part = ContentPart::Image(ImageData::path(&path));
             let error =
                 resolve(&Request::new("m", [Message::new(Role::User, vec![part])])).await.unwrap_err();
             assert_eq!(error.kind(), ErrorKind::InvalidRequest);

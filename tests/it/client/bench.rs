@@ -138,7 +138,8 @@ pub(super) fn adapter(
 }
 
 pub(super) fn client_of(adapter: Arc<dyn ProviderAdapter>) -> Client {
-    Client::builder().shared_provider(adapter).build().unwrap()
+    let name = adapter.name().to_owned();
+    Client::builder().shared_provider(adapter).default_provider(name).build().unwrap()
 }
 
 /// The tool that scripts call.

@@ -12,6 +12,7 @@ use super::bench::{Bench, each, model, read_file};
 per_provider!(
     text_goes_back_and_forth,
     an_image_is_read_from_a_local_path,
+    a_data_url_is_sent_as_bytes,
     text_and_images_keep_their_order,
     audio_is_sent_or_refused,
     documents_are_sent,
@@ -80,16 +81,30 @@ async fn an_image_is_read_from_a_local_path(dialect: Dialect) {
     let path = folder.path().join("screenshot.png");
     std::fs::write(&path, PNG).unwrap();
     let bench = Bench::saying(dialect, Turn::text("A picture.")).await;
-    let image = ImageData::url(path.to_string_lossy());
+    let image = ImageData::path(path.to_string_lossy());
     bench.complete(bench.request([user(vec![image.into()])])).await;
     let body = bench.body();
     assert_eq!(without_cache_point(&last_content(dialect, &body)[0]), png_on_the_wire(dialect));
 
-    let missing = ImageData::url(folder.path().join("missing.png").to_string_lossy());
+    let missing = ImageData::path(folder.path().join("missing.png").to_string_lossy());
     let error = bench.error(bench.request([user(vec![missing.into()])])).await;
     assert_eq!(error.kind(), ErrorKind::InvalidRequest);
     assert!(error.message().contains("missing.png"), "{error}");
     assert_eq!(bench.server.requests().len(), 1, "what cannot be read is not sent");
+
+    let error = bench.error(bench.request([user(vec![ImageData::url(path.to_string_lossy()).into()])])).await;
+    assert_eq!(error.kind(), ErrorKind::InvalidRequest);
+    assert!(error.message().contains("is a local path, not a URL"), "{error}");
+    assert_eq!(bench.server.requests().len(), 1, "a URL never reads a file");
+}
+
+async fn a_data_url_is_sent_as_bytes(dialect: Dialect) {
+    let bench = Bench::saying(dialect, Turn::text("A picture.")).await;
+    let encoded = pintle_llm::Blob::from(PNG.to_vec()).to_base64();
+    let image = ImageData::url(format!("data:image/png;base64,{encoded}"));
+    bench.complete(bench.request([user(vec![image.into()])])).await;
+    let body = bench.body();
+    assert_eq!(without_cache_point(&last_content(dialect, &body)[0]), png_on_the_wire(dialect));
 }
 
 async fn text_and_images_keep_their_order(dialect: Dialect) {

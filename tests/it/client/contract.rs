@@ -80,6 +80,7 @@ async fn adapters_are_initialised_with_the_client_and_closed_with_it() {
     let client = Client::builder()
         .provider(Diarist::new("a", &diary))
         .provider(Diarist::new("b", &diary))
+        .default_provider("a")
         .build()
         .unwrap();
     assert_eq!(*diary.lock().unwrap(), ["a begins", "b begins"]);
@@ -100,7 +101,7 @@ async fn an_adapter_that_cannot_begin_makes_no_client() {
 async fn requests_of_one_client_run_at_the_same_time() {
     const REQUESTS: usize = 16;
     let adapter = Diarist { together: Barrier::new(REQUESTS), ..Diarist::new("a", &diary()) };
-    let client = Client::builder().provider(adapter).build().unwrap();
+    let client = Client::builder().provider(adapter).default_provider("a").build().unwrap();
     let calls = (0..REQUESTS).map(|_| {
         let client = client.clone();
         async move { client.complete(request()).await.unwrap().text() }
@@ -114,7 +115,8 @@ async fn requests_of_one_client_run_at_the_same_time() {
 
 #[tokio::test]
 async fn a_generation_tells_the_reasoning_of_its_last_step() {
-    let client = Client::builder().provider(Diarist::new("a", &diary())).build().unwrap();
+    let client =
+        Client::builder().provider(Diarist::new("a", &diary())).default_provider("a").build().unwrap();
     let options = GenerateOptions::new("m").with_prompt("hello").with_client(client);
     let result = generate(options).await.unwrap();
     assert_eq!((result.text(), result.reasoning()), ("answer 0".to_owned(), Some("thought 0".to_owned())));

@@ -40,7 +40,7 @@ async fn a_request_goes_to_the_provider_that_it_names_or_to_the_default() {
 }
 
 #[tokio::test]
-async fn a_request_for_an_unknown_provider_is_not_sent() {
+async fn a_request_without_a_known_provider_is_not_sent() {
     let server = server().await;
     let lost = client(&server).complete(request(Dialect::Gemini).with_provider("mistral")).await.unwrap_err();
     assert_eq!(lost.kind(), ErrorKind::Configuration);
@@ -48,8 +48,17 @@ async fn a_request_for_an_unknown_provider_is_not_sent() {
         lost.message(),
         "unknown provider `mistral`; registered: openai, anthropic, gemini, openai-compatible"
     );
-    let nobody = Client::builder().build().unwrap();
-    assert_eq!(nobody.complete(request(Dialect::Gemini)).await.unwrap_err().kind(), ErrorKind::Configuration);
+    for dialects in [&[][..], &[Dialect::Gemini], &Dialect::ALL] {
+        let register = |builder: pintle_llm::ClientBuilder, dialect: &Dialect| {
+            builder.shared_provider(adapter(*dialect, &server, KEY, &[]))
+        };
+        let no_default = dialects.iter().fold(Client::builder(), register).build().unwrap();
+        let error = no_default.complete(request(Dialect::Gemini)).await.unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Configuration);
+        for dialect in dialects {
+            assert!(error.message().contains(dialect.name()), "{error}");
+        }
+    }
     assert!(server.requests().is_empty());
 }
 

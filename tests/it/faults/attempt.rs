@@ -129,7 +129,7 @@ pub(super) fn client(dialect: Dialect, url: &str, limits: AdapterTimeout) -> Cli
             builder.provider(OpenAiCompatible::builder(url).api_key(KEY).timeout(limits).build().unwrap())
         }
     };
-    builder.build().unwrap()
+    builder.default_provider(dialect.name()).build().unwrap()
 }
 
 pub(super) fn question(dialect: Dialect) -> Request {

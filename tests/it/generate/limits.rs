@@ -86,7 +86,7 @@ async fn the_total_limit_ends_everything(dialect: Dialect) {
         let bench = Bench::new(dialect, turns).await;
         let error = ends_in_time(bench.options().with_tool(read_file()).with_timeout(SHORT), streamed).await;
         assert_eq!(error.kind(), ErrorKind::RequestTimeout);
-        assert_eq!(error.message(), "the generation took longer than its limit of 300ms");
+        assert_eq!(error.message(), "the generation exceeded its limit of 300ms");
         assert_eq!(bench.server.requests().len(), steps);
     }
 }
@@ -97,7 +97,7 @@ async fn the_limit_per_step_is_one_of_each_call(dialect: Dialect) {
         let bench = Bench::new(dialect, [turn]).await;
         let error = ends_in_time(bench.options().with_timeout(limit), streamed).await;
         assert_eq!(error.kind(), ErrorKind::RequestTimeout);
-        assert_eq!(error.message(), "a model call took longer than its limit of 300ms");
+        assert_eq!(error.message(), "a model call exceeded its limit of 300ms");
         assert_eq!(bench.server.requests().len(), 1, "a time-out is not tried again");
     }
 }

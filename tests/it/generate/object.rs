@@ -96,14 +96,14 @@ async fn an_object_as_it_forms(dialect: Dialect) {
 
 async fn no_object(dialect: Dialect) {
     let rows = [
-        (Turn::text("Alice is 30 years old."), "the answer is no JSON"),
+        (Turn::text("Alice is 30 years old."), "the response is not JSON"),
         (
             Turn::text(r#"{"name": "Ali"#).with_finish(Finish::Length),
-            "the answer is no JSON, and the output limit",
+            "the response is not JSON (truncated at the output limit)",
         ),
         (
             Turn::text(r#"{"name": "Alice"}"#),
-            "the answer does not fit the schema: \"age\" is a required property",
+            "the response does not match the schema: \"age\" is a required property",
         ),
     ];
     for (turn, message) in rows {

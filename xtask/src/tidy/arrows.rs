@@ -15,12 +15,13 @@ struct Arrows {
 const ARROWS: &[Arrows] = &[
     Arrows { from: "pintle-patch", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-llm", to: &[], to_in_tests: &[] },
+    Arrows { from: "pintle-middleware", to: &["pintle-llm"], to_in_tests: &[] },
     Arrows { from: "pintle-env", to: &[], to_in_tests: &[] },
     Arrows { from: "pintle-providers", to: &["pintle-llm"], to_in_tests: &["pintle-testkit"] },
     Arrows { from: "pintle-tools", to: &["pintle-env", "pintle-llm", "pintle-patch"], to_in_tests: &[] },
     Arrows {
         from: "pintle-agent",
-        to: &["pintle-env", "pintle-llm", "pintle-tools"],
+        to: &["pintle-env", "pintle-llm", "pintle-middleware", "pintle-tools"],
         to_in_tests: &["pintle-testkit"],
     },
     Arrows { from: "pintle-testkit", to: &["pintle-env", "pintle-llm"], to_in_tests: &[] },
@@ -36,6 +37,7 @@ const LIBRARIES: &[&str] = &[
     "pintle-agent",
     "pintle-env",
     "pintle-llm",
+    "pintle-middleware",
     "pintle-patch",
     "pintle-providers",
     "pintle-testkit",

@@ -125,7 +125,9 @@ pub(crate) fn encode_responses() {
 
 fn decode(stream: String, adapter: impl Fn(String) -> Box<dyn ProviderAdapter>) {
     let adapter = adapter(serve(stream));
-    let client = Client::builder().shared_provider(adapter.into()).build().expect("one provider is enough");
+    let name = adapter.name().to_owned();
+    let builder = Client::builder().shared_provider(adapter.into()).default_provider(name);
+    let client = builder.build().expect("the default is registered");
     let events = block_on(async {
         let request = Request::new("bench", vec![Message::user("Go on.")]);
         let stream = client.stream(request).await.expect("it is answered");

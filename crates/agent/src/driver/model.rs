@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use futures_util::{FutureExt as _, StreamExt as _};
 use pintle_llm::{
-    Client, Error, ErrorKind, Finish, Request, Response, Retry, RetryPolicy, StreamEvent, spread,
+    Client, Error, ErrorKind, Finish, Request, Response, Retry, RetryPolicy, StreamEvent, jitter,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -96,7 +96,7 @@ impl ModelCall {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            let Some(delay) = self.policy.delay(attempt, &error, spread()) else { return Err(error) };
+            let Some(delay) = self.policy.delay(attempt, &error, jitter()) else { return Err(error) };
             attempt += 1;
             self.segments.interrupt().await;
             self.tell_retry(attempt, delay, &error).await;

@@ -94,17 +94,13 @@ pub(super) fn error_info(_: &mut SchemaGenerator) -> Schema {
                     {
                         "type": "object",
                         "properties": {
-                            "after": {
-                                "description": "`null` if the provider named none.",
-                                "type": ["object", "null"],
-                                "properties": {
-                                    "secs": { "type": "integer", "minimum": 0 },
-                                    "nanos": { "type": "integer", "minimum": 0 },
-                                },
-                                "required": ["secs", "nanos"],
+                            "after_ms": {
+                                "description": "Milliseconds; `null` if the provider named no delay.",
+                                "type": ["integer", "null"],
+                                "minimum": 0,
                             },
                         },
-                        "required": ["after"],
+                        "required": ["after_ms"],
                     },
                 ],
             },
@@ -112,6 +108,8 @@ pub(super) fn error_info(_: &mut SchemaGenerator) -> Schema {
             "status": { "description": "Of the HTTP answer.", "type": "integer" },
             "error_code": { "description": "The provider's own.", "type": "string" },
             "request_id": { "description": "The provider's, for its support.", "type": "string" },
+            "response_id": { "description": "Of a complete response that was unusable.", "type": "string" },
+            "usage": { "description": "Tokens spent by the failed operation.", "type": "object" },
             "raw": { "description": "The provider's error body, bounded in size." },
             "causes": {
                 "description": "What lies beneath, the nearest first.",

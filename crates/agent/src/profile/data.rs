@@ -1,6 +1,7 @@
 //! Profiles as data, such as a user's configuration file.
 
-use pintle_llm::{Catalog, TextToolCallForm};
+use pintle_llm::Catalog;
+use pintle_middleware::TextToolCallForm;
 use pintle_tools::ToolRegistry;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

@@ -77,7 +77,8 @@ fn without_media_in(part: &mut ContentPart) -> usize {
         ContentPart::Text(_)
         | ContentPart::ToolCall(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => return 0,
+        | ContentPart::Opaque(_)
+        | _ => return 0,
     };
     *part = ContentPart::text(note(what));
     1

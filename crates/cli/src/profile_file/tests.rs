@@ -1,7 +1,7 @@
 #![expect(clippy::disallowed_methods, reason = "a test puts its files where the command reads them")]
 
 use pintle_agent::Toolset;
-use pintle_llm::TextToolCallForm;
+use pintle_middleware::TextToolCallForm;
 use tempfile::TempDir;
 
 use super::*;

@@ -1,12 +1,12 @@
-//! What a call cost.
+//! Cost of calls.
 
 use super::{Catalog, ModelInfo, PriceTier};
 use crate::usage::Usage;
 
-/// Tokens of one price unit.
+/// Tokens per unit of price.
 const UNIT: f64 = 1e6;
 
-/// US dollars per million tokens of each kind.
+/// US dollars per million tokens, by kind.
 #[derive(Clone, Copy)]
 struct Prices {
     input: Option<f64>,
@@ -16,12 +16,11 @@ struct Prices {
 }
 
 impl ModelInfo {
-    /// The price of one call in US dollars; `None` if the price of any of its tokens is unknown.
+    /// Returns the cost of one call in US dollars; `None` if the price of any of its tokens is unknown.
     ///
-    /// Input that was neither read from a cache nor written to one costs the input price, cached input the price of a
-    /// cache read, and input that was written to a cache the price of a cache write, or the input price where the model
-    /// has none for writes. The counts must be those of one call: which price holds depends on the length of its input.
-    /// The cost of several calls is the sum of their costs.
+    /// Input read from a cache costs the cache read price. Input written to a cache costs the cache write price, or the
+    /// input price if the model has no price for writes. Other input costs the input price. `usage` must be that of a
+    /// single call, since the price depends on the length of the input; add up the costs of several calls.
     #[must_use]
     pub fn cost(&self, usage: &Usage) -> Option<f64> {
         let prices = self.prices(usage.input_tokens);
@@ -31,13 +30,13 @@ impl ModelInfo {
             (usage.cache_read_tokens.unwrap_or(0), prices.cache_read),
             (usage.cache_write_tokens.unwrap_or(0), prices.cache_write.or(prices.input)),
         ];
-        // What was not used needs no price. `f64`'s own sum of nothing would be minus zero.
+        // Unused kinds need no price. The empty sum of `f64` would be -0.0.
         let used = parts.into_iter().filter(|(tokens, _)| *tokens > 0);
         used.map(|(tokens, price)| Some(dollars(tokens, price?)))
             .try_fold(0.0, |sum, part| part.map(|part| sum + part))
     }
 
-    /// Those of a call whose prompt has so many tokens.
+    /// Prices of a call with this many prompt tokens.
     fn prices(&self, prompt: u64) -> Prices {
         let tiers = self.price_tiers.iter().filter(|tier| tier.above_input_tokens < prompt);
         tiers
@@ -47,7 +46,7 @@ impl ModelInfo {
 }
 
 impl Catalog {
-    /// The price of one call in US dollars, as [`ModelInfo::cost`]; `None` also for a model that is not here.
+    /// Returns the cost of one call in US dollars, as [`ModelInfo::cost`]; `None` also for an unlisted model.
     #[must_use]
     pub fn cost(&self, provider: &str, model_id: &str, usage: &Usage) -> Option<f64> {
         self.find(provider, model_id)?.cost(usage)

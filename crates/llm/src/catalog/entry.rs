@@ -1,4 +1,4 @@
-//! One model of a catalog: read, or still as it stands in the shipped file.
+//! Catalog entries, parsed on demand.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -7,23 +7,23 @@ use serde::Deserialize;
 
 use super::ModelInfo;
 
-/// A model with its names at hand.
+/// An entry whose names are known.
 ///
-/// A program asks for a model or two, so that of the shipped file no more than the names is read at first.
+/// Most programs look up a model or two, so only the names of built-in entries are parsed up front.
 #[derive(Clone)]
 pub(super) enum Entry {
-    Read(ModelInfo),
-    Shipped(Shipped),
+    Parsed(ModelInfo),
+    Lazy(LazyEntry),
 }
 
 #[derive(Clone)]
-pub(super) struct Shipped {
+pub(super) struct LazyEntry {
     names: Names<'static>,
     text: &'static str,
     model: OnceLock<ModelInfo>,
 }
 
-/// What a model is asked for by.
+/// Keys of a lookup.
 #[derive(Clone, Deserialize)]
 struct Names<'a> {
     id: &'a str,
@@ -33,58 +33,57 @@ struct Names<'a> {
 }
 
 impl Entry {
-    /// The entries of a list in the format of `catalog/README.md`, of which no name needs an escape. What comes after a
-    /// mistake is left out.
-    pub(super) fn of_list(json: &'static str) -> Vec<Self> {
+    /// Parses the names in a list in the format of `catalog/README.md`. Names must not contain escapes. Entries after an
+    /// error are left out.
+    pub(super) fn parse_list(json: &'static str) -> Vec<Self> {
         let mut entries = Vec::new();
         let mut rest = json;
-        // After the bracket that opens the list, and after the comma behind each entry.
+        // An entry follows the opening bracket or the comma after the previous entry.
         while let Some((_, from_entry)) = rest.split_once(['[', ',']) {
             let mut stream = serde_json::Deserializer::from_str(from_entry).into_iter();
             let Some(Ok(names)) = stream.next() else { break };
-            let Some((text, behind)) = from_entry.split_at_checked(stream.byte_offset()) else { break };
-            entries.push(Self::Shipped(Shipped { names, text, model: OnceLock::new() }));
-            rest = behind;
+            let Some((text, after)) = from_entry.split_at_checked(stream.byte_offset()) else { break };
+            entries.push(Self::Lazy(LazyEntry { names, text, model: OnceLock::new() }));
+            rest = after;
         }
         entries
     }
 
     pub(super) fn id(&self) -> &str {
         match self {
-            Self::Read(model) => &model.id,
-            Self::Shipped(shipped) => shipped.names.id,
+            Self::Parsed(model) => &model.id,
+            Self::Lazy(lazy) => lazy.names.id,
         }
     }
 
     pub(super) fn provider(&self) -> &str {
         match self {
-            Self::Read(model) => &model.provider,
-            Self::Shipped(shipped) => shipped.names.provider,
+            Self::Parsed(model) => &model.provider,
+            Self::Lazy(lazy) => lazy.names.provider,
         }
     }
 
-    /// Whether this is its id or one of its aliases.
-    pub(super) fn is_called(&self, name: &str) -> bool {
+    /// Returns `true` for the id and the aliases.
+    pub(super) fn is_named(&self, name: &str) -> bool {
         self.id() == name
             || match self {
-                Self::Read(model) => model.aliases.iter().any(|alias| alias == name),
-                Self::Shipped(shipped) => shipped.names.aliases.contains(&name),
+                Self::Parsed(model) => model.aliases.iter().any(|alias| alias == name),
+                Self::Lazy(lazy) => lazy.names.aliases.contains(&name),
             }
     }
 
-    /// All that is known of it; read here if nobody has asked before.
+    /// Returns the model, parsing it on first use.
     pub(super) fn model(&self) -> &ModelInfo {
         match self {
-            Self::Read(model) => model,
-            Self::Shipped(shipped) => shipped.model.get_or_init(|| shipped.read()),
+            Self::Parsed(model) => model,
+            Self::Lazy(lazy) => lazy.model.get_or_init(|| lazy.parse()),
         }
     }
 }
 
-impl Shipped {
-    fn read(&self) -> ModelInfo {
-        // The file is part of the crate and a test reads all of it; a model of which nothing is known is the only thing
-        // left to say otherwise.
+impl LazyEntry {
+    fn parse(&self) -> ModelInfo {
+        // A test parses the complete built-in file, so the fallback is never used.
         serde_json::from_str(self.text)
             .unwrap_or_else(|_| ModelInfo::new(self.names.provider, self.names.id, 1))
     }
@@ -104,7 +103,7 @@ impl PartialEq for Entry {
 
 impl From<ModelInfo> for Entry {
     fn from(model: ModelInfo) -> Self {
-        Self::Read(model)
+        Self::Parsed(model)
     }
 }
 
@@ -113,37 +112,36 @@ mod tests {
     use super::*;
     use crate::catalog::{Catalog, SHIPPED};
 
-    /// How many of the entries have been read.
-    fn read(entries: &[Entry]) -> usize {
-        let is_read =
-            |entry: &&Entry| matches!(entry, Entry::Shipped(shipped) if shipped.model.get().is_some());
-        entries.iter().filter(is_read).count()
+    /// Number of entries parsed so far.
+    fn parsed(entries: &[Entry]) -> usize {
+        let is_parsed = |entry: &&Entry| matches!(entry, Entry::Lazy(lazy) if lazy.model.get().is_some());
+        entries.iter().filter(is_parsed).count()
     }
 
     #[test]
-    fn what_is_asked_for_is_read_and_no_more() {
-        let catalog = Catalog { entries: Entry::of_list(SHIPPED) };
+    fn only_requested_models_are_parsed() {
+        let catalog = Catalog { entries: Entry::parse_list(SHIPPED) };
         assert_eq!(catalog.get("no-such-model"), None);
         assert_eq!(catalog.find("openai", "claude-opus-4-6"), None);
-        assert_eq!(read(&catalog.entries), 0);
+        assert_eq!(parsed(&catalog.entries), 0);
         assert_eq!(catalog.get("gpt-5.2-2025-12-11").unwrap().id, "gpt-5.2");
         assert_eq!(catalog.find("openai", "gpt-5.2").unwrap().id, "gpt-5.2");
-        assert_eq!(read(&catalog.entries), 1);
-        assert_eq!(catalog.list(Some("gemini")).count(), read(&catalog.entries) - 1);
-        assert_eq!(catalog.list(None).count(), read(&catalog.entries));
+        assert_eq!(parsed(&catalog.entries), 1);
+        assert_eq!(catalog.list(Some("gemini")).count(), parsed(&catalog.entries) - 1);
+        assert_eq!(catalog.list(None).count(), parsed(&catalog.entries));
     }
 
     #[test]
-    fn the_names_at_hand_are_those_of_the_model() {
-        let entries = Entry::of_list(SHIPPED);
-        let whole: Vec<ModelInfo> = serde_json::from_str(SHIPPED).unwrap();
-        assert_eq!(entries.len(), whole.len());
-        for (entry, model) in entries.iter().zip(whole) {
+    fn names_parsed_up_front_are_those_of_the_models() {
+        let entries = Entry::parse_list(SHIPPED);
+        let models: Vec<ModelInfo> = serde_json::from_str(SHIPPED).unwrap();
+        assert_eq!(entries.len(), models.len());
+        for (entry, model) in entries.iter().zip(models) {
             assert_eq!((entry.id(), entry.provider()), (model.id.as_str(), model.provider.as_str()));
             let other = ["", "no-such-model", model.provider.as_str()];
             let own = model.aliases.iter().chain([&model.id]).map(String::as_str);
             for name in own.chain(other) {
-                assert_eq!(entry.is_called(name), Entry::from(model.clone()).is_called(name), "{name}");
+                assert_eq!(entry.is_named(name), Entry::from(model.clone()).is_named(name), "{name}");
             }
             assert_eq!(entry.model(), &model);
         }

@@ -1,5 +1,5 @@
-//! The catalog with a file laid over it.
-#![expect(clippy::disallowed_methods, reason = "the host names the one file that is read here")]
+//! Catalog overrides from a file.
+#![expect(clippy::disallowed_methods, reason = "reads one file that the application names")]
 
 use std::fs::File;
 use std::io::Read as _;
@@ -8,17 +8,17 @@ use std::path::Path;
 use super::Catalog;
 use crate::error::{Error, ErrorKind};
 
-/// The largest file that is read: 8 MiB.
+/// Limit on the file size: 8 MiB.
 const MAX_BYTES: u64 = 8 << 20;
 
 impl Catalog {
-    /// The models that this crate ships, with those of a file over them, in the format of `catalog/README.md`.
+    /// Returns the built-in catalog with the overrides of a file, in the format of `catalog/README.md`.
     ///
-    /// Blocks while it reads; at most 8 MiB.
+    /// Blocks while it reads. The file may have at most 8 MiB.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] for a file that cannot be read, is too large or is no UTF-8, and those of
+    /// [`ErrorKind::Configuration`] for a file that cannot be read, is too large or is not UTF-8, and those of
     /// [`merged_with`](Self::merged_with).
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_lies_over_what_is_shipped() {
+    fn a_file_overrides_built_in_models() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.json");
         let text = r#"[{"id": "gpt-5.2", "provider": "openai", "context_window": 7, "max_output": 1}]"#;
@@ -54,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_catalog_is_refused() {
+    fn an_invalid_file_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("models.json");
         let refused = || {

@@ -1,7 +1,7 @@
 use super::*;
 use crate::usage::Usage;
 
-/// An entry of a new model, as far as it must go.
+/// Start of an entry for a new model, with all required fields.
 const NEW: &str = r#"{"id": "new", "provider": "openai", "context_window": 1000"#;
 
 fn message(json: &str) -> String {
@@ -16,8 +16,8 @@ fn message(json: &str) -> String {
 }
 
 #[test]
-fn the_shipped_catalog_reads_and_answers() {
-    let strict = Catalog::from_json(SHIPPED).expect("the shipped file keeps its own format");
+fn the_built_in_catalog_is_valid_and_searchable() {
+    let strict = Catalog::from_json(SHIPPED).expect("the built-in file is valid");
     assert_eq!(&strict, Catalog::built_in());
     for (provider, best) in
         [("anthropic", "claude-opus-5-5"), ("openai", "gpt-6.2-sol"), ("gemini", "gemini-4-argon")]
@@ -37,7 +37,7 @@ fn the_shipped_catalog_reads_and_answers() {
 }
 
 #[test]
-fn the_models_of_the_specification_are_there() {
+fn the_models_of_the_specification_are_listed() {
     for (id, provider, name) in [
         ("claude-opus-4-6", "anthropic", "Claude Opus 4.6"),
         ("claude-sonnet-4-5", "anthropic", "Claude Sonnet 4.5"),
@@ -53,7 +53,7 @@ fn the_models_of_the_specification_are_there() {
 }
 
 #[test]
-fn every_shipped_figure_has_a_source_and_makes_sense() {
+fn every_built_in_value_has_a_source_and_is_plausible() {
     for model in list_models(None) {
         let (id, sources) = (&model.id, &model.sources);
         assert!(sources.limits.is_some() && sources.capabilities.is_some(), "{id}");
@@ -61,13 +61,13 @@ fn every_shipped_figure_has_a_source_and_makes_sense() {
         assert_eq!(sources.knowledge_cutoff.is_some(), model.knowledge_cutoff.is_some(), "{id}");
         assert_eq!(sources.retires_on.is_some(), model.retires_on.is_some(), "{id}");
         assert_eq!(model.input_cost_per_million.is_some(), model.output_cost_per_million.is_some(), "{id}");
-        assert!(model.max_output.is_some_and(|most| most <= model.context_window), "{id}");
+        assert!(model.max_output.is_some_and(|limit| limit <= model.context_window), "{id}");
         assert!(model.price_tiers.iter().all(|tier| tier.above_input_tokens < model.context_window), "{id}");
     }
 }
 
 #[test]
-fn no_shipped_name_is_there_twice() {
+fn built_in_names_are_unique() {
     let mut names: Vec<&String> =
         list_models(None).flat_map(|model| model.aliases.iter().chain([&model.id])).collect();
     let all = names.len();
@@ -77,7 +77,7 @@ fn no_shipped_name_is_there_twice() {
 }
 
 #[test]
-fn one_name_at_two_providers_is_told_apart() {
+fn equal_names_of_two_providers_are_distinguished() {
     let catalog = Catalog::built_in()
         .merged_with(
             r#"[{"id": "gpt-5.2", "provider": "azure", "context_window": 1000, "aliases": ["opus"]}]"#,
@@ -90,8 +90,8 @@ fn one_name_at_two_providers_is_told_apart() {
 }
 
 #[test]
-fn an_override_changes_what_it_names_and_adds() {
-    let shipped = get_model_info("gpt-5.2").unwrap();
+fn an_override_changes_named_fields_and_adds_models() {
+    let built_in = get_model_info("gpt-5.2").unwrap();
     let catalog = Catalog::built_in()
         .merged_with(&format!(
             r#"[{NEW}, "supports_tools": true}},
@@ -99,19 +99,19 @@ fn an_override_changes_what_it_names_and_adds() {
         ))
         .unwrap();
     let changed = catalog.find("openai", "gpt-5.2").unwrap();
-    let mut expected = shipped.clone();
+    let mut expected = built_in.clone();
     expected.input_cost_per_million = Some(1.0);
     expected.knowledge_cutoff = None;
     expected.sources.prices = None;
     expected.sources.knowledge_cutoff = None;
-    assert_eq!(changed, &expected, "the rest stays");
+    assert_eq!(changed, &expected, "other fields are unchanged");
 
     let mut new = ModelInfo::new("openai", "new", 1000);
     new.supports_tools = true;
-    assert_eq!(catalog.latest("openai", Some(Capability::Tools)), Some(&new), "what is new comes first");
+    assert_eq!(catalog.latest("openai", Some(Capability::Tools)), Some(&new), "new models come first");
     assert_eq!(catalog.latest("openai", Some(Capability::Vision)).unwrap().id, "gpt-6.2-sol");
     let order = |catalog: &Catalog| catalog.list(None).map(|model| model.id.clone()).collect::<Vec<_>>();
-    assert_eq!(order(&catalog)[1..], order(Catalog::built_in()), "a correction changes no order");
+    assert_eq!(order(&catalog)[1..], order(Catalog::built_in()), "overrides keep the order");
     assert_eq!(catalog.merged_with("[]").unwrap(), catalog);
 
     let sourced = format!(r#"[{NEW}, "sources": {{"limits": "a letter"}}, "max_output": 7}}]"#);
@@ -120,40 +120,34 @@ fn an_override_changes_what_it_names_and_adds() {
 }
 
 #[test]
-fn a_mistake_is_told_with_its_line_and_its_field() {
+fn errors_name_line_and_field() {
     let after = |fields: &str| message(&format!("[\n  {NEW},\n   {fields}}}\n]"));
-    let rows = [
+    let cases = [
         (message("["), "line 1 of the model catalog: expected a list of models: EOF while parsing a list"),
         (message("{}"), "line 1 of the model catalog: expected a list of models: invalid type: map"),
-        (
-            message("[\n 7]"),
-            "line 2 of the model catalog: expected a model, which is an object: invalid type",
-        ),
-        (message("[{\n}]"), "line 1 of the model catalog: a model needs `id`, which is a text"),
-        (message("[{\"id\": 1}]"), "line 1 of the model catalog: a model needs `id`, which is a text"),
-        (
-            message(r#"[{"id": "x"}]"#),
-            "line 1 of the model catalog: a model needs `provider`, which is a text",
-        ),
+        (message("[\n 7]"), "line 2 of the model catalog: expected an object: invalid type"),
+        (message("[{\n}]"), "line 1 of the model catalog: expected `id` with a string"),
+        (message("[{\"id\": 1}]"), "line 1 of the model catalog: expected `id` with a string"),
+        (message(r#"[{"id": "x"}]"#), "line 1 of the model catalog: expected `provider` with a string"),
         (
             message(r#"[{"id": "x", "provider": "y"}]"#),
             "line 1 of the model catalog: the new model `x` needs `context_window`",
         ),
         (
             message(&format!("[{NEW}}},\n{NEW}}}]")),
-            "line 2 of the model catalog: the model `new` is there twice",
+            "line 2 of the model catalog: the model `new` is listed twice",
         ),
         (
             after(r#""max_output": "many""#),
-            "line 3 of the model catalog: `max_output` does not fit: invalid type: string \"many\", expected u64",
+            "line 3 of the model catalog: invalid `max_output`: invalid type: string \"many\", expected u64",
         ),
         (
             after("\"colour\": \"blue\""),
-            "line 3 of the model catalog: `colour` does not fit: unknown field `colour`, expected one of `id`",
+            "line 3 of the model catalog: invalid `colour`: unknown field `colour`, expected one of `id`",
         ),
         (
             after("\n\"context_window\": null"),
-            "line 4 of the model catalog: `context_window` does not fit: missing field `context_window`",
+            "line 4 of the model catalog: invalid `context_window`: missing field `context_window`",
         ),
         (after("\"max_output\": 0"), "line 3 of the model catalog: `max_output` must be at least 1"),
         (
@@ -167,28 +161,28 @@ fn a_mistake_is_told_with_its_line_and_its_field() {
         ),
         (
             after("\"price_tiers\": [{}]"),
-            "line 3 of the model catalog: `price_tiers` does not fit: missing field `above_input_tokens`",
+            "line 3 of the model catalog: invalid `price_tiers`: missing field `above_input_tokens`",
         ),
     ];
-    for (found, expected) in rows {
+    for (found, expected) in cases {
         assert!(found.starts_with(expected), "{found}\n{expected}");
     }
 }
 
 #[test]
-fn a_long_file_is_read_in_time() {
+fn a_long_file_is_parsed_in_linear_time() {
     let entry = |index| format!("{{\"id\": \"m{index}\", \"provider\": \"p\",\n\"context_window\": 7}}");
     let entries: Vec<String> = (0..5_000).map(entry).collect();
     let text = format!("[{}]", entries.join(",\n"));
-    let begun = std::time::Instant::now();
+    let start = std::time::Instant::now();
     let catalog = Catalog::from_json(&text).unwrap();
     assert_eq!(catalog.merged_with(&text).unwrap(), catalog);
-    // Counting the lines before each field, or looking through all models for each entry, takes minutes.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
+    // Counting lines for each field, or searching all models for each entry, would take minutes.
+    assert!(start.elapsed() < std::time::Duration::from_secs(15), "{:?}", start.elapsed());
 }
 
-/// A model with a price for each kind of token, ten times as much above 1,000 tokens, and its counts.
-fn priced() -> ModelInfo {
+/// Model with a price for each kind of token, ten times higher above 1,000 tokens.
+fn priced_model() -> ModelInfo {
     let json = r#"[{"id": "m", "provider": "p", "context_window": 10000,
         "input_cost_per_million": 1000000, "output_cost_per_million": 2000000,
         "cache_read_cost_per_million": 3000000, "cache_write_cost_per_million": 4000000,
@@ -199,7 +193,7 @@ fn priced() -> ModelInfo {
     Catalog::from_json(json).unwrap().list(None).next().unwrap().clone()
 }
 
-fn used(input: u64, output: u64, read: Option<u64>, written: Option<u64>) -> Usage {
+fn usage(input: u64, output: u64, read: Option<u64>, written: Option<u64>) -> Usage {
     let mut usage = Usage::new(input, output);
     usage.cache_read_tokens = read;
     usage.cache_write_tokens = written;
@@ -207,21 +201,21 @@ fn used(input: u64, output: u64, read: Option<u64>, written: Option<u64>) -> Usa
 }
 
 #[test]
-fn a_call_costs_each_kind_of_token_once() {
-    let rows = [
-        (used(0, 0, None, None), Some(0.0)),
-        (used(10, 1, None, None), Some(12.0)),
-        (used(10, 1, Some(4), Some(2)), Some(4.0 + 2.0 + 12.0 + 8.0)),
-        (used(3, 0, Some(4), None), Some(12.0)),
-        (used(1000, 1, None, None), Some(1002.0)),
-        (used(1001, 1, None, None), Some(10_030.0)),
-        (used(1001, 0, Some(1001), None), Some(30_030.0)),
-        (used(1000, 0, Some(1), None), Some(999.0 + 3.0)),
-        (used(1001, 0, Some(1), Some(1)), Some(9990.0 + 30.0 + 40.0)),
-        (used(5001, 1, None, None), None),
+fn each_kind_of_token_is_charged_once() {
+    let cases = [
+        (usage(0, 0, None, None), Some(0.0)),
+        (usage(10, 1, None, None), Some(12.0)),
+        (usage(10, 1, Some(4), Some(2)), Some(4.0 + 2.0 + 12.0 + 8.0)),
+        (usage(3, 0, Some(4), None), Some(12.0)),
+        (usage(1000, 1, None, None), Some(1002.0)),
+        (usage(1001, 1, None, None), Some(10_030.0)),
+        (usage(1001, 0, Some(1001), None), Some(30_030.0)),
+        (usage(1000, 0, Some(1), None), Some(999.0 + 3.0)),
+        (usage(1001, 0, Some(1), Some(1)), Some(9990.0 + 30.0 + 40.0)),
+        (usage(5001, 1, None, None), None),
     ];
-    for (usage, expected) in rows {
-        let cost = priced().cost(&usage);
+    for (usage, expected) in cases {
+        let cost = priced_model().cost(&usage);
         assert_eq!(cost.map(f64::round), expected, "{usage:?}");
         assert!(cost.is_none_or(f64::is_sign_positive));
     }
@@ -235,8 +229,12 @@ fn an_unknown_price_stays_unknown() {
     assert_eq!(catalog.cost("openai-compatible", "gpt-5.2", &usage), None, "another provider's model");
     assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(1.75));
     usage.cache_write_tokens = Some(0);
-    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(1.75), "what is not used needs no price");
+    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(1.75), "unused kinds need no price");
     usage.cache_write_tokens = Some(1);
-    assert_eq!(catalog.cost("openai", "gpt-5.2", &usage), Some(1.75), "writing costs nothing more there");
+    assert_eq!(
+        catalog.cost("openai", "gpt-5.2", &usage),
+        Some(1.75),
+        "without a write price, the input price applies"
+    );
     assert_eq!(ModelInfo::new("p", "m", 1).cost(&Usage::new(1, 0)), None);
 }

@@ -1,4 +1,4 @@
-//! How long a generation may take, and who may stop it (client specification, section 4.7).
+//! Time limits and cancellation of a generation (client specification, section 4.7).
 
 use std::future::Future;
 use std::time::Duration;
@@ -8,27 +8,26 @@ use tokio_util::sync::CancellationToken;
 
 use crate::error::{Error, ErrorKind};
 
-/// The time limits of one generation; by default there are none beside the adapter's own.
+/// Time limits of a generation. Default: none besides the adapter's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TimeoutConfig {
-    /// For everything: all model calls, the waits between attempts and the tools. A stream's consumer uses up this time
-    /// too. A wait that would outlast it is not begun: then the error is that of the attempt before, at once.
+    /// All model calls, waits between attempts and tools, including the time of a stream's consumer. Instead of a wait that
+    /// would exceed the limit, the generation fails at once with the error of the last attempt.
     pub total: Option<Duration>,
-    /// For each model call, each attempt of its own; waits between attempts do not count, waits inside the client's
-    /// middleware do.
+    /// Each attempt at a model call, including waits in the client's middleware but not those between attempts.
     pub per_step: Option<Duration>,
 }
 
 impl TimeoutConfig {
-    /// With a limit for everything.
+    /// Sets the limit on the whole generation.
     #[must_use]
     pub fn with_total(mut self, limit: Duration) -> Self {
         self.total = Some(limit);
         self
     }
 
-    /// With a limit for each model call.
+    /// Sets the limit on each model call.
     #[must_use]
     pub fn with_per_step(mut self, limit: Duration) -> Self {
         self.per_step = Some(limit);
@@ -36,72 +35,75 @@ impl TimeoutConfig {
     }
 }
 
-/// A plain duration is the limit for everything.
+/// A plain duration limits the whole generation.
 impl From<Duration> for TimeoutConfig {
     fn from(total: Duration) -> Self {
         Self::default().with_total(total)
     }
 }
 
-/// Both limits and the abort signal, at work: the clock of the whole runs from [`Limits::start`].
+/// Limits and abort signal of a running generation. The total limit counts from [`Limits::start`].
 #[derive(Clone, Debug)]
 pub(super) struct Limits {
     config: TimeoutConfig,
-    end: Option<Instant>,
+    deadline: Option<Instant>,
     abort: CancellationToken,
 }
 
 impl Limits {
     pub(super) fn start(config: TimeoutConfig, abort: CancellationToken) -> Self {
-        Self { config, end: deadline(config.total), abort }
+        Self { config, deadline: deadline_after(config.total), abort }
     }
 
-    /// When everything must be over.
-    pub(super) fn end(&self) -> Option<Instant> {
-        self.end
+    /// Deadline of the generation.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        self.deadline
     }
 
     pub(super) fn abort_signal(&self) -> &CancellationToken {
         &self.abort
     }
 
-    /// When a model call that begins now must be over.
-    pub(super) fn step_end(&self) -> Option<Instant> {
-        deadline(self.config.per_step)
+    /// Deadline of a model call that starts now.
+    pub(super) fn step_deadline(&self) -> Option<Instant> {
+        deadline_after(self.config.per_step)
     }
 
-    /// The work, unless the signal or the limit for everything comes first: then the work is dropped.
-    pub(super) async fn whole<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
-        let work = self.abort.run_until_cancelled(work);
-        let Some(outcome) = until(self.end, work).await else {
-            return Err(timed_out("the generation", self.config.total));
-        };
-        outcome.unwrap_or_else(|| Err(Error::new(ErrorKind::Abort, "the abort signal was given")))
-    }
-
-    /// The work of one model call, unless the call's limit comes first.
-    pub(super) async fn step<T>(
+    /// Runs `work`, and drops it on abort or when the total limit expires.
+    pub(super) async fn within_total<T>(
         &self,
-        end: Option<Instant>,
         work: impl Future<Output = Result<T, Error>>,
     ) -> Result<T, Error> {
-        until(end, work).await.unwrap_or_else(|| Err(timed_out("a model call", self.config.per_step)))
+        let work = self.abort.run_until_cancelled(work);
+        let Some(outcome) = until(self.deadline, work).await else {
+            return Err(timed_out("the generation", self.config.total));
+        };
+        outcome.unwrap_or_else(|| Err(Error::new(ErrorKind::Abort, "aborted by the abort signal")))
+    }
+
+    /// Runs the work of one model call until its deadline.
+    pub(super) async fn within_step<T>(
+        &self,
+        deadline: Option<Instant>,
+        work: impl Future<Output = Result<T, Error>>,
+    ) -> Result<T, Error> {
+        until(deadline, work).await.unwrap_or_else(|| Err(timed_out("a model call", self.config.per_step)))
     }
 }
 
-/// A limit too far away to be told as a time is none.
-fn deadline(limit: Option<Duration>) -> Option<Instant> {
+/// A limit beyond the range of [`Instant`] is no limit.
+fn deadline_after(limit: Option<Duration>) -> Option<Instant> {
     limit.and_then(|limit| Instant::now().checked_add(limit))
 }
 
-async fn until<F: Future>(end: Option<Instant>, work: F) -> Option<F::Output> {
-    match end {
-        Some(end) => timeout_at(end, work).await.ok(),
+async fn until<F: Future>(deadline: Option<Instant>, work: F) -> Option<F::Output> {
+    match deadline {
+        Some(deadline) => timeout_at(deadline, work).await.ok(),
         None => Some(work.await),
     }
 }
 
 fn timed_out(what: &str, limit: Option<Duration>) -> Error {
     let limit = limit.unwrap_or_default();
-    Error::new(ErrorKind::RequestTimeout, format!("{what} took longer than its limit of {limit:?}"))
+    Error::new(ErrorKind::RequestTimeout, format!("{what} exceeded its limit of {limit:?}"))
 }

@@ -1,27 +1,27 @@
-//! Who hears of the steps of a generation while it runs.
+//! Callback for steps of a running generation.
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::result::StepResult;
 
-/// Is told of each step of a generation once it is over, before the next begins.
+/// Callback after each step of a generation, before the next step starts.
 ///
-/// This is how the steps of a generation that fails later are kept: an error has nothing of them, and they were paid
-/// for. A step whose tools are cut off, by the abort signal or a time limit, is told as well, with the results that
-/// were there by then.
+/// An error does not carry the steps before it, although they were paid for: this callback is how to keep them. It is also
+/// called for a step whose tools are interrupted by the abort signal or a time limit, with the results available by
+/// then.
 #[derive(Clone)]
-pub struct OnStep(Arc<Listener>);
+pub struct OnStep(Arc<Callback>);
 
-type Listener = dyn Fn(&StepResult) + Send + Sync;
+type Callback = dyn Fn(&StepResult) + Send + Sync;
 
 impl OnStep {
-    /// Tells this function, which must not block.
-    pub fn new(listener: impl Fn(&StepResult) + Send + Sync + 'static) -> Self {
-        Self(Arc::new(listener))
+    /// Wraps a function, which must not block.
+    pub fn new(callback: impl Fn(&StepResult) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(callback))
     }
 
-    pub(super) fn tell(&self, step: &StepResult) {
+    pub(super) fn call(&self, step: &StepResult) {
         (self.0)(step);
     }
 }

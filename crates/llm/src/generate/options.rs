@@ -1,4 +1,4 @@
-//! What is to be generated, and how (client specification, section 4.3).
+//! Options of a generation (client specification, section 4.3).
 
 use std::collections::BTreeMap;
 
@@ -14,14 +14,15 @@ use crate::client::{Client, default_client};
 use crate::error::{Error, ErrorKind};
 use crate::history::HistoryItem;
 use crate::message::Message;
-use crate::request::{AdapterTimeout, ReasoningEffort, Request, ResponseFormat};
+use crate::request::{AdapterTimeout, MessageList, ReasoningEffort, Request, ResponseFormat};
 use crate::retry::RetryPolicy;
-use crate::tool::ToolChoice;
+use crate::tool::{ToolChoice, ToolItem};
 
-/// The one input of [`generate`](crate::generate), [`stream`](crate::stream), [`generate_object`](crate::generate_object)
-/// and [`stream_object`](crate::stream_object).
+/// Input of [`generate`](crate::generate), [`stream`](crate::stream), [`generate_object`](crate::generate_object) and
+/// [`stream_object`](crate::stream_object).
 ///
-/// Either a prompt or messages must be given, and never both.
+/// Exactly one of prompt and messages is required. A [`Request`] converts into options with passive tools, and
+/// [`into_request`](Self::into_request) converts back.
 ///
 /// ```
 /// use std::time::Duration;
@@ -38,60 +39,60 @@ use crate::tool::ToolChoice;
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct GenerateOptions {
-    /// The provider's own name of the model.
+    /// The provider's name for the model.
     pub model: String,
-    /// The text of a single user message.
+    /// Text of a single user message.
     pub prompt: Option<String>,
-    /// A whole conversation.
-    pub messages: Option<Vec<HistoryItem>>,
-    /// Goes before the conversation as a system message.
+    /// Conversation.
+    pub messages: Option<MessageList>,
+    /// System message before the conversation.
     pub system: Option<String>,
-    /// The tools that the model may call.
+    /// Tools that the model may call.
     pub tools: Vec<Tool>,
-    /// Whether it may, must or must not, in every step; `None` means auto if there are tools.
+    /// Tool choice of every step; `None` means `auto` if there are tools.
     pub tool_choice: Option<ToolChoice>,
-    /// How many times calls are made and their results sent back. Default 1; 0 returns all calls to the caller. There
-    /// is at most one model call more than this.
+    /// Limit on the rounds of tool calls whose results are sent back. Default 1; 0 returns all calls to the caller. There
+    /// is at most one model call more than rounds.
     pub max_tool_rounds: u32,
-    /// Ends the loop earlier.
+    /// Condition that ends the tool loop early.
     pub stop_when: Option<StopCondition>,
-    /// Is told of each step once it is over, also of those of a generation that fails later. Default: nobody.
+    /// Called after each step, including the steps of a generation that fails later. Default: none.
     pub on_step: Option<OnStep>,
-    /// Is asked for other arguments when those of a call do not fit.
+    /// Called to repair arguments that do not match the tool's schema.
     pub repair_tool_call: Option<RepairToolCall>,
-    /// The form of the answer; the object functions set it themselves.
+    /// Response format; set by the object functions.
     pub response_format: Option<ResponseFormat>,
     /// Sampling temperature.
     pub temperature: Option<f64>,
     /// Nucleus sampling.
     pub top_p: Option<f64>,
-    /// The most tokens to write, in each step.
+    /// Limit on the output tokens of each step.
     pub max_tokens: Option<u64>,
-    /// Texts that end the answer.
+    /// Texts that end the response.
     pub stop_sequences: Vec<String>,
-    /// How much to reason.
+    /// Reasoning effort.
     pub reasoning_effort: Option<ReasoningEffort>,
-    /// The provider to route to; the client's default if `None`.
+    /// Provider to route to; the client's default if `None`.
     pub provider: Option<String>,
-    /// Parameters that only one provider has, keyed by the provider's name.
+    /// Parameters of individual providers, keyed by the provider's name.
     pub provider_options: Map<String, Value>,
-    /// Arbitrary pairs for the provider's records.
+    /// Pairs for the provider's records.
     pub metadata: BTreeMap<String, String>,
-    /// For each model call on its own. Default: two more attempts, only for failures that may pass.
+    /// Retry policy of each model call. Default: two retries of transient failures.
     pub retry: RetryPolicy,
-    /// For everything and for each model call. Default: the adapter's limits only.
+    /// Time limits of the generation and of each model call. Default: the adapter's limits only.
     pub timeout: TimeoutConfig,
-    /// Other limits than the adapter's own.
+    /// Replaces the adapter's time limits.
     pub adapter_timeout: Option<AdapterTimeout>,
-    /// Ends everything with an error of kind [`Abort`](ErrorKind::Abort) when it is cancelled. Default: a token that
-    /// nobody else has.
+    /// Cancels the generation with an error of kind [`Abort`](ErrorKind::Abort). Default: a token that is never
+    /// cancelled.
     pub abort_signal: CancellationToken,
-    /// The client; the default one of the process if `None`.
+    /// Client; the process-wide default if `None`.
     pub client: Option<Client>,
 }
 
 impl GenerateOptions {
-    /// For this model, with nothing to say yet.
+    /// Creates options for this model, without a prompt.
     #[must_use]
     pub fn new(model: impl Into<String>) -> Self {
         Self {
@@ -122,191 +123,213 @@ impl GenerateOptions {
         }
     }
 
-    /// With the text of a single user message.
+    /// Sets the text of a single user message.
     #[must_use]
     pub fn with_prompt(mut self, prompt: impl Into<String>) -> Self {
         self.prompt = Some(prompt.into());
         self
     }
 
-    /// With a whole conversation.
+    /// Sets the conversation.
     #[must_use]
     pub fn with_messages<M: Into<HistoryItem>>(mut self, messages: impl IntoIterator<Item = M>) -> Self {
         self.messages = Some(messages.into_iter().map(Into::into).collect());
         self
     }
 
-    /// With a system message before the conversation.
+    /// Sets the system message before the conversation.
     #[must_use]
     pub fn with_system(mut self, system: impl Into<String>) -> Self {
         self.system = Some(system.into());
         self
     }
 
-    /// With one more tool.
+    /// Adds a tool.
     #[must_use]
     pub fn with_tool(mut self, tool: Tool) -> Self {
         self.tools.push(tool);
         self
     }
 
-    /// With a tool choice.
+    /// Adds tools.
+    #[must_use]
+    pub fn with_tools(mut self, tools: impl IntoIterator<Item = Tool>) -> Self {
+        self.tools.extend(tools);
+        self
+    }
+
+    /// Sets the tool choice.
     #[must_use]
     pub fn with_tool_choice(mut self, choice: ToolChoice) -> Self {
         self.tool_choice = Some(choice);
         self
     }
 
-    /// With another limit of tool rounds.
+    /// Sets the limit on tool rounds.
     #[must_use]
     pub fn with_max_tool_rounds(mut self, rounds: u32) -> Self {
         self.max_tool_rounds = rounds;
         self
     }
 
-    /// With a condition that ends the tool loop.
+    /// Sets a condition that ends the tool loop.
     #[must_use]
     pub fn with_stop_when(mut self, condition: StopCondition) -> Self {
         self.stop_when = Some(condition);
         self
     }
 
-    /// With a listener that is told of each step once it is over.
+    /// Sets a callback after each step.
     #[must_use]
-    pub fn with_on_step(mut self, listener: impl Fn(&StepResult) + Send + Sync + 'static) -> Self {
-        self.on_step = Some(OnStep::new(listener));
+    pub fn with_on_step(mut self, callback: impl Fn(&StepResult) + Send + Sync + 'static) -> Self {
+        self.on_step = Some(OnStep::new(callback));
         self
     }
 
-    /// With a hook that repairs arguments that do not fit, once per call.
+    /// Sets a hook that repairs invalid arguments, called at most once per tool call.
     #[must_use]
     pub fn with_repair_tool_call(mut self, repair: RepairToolCall) -> Self {
         self.repair_tool_call = Some(repair);
         self
     }
 
-    /// With a form of the answer.
+    /// Sets the response format.
     #[must_use]
     pub fn with_response_format(mut self, format: ResponseFormat) -> Self {
         self.response_format = Some(format);
         self
     }
 
-    /// With a sampling temperature.
+    /// Sets the sampling temperature.
     #[must_use]
     pub fn with_temperature(mut self, temperature: f64) -> Self {
         self.temperature = Some(temperature);
         self
     }
 
-    /// With nucleus sampling.
+    /// Sets nucleus sampling.
     #[must_use]
     pub fn with_top_p(mut self, top_p: f64) -> Self {
         self.top_p = Some(top_p);
         self
     }
 
-    /// With a limit on each answer, in tokens.
+    /// Limits the output tokens of each step.
     #[must_use]
     pub fn with_max_tokens(mut self, max_tokens: u64) -> Self {
         self.max_tokens = Some(max_tokens);
         self
     }
 
-    /// With one more text that ends the answer.
+    /// Adds a text that ends the response.
     #[must_use]
     pub fn with_stop_sequence(mut self, text: impl Into<String>) -> Self {
         self.stop_sequences.push(text.into());
         self
     }
 
-    /// With a reasoning effort.
+    /// Sets the reasoning effort.
     #[must_use]
     pub fn with_reasoning_effort(mut self, effort: ReasoningEffort) -> Self {
         self.reasoning_effort = Some(effort);
         self
     }
 
-    /// With a provider to route to.
+    /// Sets the provider to route to.
     #[must_use]
     pub fn with_provider(mut self, provider: impl Into<String>) -> Self {
         self.provider = Some(provider.into());
         self
     }
 
-    /// With one provider's own parameters.
+    /// Sets the parameters of one provider.
     #[must_use]
     pub fn with_provider_options(mut self, provider: impl Into<String>, options: Value) -> Self {
         self.provider_options.insert(provider.into(), options);
         self
     }
 
-    /// With one more pair for the provider's records.
+    /// Adds a pair for the provider's records.
     #[must_use]
     pub fn with_metadata(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.insert(name.into(), value.into());
         self
     }
 
-    /// With another number of attempts after the first, for each model call; 0 turns retries off.
+    /// Sets the number of retries of each model call; 0 disables retries.
     #[must_use]
     pub fn with_max_retries(mut self, max_retries: u32) -> Self {
         self.retry.max_retries = max_retries;
         self
     }
 
-    /// With another retry policy.
+    /// Sets the retry policy.
     #[must_use]
     pub fn with_retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// With time limits; a plain duration is the limit for everything.
+    /// Sets the time limits; a plain duration limits the whole generation.
     #[must_use]
     pub fn with_timeout(mut self, timeout: impl Into<TimeoutConfig>) -> Self {
         self.timeout = timeout.into();
         self
     }
 
-    /// With other limits than the adapter's own.
+    /// Replaces the adapter's time limits.
     #[must_use]
     pub fn with_adapter_timeout(mut self, timeout: AdapterTimeout) -> Self {
         self.adapter_timeout = Some(timeout);
         self
     }
 
-    /// With a token that ends everything when it is cancelled.
+    /// Sets a token that cancels the generation.
     #[must_use]
     pub fn with_abort_signal(mut self, signal: CancellationToken) -> Self {
         self.abort_signal = signal;
         self
     }
 
-    /// With a client of its own.
+    /// Sets the client.
     #[must_use]
     pub fn with_client(mut self, client: Client) -> Self {
         self.client = Some(client);
         self
     }
 
+    /// Converts to a request for [`Client::complete`] or [`Client::stream`]: the first one that
+    /// [`generate`](crate::generate) would send. Handlers of tools, limits of the loop, retries, `timeout`, the abort
+    /// signal and the client are dropped, since a request has none.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::Configuration`] unless exactly one of prompt and messages is given and not empty.
+    pub fn into_request(mut self) -> Result<Request, Error> {
+        let tools = std::mem::take(&mut self.tools);
+        let mut request = self.take_request()?;
+        request.tools = tools.into_iter().map(|tool| tool.definition).collect();
+        Ok(request)
+    }
+
     pub(super) fn take_client(&mut self) -> Result<Client, Error> {
         self.client.take().or_else(default_client).ok_or_else(|| {
             Error::new(
                 ErrorKind::Configuration,
-                "no client: give one to the options or to `set_default_client`, \
+                "no client; set one in the options or with `set_default_client`, \
                  or call the function of the same name in `pintle-providers`",
             )
         })
     }
 
-    /// The first request, but for its tools.
+    /// The first request, without its tools.
     pub(super) fn take_request(&mut self) -> Result<Request, Error> {
         let mut messages = self.take_conversation()?;
         if let Some(system) = self.system.take() {
             messages.insert(0, Message::system(system).into());
         }
-        let mut request = Request::new(std::mem::take(&mut self.model), messages);
+        let mut request = Request::new(std::mem::take(&mut self.model), Vec::<HistoryItem>::new());
+        request.messages = messages;
         request.provider = self.provider.take();
         request.tool_choice = self.tool_choice.take();
         request.response_format = self.response_format.take();
@@ -321,15 +344,123 @@ impl GenerateOptions {
         Ok(request)
     }
 
-    fn take_conversation(&mut self) -> Result<Vec<HistoryItem>, Error> {
+    fn take_conversation(&mut self) -> Result<MessageList, Error> {
         let refused = |message| Err(Error::new(ErrorKind::Configuration, message));
         match (self.prompt.take(), self.messages.take()) {
             (Some(_), Some(_)) => refused("expected a prompt or messages, found both"),
             (None, None) => refused("expected a prompt or messages, found neither"),
             (Some(prompt), None) if prompt.trim().is_empty() => refused("the prompt is empty"),
             (None, Some(messages)) if messages.is_empty() => refused("the list of messages is empty"),
-            (Some(prompt), None) => Ok(vec![Message::user(prompt).into()]),
+            (Some(prompt), None) => Ok(vec![Message::user(prompt).into()].into()),
             (None, Some(messages)) => Ok(messages),
+        }
+    }
+}
+
+impl From<Request> for GenerateOptions {
+    /// Takes everything that the request says; its tools become passive.
+    fn from(request: Request) -> Self {
+        let Request {
+            model,
+            messages,
+            provider,
+            tools,
+            tool_choice,
+            response_format,
+            temperature,
+            top_p,
+            max_tokens,
+            stop_sequences,
+            reasoning_effort,
+            metadata,
+            provider_options,
+            timeout,
+        } = request;
+        let passive = |tool: ToolItem| Tool::passive(tool.definition().clone());
+        Self {
+            messages: Some(messages),
+            tools: tools.into_iter().map(passive).collect(),
+            tool_choice,
+            response_format,
+            temperature,
+            top_p,
+            max_tokens,
+            stop_sequences,
+            reasoning_effort,
+            provider,
+            provider_options,
+            metadata,
+            adapter_timeout: timeout,
+            ..Self::new(model)
+        }
+    }
+}
+
+impl TryFrom<GenerateOptions> for Request {
+    type Error = Error;
+
+    /// As [`GenerateOptions::into_request`].
+    fn try_from(options: GenerateOptions) -> Result<Self, Error> {
+        options.into_request()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::tool::ToolDefinition;
+
+    fn definition() -> ToolDefinition {
+        ToolDefinition::new("look", "Looks.", json!({"type": "object"})).unwrap()
+    }
+
+    #[test]
+    fn a_request_survives_conversion_to_options_and_back() {
+        let request = Request::new("m", [Message::system("Be brief."), Message::user("hello")])
+            .with_provider("p")
+            .with_tools(vec![definition()])
+            .with_tool_choice(ToolChoice::Required)
+            .with_response_format(ResponseFormat::Json)
+            .with_temperature(0.5)
+            .with_top_p(0.9)
+            .with_max_tokens(7)
+            .with_stop_sequence("END")
+            .with_reasoning_effort(ReasoningEffort::Low)
+            .with_metadata("user", "u1")
+            .with_provider_options("p", json!({"store": true}))
+            .with_timeout(AdapterTimeout::patient());
+        let options = GenerateOptions::from(request.clone());
+        assert!(!options.tools[0].is_active());
+        assert_eq!(options.messages.as_ref().map(|list| list.as_ptr()), Some(request.messages.as_ptr()));
+        assert_eq!(options.into_request().unwrap(), request);
+    }
+
+    #[test]
+    fn options_become_their_first_request() {
+        let tool = Tool::active(definition(), |_, _| async { Ok::<_, Error>("nothing") });
+        let options = GenerateOptions::new("m")
+            .with_system("Be brief.")
+            .with_prompt("hello")
+            .with_tools([tool])
+            .with_timeout(Duration::from_secs(1));
+        let expected = Request::new("m", [Message::system("Be brief."), Message::user("hello")])
+            .with_tools(vec![definition()]);
+        assert_eq!(Request::try_from(options).unwrap(), expected);
+    }
+
+    #[test]
+    fn options_without_a_conversation_are_refused() {
+        for (options, message) in [
+            (GenerateOptions::new("m"), "expected a prompt or messages, found neither"),
+            (GenerateOptions::new("m").with_prompt(" "), "the prompt is empty"),
+            (GenerateOptions::new("m").with_messages(Vec::<Message>::new()), "the list of messages is empty"),
+        ] {
+            let error = options.into_request().unwrap_err();
+            assert_eq!((error.kind(), error.message()), (ErrorKind::Configuration, message));
         }
     }
 }

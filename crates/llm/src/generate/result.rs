@@ -1,4 +1,4 @@
-//! What a generation gives (client specification, section 4.3).
+//! Results of generations (client specification, section 4.3).
 
 use std::sync::Arc;
 
@@ -9,104 +9,104 @@ use crate::history::HistoryItem;
 use crate::response::{FinishReason, Response, Warning};
 use crate::usage::Usage;
 
-/// One step: a model call and the tools that were run for it.
+/// A step: a model call and its tool results.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepResult {
-    /// The model's answer.
+    /// Response of the model.
     pub response: Arc<Response>,
-    /// The results of its calls, in their order; empty if none was made. Calls of tools without a handler have none.
+    /// Results of its tool calls, in order; empty if no tool ran. Calls of tools without a handler have none.
     pub tool_results: Vec<ToolResult>,
 }
 
 impl StepResult {
-    /// A step with this answer.
+    /// Creates a step.
     #[must_use]
     pub fn new(response: impl Into<Arc<Response>>, tool_results: Vec<ToolResult>) -> Self {
         Self { response: response.into(), tool_results }
     }
 
-    /// All text, joined.
+    /// Concatenation of all text.
     #[must_use]
     pub fn text(&self) -> String {
         self.response.text()
     }
 
-    /// The readable reasoning.
+    /// Readable reasoning.
     #[must_use]
     pub fn reasoning(&self) -> Option<String> {
         self.response.reasoning()
     }
 
-    /// The calls that the model wanted made, in order.
+    /// Tool calls of the model, in order.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.response.tool_calls()
     }
 
-    /// Why the model stopped.
+    /// Finish reason.
     #[must_use]
     pub fn finish_reason(&self) -> &FinishReason {
         &self.response.finish_reason
     }
 
-    /// The tokens of this step.
+    /// Tokens of this step.
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.response.usage
     }
 
-    /// What was odd but did no harm.
+    /// Warnings.
     #[must_use]
     pub fn warnings(&self) -> &[Warning] {
         &self.response.warnings
     }
 }
 
-/// What a generation came to. Methods named as those of a [`StepResult`] speak of the final step.
+/// Result of a generation. Methods with the names of those of [`StepResult`] refer to the final step.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GenerateResult<T = ()> {
-    /// The final step's answer.
+    /// Response of the final step.
     pub response: Arc<Response>,
-    /// The final step's tool results: not empty if a stop condition ended the loop, or if the step's other calls are of
-    /// tools without a handler.
+    /// Tool results of the final step: not empty if a stop condition ended the loop, or if other calls of the step have no
+    /// handler.
     pub tool_results: Vec<ToolResult>,
-    /// Every step, the final one included.
+    /// All steps, including the final one.
     pub steps: Vec<StepResult>,
-    /// The tokens of all steps.
+    /// Tokens of all steps.
     pub total_usage: Usage,
-    /// What the conversation grew by: answers and tool results, ready to be sent with the next request.
-    /// The results of the final step are among them if every call has one.
+    /// Messages added to the conversation: responses and tool results, ready for the next request. Includes the results of
+    /// the final step if every call has one.
     pub messages: Vec<HistoryItem>,
-    /// The parsed object of [`generate_object`](crate::generate_object) and its like.
+    /// Parsed object of [`generate_object`](crate::generate_object) and the other object functions.
     pub output: T,
 }
 
 impl<T> GenerateResult<T> {
-    /// The final text, joined; the raw text of an object.
+    /// Text of the final step; the raw text of an object.
     #[must_use]
     pub fn text(&self) -> String {
         self.response.text()
     }
 
-    /// The readable reasoning of the final step.
+    /// Readable reasoning of the final step.
     #[must_use]
     pub fn reasoning(&self) -> Option<String> {
         self.response.reasoning()
     }
 
-    /// The calls of the final step: not empty if the caller is to make them, or if the rounds were used up.
+    /// Tool calls of the final step: not empty if the caller has to make them, or if the rounds were used up.
     pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
         self.response.tool_calls()
     }
 
-    /// Why the final step stopped.
+    /// Finish reason of the final step.
     #[must_use]
     pub fn finish_reason(&self) -> &FinishReason {
         &self.response.finish_reason
     }
 
-    /// The tokens of the final step.
+    /// Tokens of the final step.
     #[must_use]
     pub fn usage(&self) -> &Usage {
         &self.response.usage

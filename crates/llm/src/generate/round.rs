@@ -1,5 +1,4 @@
-//! One round of tool calls: found, checked, made concurrently, answered in order (client specification, sections 5.7
-//! and 5.8).
+//! A round of tool calls: looked up, validated and run concurrently (client specification, sections 5.7 and 5.8).
 
 use std::collections::HashMap;
 use std::future::{Future, poll_fn};
@@ -19,18 +18,18 @@ use crate::error::{Error, ErrorKind};
 use crate::history::HistoryItem;
 use crate::tool::{ToolDefinition, ToolList};
 
-/// The tools of one generation, their schemas compiled.
+/// Tools of a generation with their compiled schemas.
 #[derive(Debug)]
-pub(super) struct Toolbox {
+pub(super) struct ToolRunner {
     tools: Vec<(Tool, Validator)>,
     by_name: HashMap<String, usize>,
     repair: Option<RepairToolCall>,
 }
 
-impl Toolbox {
+impl ToolRunner {
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] if two tools share a name, or if a schema is none.
+    /// [`ErrorKind::Configuration`] if two tools have the same name, or if a schema is invalid.
     pub(super) fn new(tools: Vec<Tool>, repair: Option<RepairToolCall>) -> Result<Self, Error> {
         let mut by_name = HashMap::new();
         let mut compiled = Vec::with_capacity(tools.len());
@@ -57,12 +56,10 @@ impl Toolbox {
         self.tools.iter().any(|(tool, _)| tool.is_active())
     }
 
-    /// Makes all calls at once and puts their results into `results`, in the order of the calls; those of passive tools
-    /// have none.
+    /// Runs all calls concurrently and stores their results in the order of the calls, `None` for passive tools.
     ///
-    /// Dropping the future drops every handler and gives the signal that they hold. The results that were there by then
-    /// stay.
-    pub(super) async fn answer(
+    /// Dropping the future drops all handlers and cancels their signal. Results stored by then remain.
+    pub(super) async fn run(
         &self,
         calls: impl Iterator<Item = &ToolCall>,
         messages: Arc<[HistoryItem]>,
@@ -77,16 +74,16 @@ impl Toolbox {
                 messages: Arc::clone(&messages),
                 abort_signal: abort_signal.clone(),
             };
-            unless_it_panics(call, self.answer_one(context))
+            catch_panic(call, self.run_call(context))
         });
-        join(running, results).await;
+        join_all(running, results).await;
         guard.disarm();
     }
 
-    async fn answer_one(&self, context: CallContext) -> Option<ToolResult> {
+    async fn run_call(&self, context: CallContext) -> Option<ToolResult> {
         let found = self.by_name.get(&context.call.name).and_then(|index| self.tools.get(*index));
         let Some((tool, validator)) = found else {
-            let text = self.unknown(&context.call.name);
+            let text = self.unknown_tool(&context.call.name);
             return Some(ToolResult::new(context.call.id, text, true));
         };
         if !tool.is_active() {
@@ -98,7 +95,7 @@ impl Toolbox {
         }
     }
 
-    /// The arguments as the tool's schema wants them, repaired if need be and if there is a way.
+    /// Returns valid arguments, after the repair hook if necessary.
     async fn arguments(
         &self,
         tool: &Tool,
@@ -106,7 +103,7 @@ impl Toolbox {
         context: &CallContext,
     ) -> Result<Value, Error> {
         let definition = &tool.definition;
-        let error = match checked(definition, validator, given(&context.call, definition)) {
+        let error = match validated(definition, validator, raw_arguments(&context.call, definition)) {
             Ok(arguments) => return Ok(arguments),
             Err(error) => error,
         };
@@ -119,19 +116,19 @@ impl Toolbox {
             messages: Arc::clone(&context.messages),
         };
         match hook.repair(invalid).await {
-            Some(repaired) => checked(definition, validator, repaired),
+            Some(repaired) => validated(definition, validator, repaired),
             None => Err(Error::new(ErrorKind::InvalidToolCall, message)),
         }
     }
 
-    fn unknown(&self, name: &str) -> String {
+    fn unknown_tool(&self, name: &str) -> String {
         let known: Vec<&str> = self.tools.iter().map(|(tool, _)| tool.definition.name.as_str()).collect();
         format!("unknown tool `{name}`; the tools are: {}", known.join(", "))
     }
 }
 
-/// The arguments of a call as an object, where there is one.
-fn given(call: &ToolCall, definition: &ToolDefinition) -> Value {
+/// Returns the arguments of a call. Free text of a custom tool becomes the value of the only property.
+fn raw_arguments(call: &ToolCall, definition: &ToolDefinition) -> Value {
     let properties = definition.parameters.get("properties").and_then(Value::as_object);
     match (call.kind, properties.map(|properties| properties.keys().collect::<Vec<_>>()).as_deref()) {
         (ToolCallKind::Custom, Some([only])) => {
@@ -141,50 +138,49 @@ fn given(call: &ToolCall, definition: &ToolDefinition) -> Value {
     }
 }
 
-fn checked(definition: &ToolDefinition, validator: &Validator, arguments: Value) -> Result<Value, Error> {
-    let mistakes = match &arguments {
-        // This is how text stands that is no JSON object at all.
-        Value::String(text) => Some(no_object(text)),
+fn validated(definition: &ToolDefinition, validator: &Validator, arguments: Value) -> Result<Value, Error> {
+    let violations = match &arguments {
+        // Arguments that are not a JSON object are kept as text.
+        Value::String(text) => Some(not_an_object(text)),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
-            schema::mistakes(validator, &arguments)
+            schema::violations(validator, &arguments)
         }
     };
-    match mistakes {
+    match violations {
         None => Ok(arguments),
-        Some(mistakes) => Err(Error::new(
+        Some(violations) => Err(Error::new(
             ErrorKind::InvalidToolCall,
-            format!("the arguments do not fit tool `{}`: {mistakes}", definition.name),
+            format!("invalid arguments for tool `{}`: {violations}", definition.name),
         )),
     }
 }
 
-fn no_object(text: &str) -> String {
-    const SHOWN: usize = 60;
+fn not_an_object(text: &str) -> String {
+    const MAX_SHOWN: usize = 60;
     match serde_json::from_str::<Value>(text) {
-        Ok(_) => format!("expected a JSON object, found {}", schema::shortened(text, SHOWN)),
-        Err(error) => format!("they are no JSON: {error}"),
+        Ok(_) => format!("expected a JSON object, found {}", schema::shortened(text, MAX_SHOWN)),
+        Err(error) => format!("not JSON: {error}"),
     }
 }
 
-/// The result of a call, which says so if the handler or the repair hook panics: one broken tool must not take down the
-/// steps before it.
-async fn unless_it_panics(
+/// Turns a panic of the handler or of the repair hook into an error result, so that it does not lose the steps before.
+async fn catch_panic(
     call: &ToolCall,
-    answer: impl Future<Output = Option<ToolResult>>,
+    running: impl Future<Output = Option<ToolResult>>,
 ) -> Option<ToolResult> {
-    let mut answer = pin!(answer);
-    let outcome = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| answer.as_mut().poll(cx))) {
+    let mut running = pin!(running);
+    let outcome = poll_fn(|cx| match catch_unwind(AssertUnwindSafe(|| running.as_mut().poll(cx))) {
         Ok(poll) => poll.map(Ok),
         Err(panic) => Poll::Ready(Err(panic)),
     });
     outcome.await.unwrap_or_else(|_| {
-        tracing::error!(tool = call.name, call = call.id, "the handler of a tool panicked");
+        tracing::error!(tool = call.name, call = call.id, "tool handler panicked");
         Some(ToolResult::new(call.id.clone(), format!("tool `{}` panicked", call.name), true))
     })
 }
 
-/// Puts what each future gives into its place as soon as it is there, until the last is ready.
-async fn join<T>(
+/// Polls all futures to completion and stores each output as soon as it is ready.
+async fn join_all<T>(
     futures: impl Iterator<Item = impl Future<Output = Option<T>>>,
     outputs: &mut Vec<Option<T>>,
 ) {

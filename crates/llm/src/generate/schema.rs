@@ -1,4 +1,4 @@
-//! JSON Schemas: those of types, and what does not fit one.
+//! JSON Schemas of types, and validation against them.
 
 use jsonschema::Validator;
 use schemars::JsonSchema;
@@ -7,22 +7,22 @@ use serde_json::{Map, Value};
 
 use crate::error::{Error, ErrorKind};
 
-/// How many mistakes are told, and how long each may be, in characters.
-const MISTAKES: usize = 8;
-const MISTAKE: usize = 300;
+/// Limits on the reported violations: their number, and the length of each in characters.
+const MAX_VIOLATIONS: usize = 8;
+const MAX_VIOLATION_LENGTH: usize = 300;
 
-/// The schema of a type, everything inline that is not recursive.
+/// Returns the schema of a type. Everything is inlined except recursive types.
 pub(crate) fn schema_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
     let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
-    tidy(&mut schema);
+    normalize(&mut schema);
     schema
 }
 
-/// The schema of a type as a tool's parameters: title and description of the type itself are not for the model.
+/// Returns the schema of a type as parameters of a tool, without title and description of the type itself.
 pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
     let mut schema = schema_of::<T>();
     if let Value::Object(root) = &mut schema {
@@ -35,33 +35,33 @@ pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// A schema ready to judge values.
+/// Compiles a schema.
 ///
 /// # Errors
 ///
-/// [`ErrorKind::Configuration`] naming `of`, with what is wrong as the source.
+/// [`ErrorKind::Configuration`] naming `of`, with the reason as its source.
 pub(crate) fn compile(schema: &Value, of: &str) -> Result<Validator, Error> {
     jsonschema::validator_for(schema).map_err(|error| {
-        Error::new(ErrorKind::Configuration, format!("the schema of {of} is no JSON Schema"))
+        Error::new(ErrorKind::Configuration, format!("the schema of {of} is not a JSON Schema"))
             .with_source(error.to_string())
     })
 }
 
-/// What is wrong with a value, in one line; `None` if it fits.
-pub(crate) fn mistakes(validator: &Validator, value: &Value) -> Option<String> {
-    let told: Vec<String> = validator
+/// Returns the violations of the schema in one line; `None` for a valid value.
+pub(crate) fn violations(validator: &Validator, value: &Value) -> Option<String> {
+    let violations: Vec<String> = validator
         .iter_errors(value)
-        .take(MISTAKES)
+        .take(MAX_VIOLATIONS)
         .map(|error| {
             let path = error.instance_path().as_str();
-            let place = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
-            format!("{place}{}", shortened(&error.to_string(), MISTAKE))
+            let location = if path.is_empty() { String::new() } else { format!("`{path}`: ") };
+            format!("{location}{}", shortened(&error.to_string(), MAX_VIOLATION_LENGTH))
         })
         .collect();
-    (!told.is_empty()).then(|| told.join("; "))
+    (!violations.is_empty()).then(|| violations.join("; "))
 }
 
-/// A text of at most `limit` characters and, if it was longer, an ellipsis.
+/// Truncates a text to `limit` characters and an ellipsis.
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
@@ -69,24 +69,25 @@ pub(crate) fn shortened(text: &str, limit: usize) -> String {
     }
 }
 
-/// Takes out what providers refuse: Rust's formats of numbers, and `oneOf`, which is `anyOf` to whoever writes.
-fn tidy(schema: &mut Value) {
+/// Replaces keywords that providers refuse: removes Rust's number formats, and turns `oneOf` into `anyOf`, which means the
+/// same to a model.
+fn normalize(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             let mentions_number = map.get("type").is_some_and(is_numeric);
             if mentions_number && map.get("format").is_some_and(Value::is_string) {
                 map.remove("format");
             }
-            // A property may have the keyword's name; its value is then no list.
+            // A property named like the keyword has a value that is not a list.
             if !map.contains_key("anyOf")
                 && map.get("oneOf").is_some_and(Value::is_array)
                 && let Some(choices) = map.remove("oneOf")
             {
                 map.insert("anyOf".into(), choices);
             }
-            map.values_mut().for_each(tidy);
+            map.values_mut().for_each(normalize);
         }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Array(items) => items.iter_mut().for_each(normalize),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }

@@ -1,13 +1,13 @@
-//! When a tool loop ends before the model is done (client specification, section 4.3).
+//! Conditions that end a tool loop early (client specification, section 4.3).
 
 use std::fmt;
 use std::sync::Arc;
 
 use super::result::StepResult;
 
-/// Looks at the steps so far after each round of tools and says whether that is enough.
+/// Condition that ends a tool loop, checked after each round of tools.
 ///
-/// A condition only ends a loop early; the limit of rounds holds in any case.
+/// The limit on rounds applies in any case.
 #[derive(Clone)]
 pub struct StopCondition {
     holds: Arc<Holds>,
@@ -16,12 +16,12 @@ pub struct StopCondition {
 type Holds = dyn Fn(&[StepResult]) -> bool + Send + Sync;
 
 impl StopCondition {
-    /// Ends the loop when this says so. The steps are never empty.
+    /// Ends the loop when the predicate returns `true`. The list of steps is never empty.
     pub fn new(holds: impl Fn(&[StepResult]) -> bool + Send + Sync + 'static) -> Self {
         Self { holds: Arc::new(holds) }
     }
 
-    /// Ends the loop after the round in which this tool was called.
+    /// Ends the loop after a round with a call of this tool.
     pub fn called(tool: impl Into<String>) -> Self {
         let tool = tool.into();
         Self::new(move |steps| {
@@ -29,7 +29,7 @@ impl StopCondition {
         })
     }
 
-    /// Ends the loop once the steps have used this many tokens.
+    /// Ends the loop when all steps together have used at least this many tokens.
     pub fn spent(tokens: u64) -> Self {
         Self::new(move |steps| {
             let spent = steps.iter().fold(0_u64, |sum, step| sum.saturating_add(step.usage().total_tokens));
@@ -37,7 +37,7 @@ impl StopCondition {
         })
     }
 
-    /// Ends the loop when either says so.
+    /// Ends the loop when either condition holds.
     #[must_use]
     pub fn or(self, other: Self) -> Self {
         Self::new(move |steps| self.holds(steps) || other.holds(steps))

@@ -1,4 +1,4 @@
-//! A generation as it forms (client specification, section 4.4).
+//! Streamed generations (client specification, section 4.4).
 
 use std::fmt;
 use std::future::poll_fn;
@@ -17,102 +17,115 @@ use crate::message::Origin;
 use crate::response::Response;
 use crate::stream::StreamEvent;
 
-/// The events of a generation, and afterwards what it came to.
+/// Events of a generation, followed by its result.
 ///
-/// The events of each step begin with [`STREAM_START`](StreamEvent::StreamStart). A step that is followed by another ends
-/// with [`STEP_FINISH`](StreamEvent::StepFinish), which has its answer and tool results and comes when these are there;
-/// the last step ends with the only [`FINISH`](StreamEvent::Finish). The first events of a step come together with the
-/// first that shows something, since a model call may be tried again until then. After an error nothing more comes.
+/// Each step starts with [`STREAM_START`](StreamEvent::StreamStart). A step that is followed by another ends with
+/// [`STEP_FINISH`](StreamEvent::StepFinish), which carries its response and tool results once these are complete; the last
+/// step ends with the only [`FINISH`](StreamEvent::Finish). The first events of a step are held back until the first
+/// content, since the model call may be retried until then. An error is the last item.
 ///
-/// It works only while it is polled. Dropping it closes the connection and drops the handlers that run.
+/// The generation makes progress only while it is polled. Dropping it closes the connection and drops running handlers.
 pub struct StreamResult {
     driver: Option<Boxed<Result<GenerateResult, Error>>>,
     events: mpsc::Receiver<StreamEvent>,
-    /// To be given once the events before it have been.
+    /// Returned after the events before it.
     failure: Option<Error>,
     outcome: Option<Result<GenerateResult, ErrorInfo>>,
     origin: Origin,
-    answer: Answer,
+    current: CurrentStep,
 }
 
-/// The answer of the step that is shown at the moment.
-enum Answer {
+/// Response of the current step.
+enum CurrentStep {
     None,
-    Forming(StreamAccumulator),
-    Over(StreamAccumulator),
+    Running(StreamAccumulator),
+    Finished(StreamAccumulator),
 }
 
 impl StreamResult {
     pub(super) fn new(work: ToolLoop) -> Self {
-        // One event at a time: the model is read no faster than the events are taken.
+        // One event at a time: the response is read no faster than its events are consumed.
         let (sender, events) = mpsc::channel(1);
         let origin = work.origin();
         let driver: Boxed<_> = Box::pin(drive(work, sender));
-        Self { driver: Some(driver), events, failure: None, outcome: None, origin, answer: Answer::None }
+        Self {
+            driver: Some(driver),
+            events,
+            failure: None,
+            outcome: None,
+            origin,
+            current: CurrentStep::None,
+        }
     }
 
-    /// The next event; `None` after the last one.
+    /// Returns the next event; `None` after the last one.
     pub async fn next(&mut self) -> Option<Result<StreamEvent, Error>> {
         poll_fn(|cx| self.poll_event(cx)).await
     }
 
-    /// The text deltas alone, of all steps.
+    /// Returns the text deltas of all steps.
     pub fn text_stream(&mut self) -> TextStream<'_> {
         TextStream { events: self }
     }
 
-    /// The final step's answer, after the last event.
+    /// Returns the final step's response, after the last event.
     ///
     /// # Errors
     ///
-    /// The failure that ended the stream, or one of kind [`ErrorKind::Stream`] while events are still to come.
+    /// The error that ended the stream, or one of kind [`ErrorKind::Stream`] before the end.
     pub fn response(&self) -> Result<&Response, Error> {
+        self.outcome().map(|result| &*result.response)
+    }
+
+    pub(crate) fn outcome(&self) -> Result<&GenerateResult, Error> {
         match &self.outcome {
-            Some(Ok(result)) => Ok(&result.response),
+            Some(Ok(result)) => Ok(result),
             Some(Err(info)) => Err(info.clone().into()),
             None => Err(Error::new(ErrorKind::Stream, "the stream has not ended yet")),
         }
     }
 
-    /// What has come of the answer that forms, or that was the last to form; `None` before the first event.
+    /// Returns the response of the current step so far; `None` before the first event.
     #[must_use]
     pub fn partial_response(&self) -> Option<Response> {
-        match &self.answer {
-            Answer::None => None,
-            Answer::Forming(accumulator) | Answer::Over(accumulator) => Some(accumulator.partial()),
+        match &self.current {
+            CurrentStep::None => None,
+            CurrentStep::Running(accumulator) | CurrentStep::Finished(accumulator) => {
+                Some(accumulator.partial())
+            }
         }
     }
 
-    /// What the generation came to; takes the events that nobody has asked for.
+    /// Reads to the end and returns the result.
     ///
     /// # Errors
     ///
-    /// The failure that ended the stream.
+    /// The error that ended the stream.
     pub async fn result(mut self) -> Result<GenerateResult, Error> {
         while let Some(event) = self.next().await {
             event?;
         }
         match self.outcome {
             Some(outcome) => outcome.map_err(Error::from),
-            None => Err(Error::new(ErrorKind::Stream, "the stream ended without an answer")),
+            None => Err(Error::new(ErrorKind::Stream, "the stream ended without a response")),
         }
     }
 
     fn poll_event(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<StreamEvent, Error>>> {
         loop {
             match self.events.poll_recv(cx) {
-                Poll::Ready(Some(event)) => return Poll::Ready(Some(Ok(self.noted(event)))),
+                Poll::Ready(Some(event)) => return Poll::Ready(Some(Ok(self.record(event)))),
                 Poll::Ready(None) => return Poll::Ready(self.failure.take().map(Err)),
                 Poll::Pending => {}
             }
-            // Without a driver this waits for nothing but the runtime, which wants other tasks to have their turn.
+            // Without a driver, the channel is pending only because of tokio's cooperative budget.
             let Some(driver) = &mut self.driver else { return Poll::Pending };
             match driver.as_mut().poll(cx) {
                 Poll::Ready(outcome) => self.end(outcome),
-                // It may have sent an event just now.
+                // It may have sent an event.
                 Poll::Pending => {
                     let event = std::task::ready!(self.events.poll_recv(cx));
-                    return Poll::Ready(event.map(|event| Ok(self.noted(event))));
+                    return Poll::Ready(event.map(|event| Ok(self.record(event))));
                 }
             }
         }
@@ -130,17 +143,18 @@ impl StreamResult {
         });
     }
 
-    /// The event, after it has been added to the answer.
-    fn noted(&mut self, event: StreamEvent) -> StreamEvent {
-        let mut accumulator = match std::mem::replace(&mut self.answer, Answer::None) {
-            Answer::Forming(accumulator) => accumulator,
-            Answer::None | Answer::Over(_) => {
+    /// Adds the event to the current response and returns it.
+    fn record(&mut self, event: StreamEvent) -> StreamEvent {
+        let mut accumulator = match std::mem::replace(&mut self.current, CurrentStep::None) {
+            CurrentStep::Running(accumulator) => accumulator,
+            CurrentStep::None | CurrentStep::Finished(_) => {
                 StreamAccumulator::new(self.origin.provider.clone(), self.origin.model.clone())
             }
         };
         accumulator.process(&event);
-        let over = matches!(event, StreamEvent::StepFinish { .. } | StreamEvent::Finish { .. });
-        self.answer = if over { Answer::Over(accumulator) } else { Answer::Forming(accumulator) };
+        let finished = matches!(event, StreamEvent::StepFinish { .. } | StreamEvent::Finish { .. });
+        self.current =
+            if finished { CurrentStep::Finished(accumulator) } else { CurrentStep::Running(accumulator) };
         event
     }
 }
@@ -162,14 +176,14 @@ impl fmt::Debug for StreamResult {
     }
 }
 
-/// The text deltas of a [`StreamResult`], made by [`StreamResult::text_stream`].
+/// Text deltas of a [`StreamResult`]; see [`StreamResult::text_stream`].
 #[derive(Debug)]
 pub struct TextStream<'a> {
     events: &'a mut StreamResult,
 }
 
 impl TextStream<'_> {
-    /// The next piece of text; `None` after the last one.
+    /// Returns the next delta; `None` after the last one.
     pub async fn next(&mut self) -> Option<Result<String, Error>> {
         poll_fn(|cx| self.poll_text(cx)).await
     }
@@ -197,8 +211,8 @@ impl Stream for TextStream<'_> {
     }
 }
 
-/// Runs the loop and hands out its events. Nobody listens any more only when this very future has been dropped, so that
-/// a failure to send needs no answer.
+/// Runs the loop and sends its events. The receiver is dropped only together with this future, so a failed send is
+/// ignored.
 async fn drive(mut work: ToolLoop, events: mpsc::Sender<StreamEvent>) -> Result<GenerateResult, Error> {
     loop {
         let mut opened = work.open().await?;
@@ -213,7 +227,7 @@ async fn drive(mut work: ToolLoop, events: mpsc::Sender<StreamEvent>) -> Result<
             }
             drop(events.send(event).await);
         };
-        // The connection is free before the tools run.
+        // Release the connection before the tools run.
         drop(opened);
         let again = work.finish_step((*response).clone()).await?;
         if !again {

@@ -20,35 +20,35 @@ use crate::stream::{EventStream, StreamEvent};
 use crate::testing::FakeAdapter;
 use crate::tool::{ToolChoice, ToolDefinition};
 
-/// Streams its text in pieces of so many characters, all there at once.
+/// Adapter that streams a text in deltas of `size` characters, all ready at once.
 #[derive(Debug)]
-pub(crate) struct Pieces {
+pub(crate) struct ChunkedAdapter {
     text: String,
     size: usize,
 }
 
-impl Pieces {
+impl ChunkedAdapter {
     pub(crate) fn new(text: impl Into<String>, size: usize) -> Self {
         Self { text: text.into(), size }
     }
 }
 
 #[async_trait]
-impl ProviderAdapter for Pieces {
+impl ProviderAdapter for ChunkedAdapter {
     fn name(&self) -> &str {
-        "pieces"
+        "chunked"
     }
 
     async fn complete(&self, _: &Request) -> Result<Response, Error> {
-        Err(Error::new(ErrorKind::Configuration, "it streams only"))
+        Err(Error::new(ErrorKind::Configuration, "streaming only"))
     }
 
     async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
-        let response = Response::new("pieces", &request.model, Message::assistant(self.text.clone()));
+        let response = Response::new("chunked", &request.model, Message::assistant(self.text.clone()));
         let text_id = || "0".to_owned();
         let mut events = vec![StreamEvent::TextStart { text_id: text_id() }];
         let characters: Vec<char> = self.text.chars().collect();
-        let deltas = characters.chunks(self.size).map(|piece| piece.iter().collect());
+        let deltas = characters.chunks(self.size).map(|chunk| chunk.iter().collect());
         events.extend(deltas.map(|delta| StreamEvent::TextDelta { text_id: text_id(), delta }));
         events.push(StreamEvent::TextEnd { text_id: text_id(), signature: None });
         let (finish_reason, usage) = (response.finish_reason.clone(), response.usage.clone());
@@ -57,11 +57,11 @@ impl ProviderAdapter for Pieces {
     }
 }
 
-/// A client of this adapter, and the adapter to be asked what it was sent.
+/// Returns a client of this adapter, and the adapter, which records requests.
 fn client(adapter: FakeAdapter) -> (Client, Arc<FakeAdapter>) {
     let adapter = Arc::new(adapter);
     let shared = Arc::clone(&adapter) as Arc<dyn ProviderAdapter>;
-    (Client::builder().shared_provider(shared).build().unwrap(), adapter)
+    (Client::builder().shared_provider(shared).default_provider("fake").build().unwrap(), adapter)
 }
 
 fn fake() -> FakeAdapter {
@@ -72,40 +72,40 @@ fn options(client: &Client) -> GenerateOptions {
     GenerateOptions::new("m").with_client(client.clone()).with_prompt("hello")
 }
 
-/// An assistant's message with calls of these tools; the ids are `c0`, `c1`, ….
+/// Assistant message with calls of these tools and the ids `c0`, `c1`, ….
 fn calling(calls: &[(&str, &str)]) -> Message {
     let calls = calls.iter().enumerate();
     let parts = calls.map(|(index, (name, raw))| ToolCall::from_raw(format!("c{index}"), *name, *raw).into());
     Message::new(Role::Assistant, parts.collect())
 }
 
-/// A tool with one required integer `x`.
+/// Definition of a tool with one required integer `x`.
 fn definition(name: &str) -> ToolDefinition {
     let parameters = json!({"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]});
     ToolDefinition::new(name, "", parameters).unwrap()
 }
 
-/// A tool that gives its `x` back.
+/// Tool that returns its `x`.
 fn echo(name: &str) -> Tool {
     Tool::active(definition(name), |arguments, _| async move { Ok::<_, Error>(arguments["x"].clone()) })
 }
 
-/// The results in the last message of a request, with their ids and whether they are errors.
-fn answered(request: &Request) -> Vec<(String, String, bool)> {
+/// Results in the last message of a request: id, text and error flag.
+fn sent_results(request: &Request) -> Vec<(String, String, bool)> {
     let last = request.messages.last().unwrap();
     assert_eq!(last.role, Role::Tool);
     last.results().map(|result| (result.tool_call_id.clone(), result.text(), result.is_error)).collect()
 }
 
 #[tokio::test]
-async fn a_prompt_is_one_user_message_and_the_system_text_goes_before_it() {
+async fn the_system_message_precedes_prompt_or_messages() {
     let (client, adapter) = client(fake().answer("hi").answer("hi again"));
     let result = generate(options(&client).with_system("be brief")).await.unwrap();
     assert_eq!((result.text().as_str(), result.steps.len()), ("hi", 1));
     assert_eq!(result.usage(), &result.total_usage);
     let conversation = [Message::user("one"), Message::assistant("two"), Message::user("three")];
-    let whole = GenerateOptions::new("m").with_client(client).with_messages(conversation.clone());
-    generate(whole.with_system("be brief")).await.unwrap();
+    let with_messages = GenerateOptions::new("m").with_client(client).with_messages(conversation.clone());
+    generate(with_messages.with_system("be brief")).await.unwrap();
     let sent: Vec<Vec<Message>> = adapter
         .requests()
         .iter()
@@ -116,10 +116,10 @@ async fn a_prompt_is_one_user_message_and_the_system_text_goes_before_it() {
 }
 
 #[tokio::test]
-async fn the_request_says_what_the_options_say() {
+async fn all_options_reach_the_request() {
     let (client, adapter) = client(fake().answer("hi"));
     let timeout = AdapterTimeout::default().with_request(None);
-    let asked = options(&client)
+    let options = options(&client)
         .with_tool(Tool::passive(definition("look")))
         .with_tool_choice(ToolChoice::Named("look".into()))
         .with_response_format(ResponseFormat::Json)
@@ -132,36 +132,36 @@ async fn the_request_says_what_the_options_say() {
         .with_provider_options("fake", json!({"seed": 7}))
         .with_metadata("user", "u1")
         .with_adapter_timeout(timeout);
-    generate(asked).await.unwrap();
-    let mut expected = Request::new("m", [Message::user("hello")])
+    generate(options).await.unwrap();
+    let expected = Request::new("m", [Message::user("hello")])
         .with_tools(vec![definition("look")])
         .with_tool_choice(ToolChoice::Named("look".into()))
         .with_max_tokens(100)
         .with_reasoning_effort(ReasoningEffort::High)
         .with_provider("fake")
         .with_provider_options("fake", json!({"seed": 7}))
+        .with_response_format(ResponseFormat::Json)
+        .with_temperature(0.5)
+        .with_top_p(0.9)
+        .with_stop_sequence("END")
+        .with_metadata("user", "u1")
         .with_timeout(timeout);
-    expected.response_format = Some(ResponseFormat::Json);
-    expected.temperature = Some(0.5);
-    expected.top_p = Some(0.9);
-    expected.stop_sequences = vec!["END".into()];
-    expected.metadata.insert("user".into(), "u1".into());
     assert_eq!(adapter.requests(), [expected]);
 }
 
 #[tokio::test]
-async fn options_that_contradict_themselves_are_refused_before_sending() {
+async fn contradictory_options_are_refused_before_sending() {
     let (client, adapter) = client(fake());
     let bare = || GenerateOptions::new("m").with_client(client.clone());
     let none: [Message; 0] = [];
     let broken = ToolDefinition::new("odd", "", json!({"type": "object", "required": 7})).unwrap();
-    let rows = [
+    let cases = [
         (bare(), "found neither"),
         (bare().with_prompt("a").with_messages([Message::user("b")]), "found both"),
         (bare().with_prompt(" \n"), "the prompt is empty"),
         (bare().with_messages(none), "the list of messages is empty"),
         (bare().with_prompt("a").with_tool(echo("t")).with_tool(echo("t")), "two tools are named `t`"),
-        (bare().with_prompt("a").with_tool(Tool::passive(broken)), "tool `odd` is no JSON Schema"),
+        (bare().with_prompt("a").with_tool(Tool::passive(broken)), "tool `odd` is not a JSON Schema"),
         (bare().with_prompt("a").with_tool_choice(ToolChoice::Required), "there are no tools"),
         (
             bare().with_prompt("a").with_tool(echo("t")).with_tool_choice(ToolChoice::Named("u".into())),
@@ -169,7 +169,7 @@ async fn options_that_contradict_themselves_are_refused_before_sending() {
         ),
         (bare().with_prompt("a").with_provider("nobody"), "unknown provider `nobody`"),
     ];
-    for (options, part) in rows {
+    for (options, part) in cases {
         let streamed = stream(options.clone()).unwrap_err();
         let error = generate(options).await.unwrap_err();
         assert_eq!((error.kind(), streamed.kind()), (ErrorKind::Configuration, ErrorKind::Configuration));
@@ -180,7 +180,7 @@ async fn options_that_contradict_themselves_are_refused_before_sending() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_step_is_tried_again_on_its_own_and_no_tool_runs_twice() {
+async fn steps_are_retried_separately_and_tools_run_once() {
     let busy = || Error::new(ErrorKind::RateLimit, "busy");
     let script = || {
         fake()
@@ -205,15 +205,15 @@ async fn each_step_is_tried_again_on_its_own_and_no_tool_runs_twice() {
         };
         assert_eq!((result.text().as_str(), result.steps.len()), ("done", 2));
         let lengths: Vec<usize> = adapter.requests().iter().map(|request| request.messages.len()).collect();
-        assert_eq!(lengths, [1, 1, 3, 3, 3], "step by step, the same request again");
+        assert_eq!(lengths, [1, 1, 3, 3, 3], "each step repeats its request");
     }
     assert_eq!(runs.load(std::sync::atomic::Ordering::SeqCst), 2, "once per generation");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_cannot_help_or_is_not_wanted_is_not_tried_again() {
-    let rows = [(ErrorKind::Authentication, 2), (ErrorKind::NotFound, 2), (ErrorKind::Server, 0)];
-    for (kind, max_retries) in rows {
+async fn permanent_errors_and_disabled_retries_are_not_retried() {
+    let cases = [(ErrorKind::Authentication, 2), (ErrorKind::NotFound, 2), (ErrorKind::Server, 0)];
+    for (kind, max_retries) in cases {
         let (client, adapter) = client(fake().failure(Error::new(kind, "no")).answer("late"));
         let error = generate(options(&client).with_max_retries(max_retries)).await.unwrap_err();
         assert_eq!((error.kind(), adapter.requests().len()), (kind, 1));

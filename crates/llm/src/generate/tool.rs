@@ -17,35 +17,34 @@ use crate::error::Error;
 use crate::history::HistoryItem;
 use crate::tool::ToolDefinition;
 
-/// A future that a tool loop waits for.
+/// Future of a handler or hook.
 pub(super) type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 type Failure = Box<dyn StdError + Send + Sync>;
 type Handler = dyn Fn(Value, CallContext) -> Boxed<Result<ToolOutput, Failure>> + Send + Sync;
 
-/// A tool for [`generate`](crate::generate) and its like.
+/// Tool for [`generate`](crate::generate) and the related functions.
 ///
-/// An *active* tool has a handler, which the tool loop calls. The calls of a *passive* tool are returned to the caller.
+/// An *active* tool has a handler, which the tool loop calls. Calls of a *passive* tool are returned to the caller.
 ///
-/// A handler gets arguments that fit the tool's schema. What it returns goes to the model, whole: it is the handler that
-/// keeps it short. An error goes to the model as well, as a result that says so, with all its causes; of a panic the model
-/// is told that there was one, and the log says so too. The handlers of one round run concurrently in the caller's task,
-/// so a handler that blocks delays the others. A handler is dropped when the generation is cancelled, times out or is
-/// dropped.
+/// A handler gets arguments that match the tool's schema. Its output is sent to the model in full: the handler has to
+/// limit its size. An error is sent as an error result with all its causes. A panic is sent as an error result, and
+/// logged. The handlers of a round run concurrently in the caller's task, so a handler that blocks delays the others. A
+/// handler is dropped when the generation is cancelled, times out or is dropped.
 #[derive(Clone)]
 pub struct Tool {
-    /// What the model is told.
+    /// Definition for the model.
     pub definition: ToolDefinition,
     execute: Option<Arc<Handler>>,
 }
 
 impl Tool {
-    /// A tool whose calls are returned to the caller.
+    /// Creates a tool whose calls are returned to the caller.
     #[must_use]
     pub fn passive(definition: ToolDefinition) -> Self {
         Self { definition, execute: None }
     }
 
-    /// A tool whose handler takes the arguments as they came. A custom tool's free text stands in the one property of its
+    /// Creates a tool whose handler takes JSON arguments. A custom tool's free text is the value of the only property of its
     /// schema.
     pub fn active<F, Fut, T, E>(definition: ToolDefinition, execute: F) -> Self
     where
@@ -61,12 +60,12 @@ impl Tool {
         Self { definition, execute: Some(Arc::new(execute)) }
     }
 
-    /// A tool whose parameters are the fields of a type; the doc comments of the fields describe them to the model.
+    /// Creates a tool whose parameters are the fields of a type. Doc comments of the fields describe them to the model.
     ///
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) if the name is none that providers accept, or if the
-    /// type is no structure with named fields.
+    /// [`ErrorKind::Configuration`](crate::ErrorKind::Configuration) for a name that providers refuse, or a type that is not
+    /// a struct with named fields.
     pub fn typed<I, F, Fut, T, E>(
         name: impl Into<String>,
         description: impl Into<String>,
@@ -81,7 +80,7 @@ impl Tool {
     {
         let definition = ToolDefinition::new(name, description, schema::parameters_of::<I>())?;
         let execute = move |arguments: Value, context: CallContext| -> Boxed<_> {
-            // The schema is coarser than the type, so that this may still fail.
+            // May fail: the schema can be less strict than the type.
             match serde_json::from_value::<I>(arguments) {
                 Ok(input) => {
                     let running = execute(input, context);
@@ -93,7 +92,7 @@ impl Tool {
         Ok(Self { definition, execute: Some(Arc::new(execute)) })
     }
 
-    /// Whether it has a handler.
+    /// Returns `true` if the tool has a handler.
     #[must_use]
     pub fn is_active(&self) -> bool {
         self.execute.is_some()
@@ -105,8 +104,8 @@ impl Tool {
         Some(match execute(arguments, context).await {
             Ok(output) => output.into_result(id),
             Err(failure) => {
-                tracing::debug!(tool = self.definition.name, call = id, "the tool failed");
-                ToolResult::new(id, chain(failure.as_ref()), true)
+                tracing::debug!(tool = self.definition.name, call = id, "tool failed");
+                ToolResult::new(id, error_chain(failure.as_ref()), true)
             }
         })
     }
@@ -121,31 +120,31 @@ impl fmt::Debug for Tool {
     }
 }
 
-/// What a handler is told beside the arguments.
+/// Context of a handler.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CallContext {
-    /// The call as the model made it, its id included.
+    /// The call as the model made it, including its id.
     pub call: ToolCall,
-    /// The conversation up to and including the message with the call.
+    /// Conversation up to and including the message with the call.
     pub messages: Arc<[HistoryItem]>,
-    /// Given when nobody waits for the result any more. The handler is dropped then in any case; this is for what it has
-    /// started elsewhere.
+    /// Cancelled when the result is no longer needed. The handler is dropped then in any case; the signal is for work that
+    /// it has started elsewhere.
     pub abort_signal: CancellationToken,
 }
 
-/// What a handler gives: text or JSON, and images beside it. Made from a text or a [`Value`].
+/// Output of a handler: text or JSON, and optionally images. Converts from text and from [`Value`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct ToolOutput {
     /// Text as a string, anything else as JSON.
     pub content: Value,
-    /// For models that can look at the results of tools.
+    /// Images, for models that accept them in tool results.
     pub images: Vec<ImageData>,
 }
 
 impl ToolOutput {
-    /// With an image.
+    /// Adds an image.
     #[must_use]
     pub fn with_image(mut self, image: ImageData) -> Self {
         self.images.push(image);
@@ -178,28 +177,28 @@ impl From<&str> for ToolOutput {
     }
 }
 
-/// A call whose arguments do not fit its tool, for the repair hook.
+/// A call with invalid arguments, for the repair hook.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct InvalidToolCall {
     /// The call as the model made it.
     pub call: ToolCall,
-    /// The tool that it is for.
+    /// The called tool.
     pub tool: ToolDefinition,
-    /// What is wrong, of kind [`InvalidToolCall`](crate::ErrorKind::InvalidToolCall).
+    /// Reason, of kind [`InvalidToolCall`](crate::ErrorKind::InvalidToolCall).
     pub error: Error,
-    /// The conversation up to and including the message with the call.
+    /// Conversation up to and including the message with the call.
     pub messages: Arc<[HistoryItem]>,
 }
 
-/// The repair hook of [`GenerateOptions::with_repair_tool_call`](super::GenerateOptions::with_repair_tool_call).
+/// Repair hook of [`GenerateOptions::with_repair_tool_call`](super::GenerateOptions::with_repair_tool_call).
 #[derive(Clone)]
 pub struct RepairToolCall {
     repair: Arc<dyn Fn(InvalidToolCall) -> Boxed<Option<Value>> + Send + Sync>,
 }
 
 impl RepairToolCall {
-    /// A hook that gives other arguments, or `None` where it knows none.
+    /// Wraps a function that returns other arguments, or `None` if it cannot repair them.
     pub fn new<F, Fut>(repair: F) -> Self
     where
         F: Fn(InvalidToolCall) -> Fut + Send + Sync + 'static,
@@ -219,8 +218,8 @@ impl fmt::Debug for RepairToolCall {
     }
 }
 
-/// An error and what lies beneath it, for a reader who has no other way to ask.
-fn chain(failure: &(dyn StdError + 'static)) -> String {
+/// Joins the messages of an error and its sources, for the model.
+fn error_chain(failure: &(dyn StdError + 'static)) -> String {
     let levels = std::iter::successors(Some(failure), |error: &&(dyn StdError + 'static)| (*error).source());
     levels.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

@@ -1,4 +1,4 @@
-//! A limit on what calls may cost in all.
+//! Limits on the total tokens and cost of calls.
 
 #[cfg(test)]
 mod tests;
@@ -9,42 +9,42 @@ use async_trait::async_trait;
 
 use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind};
-use crate::middleware::follow::{End, Follower, follow};
-use crate::middleware::{Middleware, Mode, Next, Reply, estimate};
+use crate::estimate;
+use crate::middleware::{CallEnd, CallObserver, Middleware, Mode, Next, Reply, observe};
 use crate::request::Request;
 use crate::stream::StreamEvent;
 use crate::usage::Usage;
 
-/// Counts tokens and dollars, and refuses calls once a limit is reached.
+/// Middleware that counts tokens and dollars and refuses calls once a limit is reached.
 ///
-/// A call is refused before anything is sent, with [`ErrorKind::QuotaExceeded`] and the code
-/// [`Budget::SPENT`]. What a call will cost is known when it ends. Calls that are on their way when the limit is reached
-/// run to their end, so that a budget can be exceeded by what is in flight: by one call, or by as many as run at once.
-/// Layers inside this one that wait count as on their way. Without any limit it only counts.
+/// A refused call fails before anything is sent, with [`ErrorKind::QuotaExceeded`] and the code [`Budget::SPENT`].
+/// The cost of a call is known only when it ends. Calls in flight when the limit is reached run to completion, so a
+/// budget can be exceeded by the calls in flight, including those that wait in an inner layer. Without limits it only
+/// counts.
 ///
-/// Dollars follow from a [`Catalog`]. A model without a price there is refused under a cost limit, with
-/// [`ErrorKind::Configuration`] and the code [`Budget::UNPRICED`], since the limit could not hold; with
-/// [`UnknownPrice::Uncounted`] it is let through, and [`Spent::unpriced_calls`] says that the cost is a lower bound.
-/// Where only the price of cached tokens is unknown, they cost what the rest of the prompt costs.
+/// Prices come from a [`Catalog`]. Under a cost limit a model without a price is refused with
+/// [`ErrorKind::Configuration`] and the code [`Budget::UNPRICED`], since the limit could not be enforced. With
+/// [`UnknownPrice::Uncounted`] the call is made, and [`Spent::unpriced_calls`] shows that the cost is a lower bound.
+/// If only the price of cached tokens is unknown, they are charged like the rest of the prompt.
 ///
-/// A call whose end nobody saw (a stream that broke or was dropped, a time-out) is charged by estimate: a quarter of a
-/// token per byte of the prompt and of what had come. So is an answer without a usage. A refusal costs nothing, and
-/// neither does a connection that was never made or that broke before an answer began.
+/// A call without a usage report (a broken or dropped stream, a time-out, a response without usage) is charged by
+/// estimate: a quarter of a token per byte of the prompt and of the text received. An error response costs nothing,
+/// and neither does a connection that failed before the response started.
 ///
-/// Clones share what is spent. Layers outside this one that answer by themselves, such as a cache, cost nothing.
+/// Clones share their counters. Outer layers that respond without a call, such as a cache, cost nothing.
 ///
 /// ```
 /// # use pintle_llm::{Client, Error, ErrorKind, Message, Request};
-#[doc = include_str!("echo.txt")]
+#[doc = include_str!("example_adapter.txt")]
 /// use pintle_llm::Budget;
 ///
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Error> {
 /// let budget = Budget::builder().max_tokens(2_000).max_dollars(0.50).build()?;
-/// let client = Client::builder().provider(Echo).middleware(budget.clone()).build()?;
+/// let client = Client::builder().provider(Echo).default_provider("openai").middleware(budget.clone()).build()?;
 /// let request = Request::new("gpt-5.2", [Message::user("hello")]);
 /// client.complete(request.clone()).await?; // 1,200 tokens
-/// client.complete(request.clone()).await?; // and as many again
+/// client.complete(request.clone()).await?; // 2,400 tokens
 /// let refused = client.complete(request).await.unwrap_err();
 /// assert_eq!(refused.kind(), ErrorKind::QuotaExceeded);
 /// assert_eq!(budget.spent().usage.total_tokens, 2_400);
@@ -66,7 +66,7 @@ struct Inner {
     spent: Mutex<Spent>,
 }
 
-/// Collects the limits of a [`Budget`].
+/// Builder for a [`Budget`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct BudgetBuilder {
@@ -76,40 +76,40 @@ pub struct BudgetBuilder {
     catalog: Option<Catalog>,
 }
 
-/// What a cost limit does with a model that has no price.
+/// Treatment of models without a price under a cost limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownPrice {
-    /// The call is refused.
+    /// Refuse the call.
     #[default]
     Refused,
-    /// The call is made, its tokens count, its cost does not.
+    /// Make the call and count its tokens but not its cost.
     Uncounted,
 }
 
-/// What has been spent.
+/// Totals of a [`Budget`].
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct Spent {
     /// Calls that were sent and not refused by the provider.
     pub calls: u64,
-    /// Their tokens.
+    /// Tokens of these calls.
     pub usage: Usage,
-    /// Their cost in US dollars, as far as prices are known.
+    /// Cost of these calls in US dollars, where prices are known.
     pub dollars: f64,
-    /// Those of the calls whose tokens are an estimate.
+    /// Number of calls whose tokens are an estimate.
     pub estimated_calls: u64,
-    /// Those of the calls that are missing in `dollars`, because a price is not known.
+    /// Number of calls not included in `dollars` because a price is unknown.
     pub unpriced_calls: u64,
 }
 
 impl Budget {
-    /// The [`error_code`](Error::error_code) of a call that is refused because a limit is reached.
+    /// [`error_code`](Error::error_code) of a call refused because a limit was reached.
     pub const SPENT: &str = "budget_spent";
 
-    /// The [`error_code`](Error::error_code) of a call that is refused because its price is not known.
+    /// [`error_code`](Error::error_code) of a call refused because its price is unknown.
     pub const UNPRICED: &str = "price_unknown";
 
-    /// Begins a budget without limits.
+    /// Starts a budget without limits.
     pub fn builder() -> BudgetBuilder {
         BudgetBuilder {
             max_tokens: None,
@@ -119,13 +119,13 @@ impl Budget {
         }
     }
 
-    /// What has been spent so far.
+    /// Returns the totals so far.
     #[must_use]
     pub fn spent(&self) -> Spent {
         self.lock().clone()
     }
 
-    /// Begins anew, as at the turn of a month, and returns what had been spent.
+    /// Resets the totals, for example once a month, and returns the previous ones.
     pub fn reset(&self) -> Spent {
         std::mem::take(&mut *self.lock())
     }
@@ -166,7 +166,7 @@ impl Budget {
         model.cost(usage).or_else(|| model.cost(&without_cache(usage)))
     }
 
-    fn charge(&self, call: &Call, usage: &Usage, estimated: bool) {
+    fn charge(&self, call: &ChargedCall, usage: &Usage, estimated: bool) {
         let price = self.price(&call.provider, &call.model, usage);
         let mut spent = self.lock();
         spent.calls += 1;
@@ -178,31 +178,31 @@ impl Budget {
 }
 
 impl BudgetBuilder {
-    /// The most tokens, of prompts and answers together as the providers count them; 1 at least. Default: no limit.
+    /// Limits the total tokens of prompts and responses, as counted by the providers; at least 1. Default: no limit.
     pub fn max_tokens(mut self, tokens: u64) -> Self {
         self.max_tokens = Some(tokens);
         self
     }
 
-    /// The most US dollars; more than 0 and finite. Default: no limit.
+    /// Limits the total cost in US dollars; finite and above 0. Default: no limit.
     pub fn max_dollars(mut self, dollars: f64) -> Self {
         self.max_dollars = Some(dollars);
         self
     }
 
-    /// What a cost limit does with a model that has no price. Default [`UnknownPrice::Refused`].
+    /// Sets the treatment of models without a price. Default [`UnknownPrice::Refused`].
     pub fn unknown_price(mut self, treatment: UnknownPrice) -> Self {
         self.unknown_price = treatment;
         self
     }
 
-    /// Where prices stand. Default [`Catalog::built_in`].
+    /// Sets the source of prices. Default [`Catalog::built_in`].
     pub fn catalog(mut self, catalog: Catalog) -> Self {
         self.catalog = Some(catalog);
         self
     }
 
-    /// The budget, with nothing spent.
+    /// Builds the budget, with nothing spent.
     ///
     /// # Errors
     ///
@@ -225,66 +225,59 @@ impl BudgetBuilder {
 impl Middleware for Budget {
     async fn handle(&self, request: Request, mode: Mode, next: Next<'_>) -> Result<Reply, Error> {
         self.admit(next.provider(), &request.model)?;
-        let call = Call {
+        let call = ChargedCall {
             budget: self.clone(),
             provider: next.provider().to_owned(),
             model: request.model.clone(),
-            prompt: estimate::prompt(&request),
-            answered: 0,
+            prompt_tokens: estimate::prompt_tokens(&request),
+            received_bytes: 0,
         };
-        follow(next.run(request, mode), call).await
+        observe(next.run(request, mode), call).await
     }
 }
 
-/// A call that has been sent and not been charged yet.
-struct Call {
+/// A call in flight, to be charged when it ends.
+struct ChargedCall {
     budget: Budget,
     provider: String,
     model: String,
-    /// The tokens of the prompt, by estimate.
-    prompt: u64,
-    /// The bytes of text that have come.
-    answered: usize,
+    /// Estimate.
+    prompt_tokens: u64,
+    received_bytes: usize,
 }
 
-impl Call {
+impl ChargedCall {
     fn charge_estimate(&self) {
-        let usage = Usage::new(self.prompt, estimate::tokens(self.answered));
+        let usage = Usage::new(self.prompt_tokens, estimate::tokens(self.received_bytes));
         self.budget.charge(self, &usage, true);
     }
 }
 
-impl Follower for Call {
-    fn event(&mut self, event: &StreamEvent) {
-        self.answered = self.answered.saturating_add(estimate::text_of(event));
+impl CallObserver for ChargedCall {
+    fn on_event(&mut self, event: &StreamEvent) {
+        self.received_bytes = self.received_bytes.saturating_add(estimate::event_bytes(event));
     }
 
-    fn end(&mut self, end: End<'_>) {
+    fn on_end(&mut self, end: CallEnd<'_>) {
         match end {
-            End::Answered(response) => {
+            CallEnd::Completed(response) => {
                 let mut usage = response.usage.clone();
                 if usage.total_tokens == 0 {
                     usage.total_tokens = usage.input_tokens.saturating_add(usage.output_tokens);
                 }
                 if usage.total_tokens == 0 {
-                    self.answered = self.answered.max(estimate::text_in(&response.message));
+                    self.received_bytes = self.received_bytes.max(estimate::message_bytes(&response.message));
                     return self.charge_estimate();
                 }
                 self.budget.charge(self, &usage, false);
             }
-            End::Failed(error) if costs_nothing(error) && self.answered == 0 => {}
-            End::Failed(_) | End::Cut | End::Dropped => self.charge_estimate(),
+            CallEnd::Failed(error) if !error.may_be_billed() && self.received_bytes == 0 => {}
+            CallEnd::Failed(_) | CallEnd::Truncated | CallEnd::Dropped => self.charge_estimate(),
         }
     }
 }
 
-/// The same tokens without telling which of the input were cached.
+/// The same token counts, with cached input counted as ordinary input.
 fn without_cache(usage: &Usage) -> Usage {
     Usage { cache_read_tokens: None, cache_write_tokens: None, ..usage.clone() }
-}
-
-/// Whether the provider has not worked for this call: it refused, or was never reached.
-pub(super) fn costs_nothing(error: &Error) -> bool {
-    let unfinished = matches!(error.kind(), ErrorKind::RequestTimeout | ErrorKind::Stream | ErrorKind::Abort);
-    error.status().is_some_and(|status| status >= 400) || !unfinished
 }

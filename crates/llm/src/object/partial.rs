@@ -1,22 +1,22 @@
-//! JSON that is still being written (client specification, section 4.6).
+//! Incremental parser for incomplete JSON (client specification, section 4.6).
 
 use serde_json::{Map, Value};
 
-/// How deep values may nest, as with whole texts.
+/// Limit on the nesting of values, that of `serde_json`.
 const MAX_DEPTH: usize = 128;
 
-/// The longest key, in bytes. Keys lead to what grows, so that each piece costs a look at those of its containers.
+/// Limit on the length of a key in bytes. Each chunk costs a lookup of the keys of its containers.
 const MAX_KEY: usize = 4 * 1024;
 
-/// Reads JSON as it comes, in pieces, and has at any time the value as far as it is certain.
+/// Incremental JSON parser that provides the value received so far.
 ///
-/// That value is a *prefix* of the final one: a text may be cut at its end, a list and an object may lack their last
-/// elements, and only the last element of each may itself be such a prefix. A number, `true`, `false` or `null` is there
-/// once what follows shows that it is whole, and a member of an object once its value begins. Each byte is looked at
-/// once: the cost grows with the length of the text.
+/// The value is a *prefix* of the final one: a string may be truncated, lists and objects may lack their last elements,
+/// and only the last element of each may itself be a prefix. A number, `true`, `false` or `null` appears when the next
+/// character shows that it is complete; a member of an object appears when its value starts. Each byte is processed once,
+/// so the cost is linear in the length of the text.
 ///
-/// It is lenient where it does no harm: whether the whole text is JSON is for a parser to say. After what cannot be JSON,
-/// nests deeper than 128 levels or has a key of more than 4 KiB, the value stays as it was.
+/// The parser is lenient; use a regular one to validate the complete text. After invalid JSON, nesting beyond 128 levels or
+/// a key above 4 KiB, the value no longer changes.
 ///
 /// ```
 /// use pintle_llm::PartialJson;
@@ -34,54 +34,54 @@ const MAX_KEY: usize = 4 * 1024;
 #[derive(Clone, Debug)]
 pub struct PartialJson {
     root: Option<Value>,
-    /// The containers that are open, the outermost first.
-    open: Vec<Open>,
+    /// Open containers, outermost first.
+    open: Vec<Container>,
     state: State,
-    /// The piece that is read at the moment, while it means nothing in parts: a key, an escape, a number, a word.
-    piece: String,
-    /// The key beside an escape within it.
+    /// Incomplete token: an escape, a number or a literal.
+    token: String,
+    /// Incomplete key.
     key: String,
 }
 
 #[derive(Clone, Debug)]
-enum Open {
-    /// With the key of the member that is being read.
+enum Container {
+    /// With the key of the current member.
     Object(String),
     List,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// A value must come.
+    /// Expects a value.
     Value,
-    /// A value, or the end of a list.
+    /// Expects a value or the end of a list.
     FirstElement,
-    /// A key, or the end of an object.
+    /// Expects a key or the end of an object.
     FirstKey,
-    /// A key must come.
+    /// Expects a key.
     Key,
     InKey,
     EscapeInKey,
     Colon,
     InText,
     EscapeInText,
-    /// In a number or a word.
+    /// In a number or a literal.
     InScalar,
-    /// A comma, or the end of the container.
+    /// Expects a comma or the end of the container.
     AfterValue,
     Complete,
-    /// What came cannot be JSON.
-    Broken,
+    /// The text is not JSON.
+    Invalid,
 }
 
 impl PartialJson {
-    /// Before the first piece.
+    /// Creates a parser.
     #[must_use]
     pub fn new() -> Self {
-        Self { root: None, open: Vec::new(), state: State::Value, piece: String::new(), key: String::new() }
+        Self { root: None, open: Vec::new(), state: State::Value, token: String::new(), key: String::new() }
     }
 
-    /// Takes the next piece and says whether the value has grown.
+    /// Adds text. Returns `true` if the value has grown.
     pub fn push(&mut self, text: &str) -> bool {
         let mut rest = text;
         let mut grown = false;
@@ -98,17 +98,17 @@ impl PartialJson {
                     self.key.push_str(run);
                     rest = rest.get(run.len()..).unwrap_or_default();
                     if self.key.len() > MAX_KEY {
-                        self.state = State::Broken;
+                        self.state = State::Invalid;
                         return grown;
                     }
                     self.after_run(rest, State::EscapeInKey);
                 }
-                // This one looks at the character, and the state that follows takes it.
+                // The character is not consumed: the next state processes it.
                 State::InScalar if !is_scalar(next) => {
                     grown |= self.end_scalar();
                     continue;
                 }
-                State::Broken => return grown,
+                State::Invalid => return grown,
                 State::Value
                 | State::FirstElement
                 | State::FirstKey
@@ -120,35 +120,35 @@ impl PartialJson {
                 | State::AfterValue
                 | State::Complete => grown |= self.step(next),
             }
-            // After a run, what ended it has been taken as well.
+            // The character that ended a run has been processed by `after_run`.
             rest = rest.get(rest.chars().next().map_or(0, char::len_utf8)..).unwrap_or_default();
         }
         grown
     }
 
-    /// The value as far as it has come; `None` before it begins.
+    /// Returns the value so far; `None` before it starts.
     #[must_use]
     pub fn value(&self) -> Option<&Value> {
         self.root.as_ref()
     }
 
-    /// Whether the object, list or text has come to its end.
+    /// Returns `true` after the end of the object, list or string.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.state == State::Complete
     }
 
-    /// Takes one character that is not part of a run.
+    /// Processes a character that is not part of a run.
     fn step(&mut self, next: char) -> bool {
         match (self.state, next) {
             (State::EscapeInText, _) => return self.escape(next),
             (State::EscapeInKey, _) => {
                 self.escape(next);
             }
-            (State::InScalar, _) => self.piece.push(next),
+            (State::InScalar, _) => self.token.push(next),
             (_, ' ' | '\n' | '\r' | '\t') => {}
             (State::FirstElement, ']') => self.close(),
-            (State::Value | State::FirstElement, _) => return self.begin_value(next),
+            (State::Value | State::FirstElement, _) => return self.start_value(next),
             (State::FirstKey, '}') => self.close(),
             (State::FirstKey | State::Key, '"') => {
                 self.key.clear();
@@ -156,10 +156,10 @@ impl PartialJson {
             }
             (State::Colon, ':') => self.state = State::Value,
             (State::AfterValue, _) => match (self.open.last(), next) {
-                (Some(Open::Object(_)), ',') => self.state = State::Key,
-                (Some(Open::List), ',') => self.state = State::Value,
-                (Some(Open::Object(_)), '}') | (Some(Open::List), ']') => self.close(),
-                (Some(Open::Object(_) | Open::List) | None, _) => self.state = State::Broken,
+                (Some(Container::Object(_)), ',') => self.state = State::Key,
+                (Some(Container::List), ',') => self.state = State::Value,
+                (Some(Container::Object(_)), '}') | (Some(Container::List), ']') => self.close(),
+                (Some(Container::Object(_) | Container::List) | None, _) => self.state = State::Invalid,
             },
             (
                 State::FirstKey
@@ -168,31 +168,31 @@ impl PartialJson {
                 | State::InKey
                 | State::InText
                 | State::Complete
-                | State::Broken,
+                | State::Invalid,
                 _,
-            ) => self.state = State::Broken,
+            ) => self.state = State::Invalid,
         }
         false
     }
 
-    fn begin_value(&mut self, next: char) -> bool {
+    fn start_value(&mut self, next: char) -> bool {
         let (value, open, state) = match next {
             '"' => (Value::String(String::new()), None, State::InText),
-            '{' => (Value::Object(Map::new()), Some(Open::Object(String::new())), State::FirstKey),
-            '[' => (Value::Array(Vec::new()), Some(Open::List), State::FirstElement),
+            '{' => (Value::Object(Map::new()), Some(Container::Object(String::new())), State::FirstKey),
+            '[' => (Value::Array(Vec::new()), Some(Container::List), State::FirstElement),
             '-' | '0'..='9' | 't' | 'f' | 'n' => {
-                self.piece.clear();
-                self.piece.push(next);
+                self.token.clear();
+                self.token.push(next);
                 self.state = State::InScalar;
                 return false;
             }
             _ => {
-                self.state = State::Broken;
+                self.state = State::Invalid;
                 return false;
             }
         };
-        if self.open.len() >= MAX_DEPTH || !self.place(value) {
-            self.state = State::Broken;
+        if self.open.len() >= MAX_DEPTH || !self.insert(value) {
+            self.state = State::Invalid;
             return false;
         }
         self.open.extend(open);
@@ -200,41 +200,41 @@ impl PartialJson {
         true
     }
 
-    /// What ends a run of plain characters: the closing quote, or the beginning of an escape.
+    /// Processes the character after a run: a closing quote or the start of an escape.
     fn after_run(&mut self, rest: &str, escape: State) {
         match rest.chars().next() {
             None => {}
             Some('\\') => {
-                self.piece.clear();
-                self.piece.push('\\');
+                self.token.clear();
+                self.token.push('\\');
                 self.state = escape;
             }
             Some('"') if escape == State::EscapeInText => self.end_value(),
             Some('"') => {
                 let key = std::mem::take(&mut self.key);
-                if let Some(Open::Object(current)) = self.open.last_mut() {
+                if let Some(Container::Object(current)) = self.open.last_mut() {
                     *current = key;
                 }
                 self.state = State::Colon;
             }
             // Control characters must be escaped.
-            Some(_) => self.state = State::Broken,
+            Some(_) => self.state = State::Invalid,
         }
     }
 
-    /// Takes one character of an escape, and decodes it once it is whole.
+    /// Adds a character to an escape, and decodes it when it is complete.
     fn escape(&mut self, next: char) -> bool {
-        self.piece.push(next);
-        let whole = match self.piece.as_bytes() {
+        self.token.push(next);
+        let length = match self.token.as_bytes() {
             [b'\\', b'u', b'd' | b'D', b'8' | b'9' | b'a'..=b'b' | b'A'..=b'B', ..] => 12,
             [b'\\', b'u', ..] => 6,
             _ => 2,
         };
-        if self.piece.len() < whole {
+        if self.token.len() < length {
             return false;
         }
-        let Ok(decoded) = serde_json::from_str::<String>(&format!("\"{}\"", self.piece)) else {
-            self.state = State::Broken;
+        let Ok(decoded) = serde_json::from_str::<String>(&format!("\"{}\"", self.token)) else {
+            self.state = State::Invalid;
             return false;
         };
         if self.state == State::EscapeInKey {
@@ -247,11 +247,11 @@ impl PartialJson {
     }
 
     fn end_scalar(&mut self) -> bool {
-        let placed = serde_json::from_str(&self.piece).is_ok_and(|value| self.place(value));
+        let placed = serde_json::from_str(&self.token).is_ok_and(|value| self.insert(value));
         if placed {
             self.end_value();
         } else {
-            self.state = State::Broken;
+            self.state = State::Invalid;
         }
         placed
     }
@@ -265,15 +265,15 @@ impl PartialJson {
         self.end_value();
     }
 
-    /// Puts a value where one is due; `false` only if there is no such place.
-    fn place(&mut self, value: Value) -> bool {
+    /// Inserts a value into the innermost container. Returns `false` only if the state is inconsistent.
+    fn insert(&mut self, value: Value) -> bool {
         let Some(inner) = self.open.len().checked_sub(1) else {
             self.root = Some(value);
             return true;
         };
         let key = match self.open.last_mut() {
-            Some(Open::Object(key)) => Some(key.clone()),
-            Some(Open::List) | None => None,
+            Some(Container::Object(key)) => Some(key.clone()),
+            Some(Container::List) | None => None,
         };
         match (self.node(inner), key) {
             (Some(Value::Object(members)), Some(key)) => {
@@ -298,13 +298,13 @@ impl PartialJson {
         }
     }
 
-    /// The value that so many open containers lead to: the last one in each.
+    /// Returns the last value at this depth.
     fn node(&mut self, depth: usize) -> Option<&mut Value> {
         let mut node = self.root.as_mut()?;
         for open in self.open.iter().take(depth) {
             node = match (open, node) {
-                (Open::Object(key), Value::Object(members)) => members.get_mut(key)?,
-                (Open::List, Value::Array(elements)) => elements.last_mut()?,
+                (Container::Object(key), Value::Object(members)) => members.get_mut(key)?,
+                (Container::List, Value::Array(elements)) => elements.last_mut()?,
                 _ => return None,
             };
         }
@@ -318,7 +318,7 @@ impl Default for PartialJson {
     }
 }
 
-/// The characters of a text up to a quote, an escape or a control character.
+/// Returns the text up to a quote, an escape or a control character.
 fn plain_run(text: &str) -> &str {
     let end = text.bytes().position(|byte| byte == b'"' || byte == b'\\' || byte < 0x20);
     text.get(..end.unwrap_or(text.len())).unwrap_or_default()

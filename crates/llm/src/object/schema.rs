@@ -1,4 +1,4 @@
-//! The schema of an object that a model is to make (client specification, section 4.5).
+//! Schemas of generated objects (client specification, section 4.5).
 
 use jsonschema::Validator;
 use serde_json::{Map, Value};
@@ -7,7 +7,7 @@ use crate::error::{Error, ErrorKind};
 use crate::generate::schema;
 use crate::request::ResponseFormat;
 
-/// The keywords that strict decoding knows. Others are left to the check of the answer.
+/// Keywords supported by strict decoding. Others are left to the check of the response.
 const STRICT: &[&str] = &[
     "$defs",
     "$ref",
@@ -33,7 +33,7 @@ const STRICT: &[&str] = &[
     "type",
 ];
 
-/// A schema that has been checked, and what is sent of it.
+/// A checked schema and the response format that is sent.
 #[derive(Debug)]
 pub(super) struct ObjectSchema {
     validator: Validator,
@@ -43,7 +43,7 @@ pub(super) struct ObjectSchema {
 impl ObjectSchema {
     /// # Errors
     ///
-    /// [`ErrorKind::Configuration`] if it is no schema, or if its root is no object: no provider would take it.
+    /// [`ErrorKind::Configuration`] if it is not a schema, or if its root is not an object, which every provider refuses.
     pub(super) fn new(schema: Value) -> Result<Self, Error> {
         let kind = schema.get("type");
         if kind.and_then(Value::as_str) != Some("object") {
@@ -65,16 +65,17 @@ impl ObjectSchema {
         &self.format
     }
 
-    /// What is wrong with an object, in one line; `None` if it fits.
-    pub(super) fn mistakes(&self, object: &Value) -> Option<String> {
-        schema::mistakes(&self.validator, object)
+    /// Returns the violations of the schema in one line; `None` for a valid object.
+    pub(super) fn violations(&self, object: &Value) -> Option<String> {
+        schema::violations(&self.validator, object)
     }
 }
 
-/// The schema as strict decoding wants it: every object closed, every property required. `None` if it cannot be put so.
+/// Converts a schema to the form for strict decoding: every object closed, every property required. `None` if that is
+/// impossible.
 ///
-/// What fits this form fits the schema too. A property that may be left out is required only if it may be null instead,
-/// so that the model need not make a value up.
+/// Values that match this form match the schema. An optional property becomes required only if it may be null, so that
+/// the model need not invent a value.
 fn strict_form(schema: &Value) -> Option<Value> {
     let Value::Object(map) = schema else { return None };
     if !map.keys().all(|keyword| STRICT.contains(&keyword.as_str())) {
@@ -83,7 +84,7 @@ fn strict_form(schema: &Value) -> Option<Value> {
     let refers = map.contains_key("$ref");
     let mut form = Map::new();
     for (keyword, value) in map {
-        // Beside a reference nothing is taken, and these only describe.
+        // Nothing is allowed next to a reference; annotations can be dropped.
         if refers && matches!(keyword.as_str(), "description" | "title") {
             continue;
         }
@@ -115,7 +116,7 @@ fn close(form: &mut Map<String, Value>) -> Option<()> {
     if form.get("additionalProperties").is_some_and(|more| *more != Value::Bool(false)) {
         return None;
     }
-    // An object of free keys would be closed to all of them.
+    // Closing an object of arbitrary keys would exclude all of them.
     let properties = form.get("properties")?.as_object()?;
     let mut required = match form.get("required") {
         Some(names) => names.as_array()?.clone(),
@@ -123,7 +124,7 @@ fn close(form: &mut Map<String, Value>) -> Option<()> {
     };
     for (name, property) in properties {
         if !required.iter().any(|known| known == name) {
-            if !may_be_null(property) {
+            if !is_nullable(property) {
                 return None;
             }
             required.push(Value::from(name.as_str()));
@@ -138,10 +139,10 @@ fn describes_object(map: &Map<String, Value>) -> bool {
     map.contains_key("properties") || map.get("type").is_some_and(|kind| names(kind, "object"))
 }
 
-fn may_be_null(schema: &Value) -> bool {
+fn is_nullable(schema: &Value) -> bool {
     let by_type = schema.get("type").is_some_and(|kind| names(kind, "null"));
     let choices = schema.get("anyOf").and_then(Value::as_array);
-    by_type || choices.is_some_and(|choices| choices.iter().any(may_be_null))
+    by_type || choices.is_some_and(|choices| choices.iter().any(is_nullable))
 }
 
 fn names(kind: &Value, wanted: &str) -> bool {
@@ -155,10 +156,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_schema_is_closed_where_that_takes_nothing_from_the_model() {
+    fn schemas_are_closed_where_no_value_is_lost() {
         let name = json!({"type": "string"});
         let maybe = json!({"type": ["integer", "null"]});
-        let rows = [
+        let cases = [
             (
                 json!({"type": "object", "properties": {"name": name}, "required": ["name"]}),
                 Some(json!({"type": "object", "properties": {"name": name}, "required": ["name"],
@@ -176,10 +177,10 @@ mod tests {
                     {"type": "object", "properties": {}, "required": [], "additionalProperties": false}}},
                     "required": ["list"], "additionalProperties": false})),
             ),
-            // A name that may be missing and may not be null would have to be made up.
+            // An optional property that cannot be null would have to be invented.
             (json!({"type": "object", "properties": {"name": name}}), None),
             (json!({"type": "object", "properties": {}, "additionalProperties": true}), None),
-            // A reference stands alone.
+            // Only annotations are dropped next to a reference.
             (
                 json!({"type": "object", "required": ["a"], "$defs": {"name": name},
                     "properties": {"a": {"$ref": "#/$defs/name", "description": "Whose."}}}),
@@ -199,20 +200,20 @@ mod tests {
             ),
             (json!({"type": "object", "properties": {"a": true}, "required": ["a"]}), None),
         ];
-        for (schema, expected) in rows {
+        for (schema, expected) in cases {
             assert_eq!(strict_form(&schema), expected, "{schema}");
         }
     }
 
     #[test]
-    fn what_is_no_object_schema_is_refused() {
-        let rows = [
+    fn other_schemas_are_refused() {
+        let cases = [
             (json!({"type": "array"}), "found \"array\""),
             (json!({"properties": {}}), "found no type"),
             (json!(true), "found no type"),
-            (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "no JSON Schema"),
+            (json!({"type": "object", "properties": {"a": {"type": "strnig"}}}), "is not a JSON Schema"),
         ];
-        for (schema, part) in rows {
+        for (schema, part) in cases {
             let error = ObjectSchema::new(schema).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::Configuration);
             assert!(error.message().contains(part), "{error}");

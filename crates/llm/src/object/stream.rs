@@ -1,4 +1,4 @@
-//! An object as it forms (client specification, section 4.6).
+//! Streamed objects (client specification, section 4.6).
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,37 +16,37 @@ use crate::error::Error;
 use crate::generate::{GenerateResult, StreamResult};
 use crate::stream::StreamEvent;
 
-/// The growing object, and at the end the whole of it.
+/// Stream of partial objects, and finally the complete one.
 ///
-/// Each item is the object so far ([`PartialJson`] says what that means); as long as it grows, it need not fit the schema.
-/// [`ObjectStream::next`] lends it; as a [`Stream`] it is cloned at each step, which costs more the longer it is.
+/// Each item is the object so far, in the sense of [`PartialJson`]; it need not match the schema yet.
+/// [`ObjectStream::next`] borrows the object. As a [`Stream`] it is cloned for each item, at a cost that grows with it.
 ///
-/// When the answer is complete and does not fit, an error of kind
-/// [`NoObjectGenerated`](crate::ErrorKind::NoObjectGenerated) is the last item. Dropping it closes the connection.
+/// If the complete response does not match, the last item is an error of kind
+/// [`NoObjectGenerated`](crate::ErrorKind::NoObjectGenerated). Dropping the stream closes the connection.
 pub struct ObjectStream<T = Value> {
     events: StreamResult,
     schema: ObjectSchema,
     partial: PartialJson,
-    opening: Opening,
+    fence: FenceState,
     checked: bool,
     output: PhantomData<fn() -> T>,
 }
 
-/// What stands before the object: with models that are only told of the schema, a Markdown fence at times.
+/// Position relative to a Markdown fence before the object, which some models add.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Opening {
-    Outside,
+enum FenceState {
+    Start,
     InFence,
     Past,
 }
 
 impl<T: DeserializeOwned> ObjectStream<T> {
     pub(super) fn new(events: StreamResult, schema: ObjectSchema) -> Self {
-        let (partial, opening) = (PartialJson::new(), Opening::Outside);
-        Self { events, schema, partial, opening, checked: false, output: PhantomData }
+        let (partial, fence) = (PartialJson::new(), FenceState::Start);
+        Self { events, schema, partial, fence, checked: false, output: PhantomData }
     }
 
-    /// The object after it has grown again; `None` when it is complete and fits.
+    /// Waits for the object to grow and returns it; `None` when it is complete and valid.
     pub async fn next(&mut self) -> Option<Result<&Value, Error>> {
         match poll_fn(|cx| self.poll_growth(cx)).await? {
             Ok(()) => self.partial.value().map(Ok),
@@ -54,13 +54,13 @@ impl<T: DeserializeOwned> ObjectStream<T> {
         }
     }
 
-    /// The object so far; `None` before it begins.
+    /// Returns the object so far; `None` before it starts.
     #[must_use]
     pub fn partial(&self) -> Option<&Value> {
         self.partial.value()
     }
 
-    /// The complete, validated object; takes what has not come yet.
+    /// Reads to the end and returns the complete, validated object.
     ///
     /// # Errors
     ///
@@ -69,14 +69,14 @@ impl<T: DeserializeOwned> ObjectStream<T> {
         self.result().await.map(|result| result.output)
     }
 
-    /// The object with everything beside it: usage, raw text, steps. Takes what has not come yet.
+    /// Reads to the end and returns the object with usage, raw text and steps.
     ///
     /// # Errors
     ///
-    /// [`NoObjectGenerated`](crate::ErrorKind::NoObjectGenerated) if the answer is no such object, else the failure that
+    /// [`NoObjectGenerated`](crate::ErrorKind::NoObjectGenerated) if the response does not match, else the error that
     /// ended the stream.
     pub async fn result(self) -> Result<GenerateResult<T>, Error> {
-        super::read(&self.schema, self.events.result().await?)
+        super::with_object(&self.schema, self.events.result().await?)
     }
 
     fn poll_growth(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<(), Error>>> {
@@ -87,9 +87,9 @@ impl<T: DeserializeOwned> ObjectStream<T> {
                         return Poll::Ready(Some(Ok(())));
                     }
                 }
-                // Another step, another text.
+                // The next step has a text of its own.
                 Some(Ok(StreamEvent::StepFinish { .. })) => {
-                    (self.partial, self.opening) = (PartialJson::new(), Opening::Outside);
+                    (self.partial, self.fence) = (PartialJson::new(), FenceState::Start);
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
@@ -106,24 +106,23 @@ impl<T: DeserializeOwned> ObjectStream<T> {
     }
 
     fn check(&self) -> Result<(), Error> {
-        let response = self.events.response()?;
-        super::parse::<T>(&self.schema, response).map(drop)
+        super::parse::<T>(&self.schema, self.events.outcome()?).map(drop)
     }
 
-    /// Takes more text and says whether the object has grown.
+    /// Adds text. Returns `true` if the object has grown.
     fn take(&mut self, delta: &str) -> bool {
         let mut rest = delta;
-        if self.opening == Opening::Outside {
+        if self.fence == FenceState::Start {
             rest = rest.trim_start();
             match rest.chars().next() {
                 None => return false,
-                Some('`' | '~') => self.opening = Opening::InFence,
-                Some(_) => self.opening = Opening::Past,
+                Some('`' | '~') => self.fence = FenceState::InFence,
+                Some(_) => self.fence = FenceState::Past,
             }
         }
-        if self.opening == Opening::InFence {
+        if self.fence == FenceState::InFence {
             let Some((_, body)) = rest.split_once('\n') else { return false };
-            self.opening = Opening::Past;
+            self.fence = FenceState::Past;
             rest = body;
         }
         self.partial.push(rest)

@@ -1,21 +1,21 @@
-//! The messages of a request: shared, copied on write, with what was made of their beginning.
+//! The messages of a request: shared, copied on write, with cached prefixes.
 
 use std::any::Any;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::cache::{CachedPrefix, PrefixCache};
 use crate::history::HistoryItem;
 
-/// The conversation of a request, in order. Cheap to clone: clones share one list until one of them is changed.
+/// Conversation of a request, in order. Cheap to clone: clones share one list until one of them changes.
 ///
-/// A session sends the same list again and again, each time with a few more messages at its end. What was found out
-/// about the messages before them, and what an adapter made of them, is therefore kept with the list
-/// ([`MessageList::keep_beginning`]), so that a request costs what is new in it.
-/// [`push`](MessageList::push) and [`extend`](MessageList::extend) leave that as it is. Every other change, for which
-/// the list is a [`Vec`], forgets it.
+/// A session sends the same list repeatedly, each time with a few more messages at the end. The list therefore caches
+/// what adapters and checks computed from its first messages ([`MessageList::cache_prefix`]).
+/// [`push`](MessageList::push) and [`extend`](MessageList::extend) keep the cache. Every other change goes through
+/// [`Vec`] and clears it.
 #[derive(Clone, Default)]
 pub struct MessageList {
     inner: Arc<List>,
@@ -24,88 +24,53 @@ pub struct MessageList {
 #[derive(Clone, Default)]
 struct List {
     items: Vec<HistoryItem>,
-    beginnings: Beginnings,
+    prefixes: PrefixCache,
 }
 
 impl MessageList {
     /// Appends a message.
     pub fn push(&mut self, item: HistoryItem) {
-        self.growing().push(item);
+        self.items_to_append().push(item);
     }
 
     /// Appends messages.
     pub fn extend(&mut self, items: impl IntoIterator<Item = HistoryItem>) {
-        self.growing().extend(items);
+        self.items_to_append().extend(items);
     }
 
-    /// Takes out what was kept of the beginning of this list for `kind` and `target`, and of how many messages it is:
-    /// never of more than there are. Whoever takes it keeps it again, of more messages perhaps.
+    /// Takes the cached value for `kind` and `target` out of the list, with the number of messages that it covers (at
+    /// most the length of the list). The caller extends the value and caches it again.
     ///
-    /// Clones that share the list share this too; of two that ask at once, one makes it anew.
+    /// Clones that share the list share its cache. Of two concurrent callers, one gets `None` and starts over.
     #[must_use]
-    pub fn take_beginning<T: Any + Clone + Send + Sync>(
+    pub fn take_cached_prefix<T: Any + Clone + Send + Sync>(
         &self,
         kind: &'static str,
         target: &str,
     ) -> Option<(usize, T)> {
-        let kept = self.inner.beginnings.take(kind, target)?;
-        let made: Arc<T> = kept.made.downcast().ok()?;
-        Some((kept.items, Arc::unwrap_or_clone(made)))
+        let cached = self.inner.prefixes.take(kind, target)?;
+        let value: Arc<T> = cached.value.downcast().ok()?;
+        Some((cached.messages, Arc::unwrap_or_clone(value)))
     }
 
-    /// Keeps what was made of the first `items` messages, for as long as the list only grows. `target` names what it
-    /// depends on besides the messages. There is one place for each `kind`, an adapter's name for instance, so that a
-    /// switch of target costs another look at the whole list.
-    pub fn keep_beginning<T: Any + Clone + Send + Sync>(
+    /// Caches a value computed from the first `messages` messages, for as long as the list is only appended to.
+    /// `target` names everything else that the value depends on. There is one slot per `kind`, for instance an adapter's
+    /// name, so a change of target costs a pass over the whole list.
+    pub fn cache_prefix<T: Any + Clone + Send + Sync>(
         &self,
         kind: &'static str,
         target: &str,
-        items: usize,
-        made: T,
+        messages: usize,
+        value: T,
     ) {
-        let items = items.min(self.len());
-        self.inner.beginnings.keep(Kept { kind, target: target.into(), items, made: Arc::new(made) });
+        let messages = messages.min(self.len());
+        let value = Arc::new(value);
+        self.inner.prefixes.put(CachedPrefix { kind, target: target.into(), messages, value });
     }
 
-    /// The messages, to append some.
-    fn growing(&mut self) -> &mut Vec<HistoryItem> {
+    /// Mutable access that keeps the cache.
+    fn items_to_append(&mut self) -> &mut Vec<HistoryItem> {
         &mut Arc::make_mut(&mut self.inner).items
-    }
-}
-
-/// What was made of the beginning of a list, by kind.
-#[derive(Default)]
-struct Beginnings {
-    // A few kinds only: one dialect, and what is checked for all of them.
-    kept: Mutex<Vec<Kept>>,
-}
-
-#[derive(Clone)]
-struct Kept {
-    kind: &'static str,
-    target: Box<str>,
-    items: usize,
-    made: Arc<dyn Any + Send + Sync>,
-}
-
-impl Beginnings {
-    fn take(&self, kind: &str, target: &str) -> Option<Kept> {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let place = kept.iter().position(|known| known.kind == kind && *known.target == *target)?;
-        Some(kept.swap_remove(place))
-    }
-
-    fn keep(&self, new: Kept) {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.retain(|known| known.kind != new.kind);
-        kept.push(new);
-    }
-}
-
-impl Clone for Beginnings {
-    fn clone(&self) -> Self {
-        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        Self { kept: Mutex::new(kept.clone()) }
     }
 }
 
@@ -117,23 +82,22 @@ impl Deref for MessageList {
     }
 }
 
-/// For any change. What was kept of the list's beginning is forgotten.
+/// Mutable access for any change; clears the cache.
 impl DerefMut for MessageList {
     fn deref_mut(&mut self) -> &mut Vec<HistoryItem> {
-        // Not through `make_mut`, which would clone what is forgotten.
+        // `make_mut` alone would clone the cache before it is cleared.
         if Arc::get_mut(&mut self.inner).is_none() {
-            self.inner =
-                Arc::new(List { items: self.inner.items.clone(), beginnings: Beginnings::default() });
+            self.inner = Arc::new(List { items: self.inner.items.clone(), prefixes: PrefixCache::default() });
         }
         let list = Arc::make_mut(&mut self.inner);
-        list.beginnings = Beginnings::default();
+        list.prefixes = PrefixCache::default();
         &mut list.items
     }
 }
 
 impl From<Vec<HistoryItem>> for MessageList {
     fn from(items: Vec<HistoryItem>) -> Self {
-        Self { inner: Arc::new(List { items, beginnings: Beginnings::default() }) }
+        Self { inner: Arc::new(List { items, prefixes: PrefixCache::default() }) }
     }
 }
 
@@ -214,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn clones_share_one_list_until_one_is_changed() {
+    fn clones_share_one_list_until_one_changes() {
         let first = list(&["a", "b"]);
         let mut second = first.clone();
         assert_eq!(first.as_ptr(), second.as_ptr());
@@ -228,48 +192,48 @@ mod tests {
     }
 
     #[test]
-    fn a_list_that_grows_alone_is_not_copied() {
+    fn appending_to_an_unshared_list_does_not_copy() {
         let mut list = list(&["a"]);
-        list.growing().reserve(8);
-        let place = list.as_ptr();
+        list.items_to_append().reserve(8);
+        let buffer = list.as_ptr();
         list.extend([Message::user("b").into(), Message::user("c").into()]);
         drop(list.clone());
         list.push(Message::user("d").into());
-        assert_eq!((texts(&list).concat().as_str(), list.as_ptr()), ("abcd", place));
+        assert_eq!((texts(&list).concat().as_str(), list.as_ptr()), ("abcd", buffer));
     }
 
     #[test]
-    fn what_was_made_of_the_beginning_stays_while_the_list_grows() {
+    fn appending_keeps_the_cached_prefix() {
         let mut list = list(&["a"]);
-        list.keep_beginning("kind", "target", 1, "made".to_owned());
+        list.cache_prefix("kind", "target", 1, "value".to_owned());
         let shared = list.clone();
         list.push(Message::user("b").into());
         list.extend([Message::user("c").into()]);
-        let made = Some((1, "made".to_owned()));
-        assert_eq!(list.take_beginning::<String>("kind", "target"), made);
-        assert_eq!(list.take_beginning::<String>("kind", "target"), None, "it was taken");
-        assert_eq!(shared.take_beginning::<String>("kind", "target"), made, "the copy had one of its own");
-        list.keep_beginning("kind", "target", 9, "more".to_owned());
-        assert_eq!(list.take_beginning::<String>("kind", "target"), Some((3, "more".to_owned())));
+        let cached = Some((1, "value".to_owned()));
+        assert_eq!(list.take_cached_prefix::<String>("kind", "target"), cached);
+        assert_eq!(list.take_cached_prefix::<String>("kind", "target"), None, "it was taken");
+        assert_eq!(shared.take_cached_prefix::<String>("kind", "target"), cached, "the copy has its own");
+        list.cache_prefix("kind", "target", 9, "more".to_owned());
+        assert_eq!(list.take_cached_prefix::<String>("kind", "target"), Some((3, "more".to_owned())));
     }
 
     #[test]
-    fn it_is_given_for_its_kind_its_target_and_its_type_only() {
+    fn a_cached_prefix_is_found_by_kind_target_and_type() {
         let list = list(&["a"]);
-        list.keep_beginning("kind", "one", 1, 1_u8);
-        list.keep_beginning("other", "one", 1, 2_u8);
-        assert_eq!(list.take_beginning::<u8>("kind", "two"), None);
-        assert_eq!(list.take_beginning::<u8>("none", "one"), None);
-        assert_eq!(list.clone().take_beginning::<u8>("kind", "one"), Some((1, 1)), "clones share it");
-        list.keep_beginning("kind", "one", 1, 3_u8);
-        list.keep_beginning("kind", "two", 1, 4_u8);
-        assert_eq!(list.take_beginning::<u8>("kind", "one"), None, "one place for each kind");
-        assert_eq!(list.take_beginning::<u16>("kind", "two"), None);
-        assert_eq!(list.take_beginning::<u8>("other", "one"), Some((1, 2)));
+        list.cache_prefix("kind", "one", 1, 1_u8);
+        list.cache_prefix("other", "one", 1, 2_u8);
+        assert_eq!(list.take_cached_prefix::<u8>("kind", "two"), None);
+        assert_eq!(list.take_cached_prefix::<u8>("none", "one"), None);
+        assert_eq!(list.clone().take_cached_prefix::<u8>("kind", "one"), Some((1, 1)), "clones share it");
+        list.cache_prefix("kind", "one", 1, 3_u8);
+        list.cache_prefix("kind", "two", 1, 4_u8);
+        assert_eq!(list.take_cached_prefix::<u8>("kind", "one"), None, "one slot per kind");
+        assert_eq!(list.take_cached_prefix::<u16>("kind", "two"), None);
+        assert_eq!(list.take_cached_prefix::<u8>("other", "one"), Some((1, 2)));
     }
 
     #[test]
-    fn every_other_change_forgets_it() {
+    fn every_other_change_clears_the_cache() {
         type Change = fn(&mut MessageList);
         let changes: [Change; 6] = [
             |list| list.truncate(1),
@@ -282,12 +246,12 @@ mod tests {
         for (index, change) in changes.into_iter().enumerate() {
             for shared in [false, true] {
                 let mut list = list(&["a", "b"]);
-                list.keep_beginning("kind", "", 2, ());
+                list.cache_prefix("kind", "", 2, ());
                 let other = shared.then(|| list.clone());
                 change(&mut list);
-                assert_eq!(list.take_beginning::<()>("kind", ""), None, "change {index}");
+                assert_eq!(list.take_cached_prefix::<()>("kind", ""), None, "change {index}");
                 if let Some(other) = other {
-                    assert_eq!(other.take_beginning::<()>("kind", ""), Some((2, ())), "change {index}");
+                    assert_eq!(other.take_cached_prefix::<()>("kind", ""), Some((2, ())), "change {index}");
                     assert_eq!(texts(&other), ["a", "b"]);
                 }
             }
@@ -295,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_written_and_read_as_a_list() {
+    fn it_is_serialised_as_a_list() {
         let list = list(&["a", "b"]);
         let text = serde_json::to_string(&list).unwrap();
         assert_eq!(text, serde_json::to_string(&list.to_vec()).unwrap());

@@ -1,4 +1,4 @@
-//! Lists of tools: immutable, shared, and encoded once.
+//! Lists of tools: immutable, shared and encoded once.
 
 use std::any::Any;
 use std::fmt;
@@ -8,10 +8,10 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::ToolDefinition;
-use crate::encodings::Encodings;
+use crate::cache::EncodingCache;
 use crate::history::Fingerprint;
 
-/// A tool definition as it stands in a [`ToolList`]: immutable, shared, and encoded once.
+/// Tool definition in a [`ToolList`]: immutable, shared and encoded once.
 #[derive(Clone)]
 pub struct ToolItem {
     inner: Arc<Item>,
@@ -19,7 +19,7 @@ pub struct ToolItem {
 
 struct Item {
     definition: ToolDefinition,
-    encodings: Encodings,
+    encodings: EncodingCache,
 }
 
 impl ToolItem {
@@ -29,20 +29,20 @@ impl ToolItem {
         &self.inner.definition
     }
 
-    /// What `dialect` made of this definition for `target`, as [`HistoryItem::encoding`](crate::HistoryItem::encoding).
+    /// Returns the cached encoding, as [`HistoryItem::encoding`](crate::HistoryItem::encoding) does.
     pub fn encoding<T: Any + Send + Sync>(
         &self,
         dialect: &'static str,
         target: &str,
         encode: impl FnOnce(&ToolDefinition) -> T,
     ) -> Arc<T> {
-        self.inner.encodings.get_or_make(dialect, target, || encode(&self.inner.definition))
+        self.inner.encodings.get_or_insert_with(dialect, target, || encode(&self.inner.definition))
     }
 }
 
 impl From<ToolDefinition> for ToolItem {
     fn from(definition: ToolDefinition) -> Self {
-        Self { inner: Arc::new(Item { definition, encodings: Encodings::default() }) }
+        Self { inner: Arc::new(Item { definition, encodings: EncodingCache::default() }) }
     }
 }
 
@@ -78,11 +78,10 @@ impl<'de> Deserialize<'de> for ToolItem {
     }
 }
 
-/// The tools of a request, in order: immutable, and cheap to clone.
+/// Tools of a request, in order: immutable and cheap to clone.
 ///
-/// The same tools go out with every request of a session. The list is therefore shared by all of them, with its
-/// fingerprint and with what an adapter made of it. To change it, make another one: [`to_vec`](slice::to_vec) gives
-/// items, of which those that stay keep their encodings.
+/// The requests of a session share one list, with its fingerprint and its encoding. To change it, build another from
+/// the items of [`to_vec`](slice::to_vec), which keep their encodings.
 #[derive(Clone)]
 pub struct ToolList {
     inner: Arc<List>,
@@ -91,37 +90,36 @@ pub struct ToolList {
 struct List {
     items: Box<[ToolItem]>,
     fingerprint: OnceLock<Fingerprint>,
-    encodings: Encodings,
+    encodings: EncodingCache,
 }
 
-/// Most requests of some programs have no tools.
-static NONE: LazyLock<ToolList> = LazyLock::new(|| ToolList::from(Vec::<ToolItem>::new()));
+static EMPTY: LazyLock<ToolList> = LazyLock::new(|| ToolList::from(Vec::<ToolItem>::new()));
 
 impl ToolList {
-    /// A hash over all definitions, made once.
+    /// Returns a hash over all definitions, computed once.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         *self.inner.fingerprint.get_or_init(|| {
-            // A schema is JSON already; an empty text would only weaken the hash.
+            // Definitions always serialise; an empty text would only weaken the hash.
             Fingerprint::of(&serde_json::to_vec(&self.inner.items).unwrap_or_default())
         })
     }
 
-    /// What `dialect` made of the list for `target`, as [`HistoryItem::encoding`](crate::HistoryItem::encoding).
+    /// Returns the cached encoding of the list, as [`HistoryItem::encoding`](crate::HistoryItem::encoding) does.
     pub fn encoding<T: Any + Send + Sync>(
         &self,
         dialect: &'static str,
         target: &str,
         encode: impl FnOnce(&[ToolItem]) -> T,
     ) -> Arc<T> {
-        self.inner.encodings.get_or_make(dialect, target, || encode(&self.inner.items))
+        self.inner.encodings.get_or_insert_with(dialect, target, || encode(&self.inner.items))
     }
 }
 
 impl Default for ToolList {
-    /// The list without tools.
+    /// Returns the empty list.
     fn default() -> Self {
-        NONE.clone()
+        EMPTY.clone()
     }
 }
 
@@ -135,7 +133,7 @@ impl Deref for ToolList {
 
 impl From<Vec<ToolItem>> for ToolList {
     fn from(items: Vec<ToolItem>) -> Self {
-        let (fingerprint, encodings) = (OnceLock::new(), Encodings::default());
+        let (fingerprint, encodings) = (OnceLock::new(), EncodingCache::default());
         Self { inner: Arc::new(List { items: items.into(), fingerprint, encodings }) }
     }
 }
@@ -206,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_serialised_as_its_definitions_are() {
+    fn a_list_is_serialised_as_its_definitions() {
         let definitions = vec![definition("a"), definition("b")];
         let text = serde_json::to_string(&definitions).unwrap();
         let list = ToolList::from(definitions);
@@ -218,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dialect_made_is_kept_by_every_clone_and_by_every_list_that_has_the_tool() {
+    fn encodings_are_shared_by_clones_and_between_lists() {
         let list = ToolList::from(vec![definition("a"), definition("b")]);
         assert_eq!(*list.encoding("d", "", <[ToolItem]>::len), 2);
         list.clone().encoding("d", "", |_| -> usize { unreachable!("clones share it") });

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::NAME;
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, unsupported};
+use crate::media::{ImageForm, image_form, unread, unsupported};
 use crate::openai::check_document;
 
 /// Maximum length of a tool name, in characters.
@@ -123,7 +123,7 @@ fn user_block(part: &ContentPart) -> Result<Option<Block>, Error> {
         ContentPart::ToolResult(result) => Some(result_block(result)?),
         ContentPart::Opaque(data) if is_block(&data.data) => Some(Block::new(Kind::Other, &data.data)),
         ContentPart::Audio(_) => return Err(unsupported(NAME, "audio is not supported")),
-        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
+        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) | _ => {
             return Err(misplaced(part, "a user message"));
         }
     })
@@ -149,7 +149,7 @@ fn assistant_block(part: &ContentPart, own: bool) -> Result<Option<Block>, Error
         ContentPart::Image(_) | ContentPart::Audio(_) | ContentPart::Document(_) => {
             Block::text(&format!("[{} left out]", part.kind().to_lowercase()))
         }
-        ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
+        ContentPart::ToolResult(_) | ContentPart::Opaque(_) | _ => {
             return Err(misplaced(part, "an assistant message"));
         }
     })
@@ -242,6 +242,7 @@ fn document_block(document: &DocumentData) -> Result<Value, Error> {
                 }
             }
         }
+        MediaSource::Path(_) | _ => return Err(unread(NAME)),
     };
     let mut block = json!({"type": "document", "source": source});
     if let (Some(name), Some(block)) = (&document.file_name, block.as_object_mut()) {

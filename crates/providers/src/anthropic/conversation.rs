@@ -71,7 +71,7 @@ impl Conversation {
     /// Encodes the conversation of a request. Each item is encoded at most once per model, and the stable prefix is taken
     /// from the message list, where [`Conversation::memoise`] stored it.
     pub(super) fn new(request: &Request) -> Result<Self, Error> {
-        let known = request.messages.take_beginning(NAME, &request.model);
+        let known = request.messages.take_cached_prefix(NAME, &request.model);
         let (known, stable): (usize, StablePrefix) = known.unwrap_or_default();
         let new = request.messages.get(known..).unwrap_or_default();
         let turns = new.iter().map(|item| encoded(item, &request.model)).collect::<Result<_, Error>>()?;
@@ -220,7 +220,7 @@ impl Conversation {
         stable.items += turns;
         messages.iter().for_each(|message| stable.messages.element(message));
         stable.end = end;
-        request.messages.keep_beginning(NAME, &request.model, self.stable.items, self.stable);
+        request.messages.cache_prefix(NAME, &request.model, self.stable.items, self.stable);
     }
 }
 

@@ -137,11 +137,11 @@ fn system(fields: &mut Fields, request: &Request, conversation: &Conversation, c
 fn format_instruction(format: &ResponseFormat) -> Option<String> {
     const BARE: &str = "Answer with one JSON value and nothing else: no text around it, no Markdown fence.";
     match format {
-        ResponseFormat::Text => None,
         ResponseFormat::Json => Some(BARE.to_owned()),
         ResponseFormat::JsonSchema { json_schema, .. } => {
             Some(format!("{BARE} The value must be valid against this JSON Schema:\n{json_schema}"))
         }
+        ResponseFormat::Text | _ => None,
     }
 }
 

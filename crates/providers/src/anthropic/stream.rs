@@ -217,7 +217,8 @@ impl Decoder {
             | ContentPart::Audio(_)
             | ContentPart::Document(_)
             | ContentPart::ToolResult(_)
-            | ContentPart::Opaque(_) => {
+            | ContentPart::Opaque(_)
+            | _ => {
                 let Value::Object(block) = block else { return };
                 Block::Opaque { block, buffer: String::new() }
             }

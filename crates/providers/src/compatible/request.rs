@@ -110,12 +110,12 @@ fn tools(own: &[ToolItem], more: &[Value]) -> Bytes {
 
 fn response_format(format: &ResponseFormat) -> Option<Value> {
     match format {
-        ResponseFormat::Text => None,
         ResponseFormat::Json => Some(json!({"type": "json_object"})),
         ResponseFormat::JsonSchema { json_schema, strict } => Some(json!({
             "type": "json_schema",
             "json_schema": {"name": schema_name(json_schema), "schema": json_schema, "strict": strict},
         })),
+        ResponseFormat::Text | _ => None,
     }
 }
 
@@ -151,7 +151,7 @@ impl Conversation {
         let messages = request.messages.as_slice();
         let origin = Origin::new(provider, &request.model);
         let own = origin.to_string();
-        let known = request.messages.take_beginning(DIALECT, &own);
+        let known = request.messages.take_cached_prefix(DIALECT, &own);
         let (known, mut conversation) =
             known.unwrap_or_else(|| (0, Self { origin: own, messages: Body::default(), held: Vec::new() }));
         let (before, new) = messages.split_at_checked(known).unwrap_or((&[], messages));
@@ -192,7 +192,7 @@ impl Conversation {
     /// Memoises it with the messages of the request, for the next request.
     fn memoise(self, request: &Request) {
         let origin = self.origin.clone();
-        request.messages.keep_beginning(DIALECT, &origin, request.messages.len(), self);
+        request.messages.cache_prefix(DIALECT, &origin, request.messages.len(), self);
     }
 }
 
@@ -288,7 +288,8 @@ fn user_part(part: &ContentPart, provider: &str) -> Result<Option<Value>, Error>
         ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => None,
+        | ContentPart::Opaque(_)
+        | _ => None,
     })
 }
 
@@ -373,7 +374,8 @@ fn refusal_of(message: &Message) -> Option<&str> {
         | ContentPart::Document(_)
         | ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
-        | ContentPart::Thinking(_) => None,
+        | ContentPart::Thinking(_)
+        | _ => None,
     })
 }
 
@@ -405,7 +407,8 @@ fn text_of(message: &Message) -> String {
         ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => None,
+        | ContentPart::Opaque(_)
+        | _ => None,
     });
     texts.collect()
 }

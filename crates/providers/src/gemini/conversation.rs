@@ -47,7 +47,7 @@ impl<'a> Conversation<'a> {
     /// Encodes the conversation of a request. Each item is encoded at most once per model, and the stable prefix is taken
     /// from the message list, where [`Conversation::write`] stored it.
     pub(super) fn new(request: &'a Request) -> Result<Self, Error> {
-        let known = request.messages.take_beginning(NAME, &request.model);
+        let known = request.messages.take_cached_prefix(NAME, &request.model);
         let (known, stable): (usize, StablePrefix) = known.unwrap_or_default();
         let new = request.messages.get(known..).unwrap_or_default();
         let turns = new.iter().map(|item| encoded(item, &request.model)).collect::<Result<_, Error>>()?;
@@ -90,7 +90,7 @@ impl<'a> Conversation<'a> {
             out.append(content);
         }
         let Self { request, stable, .. } = self;
-        request.messages.keep_beginning(NAME, &request.model, stable.items, stable);
+        request.messages.cache_prefix(NAME, &request.model, stable.items, stable);
         Ok(())
     }
 

@@ -12,7 +12,7 @@ use serde_json::{Map, Value, json};
 
 use super::{NAME, is_third_generation};
 use crate::body::{ObjectArguments, fragment};
-use crate::media::{ImageForm, image_form, unsupported};
+use crate::media::{ImageForm, image_form, unread, unsupported};
 use crate::openai::check_document;
 
 /// Documented placeholder for a missing signature, which makes Gemini 3 skip its check.
@@ -126,7 +126,7 @@ fn user_part(part: &ContentPart, nested_media: bool, parts: &mut Vec<Part>) -> R
             parts.extend(beside.iter().map(|image| Part::Plain(fragment(image))));
             return Ok(());
         }
-        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) => {
+        ContentPart::ToolCall(_) | ContentPart::Thinking(_) | ContentPart::Opaque(_) | _ => {
             return Err(misplaced(part, "a user message"));
         }
     };
@@ -156,7 +156,7 @@ fn model_part(part: &ContentPart, own: bool, unsigned_step: &mut bool) -> Result
         ContentPart::Image(image) => image_part(image)?,
         ContentPart::Audio(audio) => audio_part(audio)?,
         ContentPart::Document(document) => document_part(document)?,
-        ContentPart::ToolResult(_) | ContentPart::Opaque(_) => {
+        ContentPart::ToolResult(_) | ContentPart::Opaque(_) | _ => {
             return Err(misplaced(part, "an assistant message"));
         }
     };
@@ -230,6 +230,7 @@ fn media_part(source: &MediaSource, media_type: Option<&str>, assumed: &str) -> 
             check_document(blob.as_bytes().len(), MAX_DOCUMENT, NAME)?;
             json!({"inlineData": {"mimeType": media_type.unwrap_or(assumed), "data": blob.to_base64()}})
         }
+        MediaSource::Path(_) | _ => return Err(unread(NAME)),
     })
 }
 

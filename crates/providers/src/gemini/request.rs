@@ -77,7 +77,6 @@ fn generation_config(request: &Request) -> Result<Map<String, Value>, Error> {
         config.insert("stopSequences".into(), request.stop_sequences.clone().into());
     }
     match &request.response_format {
-        None | Some(ResponseFormat::Text) => {}
         Some(ResponseFormat::Json) => {
             config.insert("responseMimeType".into(), "application/json".into());
         }
@@ -86,6 +85,7 @@ fn generation_config(request: &Request) -> Result<Map<String, Value>, Error> {
             // `responseSchema` supports only a subset of OpenAPI schemas.
             config.insert("responseJsonSchema".into(), json_schema.clone());
         }
+        None | Some(ResponseFormat::Text | _) => {}
     }
     if let Some(thinking) = reasoning::thinking_config(request)? {
         config.insert("thinkingConfig".into(), thinking);

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::PROVIDER;
 use super::calls::{CallIndex, answered, wire_id, wire_name};
 use crate::body::{Body, fragment};
-use crate::media::{ImageForm, image_form, unsupported};
+use crate::media::{ImageForm, image_form, unread, unsupported};
 
 /// Memo slot of history items.
 pub(super) const DIALECT: &str = "openai-responses";
@@ -49,7 +49,7 @@ impl Input {
     /// [`pintle_llm::ErrorKind::InvalidRequest`] for content that the dialect does not support.
     pub(super) fn new(request: &Request, self_contained: bool) -> Result<Self, Error> {
         let messages = request.messages.as_slice();
-        let known = request.messages.take_beginning(memo_slot(self_contained), &request.model);
+        let known = request.messages.take_cached_prefix(memo_slot(self_contained), &request.model);
         let (known, mut input) = known.unwrap_or_else(|| (0, Self::default()));
         let (before, new) = messages.split_at_checked(known).unwrap_or((&[], messages));
         let origin = Origin::new(PROVIDER, &request.model);
@@ -100,7 +100,7 @@ impl Input {
     /// Memoises it with the messages of the request, for the next request.
     pub(super) fn memoise(self, request: &Request, self_contained: bool) {
         let messages = &request.messages;
-        messages.keep_beginning(memo_slot(self_contained), &request.model, messages.len(), self);
+        messages.cache_prefix(memo_slot(self_contained), &request.model, messages.len(), self);
     }
 }
 
@@ -145,7 +145,7 @@ fn items_of(message: &Message, origin: &Origin, answers_custom: &[&str]) -> Resu
             }
             ContentPart::Opaque(data) if own => items.item(&without_id(&data.data)),
             // They are valid at their origin only.
-            ContentPart::Thinking(_) | ContentPart::Opaque(_) => {}
+            ContentPart::Thinking(_) | ContentPart::Opaque(_) | _ => {}
         }
     }
     if message.role == Role::Tool
@@ -305,6 +305,7 @@ fn input_file(document: &DocumentData) -> Result<Value, Error> {
             let (name, data) = file_data(document, PROVIDER)?;
             Ok(json!({"type": "input_file", "filename": name, "file_data": data}))
         }
+        MediaSource::Path(_) | _ => Err(unread(PROVIDER)),
     }
 }
 
@@ -340,7 +341,8 @@ pub(crate) fn media_placeholder(part: &ContentPart) -> String {
         | ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => None,
+        | ContentPart::Opaque(_)
+        | _ => None,
     };
     media_type.map_or_else(|| format!("[{}]", part.kind().to_lowercase()), |kind| format!("[{kind}]"))
 }
@@ -360,7 +362,8 @@ fn check_role(part: &ContentPart, role: Role) -> Result<(), Error> {
         | ContentPart::ToolCall(_)
         | ContentPart::ToolResult(_)
         | ContentPart::Thinking(_)
-        | ContentPart::Opaque(_) => Ok(()),
+        | ContentPart::Opaque(_)
+        | _ => Ok(()),
     }
 }
 

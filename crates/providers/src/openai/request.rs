@@ -143,7 +143,6 @@ fn include(request: &Request, options: Option<&Map<String, Value>>) -> Result<Ve
 
 fn text_format(format: &ResponseFormat) -> Option<Value> {
     match format {
-        ResponseFormat::Text => None,
         ResponseFormat::Json => Some(json!({"type": "json_object"})),
         ResponseFormat::JsonSchema { json_schema, strict } => Some(json!({
             "type": "json_schema",
@@ -151,6 +150,7 @@ fn text_format(format: &ResponseFormat) -> Option<Value> {
             "schema": json_schema,
             "strict": strict,
         })),
+        ResponseFormat::Text | _ => None,
     }
 }
 

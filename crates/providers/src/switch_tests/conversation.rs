@@ -457,7 +457,8 @@ fn is_sent(part: &ContentPart, provider: &str) -> bool {
         ContentPart::Audio(_)
         | ContentPart::Document(_)
         | ContentPart::ToolResult(_)
-        | ContentPart::Thinking(_) => false,
+        | ContentPart::Thinking(_)
+        | _ => false,
     }
 }
 

@@ -200,7 +200,8 @@ async fn real(env: &dyn ExecutionEnvironment, path: &Path) -> PathBuf {
 fn size(image: &ImageData) -> usize {
     match &image.source {
         MediaSource::Data(bytes) => bytes.as_bytes().len(),
-        MediaSource::Url(url) => url.len(),
+        MediaSource::Url(text) | MediaSource::Path(text) => text.len(),
+        _ => 0,
     }
 }
 

@@ -164,5 +164,5 @@ fn client(dialect: Dialect, url: &str) -> Client {
             builder.provider(OpenAiCompatible::builder(url).api_key(key).build().unwrap())
         }
     };
-    builder.build().unwrap()
+    builder.default_provider(dialect.name()).build().unwrap()
 }

@@ -256,16 +256,16 @@ async fn calls_stand_in_their_run_and_runs_in_their_session() {
           - git could not be run
           gen_ai.chat
             gen_ai.chat
-              - the model answered
+              - model call completed
           gen_ai.execute_tool
             - from within a tool
           gen_ai.chat
             gen_ai.chat
-              - the model answered
+              - model call completed
         gen_ai.invoke_agent
           gen_ai.chat
             gen_ai.chat
-              - the model answered
+              - model call completed
     "#);
     insta::assert_snapshot!(spans.fields("session"), @r#"
     gen_ai.conversation.id = s-1
@@ -312,9 +312,9 @@ async fn a_model_call_has_one_span_for_all_its_attempts() {
         - git could not be run
         gen_ai.chat
           gen_ai.chat
-            - the model call failed
+            - model call failed
           gen_ai.chat
-            - the model answered
+            - model call completed
     "#);
     insta::assert_snapshot!(spans.fields("gen_ai.chat"), @r#"
     gen_ai.conversation.id = s-1

@@ -1,4 +1,4 @@
-//! Cancellation and time limits, with the clock stopped.
+//! Cancellation and time limits, on a paused clock.
 
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,80 +8,83 @@ use tokio_util::sync::CancellationToken;
 
 use super::*;
 
-/// Never comes to its end: not at all, or after the first words of a stream.
+/// Adapter whose calls never end.
 #[derive(Debug, Default)]
-pub(super) struct Stuck {
-    pub(super) words: bool,
-    /// Whether a call is held at the moment.
-    pub(super) held: Arc<AtomicBool>,
+pub(super) struct HangingAdapter {
+    /// Streams hang after some text instead of before the first event.
+    pub(super) after_text: bool,
+    /// Set while a call is in flight.
+    pub(super) in_flight: Arc<AtomicBool>,
 }
 
-struct Hold(Arc<AtomicBool>);
+/// Sets a flag until it is dropped.
+struct FlagGuard(Arc<AtomicBool>);
 
-impl Hold {
-    fn of(flag: &Arc<AtomicBool>) -> Self {
+impl FlagGuard {
+    fn set(flag: &Arc<AtomicBool>) -> Self {
         flag.store(true, Ordering::SeqCst);
         Self(Arc::clone(flag))
     }
 }
 
-impl Drop for Hold {
+impl Drop for FlagGuard {
     fn drop(&mut self) {
         self.0.store(false, Ordering::SeqCst);
     }
 }
 
 #[async_trait]
-impl ProviderAdapter for Stuck {
+impl ProviderAdapter for HangingAdapter {
     fn name(&self) -> &str {
-        "stuck"
+        "hanging"
     }
 
     async fn complete(&self, _: &Request) -> Result<Response, Error> {
-        let _hold = Hold::of(&self.held);
+        let _guard = FlagGuard::set(&self.in_flight);
         pending().await
     }
 
     async fn stream(&self, _: &Request) -> Result<EventStream, Error> {
-        let hold = Hold::of(&self.held);
-        if !self.words {
+        let guard = FlagGuard::set(&self.in_flight);
+        if !self.after_text {
             return pending().await;
         }
-        let words = [
+        let events = [
             StreamEvent::TextStart { text_id: "0".into() },
             StreamEvent::TextDelta { text_id: "0".into(), delta: "and so".into() },
         ];
-        Ok(Box::pin(futures_util::stream::unfold((words.into_iter(), hold), |(mut words, hold)| async {
-            match words.next() {
-                Some(event) => Some((Ok(event), (words, hold))),
+        Ok(Box::pin(futures_util::stream::unfold((events.into_iter(), guard), |(mut events, guard)| async {
+            match events.next() {
+                Some(event) => Some((Ok(event), (events, guard))),
                 None => pending().await,
             }
         })))
     }
 }
 
-fn stuck(words: bool) -> (Client, Arc<AtomicBool>) {
-    let adapter = Stuck { words, ..Stuck::default() };
-    let held = Arc::clone(&adapter.held);
-    (Client::builder().provider(adapter).build().unwrap(), held)
+/// Returns a client of a [`HangingAdapter`], and its flag.
+fn hanging(after_text: bool) -> (Client, Arc<AtomicBool>) {
+    let adapter = HangingAdapter { after_text, ..HangingAdapter::default() };
+    let in_flight = Arc::clone(&adapter.in_flight);
+    (Client::builder().provider(adapter).default_provider("hanging").build().unwrap(), in_flight)
 }
 
-/// A tool that never answers; the flag says whether it runs, the token is what it was given.
+/// Returns a tool that never ends, a flag that is set while it runs, and its abort signal.
 fn endless() -> (Tool, Arc<AtomicBool>, Arc<std::sync::OnceLock<CancellationToken>>) {
-    let (held, signal) = (Arc::<AtomicBool>::default(), Arc::<std::sync::OnceLock<_>>::default());
-    let (flag, slot) = (Arc::clone(&held), Arc::clone(&signal));
+    let (running, signal) = (Arc::<AtomicBool>::default(), Arc::<std::sync::OnceLock<_>>::default());
+    let (flag, slot) = (Arc::clone(&running), Arc::clone(&signal));
     let tool = Tool::active(definition("endless"), move |_, context: CallContext| {
         slot.set(context.abort_signal).unwrap();
-        let hold = Hold::of(&flag);
+        let guard = FlagGuard::set(&flag);
         async move {
-            let _hold = hold;
+            let _guard = guard;
             pending::<Result<String, Error>>().await
         }
     });
-    (tool, held, signal)
+    (tool, running, signal)
 }
 
-fn after(limit: Duration, token: &CancellationToken) -> impl Future<Output = ()> + use<> {
+fn cancel_after(limit: Duration, token: &CancellationToken) -> impl Future<Output = ()> + use<> {
     let token = token.clone();
     async move {
         tokio::time::sleep(limit).await;
@@ -92,7 +95,7 @@ fn after(limit: Duration, token: &CancellationToken) -> impl Future<Output = ()>
 const SECOND: Duration = Duration::from_secs(1);
 
 #[tokio::test(start_paused = true)]
-async fn an_abort_signal_given_before_means_that_nothing_is_sent() {
+async fn nothing_is_sent_after_the_abort_signal() {
     let (client, adapter) = client(fake().answer("never"));
     let token = CancellationToken::new();
     token.cancel();
@@ -103,94 +106,95 @@ async fn an_abort_signal_given_before_means_that_nothing_is_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_abort_signal_ends_a_model_call() {
-    for words in [false, true] {
-        let (client, held) = stuck(words);
+async fn the_abort_signal_cancels_a_model_call() {
+    for after_text in [false, true] {
+        let (client, in_flight) = hanging(after_text);
         let token = CancellationToken::new();
         let aborted = options(&client).with_abort_signal(token.clone());
         let streamed = stream(aborted.clone()).unwrap();
-        let outcome = if words {
-            tokio::join!(streamed.result(), after(SECOND, &token)).0
+        let outcome = if after_text {
+            tokio::join!(streamed.result(), cancel_after(SECOND, &token)).0
         } else {
-            tokio::join!(generate(aborted), after(SECOND, &token)).0
+            tokio::join!(generate(aborted), cancel_after(SECOND, &token)).0
         };
         let error = outcome.unwrap_err();
         assert_eq!((error.kind(), error.is_retryable()), (ErrorKind::Abort, false));
-        assert!(!held.load(Ordering::SeqCst), "the connection is let go");
+        assert!(!in_flight.load(Ordering::SeqCst), "the connection is released");
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_abort_signal_ends_the_wait_between_attempts() {
+async fn the_abort_signal_cancels_the_wait_between_attempts() {
     let busy = Error::new(ErrorKind::RateLimit, "busy")
         .with_retry(crate::Retry::After(Some(Duration::from_secs(50))));
     let (client, adapter) = client(fake().failure(busy).answer("late"));
     let token = CancellationToken::new();
-    let begun = Instant::now();
+    let start = Instant::now();
     let aborted = generate(options(&client).with_abort_signal(token.clone()));
-    let (outcome, ()) = tokio::join!(aborted, after(SECOND, &token));
+    let (outcome, ()) = tokio::join!(aborted, cancel_after(SECOND, &token));
     assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Abort);
-    assert_eq!((begun.elapsed(), adapter.requests().len()), (SECOND, 1));
+    assert_eq!((start.elapsed(), adapter.requests().len()), (SECOND, 1));
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_abort_signal_ends_the_tools() {
+async fn the_abort_signal_cancels_tools() {
     for streamed in [false, true] {
         let (client, adapter) = client(fake().message(calling(&[("endless", r#"{"x": 1}"#)])).answer("late"));
-        let (tool, held, signal) = endless();
+        let (tool, running, signal) = endless();
         let token = CancellationToken::new();
         let aborted = options(&client).with_tool(tool).with_abort_signal(token.clone());
         let outcome = if streamed {
-            tokio::join!(stream(aborted).unwrap().result(), after(SECOND, &token)).0
+            tokio::join!(stream(aborted).unwrap().result(), cancel_after(SECOND, &token)).0
         } else {
-            tokio::join!(generate(aborted), after(SECOND, &token)).0
+            tokio::join!(generate(aborted), cancel_after(SECOND, &token)).0
         };
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::Abort);
-        assert!(!held.load(Ordering::SeqCst), "the handler is dropped");
-        assert!(signal.get().unwrap().is_cancelled(), "and what it started can know");
+        assert!(!running.load(Ordering::SeqCst), "the handler is dropped");
+        assert!(signal.get().unwrap().is_cancelled(), "so that other work of the handler can stop");
         assert_eq!(adapter.requests().len(), 1);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn dropping_the_future_ends_the_tools() {
+async fn dropping_the_future_cancels_tools() {
     let (client, _) = client(fake().message(calling(&[("endless", r#"{"x": 1}"#)])));
-    let (tool, held, signal) = endless();
+    let (tool, running, signal) = endless();
     let dropped = tokio::time::timeout(SECOND, generate(options(&client).with_tool(tool))).await;
     assert!(dropped.is_err());
-    assert!(!held.load(Ordering::SeqCst) && signal.get().unwrap().is_cancelled());
+    assert!(!running.load(Ordering::SeqCst) && signal.get().unwrap().is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_total_limit_holds_for_everything() {
+async fn the_total_limit_covers_model_calls_and_tools() {
     let limit = Duration::from_secs(5);
-    for words in [false, true] {
-        let (client, held) = stuck(words);
-        let begun = Instant::now();
+    for after_text in [false, true] {
+        let (client, in_flight) = hanging(after_text);
+        let start = Instant::now();
         let limited = options(&client).with_timeout(limit);
-        let outcome = if words { stream(limited).unwrap().result().await } else { generate(limited).await };
+        let outcome =
+            if after_text { stream(limited).unwrap().result().await } else { generate(limited).await };
         let error = outcome.unwrap_err();
-        assert_eq!((error.kind(), begun.elapsed()), (ErrorKind::RequestTimeout, limit));
-        assert_eq!(error.message(), "the generation took longer than its limit of 5s");
-        assert!(!held.load(Ordering::SeqCst));
+        assert_eq!((error.kind(), start.elapsed()), (ErrorKind::RequestTimeout, limit));
+        assert_eq!(error.message(), "the generation exceeded its limit of 5s");
+        assert!(!in_flight.load(Ordering::SeqCst));
     }
     let (client, _) = client(fake().message(calling(&[("endless", r#"{"x": 1}"#)])));
-    let (tool, held, signal) = endless();
-    let begun = Instant::now();
+    let (tool, running, signal) = endless();
+    let start = Instant::now();
     let error = generate(options(&client).with_tool(tool).with_timeout(limit)).await.unwrap_err();
-    assert_eq!((error.kind(), begun.elapsed()), (ErrorKind::RequestTimeout, limit));
-    assert!(!held.load(Ordering::SeqCst) && signal.get().unwrap().is_cancelled());
+    assert_eq!((error.kind(), start.elapsed()), (ErrorKind::RequestTimeout, limit));
+    assert!(!running.load(Ordering::SeqCst) && signal.get().unwrap().is_cancelled());
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_wait_that_would_outlast_the_total_limit_is_not_begun() {
+async fn a_wait_beyond_the_total_limit_is_skipped() {
     for (wait, expected) in [(7, None), (8, Some(ErrorKind::RateLimit))] {
         for streamed in [false, true] {
             let busy = Error::new(ErrorKind::RateLimit, "busy")
                 .with_retry(crate::Retry::After(Some(Duration::from_secs(wait))));
             let (client, adapter) = client(fake().failure(busy).answer("in time"));
             let limited = options(&client).with_timeout(Duration::from_secs(8));
-            let begun = Instant::now();
+            let start = Instant::now();
             let outcome =
                 if streamed { stream(limited).unwrap().result().await } else { generate(limited).await };
             match expected {
@@ -198,75 +202,77 @@ async fn a_wait_that_would_outlast_the_total_limit_is_not_begun() {
                 Some(kind) => {
                     let error = outcome.unwrap_err();
                     assert_eq!((error.kind(), error.retry_after()), (kind, Some(Duration::from_secs(wait))));
-                    assert_eq!((begun.elapsed(), adapter.requests().len()), (Duration::ZERO, 1));
+                    assert_eq!((start.elapsed(), adapter.requests().len()), (Duration::ZERO, 1));
                 }
             }
         }
     }
 }
 
-/// The texts of the results of each step.
-type Told = Arc<std::sync::Mutex<Vec<Vec<String>>>>;
+/// Texts of the tool results of each step.
+type StepLog = Arc<std::sync::Mutex<Vec<Vec<String>>>>;
 
-/// What a listener was told, and the listener.
-fn listening() -> (Told, impl Fn(&StepResult) + Send + Sync) {
-    let told = Told::default();
-    let log = Arc::clone(&told);
-    let listener = move |step: &StepResult| {
-        log.lock().unwrap().push(step.tool_results.iter().map(|result| result.text()).collect());
+/// Returns a log and the callback that fills it.
+fn logging_steps() -> (StepLog, impl Fn(&StepResult) + Send + Sync) {
+    let log = StepLog::default();
+    let steps = Arc::clone(&log);
+    let callback = move |step: &StepResult| {
+        steps.lock().unwrap().push(step.tool_results.iter().map(|result| result.text()).collect());
     };
-    (told, listener)
+    (log, callback)
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_steps_of_a_generation_that_fails_are_told() {
+async fn steps_of_a_failed_generation_are_reported() {
     for streamed in [false, true] {
         let denied = Error::new(ErrorKind::AccessDenied, "no more");
         let (client, _) = client(fake().message(calling(&[("echo", r#"{"x": 5}"#)])).failure(denied));
-        let (told, listener) = listening();
-        let heard = options(&client).with_tool(echo("echo")).with_on_step(listener);
-        let outcome = if streamed { stream(heard).unwrap().result().await } else { generate(heard).await };
+        let (log, callback) = logging_steps();
+        let options = options(&client).with_tool(echo("echo")).with_on_step(callback);
+        let outcome =
+            if streamed { stream(options).unwrap().result().await } else { generate(options).await };
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::AccessDenied);
-        assert_eq!(*told.lock().unwrap(), [["5"]]);
+        assert_eq!(*log.lock().unwrap(), [["5"]]);
     }
-    // The last step is told too.
+    // The last step is reported, too.
     let (client, _) = client(fake().message(calling(&[("echo", r#"{"x": 5}"#)])).answer("five"));
-    let (told, listener) = listening();
-    generate(options(&client).with_tool(echo("echo")).with_on_step(listener)).await.unwrap();
-    assert_eq!(*told.lock().unwrap(), [vec!["5".to_owned()], vec![]]);
+    let (log, callback) = logging_steps();
+    generate(options(&client).with_tool(echo("echo")).with_on_step(callback)).await.unwrap();
+    assert_eq!(*log.lock().unwrap(), [vec!["5".to_owned()], vec![]]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_step_that_is_cut_off_is_told_with_the_results_that_were_there() {
+async fn an_interrupted_step_is_reported_with_its_results() {
     for streamed in [false, true] {
-        let made = calling(&[("endless", r#"{"x": 1}"#), ("echo", r#"{"x": 5}"#)]);
-        let (client, _) = client(fake().message(made));
-        let (tool, held, _) = endless();
-        let (told, listener) = listening();
-        let heard = options(&client).with_tool(tool).with_tool(echo("echo")).with_on_step(listener);
-        let limited = heard.with_timeout(SECOND);
+        let calls = calling(&[("endless", r#"{"x": 1}"#), ("echo", r#"{"x": 5}"#)]);
+        let (client, _) = client(fake().message(calls));
+        let (tool, running, _) = endless();
+        let (log, callback) = logging_steps();
+        let options = options(&client).with_tool(tool).with_tool(echo("echo")).with_on_step(callback);
+        let limited = options.with_timeout(SECOND);
         let outcome =
             if streamed { stream(limited).unwrap().result().await } else { generate(limited).await };
         assert_eq!(outcome.unwrap_err().kind(), ErrorKind::RequestTimeout);
-        assert!(!held.load(Ordering::SeqCst));
-        assert_eq!(*told.lock().unwrap(), [["5"]]);
+        assert!(!running.load(Ordering::SeqCst));
+        assert_eq!(*log.lock().unwrap(), [["5"]]);
     }
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_limit_per_step_is_one_of_model_calls() {
+async fn the_step_limit_covers_model_calls_only() {
     let limit = TimeoutConfig::default().with_per_step(Duration::from_secs(3));
-    for words in [false, true] {
-        let (client, held) = stuck(words);
-        let begun = Instant::now();
+    for after_text in [false, true] {
+        let (client, in_flight) = hanging(after_text);
+        let start = Instant::now();
         let limited = options(&client).with_timeout(limit);
-        let outcome = if words { stream(limited).unwrap().result().await } else { generate(limited).await };
+        let outcome =
+            if after_text { stream(limited).unwrap().result().await } else { generate(limited).await };
         let error = outcome.unwrap_err();
-        assert_eq!((error.kind(), begun.elapsed()), (ErrorKind::RequestTimeout, Duration::from_secs(3)));
-        assert_eq!(error.message(), "a model call took longer than its limit of 3s");
-        assert!(!held.load(Ordering::SeqCst));
+        assert_eq!((error.kind(), start.elapsed()), (ErrorKind::RequestTimeout, Duration::from_secs(3)));
+        assert_eq!(error.message(), "a model call exceeded its limit of 3s");
+        assert!(!in_flight.load(Ordering::SeqCst));
     }
-    // Neither tools nor the waits between attempts count.
+    // Neither tools nor waits between attempts count.
     let slow = Tool::active(definition("slow"), |_, _| async {
         tokio::time::sleep(Duration::from_secs(60)).await;
         Ok::<_, Error>("done")

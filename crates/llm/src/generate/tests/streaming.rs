@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use futures_util::StreamExt as _;
 
-use super::limits::Stuck;
+use super::limits::HangingAdapter;
 use super::*;
 
 async fn collected(stream: &mut StreamResult) -> (Vec<StreamEvent>, Option<Error>) {
@@ -13,12 +13,12 @@ async fn collected(stream: &mut StreamResult) -> (Vec<StreamEvent>, Option<Error
         match item {
             Ok(event) => events.push(event),
             Err(error) => {
-                assert!(stream.next().await.is_none(), "an error is the end");
+                assert!(stream.next().await.is_none(), "an error is the last item");
                 return (events, Some(error));
             }
         }
     }
-    assert!(stream.next().await.is_none(), "the end stays the end");
+    assert!(stream.next().await.is_none(), "the stream is fused");
     (events, None)
 }
 
@@ -28,12 +28,12 @@ fn types(events: &[StreamEvent]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn steps_follow_each_other_in_one_stream() {
+async fn one_stream_carries_all_steps() {
     let (client, adapter) = client(fake().message(calling(&[("echo", r#"{"x": 5}"#)])).answer("five"));
     let mut stream = stream(options(&client).with_tool(echo("echo"))).unwrap();
     assert!(stream.partial_response().is_none());
     assert_eq!(stream.response().unwrap_err().kind(), ErrorKind::Stream, "it has not ended");
-    assert_eq!(adapter.requests(), [], "nothing is sent before the first event is asked for");
+    assert_eq!(adapter.requests(), [], "nothing is sent before the first poll");
     let (events, error) = collected(&mut stream).await;
     assert!(error.is_none(), "{error:?}");
     assert_eq!(
@@ -60,42 +60,42 @@ async fn steps_follow_each_other_in_one_stream() {
         (result.text().as_str(), result.steps.len(), result.total_usage.total_tokens),
         ("five", 2, 30)
     );
-    assert_eq!(answered(&adapter.requests()[1]), [("c0".into(), "5".into(), false)]);
+    assert_eq!(sent_results(&adapter.requests()[1]), [("c0".into(), "5".into(), false)]);
 }
 
 #[tokio::test]
-async fn a_stream_comes_to_what_a_whole_generation_comes_to() {
+async fn streamed_and_complete_generations_have_equal_results() {
     let script = || {
         fake()
             .message(calling(&[("echo", r#"{"x": 5}"#), ("nobody", "{}")]))
             .message(calling(&[("ask", r#"{"x": 1}"#)]))
     };
-    let (whole, _) = client(script());
+    let (complete, _) = client(script());
     let (streamed, _) = client(script());
     let tools = |client| options(client).with_tool(echo("echo")).with_tool(Tool::passive(definition("ask")));
-    let expected = generate(tools(&whole).with_max_tool_rounds(4)).await.unwrap();
+    let expected = generate(tools(&complete).with_max_tool_rounds(4)).await.unwrap();
     let found = stream(tools(&streamed).with_max_tool_rounds(4)).unwrap().result().await.unwrap();
     assert_eq!(found, expected);
     assert_eq!(found.tool_calls().next().unwrap().name, "ask");
 }
 
 #[tokio::test]
-async fn the_text_alone_is_a_stream_too() {
+async fn text_deltas_can_be_streamed_alone() {
     let (client, _) = client(
         fake()
             .message(calling(&[("echo", r#"{"x": 5}"#)]).with_part(crate::ContentPart::text("so ")))
             .answer("five"),
     );
     let mut stream = stream(options(&client).with_tool(echo("echo"))).unwrap();
-    let pieces: Vec<String> = stream.text_stream().map(Result::unwrap).collect().await;
-    assert_eq!(pieces, ["so ", "five"]);
+    let deltas: Vec<String> = stream.text_stream().map(Result::unwrap).collect().await;
+    assert_eq!(deltas, ["so ", "five"]);
     assert_eq!(stream.response().unwrap().text(), "five");
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_has_nothing_to_show_is_tried_again_and_nothing_else() {
+async fn a_stream_is_retried_only_before_its_first_content() {
     let busy = || Error::new(ErrorKind::Server, "busy");
-    let (client, adapter) = client(fake().failure(busy()).cut("half a wo", busy()).answer("never asked for"));
+    let (client, adapter) = client(fake().failure(busy()).cut("half a wo", busy()).answer("never requested"));
     let mut stream = stream(options(&client)).unwrap();
     let (events, error) = collected(&mut stream).await;
     assert_eq!(types(&events), ["TEXT_START", "TEXT_DELTA"]);
@@ -107,27 +107,27 @@ async fn what_has_nothing_to_show_is_tried_again_and_nothing_else() {
     assert_eq!(stream.result().await.unwrap_err().kind(), ErrorKind::Server);
 }
 
-/// Begins, and then says that it cannot, so often; then it answers.
+/// Adapter whose first streams start and fail at once.
 #[derive(Debug)]
-struct Hesitant {
-    answers: FakeAdapter,
-    times: std::sync::atomic::AtomicU32,
+struct FailsAfterStart {
+    inner: FakeAdapter,
+    failures: std::sync::atomic::AtomicU32,
 }
 
 #[async_trait]
-impl ProviderAdapter for Hesitant {
+impl ProviderAdapter for FailsAfterStart {
     fn name(&self) -> &str {
         "fake"
     }
 
     async fn complete(&self, request: &Request) -> Result<Response, Error> {
-        self.answers.complete(request).await
+        self.inner.complete(request).await
     }
 
     async fn stream(&self, request: &Request) -> Result<EventStream, Error> {
-        let left = self.times.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        let left = self.failures.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
         if left.is_err() {
-            return self.answers.stream(request).await;
+            return self.inner.stream(request).await;
         }
         let start = StreamEvent::StreamStart { id: None, model: None, warnings: Vec::new() };
         let text = StreamEvent::TextStart { text_id: "0".into() };
@@ -137,10 +137,10 @@ impl ProviderAdapter for Hesitant {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_has_only_begun_is_tried_again() {
-    for (times, expected) in [(2, Ok("hello")), (3, Err(ErrorKind::Server))] {
-        let adapter = Hesitant { answers: fake().answer("hello"), times: times.into() };
-        let client = Client::builder().provider(adapter).build().unwrap();
+async fn a_stream_that_has_only_started_is_retried() {
+    for (failures, expected) in [(2, Ok("hello")), (3, Err(ErrorKind::Server))] {
+        let adapter = FailsAfterStart { inner: fake().answer("hello"), failures: failures.into() };
+        let client = Client::builder().provider(adapter).default_provider("fake").build().unwrap();
         let (events, error) = collected(&mut stream(options(&client)).unwrap()).await;
         match expected {
             Ok(_) => {
@@ -152,16 +152,16 @@ async fn a_stream_that_has_only_begun_is_tried_again() {
 }
 
 #[tokio::test]
-async fn a_stream_without_an_end_is_an_error() {
+async fn a_stream_without_a_final_event_is_an_error() {
     #[derive(Debug)]
-    struct Ends(StreamEvent);
+    struct Truncated(StreamEvent);
     #[async_trait]
-    impl ProviderAdapter for Ends {
+    impl ProviderAdapter for Truncated {
         fn name(&self) -> &str {
-            "ends"
+            "truncated"
         }
         async fn complete(&self, _: &Request) -> Result<Response, Error> {
-            Err(Error::new(ErrorKind::Configuration, "it streams only"))
+            Err(Error::new(ErrorKind::Configuration, "streaming only"))
         }
         async fn stream(&self, _: &Request) -> Result<EventStream, Error> {
             Ok(Box::pin(futures_util::stream::iter([Ok(self.0.clone())])))
@@ -170,31 +170,32 @@ async fn a_stream_without_an_end_is_an_error() {
     let start = StreamEvent::TextStart { text_id: "0".into() };
     let delta = StreamEvent::TextDelta { text_id: "0".into(), delta: "half".into() };
     for (event, shown) in [(start, 0), (delta, 1)] {
-        let client = Client::builder().provider(Ends(event)).build().unwrap();
+        let client = Client::builder().provider(Truncated(event)).default_provider("truncated");
+        let client = client.build().unwrap();
         let (events, error) = collected(&mut stream(options(&client).with_max_retries(0)).unwrap()).await;
         assert_eq!((events.len(), error.unwrap().kind()), (shown, ErrorKind::Stream));
     }
 }
 
 #[tokio::test]
-async fn dropping_a_stream_lets_the_connection_go() {
-    let adapter = Stuck { words: true, ..Stuck::default() };
-    let held = Arc::clone(&adapter.held);
-    let client = Client::builder().provider(adapter).build().unwrap();
+async fn dropping_a_stream_releases_the_connection() {
+    let adapter = HangingAdapter { after_text: true, ..HangingAdapter::default() };
+    let in_flight = Arc::clone(&adapter.in_flight);
+    let client = Client::builder().provider(adapter).default_provider("hanging").build().unwrap();
     let mut stream = stream(options(&client)).unwrap();
     stream.next().await.unwrap().unwrap();
-    assert!(held.load(Ordering::SeqCst));
+    assert!(in_flight.load(Ordering::SeqCst));
     drop(stream);
-    assert!(!held.load(Ordering::SeqCst));
+    assert!(!in_flight.load(Ordering::SeqCst));
 }
 
 #[tokio::test]
-async fn a_stream_gives_way_to_other_tasks_and_loses_nothing() {
-    // More events at once than the runtime lets a task take in one turn.
+async fn a_stream_yields_to_the_runtime_without_losing_events() {
+    // More ready events than tokio's cooperative budget.
     let words = "word ".repeat(1000);
-    let many = Pieces::new(words.clone(), 1);
-    let client = Client::builder().provider(many).build().unwrap();
+    let adapter = ChunkedAdapter::new(words.clone(), 1);
+    let client = Client::builder().provider(adapter).default_provider("chunked").build().unwrap();
     let mut stream = stream(options(&client)).unwrap();
-    let pieces: Vec<String> = stream.text_stream().map(Result::unwrap).collect().await;
-    assert_eq!((pieces.len(), pieces.concat()), (5000, words));
+    let deltas: Vec<String> = stream.text_stream().map(Result::unwrap).collect().await;
+    assert_eq!((deltas.len(), deltas.concat()), (5000, words));
 }

@@ -1,4 +1,4 @@
-//! The tool loop.
+//! Tool loop.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,24 +13,24 @@ use crate::response::Finish;
 use crate::usage::Usage;
 
 #[tokio::test]
-async fn all_calls_of_an_answer_run_at_once_and_go_back_together_in_their_order() {
+async fn calls_run_concurrently_and_results_keep_their_order() {
     let arguments: Vec<(&str, &str)> =
         vec![("meet", r#"{"x": 0}"#), ("meet", r#"{"x": 1}"#), ("meet", r#"{"x": 2}"#)];
     let (client, adapter) = client(fake().message(calling(&arguments)).answer("done"));
-    // Nobody passes before all three are there, so one after the other would never end.
-    let everybody = Arc::new(Barrier::new(3));
+    // Sequential calls would deadlock at the barrier.
+    let barrier = Arc::new(Barrier::new(3));
     let order = Arc::new(Mutex::new(Vec::new()));
-    let (meeting, left) = (Arc::clone(&everybody), Arc::clone(&order));
+    let (meeting, finished) = (Arc::clone(&barrier), Arc::clone(&order));
     let tool = Tool::active(definition("meet"), move |arguments, _| {
-        let (meeting, left) = (Arc::clone(&meeting), Arc::clone(&left));
+        let (meeting, finished) = (Arc::clone(&meeting), Arc::clone(&finished));
         async move {
             meeting.wait().await;
             let x = arguments["x"].as_u64().unwrap();
-            // The first to be called is the last to be done.
+            // The first call finishes last.
             for _ in 0..10 * (3 - x) {
                 tokio::task::yield_now().await;
             }
-            left.lock().unwrap().push(x);
+            finished.lock().unwrap().push(x);
             Ok::<_, Error>(format!("result {x}"))
         }
     });
@@ -39,7 +39,7 @@ async fn all_calls_of_an_answer_run_at_once_and_go_back_together_in_their_order(
     let requests = adapter.requests();
     assert_eq!(requests.len(), 2, "all results in one request");
     let expected = [0, 1, 2].map(|x| (format!("c{x}"), format!("result {x}"), false));
-    assert_eq!(answered(&requests[1]), expected);
+    assert_eq!(sent_results(&requests[1]), expected);
     assert_eq!(result.text(), "done");
 }
 
@@ -56,14 +56,14 @@ async fn a_step_holds_its_calls_results_and_usage() {
     assert_eq!(last.tool_calls().count() + last.tool_results.len() + last.warnings().len(), 0);
     assert_eq!((called.usage(), last.usage()), (&Usage::new(10, 5), &Usage::new(10, 5)));
     assert_eq!((result.usage(), &result.total_usage), (&Usage::new(10, 5), &Usage::new(20, 10)));
-    // The next request may go on from here.
+    // Ready for the next request.
     assert_eq!(result.messages.len(), 3);
     assert_eq!(result.messages[..2], adapter.requests()[1].messages[1..]);
     assert_eq!(result.messages[2].text(), "done");
 }
 
 #[tokio::test]
-async fn mistakes_are_answered_with_error_results() {
+async fn mistakes_become_error_results() {
     let runs = Arc::new(AtomicU32::new(0));
     let counted = Arc::clone(&runs);
     let picky = Tool::active(definition("picky"), move |_, _| {
@@ -71,10 +71,10 @@ async fn mistakes_are_answered_with_error_results() {
         async { Ok::<_, Error>("never") }
     });
     let failing = Tool::active(definition("failing"), |_, _| async {
-        let below = std::io::Error::other("the disk is full");
-        Err::<String, _>(Error::new(ErrorKind::Server, "no forecast").with_source(below))
+        let cause = std::io::Error::other("the disk is full");
+        Err::<String, _>(Error::new(ErrorKind::Server, "no forecast").with_source(cause))
     });
-    let made = calling(&[
+    let calls = calling(&[
         ("failing", r#"{"x": 1}"#),
         ("teleport", "{}"),
         ("picky", r#"{"x": "one"}"#),
@@ -83,30 +83,30 @@ async fn mistakes_are_answered_with_error_results() {
         ("picky", "[1]"),
         ("echo", r#"{"x": 1}"#),
     ]);
-    let (client, adapter) = client(fake().message(made).answer("sorry"));
+    let (client, adapter) = client(fake().message(calls).answer("sorry"));
     let tools = options(&client).with_tool(picky).with_tool(failing).with_tool(echo("echo"));
     assert_eq!(generate(tools).await.unwrap().text(), "sorry");
-    let results = answered(&adapter.requests()[1]);
+    let results = sent_results(&adapter.requests()[1]);
     let expected = [
         ("the provider failed: no forecast: the disk is full", true),
         ("unknown tool `teleport`; the tools are: picky, failing, echo", true),
-        ("the arguments do not fit tool `picky`: `/x`: \"one\" is not of type \"integer\"", true),
-        ("the arguments do not fit tool `picky`: \"x\" is a required property", true),
+        ("invalid arguments for tool `picky`: `/x`: \"one\" is not of type \"integer\"", true),
+        ("invalid arguments for tool `picky`: \"x\" is a required property", true),
         (
-            "the arguments do not fit tool `picky`: they are no JSON: EOF while parsing an object at line 1 column 7",
+            "invalid arguments for tool `picky`: not JSON: EOF while parsing an object at line 1 column 7",
             true,
         ),
-        ("the arguments do not fit tool `picky`: expected a JSON object, found [1]", true),
+        ("invalid arguments for tool `picky`: expected a JSON object, found [1]", true),
         ("1", false),
     ];
     let found: Vec<(&str, bool)> =
         results.iter().map(|(_, text, is_error)| (text.as_str(), *is_error)).collect();
     assert_eq!(found, expected);
-    assert_eq!(runs.load(Ordering::SeqCst), 0, "no handler sees arguments that do not fit");
+    assert_eq!(runs.load(Ordering::SeqCst), 0, "no handler sees invalid arguments");
 }
 
 #[tokio::test]
-async fn a_handler_that_panics_has_failed_and_no_more() {
+async fn a_panicking_handler_becomes_an_error_result() {
     let at_once = Tool::active(definition("at_once"), |_, _| -> std::future::Ready<Result<String, Error>> {
         panic!("no handler")
     });
@@ -116,10 +116,10 @@ async fn a_handler_that_panics_has_failed_and_no_more() {
         Ok::<_, Error>("never")
     });
     let x = r#"{"x": 1}"#;
-    let made = || calling(&[("at_once", x), ("echo", x), ("later", x), ("echo", "{}")]);
+    let calls = || calling(&[("at_once", x), ("echo", x), ("later", x), ("echo", "{}")]);
     let repair = RepairToolCall::new(|_| async { panic!("no repair") });
     for streamed in [false, true] {
-        let (client, adapter) = client(fake().message(made()).answer("sorry"));
+        let (client, adapter) = client(fake().message(calls()).answer("sorry"));
         let tools = options(&client).with_tool(at_once.clone()).with_tool(later.clone());
         let tools = tools.with_tool(echo("echo")).with_repair_tool_call(repair.clone());
         let result = match streamed {
@@ -127,7 +127,7 @@ async fn a_handler_that_panics_has_failed_and_no_more() {
             true => stream(tools).unwrap().result().await.unwrap(),
         };
         assert_eq!(result.text(), "sorry");
-        let results = answered(&adapter.requests()[1]);
+        let results = sent_results(&adapter.requests()[1]);
         let expected = [
             ("c0", "tool `at_once` panicked", true),
             ("c1", "1", false),
@@ -150,9 +150,9 @@ async fn calls_of_passive_tools_are_returned() {
 }
 
 #[tokio::test]
-async fn beside_passive_tools_the_others_are_run_and_the_loop_ends() {
-    let made = calling(&[("ask", r#"{"x": 1}"#), ("echo", r#"{"x": 2}"#)]);
-    let (client, adapter) = client(fake().message(made));
+async fn active_tools_run_beside_passive_ones_and_the_loop_ends() {
+    let calls = calling(&[("ask", r#"{"x": 1}"#), ("echo", r#"{"x": 2}"#)]);
+    let (client, adapter) = client(fake().message(calls));
     let both = options(&client).with_tool(Tool::passive(definition("ask"))).with_tool(echo("echo"));
     let result = generate(both).await.unwrap();
     assert_eq!(adapter.requests().len(), 1);
@@ -161,7 +161,7 @@ async fn beside_passive_tools_the_others_are_run_and_the_loop_ends() {
 }
 
 #[tokio::test]
-async fn rounds_are_counted() {
+async fn rounds_are_limited() {
     for (rounds, requests, runs) in [(0, 1, 0), (1, 2, 1), (3, 4, 3)] {
         let endless = (0..9).fold(fake(), |fake, _| fake.message(calling(&[("echo", r#"{"x": 1}"#)])));
         let (client, adapter) = client(endless);
@@ -177,13 +177,13 @@ async fn rounds_are_counted() {
 
 #[tokio::test]
 async fn a_stop_condition_ends_the_loop_after_the_round() {
-    let rows = [
+    let cases = [
         (StopCondition::called("final_answer"), 2),
         (StopCondition::spent(40), 3),
         (StopCondition::new(|steps| steps.len() == 4), 4),
         (StopCondition::spent(9_999).or(StopCondition::called("final_answer")), 2),
     ];
-    for (condition, steps) in rows {
+    for (condition, steps) in cases {
         let one = |name| calling(&[(name, r#"{"x": 1}"#)]);
         let script = fake()
             .message(one("echo"))
@@ -196,12 +196,12 @@ async fn a_stop_condition_ends_the_loop_after_the_round() {
         let result = generate(tools.with_max_tool_rounds(9).with_stop_when(condition)).await.unwrap();
         assert_eq!((result.steps.len(), adapter.requests().len()), (steps, steps));
         assert_eq!(result.tool_results.len(), 1, "the last round's tools have run");
-        assert_eq!(result.messages.len(), 2 * steps, "and the conversation is whole");
+        assert_eq!(result.messages.len(), 2 * steps, "and the conversation is complete");
     }
 }
 
 #[tokio::test]
-async fn calls_that_were_cut_off_are_not_made() {
+async fn calls_of_a_truncated_response_are_not_run() {
     let cut = fake().finished(calling(&[("echo", r#"{"x": 1}"#)]), Finish::Length);
     let (client, adapter) = client(cut);
     let result = generate(options(&client).with_tool(echo("echo"))).await.unwrap();
@@ -210,27 +210,22 @@ async fn calls_that_were_cut_off_are_not_made() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_repaired_once() {
-    let made = calling(&[("echo", r#"{"x": "7"}"#), ("echo", r#"{"x": "seven"}"#), ("echo", r#"{"y": 1}"#)]);
-    let (client, adapter) = client(fake().message(made).answer("done"));
+async fn invalid_arguments_are_repaired_once() {
+    let calls = calling(&[("echo", r#"{"x": "7"}"#), ("echo", r#"{"x": "seven"}"#), ("echo", r#"{"y": 1}"#)]);
+    let (client, adapter) = client(fake().message(calls).answer("done"));
     let seen = Arc::new(Mutex::new(Vec::new()));
-    let noted = Arc::clone(&seen);
+    let log = Arc::clone(&seen);
     let repair = RepairToolCall::new(move |invalid: InvalidToolCall| {
         let kind = invalid.error.kind();
-        noted.lock().unwrap().push((
-            invalid.call.id.clone(),
-            invalid.tool.name,
-            kind,
-            invalid.messages.len(),
-        ));
-        // Numbers out of texts; of another shape it knows nothing.
+        log.lock().unwrap().push((invalid.call.id.clone(), invalid.tool.name, kind, invalid.messages.len()));
+        // Parses numbers from text, and knows no other repair.
         let repaired = invalid.call.arguments["x"]
             .as_str()
             .map(|text| json!({"x": text.parse::<i64>().map_or(Value::Null, Value::from)}));
         async move { repaired }
     });
     generate(options(&client).with_tool(echo("echo")).with_repair_tool_call(repair)).await.unwrap();
-    let results = answered(&adapter.requests()[1]);
+    let results = sent_results(&adapter.requests()[1]);
     assert_eq!(results[0].1, "7");
     assert!(!results[0].2 && results[1].2 && results[2].2, "{results:?}");
     assert!(results[1].1.ends_with("null is not of type \"integer\""), "{results:?}");
@@ -244,16 +239,18 @@ async fn arguments_that_do_not_fit_are_repaired_once() {
 }
 
 #[tokio::test]
-async fn a_typed_tool_describes_and_reads_its_input() {
+async fn a_typed_tool_describes_and_parses_its_input() {
     #[derive(Debug, Deserialize, JsonSchema)]
-    struct Place {
+    struct Location {
         /// The city's name.
         city: String,
         days: Option<u8>,
         address: Option<std::net::Ipv4Addr>,
     }
-    let tool = Tool::typed("weather", "The weather.", |place: Place, _| async move {
-        Ok::<_, Error>(json!({"city": place.city, "days": place.days.unwrap_or(1), "at": place.address}))
+    let tool = Tool::typed("weather", "The weather.", |location: Location, _| async move {
+        Ok::<_, Error>(
+            json!({"city": location.city, "days": location.days.unwrap_or(1), "at": location.address}),
+        )
     })
     .unwrap();
     assert_eq!(
@@ -264,14 +261,14 @@ async fn a_typed_tool_describes_and_reads_its_input() {
             "address": {"type": ["string", "null"], "format": "ipv4"},
         }})
     );
-    let made = calling(&[
+    let calls = calling(&[
         ("weather", r#"{"city": "Oslo"}"#),
         ("weather", r#"{"city": "Rome", "days": 300}"#),
         ("weather", r#"{"city": "Rome", "address": "here"}"#),
     ]);
-    let (client, adapter) = client(fake().message(made).answer("done"));
+    let (client, adapter) = client(fake().message(calls).answer("done"));
     generate(options(&client).with_tool(tool)).await.unwrap();
-    let results = answered(&adapter.requests()[1]);
+    let results = sent_results(&adapter.requests()[1]);
     assert_eq!(results[0].1, r#"{"at":null,"city":"Oslo","days":1}"#);
     assert!(
         results[1].2 && results[1].1.contains("`/days`: 300 is greater than the maximum of 255"),
@@ -282,32 +279,32 @@ async fn a_typed_tool_describes_and_reads_its_input() {
 }
 
 #[tokio::test]
-async fn a_handler_knows_its_call_and_the_conversation() {
-    let (tell, told) = oneshot::channel();
-    let tell = Mutex::new(Some(tell));
+async fn a_handler_gets_its_call_and_the_conversation() {
+    let (sender, receiver) = oneshot::channel();
+    let sender = Mutex::new(Some(sender));
     let tool = Tool::active(definition("look"), move |_, context: CallContext| {
-        tell.lock().unwrap().take().unwrap().send(context).unwrap();
+        sender.lock().unwrap().take().unwrap().send(context).unwrap();
         async { Ok::<_, Error>("seen") }
     });
     let (client, _) = client(fake().message(calling(&[("look", r#"{"x": 1}"#)])).answer("done"));
     generate(options(&client).with_tool(tool)).await.unwrap();
-    let context = told.await.unwrap();
+    let context = receiver.await.unwrap();
     assert_eq!(context.call.id, "c0");
     assert_eq!(context.messages.len(), 2);
     assert_eq!(context.messages[1].tool_calls().count(), 1);
-    assert!(!context.abort_signal.is_cancelled(), "the call came to its end");
+    assert!(!context.abort_signal.is_cancelled(), "the call completed");
 }
 
 #[tokio::test]
-async fn free_text_is_the_one_property_of_a_custom_tool() {
+async fn free_text_is_the_only_property_of_a_custom_tool() {
     let parameters =
         json!({"type": "object", "properties": {"patch": {"type": "string"}}, "required": ["patch"]});
     let tool =
         Tool::active(ToolDefinition::new("apply", "", parameters).unwrap(), |arguments, _| async move {
             Ok::<_, Error>(arguments["patch"].as_str().unwrap().to_uppercase())
         });
-    let made = Message::new(Role::Assistant, vec![ToolCall::custom("c0", "apply", "free text").into()]);
-    let (client, adapter) = client(fake().message(made).answer("done"));
+    let calls = Message::new(Role::Assistant, vec![ToolCall::custom("c0", "apply", "free text").into()]);
+    let (client, adapter) = client(fake().message(calls).answer("done"));
     generate(options(&client).with_tool(tool)).await.unwrap();
-    assert_eq!(answered(&adapter.requests()[1]), [("c0".into(), "FREE TEXT".into(), false)]);
+    assert_eq!(sent_results(&adapter.requests()[1]), [("c0".into(), "FREE TEXT".into(), false)]);
 }

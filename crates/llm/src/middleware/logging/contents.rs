@@ -1,4 +1,4 @@
-//! What was said, for logs whose readers may know it.
+//! Contents of conversations, logged only on request.
 
 use serde_json::{Value, json};
 
@@ -6,25 +6,25 @@ use crate::content::ContentPart;
 use crate::history::HistoryItem;
 use crate::message::{Message, Role};
 
-/// An event with the prompt.
-pub(super) fn input(messages: &[HistoryItem], limit: usize) {
-    let said: Vec<Value> = messages.iter().map(|item| message(item)).collect();
-    let said = cut(Value::Array(said).to_string(), limit);
-    tracing::debug!(gen_ai.input.messages = said, "asked");
+/// Emits an event with the prompt.
+pub(super) fn log_input(messages: &[HistoryItem], limit: usize) {
+    let contents: Vec<Value> = messages.iter().map(|item| message(item)).collect();
+    let contents = truncate(Value::Array(contents).to_string(), limit);
+    tracing::debug!(gen_ai.input.messages = contents, "model request");
 }
 
-/// An event with the answer.
-pub(super) fn output(answer: &Message, limit: usize) {
-    let said = cut(Value::Array(vec![message(answer)]).to_string(), limit);
-    tracing::debug!(gen_ai.output.messages = said, "answered");
+/// Emits an event with the response.
+pub(super) fn log_output(response: &Message, limit: usize) {
+    let contents = truncate(Value::Array(vec![message(response)]).to_string(), limit);
+    tracing::debug!(gen_ai.output.messages = contents, "model response");
 }
 
-/// A message in the form of the convention: a role and typed parts.
+/// A message in the convention's format: a role and typed parts.
 fn message(message: &Message) -> Value {
     json!({"role": role(message.role), "parts": message.content.iter().map(part).collect::<Vec<Value>>()})
 }
 
-/// The convention has no developer: those are instructions too.
+/// The convention has no developer role.
 fn role(role: Role) -> &'static str {
     match role {
         Role::System | Role::Developer => "system",
@@ -51,7 +51,7 @@ fn part(part: &ContentPart) -> Value {
     }
 }
 
-fn cut(mut text: String, limit: usize) -> String {
+fn truncate(mut text: String, limit: usize) -> String {
     let mut end = limit.min(text.len());
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -1,4 +1,4 @@
-//! The end of a call, written into its span and told as one event.
+//! Recording of a call's end: fields of its span and one event.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -9,43 +9,42 @@ use tokio::time::Instant;
 use tracing::{Span, field};
 
 use crate::error::Error;
-use crate::middleware::follow::{End, Follower};
 use crate::middleware::logging::contents;
+use crate::middleware::{CallEnd, CallObserver};
 use crate::response::{Finish, Response};
 use crate::stream::{EventStream, StreamEvent};
 
-/// A call that has not ended yet.
-pub(super) struct Record {
+/// A call in flight.
+pub(super) struct CallRecord {
     pub(super) span: Span,
-    pub(super) begun: Instant,
-    /// How long the first event took.
-    pub(super) first: Option<Duration>,
+    pub(super) started: Instant,
+    pub(super) time_to_first_event: Option<Duration>,
     pub(super) max_content: Option<usize>,
 }
 
-impl Follower for Record {
-    fn event(&mut self, _event: &StreamEvent) {
-        self.first.get_or_insert_with(|| self.begun.elapsed());
+impl CallObserver for CallRecord {
+    fn on_event(&mut self, _event: &StreamEvent) {
+        self.time_to_first_event.get_or_insert_with(|| self.started.elapsed());
     }
 
-    fn end(&mut self, end: End<'_>) {
+    fn on_end(&mut self, end: CallEnd<'_>) {
         let span = self.span.clone();
         let _entered = span.enter();
         match end {
-            End::Answered(response) => self.answered(response),
-            End::Failed(error) => self.failed(error),
-            End::Cut => self.broken_off("cut"),
-            End::Dropped => self.broken_off("dropped"),
+            CallEnd::Completed(response) => self.completed(response),
+            CallEnd::Failed(error) => self.failed(error),
+            CallEnd::Truncated => self.interrupted("cut"),
+            CallEnd::Dropped => self.interrupted("dropped"),
         }
     }
 }
 
-impl Record {
-    fn answered(&self, response: &Response) {
+impl CallRecord {
+    fn completed(&self, response: &Response) {
         let usage = &response.usage;
         let input = usage.input_tokens;
-        let reason = [word(response.finish_reason.reason)];
-        let first = self.first.map(|first| first.as_secs_f64());
+        let reason = [finish_name(response.finish_reason.reason)];
+        let first = self.time_to_first_event.map(|time| time.as_secs_f64());
         let id = Some(response.id.as_str()).filter(|id| !id.is_empty());
         let span = &self.span;
         span.record("gen_ai.response.id", id);
@@ -68,15 +67,15 @@ impl Record {
             gen_ai.usage.cache_creation.input_tokens = usage.cache_write_tokens,
             gen_ai.usage.reasoning.output_tokens = usage.reasoning_tokens,
             gen_ai.client.operation.duration = self.seconds(),
-            "the model answered"
+            "model call completed"
         );
         if let Some(limit) = self.max_content {
-            contents::output(&response.message, limit);
+            contents::log_output(&response.message, limit);
         }
     }
 
     fn failed(&self, error: &Error) {
-        // The kind as it is serialised; the provider's words may quote the prompt.
+        // The serialised kind only: the provider's message may quote the prompt.
         let kind = serde_json::to_value(error.kind()).unwrap_or_default();
         let kind = kind.as_str().unwrap_or("_OTHER");
         let span = &self.span;
@@ -91,27 +90,27 @@ impl Record {
             request_id = error.request_id(),
             retryable = error.is_retryable(),
             gen_ai.client.operation.duration = self.seconds(),
-            "the model call failed"
+            "model call failed"
         );
     }
 
-    /// No error was seen, and no answer.
-    fn broken_off(&self, how: &str) {
+    /// Records a call that ended with neither a response nor an error.
+    fn interrupted(&self, how: &str) {
         self.span.record("otel.status_code", "ERROR");
         self.span.record("error.type", how);
         tracing::debug!(
             error.type = how,
             gen_ai.client.operation.duration = self.seconds(),
-            "the model call was broken off"
+            "model call interrupted"
         );
     }
 
     fn seconds(&self) -> f64 {
-        self.begun.elapsed().as_secs_f64()
+        self.started.elapsed().as_secs_f64()
     }
 }
 
-fn word(finish: Finish) -> &'static str {
+fn finish_name(finish: Finish) -> &'static str {
     match finish {
         Finish::Stop => "stop",
         Finish::Length => "length",
@@ -122,7 +121,7 @@ fn word(finish: Finish) -> &'static str {
     }
 }
 
-/// A stream that is polled inside a span.
+/// A stream polled inside a span.
 pub(super) struct InSpan {
     pub(super) stream: EventStream,
     pub(super) span: Span,

@@ -9,12 +9,11 @@ use tracing::{Event, Metadata, Subscriber};
 use super::*;
 use crate::error::ErrorKind;
 use crate::message::Message;
-use crate::middleware::bench::{Bench, MODES, ask, failure};
 use crate::response::Response;
-use crate::testing::FakeAdapter;
+use crate::testing::{FakeAdapter, Harness, MODES, scripted_error, user_request};
 use crate::usage::Usage;
 
-/// Writes down what is recorded: spans with their fields, records to spans, events.
+/// Subscriber that logs spans with their fields, fields recorded later (`then`), and events.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<String>>);
 
@@ -57,18 +56,18 @@ impl Subscriber for Log {
     fn exit(&self, _: &Id) {}
 }
 
-/// The line that begins so.
+/// The first line with this prefix.
 fn line<'a>(log: &'a str, head: &str) -> &'a str {
     log.lines().find(|line| line.starts_with(head)).unwrap_or_else(|| panic!("no {head} in {log}"))
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_told_in_the_names_of_the_convention() {
+async fn responses_are_logged_with_convention_field_names() {
     for mode in MODES {
         let log = Log::default();
         let _guard = tracing::subscriber::set_default(log.clone());
-        let bench = Bench::new(FakeAdapter::new("gemini").answer("secret answer"), Logging::new());
-        bench.call(ask("secret question").with_max_tokens(99), mode).await.unwrap();
+        let harness = Harness::new(FakeAdapter::new("gemini").answer("secret response"), Logging::new());
+        harness.call(user_request("secret question").with_max_tokens(99), mode).await.unwrap();
         let log = log.text();
         for expected in [
             "otel.name=chat m",
@@ -96,20 +95,20 @@ async fn an_answer_is_told_in_the_names_of_the_convention() {
 }
 
 #[tokio::test]
-async fn a_failure_is_told_without_its_words() {
+async fn failures_are_logged_without_their_message() {
     for mode in MODES {
         let log = Log::default();
         let _guard = tracing::subscriber::set_default(log.clone());
         let error = Error::new(ErrorKind::RateLimit, "you said secret things").with_status(429);
         let error = error.with_error_code("slow_down").with_request_id("req_1");
-        let bench = Bench::new(
-            FakeAdapter::new("p").cut("", failure(ErrorKind::Stream)).failure(error),
+        let harness = Harness::new(
+            FakeAdapter::new("p").cut("", scripted_error(ErrorKind::Stream)).failure(error),
             Logging::new(),
         );
-        bench.call(ask("secret"), Mode::Stream).await.unwrap_err();
+        harness.call(user_request("secret"), Mode::Stream).await.unwrap_err();
         assert!(line(&log.text(), "WARN").contains("error.type=\"stream\""), "{}", log.text());
         log.0.lock().unwrap().clear();
-        bench.call(ask("secret"), mode).await.unwrap_err();
+        harness.call(user_request("secret"), mode).await.unwrap_err();
         let log = log.text();
         for expected in [
             "error.type=\"rate_limit\"",
@@ -126,32 +125,32 @@ async fn a_failure_is_told_without_its_words() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_dropped_is_told_once() {
+async fn a_dropped_stream_is_logged_once() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
-    let bench = Bench::new(FakeAdapter::new("p").answer("hi").answer("hi"), Logging::new());
-    bench.read_and_drop(ask("x"), 3).await;
+    let harness = Harness::new(FakeAdapter::new("p").answer("hi").answer("hi"), Logging::new());
+    harness.read_and_drop(user_request("x"), 3).await;
     assert!(line(&log.text(), "DEBUG").contains("error.type=\"dropped\""), "{}", log.text());
     log.0.lock().unwrap().clear();
-    bench.read_and_drop(ask("x"), 5).await;
+    harness.read_and_drop(user_request("x"), 5).await;
     let log = log.text();
-    assert!(line(&log, "INFO").contains("the model answered") && !log.contains("dropped"), "{log}");
+    assert!(line(&log, "INFO").contains("model call completed") && !log.contains("dropped"), "{log}");
 }
 
 #[tokio::test]
-async fn contents_are_told_on_demand_and_cut() {
+async fn contents_are_logged_on_request_and_truncated() {
     let log = Log::default();
     let _guard = tracing::subscriber::set_default(log.clone());
     let adapter = FakeAdapter::new("p").answer("an answer").answer("another");
-    let bench = Bench::new(adapter, Logging::new().with_contents(62));
-    bench.call(ask("a question"), Mode::Stream).await.unwrap();
+    let harness = Harness::new(adapter, Logging::new().with_contents(62));
+    harness.call(user_request("a question"), Mode::Stream).await.unwrap();
     let text = log.text();
-    let asked = r#"gen_ai.input.messages="[{\"parts\":[{\"content\":\"a question\",\"type\":\"text\"}],\"role\":\"use"#;
-    assert!(line(&text, "DEBUG").contains(asked), "{text}");
+    let prompt = r#"gen_ai.input.messages="[{\"parts\":[{\"content\":\"a question\",\"type\":\"text\"}],\"role\":\"use"#;
+    assert!(line(&text, "DEBUG").contains(prompt), "{text}");
     assert!(text.contains(r#"gen_ai.output.messages="[{\"parts\":[{\"content\":\"an answer\""#), "{text}");
 }
 
-/// Answers after two seconds with cached tokens.
+/// Layer that responds after two seconds and reports cached tokens.
 #[derive(Debug)]
 struct Cached;
 
@@ -169,13 +168,14 @@ impl Middleware for Cached {
 }
 
 #[tokio::test(start_paused = true)]
-async fn cached_tokens_are_part_of_the_input() {
+async fn input_tokens_include_cached_tokens() {
     for provider in ["anthropic", "openai"] {
         let log = Log::default();
         let _guard = tracing::subscriber::set_default(log.clone());
-        let builder = crate::client::Client::builder().provider(FakeAdapter::new(provider));
+        let builder =
+            crate::client::Client::builder().provider(FakeAdapter::new(provider)).default_provider(provider);
         let client = builder.middleware(Logging::new()).middleware(Cached).build().unwrap();
-        client.complete(ask("x")).await.unwrap();
+        client.complete(user_request("x")).await.unwrap();
         let log = log.text();
         for expected in [
             "gen_ai.usage.input_tokens=1110".to_owned(),

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-/// Whether `part` is what has come of `whole` so far.
+/// Returns `true` if `part` is a prefix of `whole`.
 fn is_prefix(part: &Value, whole: &Value) -> bool {
     match (part, whole) {
         (Value::String(part), Value::String(whole)) => whole.starts_with(part.as_str()),
@@ -41,7 +41,7 @@ fn json_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// The text with every character outside ASCII, and every other letter, as an escape.
+/// Escapes every non-ASCII character and every second character in strings.
 fn escaped(text: &str) -> String {
     let mut within = false;
     let mut after_backslash = false;
@@ -64,8 +64,8 @@ fn escaped(text: &str) -> String {
 
 proptest! {
     #[test]
-    fn every_prefix_of_a_text_gives_a_prefix_of_its_value(value in json_value(), pretty: bool, escapes: bool) {
-        // A number at the root ends only with what follows it.
+    fn every_prefix_of_a_text_parses_to_a_prefix_of_its_value(value in json_value(), pretty: bool, escapes: bool) {
+        // A number at the root is complete only with the next character.
         let mut text = match pretty {
             true => serde_json::to_string_pretty(&value).unwrap(),
             false => value.to_string(),
@@ -81,7 +81,7 @@ proptest! {
             prop_assert_eq!(grown, before.as_ref() != partial.value(), "{:?}", partial);
             if let Some(now) = partial.value() {
                 prop_assert!(is_prefix(now, &value), "{now} of {value}");
-                prop_assert!(before.as_ref().is_none_or(|before| is_prefix(before, now)), "it only grows");
+                prop_assert!(before.as_ref().is_none_or(|before| is_prefix(before, now)), "the value only grows");
             }
             before = partial.value().cloned();
         }
@@ -90,13 +90,14 @@ proptest! {
     }
 
     #[test]
-    fn it_does_not_matter_where_the_pieces_are_cut(value in json_value(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+    fn chunk_boundaries_change_nothing(value in json_value(), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
         let text = format!("[{value}]");
-        let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(text.len())).filter(|place| text.is_char_boundary(*place)).collect();
-        places.extend([0, text.len()]);
-        places.sort_unstable();
+        let mut offsets: Vec<usize> =
+            cuts.iter().map(|cut| cut.index(text.len())).filter(|offset| text.is_char_boundary(*offset)).collect();
+        offsets.extend([0, text.len()]);
+        offsets.sort_unstable();
         let mut partial = PartialJson::new();
-        for pair in places.windows(2) {
+        for pair in offsets.windows(2) {
             partial.push(&text[pair[0]..pair[1]]);
             let mut at_once = PartialJson::new();
             at_once.push(&text[..pair[1]]);
@@ -106,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_panics_and_what_a_parser_takes_is_taken(text in r#"[\[\]{}",:0-9a-u\\. \n-]{0,40}"#) {
+    fn no_text_panics_and_valid_json_is_parsed(text in r#"[\[\]{}",:0-9a-u\\. \n-]{0,40}"#) {
         let mut partial = PartialJson::new();
         partial.push(&text);
         partial.push(" ");
@@ -117,8 +118,8 @@ proptest! {
 }
 
 #[test]
-fn a_value_is_shown_as_far_as_it_is_certain() {
-    let rows = [
+fn incomplete_values_are_returned_as_prefixes() {
+    let cases = [
         ("", None),
         (" \n", None),
         ("{", Some(json!({}))),
@@ -136,7 +137,7 @@ fn a_value_is_shown_as_far_as_it_is_certain() {
         (r#"{"ok": tru"#, Some(json!({}))),
         (r#"{"ok": true}"#, Some(json!({"ok": true}))),
         (r#"{"a": [1, [2, {"b": "#, Some(json!({"a": [1, [2, {}]]}))),
-        // What cannot be JSON changes nothing any more.
+        // Invalid JSON ends the value.
         (r#"{"a": 1} and more {"b": 2}"#, Some(json!({"a": 1}))),
         (r#"{"a": 1, ]"#, Some(json!({"a": 1}))),
         (r#"{"a": "x\q y"#, Some(json!({"a": "x"}))),
@@ -144,7 +145,7 @@ fn a_value_is_shown_as_far_as_it_is_certain() {
         (r#"[1, 0x2, 3"#, Some(json!([1]))),
         ("Here it is: {}", None),
     ];
-    for (text, expected) in rows {
+    for (text, expected) in cases {
         let mut partial = PartialJson::new();
         partial.push(text);
         assert_eq!(partial.value(), expected.as_ref(), "{text}");
@@ -152,7 +153,7 @@ fn a_value_is_shown_as_far_as_it_is_certain() {
 }
 
 #[test]
-fn depth_is_bounded_as_that_of_whole_texts() {
+fn nesting_is_limited() {
     let mut partial = PartialJson::new();
     partial.push(&"[".repeat(1_000_000));
     let mut depth = 0;
@@ -166,7 +167,7 @@ fn depth_is_bounded_as_that_of_whole_texts() {
 }
 
 #[test]
-fn the_length_of_a_key_is_bounded() {
+fn key_length_is_limited() {
     for (length, expected) in [(MAX_KEY, json!([1, 2])), (MAX_KEY + 1, Value::Null)] {
         let key = "k".repeat(length);
         for escape in ["", "\\u006b"] {
@@ -179,21 +180,21 @@ fn the_length_of_a_key_is_bounded() {
 }
 
 #[test]
-fn the_cost_grows_with_the_length_alone() {
+fn the_cost_is_linear() {
     let text = format!(
         "{{\"text\": \"{}\", \"list\": [{}1]}}",
         "four".repeat(500_000),
         "{\"a\": [1, 2]}, ".repeat(100_000)
     );
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut partial = PartialJson::new();
     let mut rest = text.as_str();
     while !rest.is_empty() {
-        let (piece, more) = rest.split_at(rest.len().min(4));
-        partial.push(piece);
+        let (chunk, more) = rest.split_at(rest.len().min(4));
+        partial.push(chunk);
         rest = more;
     }
     assert!(partial.is_complete());
-    // Reading all of it anew for each of the 900,000 pieces would take hours.
-    assert!(begun.elapsed() < Duration::from_secs(15), "{:?}", begun.elapsed());
+    // Parsing the complete text for each of the 900,000 chunks would take hours.
+    assert!(start.elapsed() < Duration::from_secs(15), "{:?}", start.elapsed());
 }

@@ -8,7 +8,7 @@ use crate::adapter::ProviderAdapter;
 use crate::client::Client;
 use crate::content::ToolCall;
 use crate::error::ErrorKind;
-use crate::generate::tests::Pieces;
+use crate::generate::tests::ChunkedAdapter;
 use crate::generate::{GenerateOptions, Tool};
 use crate::message::{Message, Role};
 use crate::object::stream_object;
@@ -16,7 +16,8 @@ use crate::testing::FakeAdapter;
 use crate::tool::ToolDefinition;
 
 fn options(adapter: impl ProviderAdapter + 'static) -> GenerateOptions {
-    let client = Client::builder().provider(adapter).build().unwrap();
+    let name = adapter.name().to_owned();
+    let client = Client::builder().provider(adapter).default_provider(name).build().unwrap();
     GenerateOptions::new("m").with_client(client).with_prompt("Two recipes, please.")
 }
 
@@ -27,14 +28,14 @@ fn schema() -> Value {
 }
 
 #[tokio::test]
-async fn the_object_grows_to_its_whole() {
-    let whole = json!({"recipes": [{"name": "Soup"}, {"name": "Salad"}]});
+async fn the_object_grows_until_complete() {
+    let complete = json!({"recipes": [{"name": "Soup"}, {"name": "Salad"}]});
     let text = r#"{"recipes": [{"name": "Soup"}, {"name": "Salad"}]}"#;
     let fenced = "\n```json\n{\"recipes\": [{\"name\": \"Soup\"}, {\"name\": \"Salad\"}]}\n```\n";
     let tilded = fenced.replace('`', "~");
     let texts = [text, fenced, &tilded];
     for (text, size) in texts.into_iter().flat_map(|text| [1, 7, 1000].map(|size| (text, size))) {
-        let mut stream = stream_object(options(Pieces::new(text, size)), schema()).unwrap();
+        let mut stream = stream_object(options(ChunkedAdapter::new(text, size)), schema()).unwrap();
         assert_eq!(stream.partial(), None);
         let mut names = Vec::new();
         while let Some(partial) = stream.next().await {
@@ -43,17 +44,17 @@ async fn the_object_grows_to_its_whole() {
         }
         assert!(names.is_sorted() && names.last() == Some(&2), "{names:?}");
         assert!(size > 1 || names.contains(&0) && names.contains(&1), "{names:?}");
-        assert_eq!(stream.partial(), Some(&whole));
-        assert!(stream.next().await.is_none(), "the end stays the end");
+        assert_eq!(stream.partial(), Some(&complete));
+        assert!(stream.next().await.is_none(), "the stream is fused");
         let result = stream.result().await.unwrap();
-        assert_eq!((result.output, result.response.text().as_str()), (whole.clone(), text));
+        assert_eq!((result.output, result.response.text().as_str()), (complete.clone(), text));
     }
 }
 
 #[tokio::test]
-async fn as_a_stream_it_owns_its_items() {
+async fn items_of_the_stream_are_owned() {
     let text = r#"{"recipes": [{"name": "Soup"}]}"#;
-    let stream = stream_object(options(Pieces::new(text, 12)), schema()).unwrap();
+    let stream = stream_object(options(ChunkedAdapter::new(text, 12)), schema()).unwrap();
     let items: Vec<Value> = stream.map(Result::unwrap).collect().await;
     assert_eq!(
         items,
@@ -62,13 +63,13 @@ async fn as_a_stream_it_owns_its_items() {
 }
 
 #[tokio::test]
-async fn nobody_needs_to_watch() {
-    let stream = stream_object(options(Pieces::new(r#"{"recipes": []}"#, 3)), schema()).unwrap();
+async fn the_object_is_available_without_reading_items() {
+    let stream = stream_object(options(ChunkedAdapter::new(r#"{"recipes": []}"#, 3)), schema()).unwrap();
     assert_eq!(stream.object().await.unwrap(), json!({"recipes": []}));
 }
 
 #[tokio::test]
-async fn a_failure_comes_through() {
+async fn a_failure_is_the_last_item() {
     let cut = FakeAdapter::new("fake").cut(r#"{"recipes": ["#, Error::new(ErrorKind::Stream, "broken"));
     let mut stream = stream_object(options(cut), schema()).unwrap();
     assert_eq!(stream.next().await.unwrap().unwrap(), &json!({"recipes": []}));
@@ -78,11 +79,11 @@ async fn a_failure_comes_through() {
 }
 
 #[tokio::test]
-async fn only_the_text_of_the_step_counts() {
+async fn each_step_starts_a_new_object() {
     let call = ToolCall::from_raw("c0", "look", "{}");
     let first = Message::new(Role::Assistant, vec![crate::ContentPart::text("I look first."), call.into()]);
     let adapter = Arc::new(FakeAdapter::new("fake").message(first).answer(r#"{"recipes": []}"#));
-    let client = Client::builder().shared_provider(adapter).build().unwrap();
+    let client = Client::builder().shared_provider(adapter).default_provider("fake").build().unwrap();
     let definition = ToolDefinition::new("look", "", json!({"type": "object"})).unwrap();
     let look = Tool::active(definition, |_, _| async { Ok::<_, Error>("nothing") });
     let options = GenerateOptions::new("m").with_client(client).with_prompt("Recipes.").with_tool(look);

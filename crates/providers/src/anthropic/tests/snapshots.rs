@@ -44,7 +44,7 @@ fn images_by_url_bytes_and_local_path() {
     let request = ask(Message::user("What is this?")
         .with_part(ImageData::url("https://example.com/a.png").into())
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
-        .with_part(ImageData::url(file.path().to_string_lossy()).into()));
+        .with_part(ImageData::path(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"What is this?","type":"text"},{"source":{"type":"url","url":"https://example.com/a.png"},"type":"image"},{"source":{"data":"Z2lm","media_type":"image/gif","type":"base64"},"type":"image"},{"source":{"data":"d2VicA==","media_type":"image/webp","type":"base64"},"type":"image"}],"role":"user"}"#);
     insta::assert_snapshot!(streamed(&dialect(), &request, &blocks("end_turn", &[text_block("A cat.")])).0, @r#"
     {"id":"msg_1","model":"claude-x","type":"STREAM_START"}

@@ -40,7 +40,7 @@ fn images_by_url_bytes_and_local_path() {
     let request = ask(Message::user("What is this?")
         .with_part(close.into())
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
-        .with_part(ImageData::url(file.path().to_string_lossy()).into()));
+        .with_part(ImageData::path(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["messages"]), @r#"messages[] {"content":[{"text":"What is this?","type":"text"},{"image_url":{"detail":"low","url":"https://example.com/a.png"},"type":"image_url"},{"image_url":{"url":"data:image/gif;base64,Z2lm"},"type":"image_url"},{"image_url":{"url":"data:image/webp;base64,d2VicA=="},"type":"image_url"}],"role":"user"}"#);
     insta::assert_snapshot!(streamed(&dialect(), &request, &deltas("stop", &[json!({"content": "A cat."})])).0, @r#"
     {"id":"c1","model":"llama-3","type":"STREAM_START"}

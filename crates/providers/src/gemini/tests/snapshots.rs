@@ -31,7 +31,7 @@ fn images_by_url_bytes_and_local_path() {
     let request = ask(Message::user("What is this?")
         .with_part(typed.into())
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
-        .with_part(ImageData::url(file.path().to_string_lossy()).into()));
+        .with_part(ImageData::path(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["contents"]), @r#"contents[] {"parts":[{"text":"What is this?"},{"fileData":{"fileUri":"https://example.com/a.png","mimeType":"image/png"}},{"inlineData":{"data":"Z2lm","mimeType":"image/gif"}},{"inlineData":{"data":"aGVpYw==","mimeType":"image/heic"}}],"role":"user"}"#);
     // A generated image is kept verbatim, with its signature.
     let drawn = json!({"inlineData": {"mimeType": "image/png", "data": "cG5n"}, "thoughtSignature": "U0lH"});

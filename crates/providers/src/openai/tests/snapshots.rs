@@ -48,7 +48,7 @@ fn images_by_url_bytes_and_local_path() {
     let request = ask(Message::user("What is this?")
         .with_part(close.into())
         .with_part(ImageData::data(b"gif".to_vec(), "image/gif").into())
-        .with_part(ImageData::url(file.path().to_string_lossy()).into()));
+        .with_part(ImageData::path(file.path().to_string_lossy()).into()));
     insta::assert_snapshot!(sent_of(&dialect(), &request, &["input"]), @r#"input[] {"content":[{"text":"What is this?","type":"input_text"},{"detail":"high","image_url":"https://example.com/a.png","type":"input_image"},{"detail":"auto","image_url":"data:image/gif;base64,Z2lm","type":"input_image"},{"detail":"auto","image_url":"data:image/webp;base64,d2VicA==","type":"input_image"}],"role":"user","type":"message"}"#);
     let drawn =
         json!({"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": "cG5n"});

@@ -1,0 +1,101 @@
+//! Decoding of `data:` URLs before a request reaches an adapter.
+
+use std::borrow::Cow;
+
+use super::{MessageList, Request};
+use crate::content::MediaSource;
+use crate::error::Error;
+use crate::history::HistoryItem;
+
+/// Kind of the cached prefix, and dialect of the cached item: the decoded messages.
+const DECODED: &str = "decoded-urls";
+
+impl Request {
+    /// Returns the request with `data:` URLs replaced by their bytes. Borrowed if there are none.
+    ///
+    /// Each message is decoded once, and each list of messages is checked once.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorKind::InvalidRequest`](crate::ErrorKind::InvalidRequest) for a malformed `data:` URL, and for a URL that
+    /// is a local path: a URL never reads a file.
+    pub(crate) fn decode_urls(&self) -> Result<Cow<'_, Self>, Error> {
+        // `None` as long as no message needs decoding.
+        let cached = self.messages.take_cached_prefix::<Option<MessageList>>(DECODED, "");
+        let (known, mut decoded) = cached.unwrap_or_default();
+        for (index, item) in self.messages.iter().enumerate().skip(known) {
+            if needs_decoding(item) {
+                let before = || self.messages.iter().take(index).cloned().collect();
+                decoded.get_or_insert_with(before).push(decode_item(item)?);
+            } else if let Some(decoded) = &mut decoded {
+                decoded.push(item.clone());
+            }
+        }
+        self.messages.cache_prefix(DECODED, "", self.messages.len(), decoded.clone());
+        Ok(match decoded {
+            Some(messages) => Cow::Owned(Self { messages, ..self.clone() }),
+            None => Cow::Borrowed(self),
+        })
+    }
+}
+
+fn needs_decoding(item: &HistoryItem) -> bool {
+    item.content.iter().any(|part| part.media().any(MediaSource::needs_decoding))
+}
+
+fn decode_item(item: &HistoryItem) -> Result<HistoryItem, Error> {
+    let mut message = item.message().clone();
+    message.content.iter_mut().try_for_each(|part| part.decode_urls())?;
+    Ok((*item.encoding(DECODED, "", |_| HistoryItem::from(message))).clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::content::ImageData;
+    use crate::message::{Message, Role};
+
+    fn image(url: &str) -> Message {
+        Message::new(Role::User, vec![ImageData::url(url).into()])
+    }
+
+    #[test]
+    fn a_growing_conversation_is_decoded_like_a_new_one() {
+        let messages = [
+            Message::user("hi"),
+            image("data:image/png;base64,AQ=="),
+            image("https://example.com/a.png"),
+            image("data:image/png;base64,Ag=="),
+            Message::user("bye"),
+        ];
+        let mut request = Request::new("m", Vec::<Message>::new());
+        for (index, message) in messages.iter().enumerate() {
+            request.messages.push(message.clone().into());
+            let decoded = request.decode_urls().unwrap();
+            assert_eq!(matches!(decoded, Cow::Borrowed(_)), index == 0);
+            let mut expected = request.messages.to_vec();
+            for (position, byte) in [(1, 1), (3, 2)] {
+                if let Some(item) = expected.get_mut(position) {
+                    let image = ImageData::data(vec![byte], "image/png");
+                    *item = Message::new(Role::User, vec![image.into()]).into();
+                }
+            }
+            assert_eq!(decoded.messages.to_vec(), expected, "after {} messages", index + 1);
+        }
+        let (first, second) = (request.decode_urls().unwrap(), request.decode_urls().unwrap());
+        assert_eq!(first.messages.as_ptr(), second.messages.as_ptr(), "the list is cached");
+        let fresh = Request::new("m", request.messages.to_vec());
+        let fresh = fresh.decode_urls().unwrap();
+        fresh.messages[1].encoding("d", "", |_| 7);
+        let cached = *first.messages[1].encoding("d", "", |_| 8);
+        assert_eq!(cached, 7, "another list shares the decoded item");
+    }
+
+    #[test]
+    fn a_local_path_as_url_is_refused() {
+        let request = Request::new("m", [image("/etc/passwd")]);
+        let error = request.decode_urls().unwrap_err();
+        assert_eq!(error.kind(), crate::ErrorKind::InvalidRequest);
+        assert!(error.message().contains("is a local path, not a URL"), "{error}");
+    }
+}
