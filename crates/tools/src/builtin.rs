@@ -45,7 +45,7 @@ pub(crate) use grep::cut as cut_line;
 pub use grep::{Grep, GrepInput, GrepOutputMode};
 pub use list_dir::{ListDir, ListDirInput};
 pub(crate) use path::{search_base, shown, unreadable};
-pub(crate) use read_file::{MAX_LINE, PastTheEnd};
+pub(crate) use read_file::{MAX_LINE, OffsetPastEnd};
 pub use read_file::{ReadFile, ReadFileInput};
 pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
 pub(crate) use shell::sought_a_tool;
@@ -71,14 +71,14 @@ use crate::registry::ToolRegistry;
 ///
 /// # Errors
 ///
-/// Those of [`ToolRegistry::register_proven`]; the definitions are tested, so none is expected.
+/// Those of [`ToolRegistry::register_static`]; the definitions are tested, so none is expected.
 pub fn register_core(registry: &mut ToolRegistry) -> Result<(), DefinitionError> {
-    registry.register_proven(ReadFile::new())?;
-    registry.register_proven(WriteFile::new())?;
-    registry.register_proven(EditFile::new())?;
-    registry.register_proven(Shell::new())?;
-    registry.register_proven(Grep::new())?;
-    registry.register_proven(Glob::new())
+    registry.register_static(ReadFile::new())?;
+    registry.register_static(WriteFile::new())?;
+    registry.register_static(EditFile::new())?;
+    registry.register_static(Shell::new())?;
+    registry.register_static(Grep::new())?;
+    registry.register_static(Glob::new())
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ use super::diff::of_patch;
 use super::path::{shown, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::known::Acquaintance;
+use crate::known_files::Comparison;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The longest path that is looked at, in bytes: no system takes a longer one.
@@ -85,7 +85,7 @@ impl Tool for ApplyPatch {
         written_by(&input.patch)
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 
@@ -149,7 +149,7 @@ async fn seen<'p>(cx: &ToolContext, plan: &'p Plan) -> Vec<(&'p Path, &'p [u8])>
         let is_seen = match &change.kind {
             ChangeKind::Added => true,
             ChangeKind::Modified => {
-                cx.files.compare(cx.env.as_ref(), path, change.old.as_deref()).await == Acquaintance::Current
+                cx.files.compare(cx.env.as_ref(), path, change.old.as_deref()).await == Comparison::Current
             }
             ChangeKind::Renamed { .. } | ChangeKind::Deleted => false,
         };

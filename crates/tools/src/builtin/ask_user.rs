@@ -87,22 +87,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[tokio::test]
     async fn a_question_goes_to_the_user_and_ends_the_turn() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         let arguments = json!({"question": " Which port?\n", "options": ["8080", " 9090 "]});
-        let execution = bench.execute(AskUser::new(), &arguments.to_string()).await;
+        let execution = harness.execute(AskUser::new(), &arguments.to_string()).await;
         assert_eq!(execution.question.as_deref(), Some("Which port?\n1. 8080\n2. 9090"));
         insta::assert_snapshot!(execution.result.text(), @"The question was put to the user. The answer comes as the next message of the user.");
-        let execution = bench.execute(AskUser::new(), r#"{"question": "Why?"}"#).await;
+        let execution = harness.execute(AskUser::new(), r#"{"question": "Why?"}"#).await;
         assert_eq!(execution.question.as_deref(), Some("Why?"));
     }
 
     #[tokio::test]
     async fn what_nobody_could_answer_is_not_asked() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         let many = vec!["x"; MAX_OPTIONS + 1];
         let rows = [
             (json!({"question": " \n"}), "question is empty; say what the user should decide or tell"),
@@ -113,7 +113,7 @@ mod tests {
             (json!({"question": "a?", "options": many}), "options has 11 entries; at most 10 are shown"),
         ];
         for (arguments, expected) in rows {
-            let execution = bench.execute(AskUser::new(), &arguments.to_string()).await;
+            let execution = harness.execute(AskUser::new(), &arguments.to_string()).await;
             assert_eq!(execution.result.text(), format!("Tool error (ask_user): {expected}"));
             assert_eq!((execution.result.is_error, execution.question), (true, None), "{arguments}");
         }

@@ -16,7 +16,7 @@ use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::known::Acquaintance;
+use crate::known_files::Comparison;
 use crate::tool::{Effect, FileChange, Tool, ToolOutput};
 
 /// Replaces an exact text in a file (loop specification, section 3.3).
@@ -122,7 +122,7 @@ impl<I: EditRequest> Tool for EditFile<I> {
         vec![PathBuf::from(input.file_path())]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 
@@ -172,7 +172,7 @@ pub(crate) async fn write_edited(
     let env = cx.env.as_ref();
     let before = cx.files.compare(env, path, Some(old)).await;
     env.write(path, new).await?;
-    if before == Acquaintance::Current {
+    if before == Comparison::Current {
         cx.files.wrote(env, path, new).await;
     }
     Ok(())

@@ -163,21 +163,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
-    fn bench() -> Workbench {
-        let bench = Workbench::new();
-        bench.write("a.rs", "fn One() {}\nfn two() {}\n// fn\n");
-        bench.write("sub/b.py", "def fn():\n    pass\n");
-        bench.write("sub/c.bin", b"fn\0");
-        bench.write(".gitignore", "ignored\n");
-        bench.write("ignored", "fn\n");
-        bench
+    fn harness() -> Harness {
+        let harness = Harness::new();
+        harness.write("a.rs", "fn One() {}\nfn two() {}\n// fn\n");
+        harness.write("sub/b.py", "def fn():\n    pass\n");
+        harness.write("sub/c.bin", b"fn\0");
+        harness.write(".gitignore", "ignored\n");
+        harness.write("ignored", "fn\n");
+        harness
     }
 
     #[tokio::test]
     async fn matches_come_with_path_and_line() {
-        let bench = bench();
+        let harness = harness();
         let rows = [
             (
                 json!({"pattern": "fn"}),
@@ -192,7 +192,7 @@ mod tests {
             (json!({"pattern": "nowhere", "path": "a.rs"}), "No matches found"),
         ];
         for (arguments, expected) in rows {
-            let answer = bench.call(Grep::new(), &arguments.to_string()).await;
+            let answer = harness.call(Grep::new(), &arguments.to_string()).await;
             let answer = answer.replace("\n[Binary files skipped: 1]", "");
             assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
         }
@@ -200,29 +200,29 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_missing_from_the_result_is_said() {
-        let bench = bench();
+        let harness = harness();
         insta::assert_snapshot!(
-            bench.call(Grep::new(), r#"{"pattern": "fn", "max_results": 2, "path": "."}"#).await, @"
+            harness.call(Grep::new(), r#"{"pattern": "fn", "max_results": 2, "path": "."}"#).await, @"
         ok: a.rs:1:fn One() {}
         a.rs:2:fn two() {}
         [There is more: these are the first 2 matching lines. Narrow the search or raise max_results.]
         ");
-        insta::assert_snapshot!(bench.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"
+        insta::assert_snapshot!(harness.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"
         ok: No matches found
         [Binary files skipped: 1]
         ");
-        bench.write("long.txt", format!("{}é", "x".repeat(LINE_LIMIT)));
-        let answer = bench.call(Grep::new(), r#"{"pattern": "xx", "path": "long.txt"}"#).await;
+        harness.write("long.txt", format!("{}é", "x".repeat(LINE_LIMIT)));
+        let answer = harness.call(Grep::new(), r#"{"pattern": "xx", "path": "long.txt"}"#).await;
         assert!(answer.ends_with("xx… (1 more characters)"), "{answer}");
     }
 
     #[tokio::test]
     async fn searches_that_cannot_be_made_say_why() {
-        let bench = bench();
-        let invalid = bench.call(Grep::new(), r#"{"pattern": "a("}"#).await;
+        let harness = harness();
+        let invalid = harness.call(Grep::new(), r#"{"pattern": "a("}"#).await;
         assert!(invalid.starts_with(r#"error: Tool error (grep): invalid pattern "a(": "#), "{invalid}");
         assert_eq!(
-            bench.call(Grep::new(), r#"{"pattern": "a", "path": "nowhere"}"#).await,
+            harness.call(Grep::new(), r#"{"pattern": "a", "path": "nowhere"}"#).await,
             "error: Tool error (grep): DIR/nowhere does not exist"
         );
     }

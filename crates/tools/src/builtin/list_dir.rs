@@ -82,17 +82,17 @@ fn line(entry: &DirEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[tokio::test]
     async fn a_tree_is_shown_to_its_depth() {
-        let bench = Workbench::new();
-        bench.write("src/main.rs", "12345");
-        bench.write("src/deep/er/x", "");
-        bench.write("README.md", "1");
-        std::os::unix::fs::symlink("src", bench.path("link")).unwrap();
-        assert_eq!(bench.call(ListDir::new(), "{}").await, "ok: README.md (1 bytes)\nlink (link)\nsrc/");
-        insta::assert_snapshot!(bench.call(ListDir::new(), r#"{"path": ".", "depth": 3}"#).await, @"
+        let harness = Harness::new();
+        harness.write("src/main.rs", "12345");
+        harness.write("src/deep/er/x", "");
+        harness.write("README.md", "1");
+        std::os::unix::fs::symlink("src", harness.path("link")).unwrap();
+        assert_eq!(harness.call(ListDir::new(), "{}").await, "ok: README.md (1 bytes)\nlink (link)\nsrc/");
+        insta::assert_snapshot!(harness.call(ListDir::new(), r#"{"path": ".", "depth": 3}"#).await, @"
         ok: README.md (1 bytes)
         link (link)
         src/
@@ -104,11 +104,11 @@ mod tests {
 
     #[tokio::test]
     async fn directories_that_cannot_be_listed_say_why() {
-        let bench = Workbench::new();
-        bench.write("source/file", "");
+        let harness = Harness::new();
+        harness.write("source/file", "");
         let mut answers = Vec::new();
         for path in ["sourc", "source/file"] {
-            answers.push(bench.call(ListDir::new(), &format!(r#"{{"path": "{path}"}}"#)).await);
+            answers.push(harness.call(ListDir::new(), &format!(r#"{{"path": "{path}"}}"#)).await);
         }
         insta::assert_snapshot!(answers.join("\n"), @"
         error: Tool error (list_dir): DIR/sourc does not exist. Did you mean source?

@@ -188,18 +188,18 @@ async fn past_the_end(
 
 fn beyond(path: &str, offset: usize, lines: usize) -> ToolError {
     let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
-    ToolError::new(ToolErrorKind::InvalidArguments, message).with_source(PastTheEnd { lines })
+    ToolError::new(ToolErrorKind::InvalidArguments, message).with_source(OffsetPastEnd { lines })
 }
 
 /// Nothing is left to read, for tools that count otherwise or say it in their own form.
 #[derive(Debug, thiserror::Error)]
 #[error("there are {lines} lines")]
-pub(crate) struct PastTheEnd {
+pub(crate) struct OffsetPastEnd {
     /// As many as can be read.
     pub(crate) lines: usize,
 }
 
-impl PastTheEnd {
+impl OffsetPastEnd {
     /// That which an error tells of, if it does.
     pub(crate) fn of(error: &ToolError) -> Option<&Self> {
         error.source()?.downcast_ref()
@@ -248,7 +248,7 @@ fn cut(line: &str, most: usize) -> (&str, &str) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[test]
     fn a_long_line_is_cut_beside_others_and_whole_alone() {
@@ -272,15 +272,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_notebook_comes_as_its_cells() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         let cells = r##"{"nbformat": 4, "cells": [
             {"cell_type": "markdown", "source": "# T"},
             {"cell_type": "code", "source": "x = 1"}
         ]}"##;
-        bench.write("a.ipynb", cells);
-        bench.write("empty.ipynb", r#"{"nbformat": 4, "cells": []}"#);
-        bench.write("broken.ipynb", "{\"cells\": [\n");
-        let read = |arguments| bench.call(ReadFile::new(), arguments);
+        harness.write("a.ipynb", cells);
+        harness.write("empty.ipynb", r#"{"nbformat": 4, "cells": []}"#);
+        harness.write("broken.ipynb", "{\"cells\": [\n");
+        let read = |arguments| harness.call(ReadFile::new(), arguments);
         insta::assert_snapshot!(read(r#"{"file_path": "a.ipynb"}"#).await, @"
         ok: [A notebook, shown as text. Its file is JSON, so these lines are not what an edit would find there.]
         1 | %% cell 1 (markdown)
@@ -319,15 +319,15 @@ mod tests {
 
     #[tokio::test]
     async fn what_is_there_decides_what_comes() {
-        let bench = Workbench::new();
-        bench.write("a.txt", "one\ntwo\nthree\n");
-        bench.write("bom.txt", "\u{FEFF}x");
-        bench.write("latin.txt", b"caf\xE9\n");
-        bench.write("empty.txt", "");
-        bench.write("late.bin", [b"text\n".repeat(4000), b"\0".to_vec()].concat());
-        bench.write("doc.pdf", "%PDF-1.7\n");
-        bench.write("sub/inner.txt", "");
-        let read = |arguments| bench.call(ReadFile::new(), arguments);
+        let harness = Harness::new();
+        harness.write("a.txt", "one\ntwo\nthree\n");
+        harness.write("bom.txt", "\u{FEFF}x");
+        harness.write("latin.txt", b"caf\xE9\n");
+        harness.write("empty.txt", "");
+        harness.write("late.bin", [b"text\n".repeat(4000), b"\0".to_vec()].concat());
+        harness.write("doc.pdf", "%PDF-1.7\n");
+        harness.write("sub/inner.txt", "");
+        let read = |arguments| harness.call(ReadFile::new(), arguments);
         let rows = [
             (r#"{"file_path": "a.txt"}"#, "1 | one\n2 | two\n3 | three"),
             (
@@ -377,15 +377,15 @@ mod tests {
 
     #[tokio::test]
     async fn an_image_comes_as_an_image() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         let png = b"\x89PNG\r\n\x1a\nrest";
-        bench.write("a.png", png);
-        bench.write("big.gif", [&b"GIF89a"[..], &vec![0; MAX_IMAGE as usize]].concat());
-        let execution = bench.execute(ReadFile::new(), r#"{"file_path": "a.png"}"#).await;
+        harness.write("a.png", png);
+        harness.write("big.gif", [&b"GIF89a"[..], &vec![0; MAX_IMAGE as usize]].concat());
+        let execution = harness.execute(ReadFile::new(), r#"{"file_path": "a.png"}"#).await;
         assert_eq!(execution.result.text(), "[a.png: image/png, 12 bytes, shown as an image]");
         assert_eq!(execution.result.images, [ImageData::data(png.to_vec(), "image/png")]);
         assert_eq!(
-            bench.call(ReadFile::new(), r#"{"file_path": "big.gif"}"#).await,
+            harness.call(ReadFile::new(), r#"{"file_path": "big.gif"}"#).await,
             "error: Tool error (read_file): big.gif is an image (image/gif) of 3750006 bytes; \
              models take at most 3750000. Make a smaller copy and read that"
         );
@@ -393,9 +393,9 @@ mod tests {
 
     #[tokio::test]
     async fn two_thousand_lines_come_by_default() {
-        let bench = Workbench::new();
-        bench.write("long.txt", "x\n".repeat(2001));
-        let shown = bench.call(ReadFile::new(), r#"{"file_path": "long.txt"}"#).await;
+        let harness = Harness::new();
+        harness.write("long.txt", "x\n".repeat(2001));
+        let shown = harness.call(ReadFile::new(), r#"{"file_path": "long.txt"}"#).await;
         assert!(
             shown.ends_with("2000 | x\n\n[More lines follow. To go on, read with offset 2001.]"),
             "{shown}"

@@ -211,20 +211,20 @@ fn lost(error: std::io::Error) -> ToolError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[tokio::test]
     async fn each_file_has_its_section_and_errors_stay_in_theirs() {
-        let bench = Workbench::new();
-        bench.write("a.txt", "one\ntwo\n");
-        bench.write("src/x.py", "x\n");
-        bench.write("src/y.py", "y\n");
-        bench.write("odd[1].txt", "odd\n");
-        bench.write("i.png", b"\x89PNG\r\n\x1a\n");
+        let harness = Harness::new();
+        harness.write("a.txt", "one\ntwo\n");
+        harness.write("src/x.py", "x\n");
+        harness.write("src/y.py", "y\n");
+        harness.write("odd[1].txt", "odd\n");
+        harness.write("i.png", b"\x89PNG\r\n\x1a\n");
         let arguments =
             r#"{"paths": ["a.txt", "missing", "src/*.py", "./a.txt", "*.rs", "odd[1].txt", "i.png"]}"#;
-        let execution = bench.execute(ReadManyFiles::new(), arguments).await;
-        insta::assert_snapshot!(bench.mask(&execution.result.text()), @"
+        let execution = harness.execute(ReadManyFiles::new(), arguments).await;
+        insta::assert_snapshot!(harness.mask(&execution.result.text()), @"
         ==> a.txt <==
         1 | one
         2 | two
@@ -253,15 +253,15 @@ mod tests {
 
     #[tokio::test]
     async fn a_glob_does_not_lead_out_through_a_link() {
-        let (bench, outside) = (Workbench::new(), Workbench::new());
-        bench.write("README.md", "here\n");
-        bench.write("docs/a.md", "a\n");
+        let (harness, outside) = (Harness::new(), Harness::new());
+        harness.write("README.md", "here\n");
+        harness.write("docs/a.md", "a\n");
         outside.write("key", "secret\n");
-        for (target, link) in [(outside.path("key"), "docs/b.md"), (bench.path("README.md"), "docs/c.md")] {
-            std::os::unix::fs::symlink(target, bench.path(link)).unwrap();
+        for (target, link) in [(outside.path("key"), "docs/b.md"), (harness.path("README.md"), "docs/c.md")] {
+            std::os::unix::fs::symlink(target, harness.path(link)).unwrap();
         }
         let read = async |paths: &str| {
-            let answer = bench.call(ReadManyFiles::new(), &format!(r#"{{"paths": {paths}}}"#)).await;
+            let answer = harness.call(ReadManyFiles::new(), &format!(r#"{{"paths": {paths}}}"#)).await;
             answer.replace(&outside.path("key").canonicalize().unwrap().display().to_string(), "OUTSIDE")
         };
         insta::assert_snapshot!(read(r#"["docs/*.md"]"#).await, @"
@@ -279,20 +279,20 @@ mod tests {
 
     #[tokio::test]
     async fn the_call_fails_if_nothing_can_be_read() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         assert_eq!(
-            bench.call(ReadManyFiles::new(), r#"{"paths": ["missing"]}"#).await,
+            harness.call(ReadManyFiles::new(), r#"{"paths": ["missing"]}"#).await,
             "error: ==> missing <==\n[Error: DIR/missing does not exist]"
         );
     }
 
     #[tokio::test]
     async fn files_above_the_limit_are_counted() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         for number in 0..MAX_FILES + 2 {
-            bench.write(&format!("{number}.txt"), "");
+            harness.write(&format!("{number}.txt"), "");
         }
-        let answer = bench.call(ReadManyFiles::new(), r#"{"paths": ["*.txt"]}"#).await;
+        let answer = harness.call(ReadManyFiles::new(), r#"{"paths": ["*.txt"]}"#).await;
         assert_eq!(answer.matches(" is empty]").count(), MAX_FILES);
         assert!(
             answer.ends_with(
@@ -304,11 +304,11 @@ mod tests {
 
     #[tokio::test]
     async fn no_file_is_read_after_the_limit_of_bytes() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         for number in 0..4 {
-            bench.write(&format!("{number}.json"), "x".repeat(MAX_BYTES / 2));
+            harness.write(&format!("{number}.json"), "x".repeat(MAX_BYTES / 2));
         }
-        let execution = bench.execute(ReadManyFiles::new(), r#"{"paths": ["*.json"]}"#).await;
+        let execution = harness.execute(ReadManyFiles::new(), r#"{"paths": ["*.json"]}"#).await;
         let text = execution.output.to_text_lossy().unwrap();
         assert_eq!(text.matches("==> ").count(), 2);
         assert!(text.contains("[2 more files are not shown"));

@@ -108,7 +108,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[test]
     fn a_status_is_one_of_three_names() {
@@ -125,7 +125,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_plan_is_taken_and_counted() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         let rows = [
             (
                 plan(&[("a", "completed"), ("b", "in_progress"), ("c", "pending")]),
@@ -138,7 +138,7 @@ mod tests {
         ];
         for (arguments, expected) in rows {
             assert_eq!(
-                bench.call(UpdatePlan::new(), &arguments).await,
+                harness.call(UpdatePlan::new(), &arguments).await,
                 format!("ok: Plan updated: {expected}")
             );
         }
@@ -146,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_plan_that_says_nothing_is_refused() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         let long = vec![("a", "pending"); MAX_STEPS + 1];
         let rows = [
             (plan(&[]), "plan has no steps; give every step of the task, those that are done included"),
@@ -154,7 +154,7 @@ mod tests {
             (plan(&long), "plan has 51 steps; at most 50 are taken: join small ones"),
         ];
         for (arguments, expected) in rows {
-            let answer = bench.call(UpdatePlan::new(), &arguments).await;
+            let answer = harness.call(UpdatePlan::new(), &arguments).await;
             assert_eq!(answer, format!("error: Tool error (update_plan): {expected}"));
         }
     }

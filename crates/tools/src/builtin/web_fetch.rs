@@ -92,7 +92,7 @@ mod tests {
 
     use super::*;
     use crate::builtin::web::{WebError, WebErrorKind};
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     /// Answers by the last part of the address.
     #[derive(Debug)]
@@ -115,7 +115,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_page_comes_under_its_address_and_status() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         let rows = [
             ("page", "ok: https://example.com/ (status 200, text/html)\n\n# Title\n\ntext"),
             (
@@ -129,17 +129,17 @@ mod tests {
         ];
         for (page, expected) in rows {
             let arguments = json!({"url": format!("http://a/{page}")}).to_string();
-            assert_eq!(bench.call(WebFetch::new(Arc::new(Shelf)), &arguments).await, expected);
+            assert_eq!(harness.call(WebFetch::new(Arc::new(Shelf)), &arguments).await, expected);
         }
     }
 
     #[tokio::test]
     async fn a_call_that_is_stopped_does_not_wait_for_the_answer() {
-        let bench = Workbench::new();
-        let cx = bench.context();
+        let harness = Harness::new();
+        let cx = harness.context();
         cx.cancel.cancel();
         let tool = WebFetch::new(Arc::new(Shelf));
-        let execution = bench.execute_in(&cx, tool, r#"{"url": "http://a/slow"}"#).await;
+        let execution = harness.execute_in(&cx, tool, r#"{"url": "http://a/slow"}"#).await;
         assert_eq!(execution.error, Some(ToolErrorKind::Cancelled));
     }
 }

@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
     use crate::builtin::web::{WebError, WebErrorKind};
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     /// Finds what it is asked for, twice more than wanted; nothing for `nothing`, and fails for `broken`.
     #[derive(Debug)]
@@ -154,7 +154,7 @@ mod tests {
     }
 
     async fn search(arguments: serde_json::Value) -> String {
-        Workbench::new().call(WebSearch::new(Arc::new(Engine)), &arguments.to_string()).await
+        Harness::new().call(WebSearch::new(Arc::new(Engine)), &arguments.to_string()).await
     }
 
     #[tokio::test]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::diff::file_change;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::known::Acquaintance;
+use crate::known_files::Comparison;
 use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
 
 /// The most bytes of lost lines that a note shows: an output of this tool is cut at 1,000 characters by default.
@@ -64,7 +64,7 @@ impl Tool for WriteFile {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 
@@ -98,7 +98,7 @@ pub(crate) async fn write_file(
         Err(error) => return Err(error.into()),
     };
     let before = match &old {
-        Found::Nothing => Acquaintance::Unknown,
+        Found::Nothing => Comparison::Unknown,
         Found::TooLarge => cx.files.compare(env, path, None).await,
         Found::Content(bytes) => cx.files.compare(env, path, Some(bytes)).await,
     };
@@ -107,8 +107,8 @@ pub(crate) async fn write_file(
     let len = old.len();
     let change = file_change(file_path, old.into_bytes(), content.as_bytes());
     let note = match before {
-        Acquaintance::Unknown | Acquaintance::Current => String::new(),
-        Acquaintance::Changed { len: seen } => unseen(file_path, seen, len, &change.diff),
+        Comparison::Unknown | Comparison::Current => String::new(),
+        Comparison::Changed { len: seen } => unseen(file_path, seen, len, &change.diff),
     };
     Ok(Written { change, note })
 }
@@ -168,20 +168,20 @@ fn unseen(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
     use crate::builtin::{ApplyPatch, EditFile, ReadFile};
 
     #[tokio::test]
     async fn a_file_is_created_with_its_parents_and_replaced_whole() {
-        let bench = Workbench::new();
-        let made = bench.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "é\n"}"#).await;
+        let harness = Harness::new();
+        let made = harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "é\n"}"#).await;
         assert_eq!(made.result.text(), "Wrote 3 bytes to a/b/c.txt (created)");
-        assert_eq!(bench.text("a/b/c.txt"), "é\n");
+        assert_eq!(harness.text("a/b/c.txt"), "é\n");
         assert_eq!((made.changes.len(), &made.changes[0].kind), (1, &ChangeKind::Added));
 
-        let replaced = bench.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "x"}"#).await;
+        let replaced = harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "x"}"#).await;
         assert_eq!(replaced.result.text(), "Wrote 1 bytes to a/b/c.txt (overwrote an existing file)");
-        assert_eq!(bench.text("a/b/c.txt"), "x");
+        assert_eq!(harness.text("a/b/c.txt"), "x");
         assert_eq!(replaced.changes[0].kind, ChangeKind::Modified);
         insta::assert_snapshot!(replaced.changes[0].diff, @r"
         --- a/a/b/c.txt
@@ -194,76 +194,76 @@ mod tests {
     }
 
     /// What the model is told of writing `a` whole in a session that has made the calls before.
-    async fn told(bench: &Workbench, cx: &ToolContext) -> String {
+    async fn told(harness: &Harness, cx: &ToolContext) -> String {
         let arguments = r#"{"file_path": "a", "content": "one\nmine\n"}"#;
-        bench.execute_in(cx, WriteFile::new(), arguments).await.result.text()
+        harness.execute_in(cx, WriteFile::new(), arguments).await.result.text()
     }
 
     const OVERWROTE: &str = "Wrote 9 bytes to a (overwrote an existing file)";
 
     #[tokio::test]
     async fn a_file_that_has_changed_since_it_was_read_is_said_to_be_replaced() {
-        let bench = Workbench::new();
-        let cx = bench.context();
-        bench.write("a", "one\n");
-        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "./a"}"#).await;
-        bench.write("a", "one\nyours\n");
-        insta::assert_snapshot!(told(&bench, &cx).await, @"
+        let harness = Harness::new();
+        let cx = harness.context();
+        harness.write("a", "one\n");
+        harness.execute_in(&cx, ReadFile::new(), r#"{"file_path": "./a"}"#).await;
+        harness.write("a", "one\nyours\n");
+        insta::assert_snapshot!(told(&harness, &cx).await, @"
         Wrote 9 bytes to a (overwrote an existing file)
         Note: a had been modified on disk since this session last read or wrote it (4 bytes then, 10 when it was replaced), so changes that you have not seen may be lost. Lines that it no longer has:
         -yours
         ");
-        assert_eq!(bench.text("a"), "one\nmine\n");
-        assert_eq!(told(&bench, &cx).await, OVERWROTE, "its own content is known");
-        bench.write("a", "ONE\nMINE\n");
-        assert!(told(&bench, &cx).await.contains("had been modified on disk"), "of the same length");
+        assert_eq!(harness.text("a"), "one\nmine\n");
+        assert_eq!(told(&harness, &cx).await, OVERWROTE, "its own content is known");
+        harness.write("a", "ONE\nMINE\n");
+        assert!(told(&harness, &cx).await.contains("had been modified on disk"), "of the same length");
     }
 
     #[tokio::test]
     async fn a_large_file_of_which_a_part_was_read_is_known_by_its_time() {
-        let bench = Workbench::new();
-        let cx = bench.context();
-        bench.write("a", "line\n".repeat(10_000));
-        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
-        assert_eq!(told(&bench, &cx).await, OVERWROTE);
-        bench.write("a", "line\n".repeat(10_000));
-        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
-        bench.write("a", "longer line\n".repeat(10_000));
-        let told = told(&bench, &cx).await;
+        let harness = Harness::new();
+        let cx = harness.context();
+        harness.write("a", "line\n".repeat(10_000));
+        harness.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
+        assert_eq!(told(&harness, &cx).await, OVERWROTE);
+        harness.write("a", "line\n".repeat(10_000));
+        harness.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
+        harness.write("a", "longer line\n".repeat(10_000));
+        let told = told(&harness, &cx).await;
         assert!(told.contains("(50000 bytes then, 120000 when it was replaced)"), "{told}");
         assert!(told.starts_with(OVERWROTE) && told.ends_with("more lines]"), "{told}");
     }
 
     #[tokio::test]
     async fn what_the_session_has_not_read_or_has_changed_itself_is_replaced_without_a_note() {
-        let bench = Workbench::new();
-        let cx = bench.context();
-        bench.write("a", "one\n");
-        assert_eq!(told(&bench, &cx).await, OVERWROTE, "never read");
+        let harness = Harness::new();
+        let cx = harness.context();
+        harness.write("a", "one\n");
+        assert_eq!(told(&harness, &cx).await, OVERWROTE, "never read");
         let edit = r#"{"file_path": "a", "old_string": "mine", "new_string": "more"}"#;
-        bench.execute_in(&cx, EditFile::new(), edit).await;
-        assert_eq!(told(&bench, &cx).await, OVERWROTE, "edited by the session");
+        harness.execute_in(&cx, EditFile::new(), edit).await;
+        assert_eq!(told(&harness, &cx).await, OVERWROTE, "edited by the session");
         let patch = r#"{"patch": "*** Begin Patch\n*** Update File: a\n@@\n-mine\n+more\n*** End Patch"}"#;
-        bench.execute_in(&cx, ApplyPatch::new(), patch).await;
-        assert_eq!(bench.text("a"), "one\nmore\n");
-        assert_eq!(told(&bench, &cx).await, OVERWROTE, "patched by the session");
+        harness.execute_in(&cx, ApplyPatch::new(), patch).await;
+        assert_eq!(harness.text("a"), "one\nmore\n");
+        assert_eq!(told(&harness, &cx).await, OVERWROTE, "patched by the session");
         // An edit of a file that has changed shows nothing of the other lines.
-        bench.write("a", "one\nmine\nyours\n");
-        bench.execute_in(&cx, EditFile::new(), edit).await;
-        assert!(told(&bench, &cx).await.contains("-yours"), "changed by others, then edited");
+        harness.write("a", "one\nmine\nyours\n");
+        harness.execute_in(&cx, EditFile::new(), edit).await;
+        assert!(told(&harness, &cx).await.contains("-yours"), "changed by others, then edited");
     }
 
     #[tokio::test]
     async fn what_cannot_be_written_is_said() {
-        let bench = Workbench::new();
-        bench.write("dir/file", "");
+        let harness = Harness::new();
+        harness.write("dir/file", "");
         for (path, expected) in [
             ("dir", "DIR/dir is a directory, expected a file"),
             ("dir/file/below", "DIR/dir/file/below is not a directory"),
         ] {
             let arguments = format!(r#"{{"file_path": "{path}", "content": ""}}"#);
             assert_eq!(
-                bench.call(WriteFile::new(), &arguments).await,
+                harness.call(WriteFile::new(), &arguments).await,
                 format!("error: Tool error (write_file): {expected}")
             );
         }

@@ -5,10 +5,11 @@ use pintle_llm::ToolResult;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::builtin::workbench::Workbench;
+use crate::harness::Harness;
 use crate::context::CommandTimeouts;
 use crate::error::ToolErrorKind;
-use crate::tool::{ChangeKind, DynTool, Effect, ToolKind};
+use crate::kind::ToolKind;
+use crate::tool::{ChangeKind, DynTool, Effect};
 
 mod anthropic_set;
 mod gemini_set;
@@ -214,27 +215,27 @@ fn every_tool_says_what_it_touches() {
             }
         };
         assert_eq!((touched, other), (vec!["src/f".into()], Vec::new()), "{name}");
-        assert_eq!(tool.is_rehearsable(), tool.effect() == Effect::Write, "{name}");
+        assert_eq!(tool.can_dry_run(), tool.effect() == Effect::Write, "{name}");
     }
 }
 
 /// Whatever the model is told of it, the host gets the limit that was run over.
 #[tokio::test]
 async fn a_command_over_its_time_is_told_to_the_host_with_its_limit() {
-    let bench = Workbench::new();
+    let harness = Harness::new();
     let limit = Duration::from_millis(200);
     let timeouts = CommandTimeouts { max: limit, ..CommandTimeouts::default() };
-    let cx = bench.context().with_timeouts(timeouts);
+    let cx = harness.context().with_timeouts(timeouts);
     let slow = r#"{"command": "exec sleep 60"}"#;
     let calls = [
-        (bench.execute_in(&cx, crate::builtin::Shell::new(), slow).await, true),
-        (bench.execute_in(&cx, anthropic::Bash::new(), slow).await, true),
-        (bench.execute_in(&cx, gemini::RunShellCommand::new(), slow).await, false),
+        (harness.execute_in(&cx, crate::builtin::Shell::new(), slow).await, true),
+        (harness.execute_in(&cx, anthropic::Bash::new(), slow).await, true),
+        (harness.execute_in(&cx, gemini::RunShellCommand::new(), slow).await, false),
     ];
     for (execution, is_error) in calls {
         assert_eq!((execution.error, execution.timed_out), (Some(ToolErrorKind::TimedOut), Some(limit)));
         assert_eq!(execution.result.is_error, is_error, "{execution:?}");
     }
-    let quick = bench.execute_in(&cx, anthropic::Bash::new(), r#"{"command": "exit 3"}"#).await;
+    let quick = harness.execute_in(&cx, anthropic::Bash::new(), r#"{"command": "exit 3"}"#).await;
     assert_eq!((quick.error, quick.timed_out), (Some(ToolErrorKind::Failed), None));
 }

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::builtin::workbench::Workbench;
+use crate::harness::Harness;
 
 fn once<'a>(old: &'a str, new: &'a str) -> Edit<'a> {
     Edit { old, new, all: false, expected: None }
@@ -148,11 +148,11 @@ fn many_places_in_one_long_line_are_replaced_in_one_pass() {
 
 #[tokio::test]
 async fn a_call_edits_the_file_and_says_where() {
-    let bench = Workbench::new();
-    bench.write("a.rs", "fn main() {\n    old();\n    old();\n}\n");
+    let harness = Harness::new();
+    harness.write("a.rs", "fn main() {\n    old();\n    old();\n}\n");
     let arguments =
         json!({"file_path": "a.rs", "old_string": "old()", "new_string": "new()", "replace_all": true});
-    let execution = bench.execute(EditFile::new(), &arguments.to_string()).await;
+    let execution = harness.execute(EditFile::new(), &arguments.to_string()).await;
     assert_eq!(execution.result.text(), "Replaced 2 occurrences in a.rs (at lines 2, 3)");
     insta::assert_snapshot!(execution.changes[0].diff, @"
     --- a/a.rs
@@ -165,11 +165,11 @@ async fn a_call_edits_the_file_and_says_where() {
     +    new();
      }
     ");
-    assert_eq!(bench.text("a.rs"), "fn main() {\n    new();\n    new();\n}\n");
+    assert_eq!(harness.text("a.rs"), "fn main() {\n    new();\n    new();\n}\n");
 
     let arguments =
         json!({"file_path": "a.rs", "old_string": "fn main() { \n", "new_string": "fn test() {\n"});
-    insta::assert_snapshot!(bench.call(EditFile::new(), &arguments.to_string()).await, @"
+    insta::assert_snapshot!(harness.call(EditFile::new(), &arguments.to_string()).await, @"
     ok: Replaced 1 occurrence in a.rs (at line 1)
     Note: old_string matched only ignoring trailing blanks (line 1, column 12: old_string has 1 space, the file none); check that the result is as you want it
     ");
@@ -177,9 +177,9 @@ async fn a_call_edits_the_file_and_says_where() {
 
 #[tokio::test]
 async fn calls_that_cannot_work_say_why() {
-    let bench = Workbench::new();
-    bench.write("main.rs", "x\n");
-    bench.write("utf16.txt", b"\xFF\xFEx\0\n\0");
+    let harness = Harness::new();
+    harness.write("main.rs", "x\n");
+    harness.write("utf16.txt", b"\xFF\xFEx\0\n\0");
     let rows = [
         json!({"file_path": "main.rs", "old_string": "", "new_string": "y"}),
         json!({"file_path": "main.rs", "old_string": "x", "new_string": "x"}),
@@ -190,7 +190,7 @@ async fn calls_that_cannot_work_say_why() {
     ];
     let mut answers = Vec::new();
     for arguments in rows {
-        answers.push(bench.call(EditFile::new(), &arguments.to_string()).await);
+        answers.push(harness.call(EditFile::new(), &arguments.to_string()).await);
     }
     insta::assert_snapshot!(answers.join("\n"), @"
     error: Tool error (edit_file): old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file
@@ -204,20 +204,20 @@ async fn calls_that_cannot_work_say_why() {
 
 #[tokio::test]
 async fn the_gemini_variant_counts_what_it_expects() {
-    let bench = Workbench::new();
-    bench.write("a", "x x\n");
+    let harness = Harness::new();
+    harness.write("a", "x x\n");
     let call = |expected: usize| {
         let arguments = json!({
             "file_path": "a", "instruction": "Rename x.", "old_string": "x", "new_string": "y",
             "expected_replacements": expected,
         });
-        let bench = &bench;
-        async move { bench.call(EditFile::gemini(), &arguments.to_string()).await }
+        let harness = &harness;
+        async move { harness.call(EditFile::gemini(), &arguments.to_string()).await }
     };
     assert!(call(3).await.starts_with("error: "));
-    assert_eq!(bench.text("a"), "x x\n");
+    assert_eq!(harness.text("a"), "x x\n");
     assert_eq!(call(2).await, "ok: Replaced 2 occurrences in a (at line 1)");
-    assert_eq!(bench.text("a"), "y y\n");
+    assert_eq!(harness.text("a"), "y y\n");
 }
 
 proptest! {

@@ -11,7 +11,8 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::native::command::{notes, run};
 use crate::native::number::milliseconds;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// How long a command may run where the call does not say.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);

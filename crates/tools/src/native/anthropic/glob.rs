@@ -8,7 +8,8 @@ use serde::Deserialize;
 use crate::builtin::search_base;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Finds files by a pattern: absolute paths, those that were changed last at the end.
 #[derive(Clone, Copy, Debug, Default)]

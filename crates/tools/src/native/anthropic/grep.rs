@@ -12,7 +12,8 @@ use self::render::Page;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::native::number::count;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most results that are asked of the environment: where the call sets no limit, the limits on outputs do the rest.
 const MOST: usize = 10_000;

@@ -11,7 +11,8 @@ use self::document::{Document, NewCell};
 use crate::builtin::{file_change, unreadable, write_edited};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Changes, inserts or deletes one cell of a notebook. Every byte outside of the cell stays as it is.
 ///
@@ -96,7 +97,7 @@ impl Tool for NotebookEdit {
         vec![PathBuf::from(&input.notebook_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 

@@ -6,12 +6,13 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{PastTheEnd, ReadFile, ReadFileInput};
+use crate::builtin::{OffsetPastEnd, ReadFile, ReadFileInput};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::number::count;
 use crate::native::numbered::{Numbered, text_of};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Reads a file, as [`ReadFile`] does. A line comes as its number, right-aligned to six places, `→` and its text.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,7 +70,7 @@ impl Tool for Read {
         };
         let read = ReadFile::new().call(request, cx).await;
         let output = match read {
-            Err(error) if PastTheEnd::of(&error).is_some() => {
+            Err(error) if OffsetPastEnd::of(&error).is_some() => {
                 return Ok(ToolOutput::new(reminder(error.for_model())));
             }
             output => output?,

@@ -10,7 +10,8 @@ use crate::builtin::{BackgroundOutput, BackgroundState};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::native::number::milliseconds;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// How long a call waits at most, besides what the session allows.
 const MAX_WAIT: Duration = Duration::from_secs(600);

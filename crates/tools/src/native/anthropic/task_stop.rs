@@ -7,7 +7,8 @@ use super::task_id::number_of;
 use crate::builtin::BackgroundState;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Ends a command that [`Bash`](super::Bash) started in the background, with everything that it started.
 #[derive(Clone, Copy, Debug, Default)]

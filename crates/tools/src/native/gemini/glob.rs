@@ -8,7 +8,8 @@ use serde::Deserialize;
 use crate::builtin::search_base;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Finds files by a pattern: absolute paths, the newest first, below a line that counts them.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,7 +9,8 @@ use serde::Deserialize;
 use crate::builtin::unreadable;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Lists one directory: directories first, then files with their sizes.
 #[derive(Clone, Copy, Debug, Default)]

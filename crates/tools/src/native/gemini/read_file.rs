@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{self, PastTheEnd};
+use crate::builtin::{self, OffsetPastEnd};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::number::count;
 use crate::native::numbered::{Numbered, text_of};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Reads a file, as [`builtin::ReadFile`] does, and shows it without line numbers.
 ///
@@ -90,7 +91,7 @@ impl Tool for ReadFile {
 
 /// An offset that is past the end, as the call counts it: from 0.
 fn recounted(error: ToolError, path: &str, skipped: usize) -> ToolError {
-    let Some(PastTheEnd { lines }) = PastTheEnd::of(&error) else { return error };
+    let Some(OffsetPastEnd { lines }) = OffsetPastEnd::of(&error) else { return error };
     let message = format!(
         "offset {skipped} is past the end of {path}, which has {lines} lines; the first is at offset 0"
     );

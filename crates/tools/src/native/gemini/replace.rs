@@ -9,7 +9,8 @@ use crate::builtin;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::number::count;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Replaces an exact text in a file, as [`builtin::EditFile`] does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +65,7 @@ impl Tool for Replace {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 

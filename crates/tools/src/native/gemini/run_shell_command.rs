@@ -7,7 +7,8 @@ use serde::Deserialize;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::command::{notes, run};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 
 /// Runs a command in the system's shell.

@@ -10,7 +10,8 @@ use serde::Deserialize;
 use crate::builtin::{cut_line, shown};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most matching lines of a call.
 const MOST: usize = 1_000;

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use crate::builtin::{self, Written};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{ChangeKind, Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{ChangeKind, Effect, Tool, ToolOutput};
 
 /// Creates or replaces a file, as [`builtin::WriteFile`] does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -59,7 +60,7 @@ impl Tool for WriteFile {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 

@@ -11,7 +11,8 @@ use serde::Deserialize;
 use crate::builtin::{self, check_patch, patch_told, written_by};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Applies a patch in the v4a format, as [`builtin::ApplyPatch`] does.
 ///
@@ -69,7 +70,7 @@ impl Tool for ApplyPatch {
         written_by(&input.input)
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 

@@ -10,7 +10,8 @@ use crate::builtin::{BackgroundOutput, BackgroundState, sought_a_tool};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::native::number::{count, milliseconds};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 
 /// How long a call waits for the end of its command where it does not say.

@@ -8,7 +8,8 @@ use serde::Deserialize;
 use crate::builtin::{ReadFile, ReadFileInput};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Shows an image to the model, as [`ReadFile`] does.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,7 +9,8 @@ use super::exec_command::{TRUNCATION, output_of, told, unless_stopped};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::native::number::{count, milliseconds};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::TruncationRule;
 
 /// How long a call waits after it has written, where it does not say.

@@ -35,10 +35,10 @@ impl WebSearchClient for Library {
 
 #[tokio::test]
 async fn a_page_comes_whole() {
-    let bench = Workbench::new();
+    let harness = Harness::new();
     let fetch = async |url: &str| {
         let arguments = json!({"url": url, "prompt": "Sum it up."}).to_string();
-        bench.call(anthropic::WebFetch::new(Arc::new(Library)), &arguments).await
+        harness.call(anthropic::WebFetch::new(Arc::new(Library)), &arguments).await
     };
     assert_eq!(fetch("https://a/").await, "ok: https://a/ (status 200, text/html)\n\n# Page");
     assert_eq!(fetch("https://gone/").await, "error: https://gone/ (status 404, text/html)\n\n# Page");
@@ -47,10 +47,10 @@ async fn a_page_comes_whole() {
 
 #[tokio::test]
 async fn every_page_that_a_prompt_names_comes() {
-    let bench = Workbench::new();
+    let harness = Harness::new();
     let fetch = async |prompt: &str| {
         let arguments = json!({"prompt": prompt}).to_string();
-        bench.call(gemini::WebFetch::new(Arc::new(Library)), &arguments).await
+        harness.call(gemini::WebFetch::new(Arc::new(Library)), &arguments).await
     };
     insta::assert_snapshot!(fetch("Compare https://a/ with https://none/ and https://gone/.").await, @"
     ok: https://a/ (status 200, text/html)
@@ -80,9 +80,9 @@ async fn every_page_that_a_prompt_names_comes() {
 
 #[tokio::test]
 async fn hits_come_in_the_form_of_the_family() {
-    let bench = Workbench::new();
+    let harness = Harness::new();
     let claude = async |arguments: Value| {
-        bench.call(anthropic::WebSearch::new(Arc::new(Library)), &arguments.to_string()).await
+        harness.call(anthropic::WebSearch::new(Arc::new(Library)), &arguments.to_string()).await
     };
     insta::assert_snapshot!(claude(json!({"query": "is it so"})).await, @r#"
     ok: Web search results for query: "is it so"
@@ -114,7 +114,7 @@ async fn hits_come_in_the_form_of_the_family() {
     "#);
     let gemini = async |query: &str| {
         let arguments = json!({"query": query}).to_string();
-        bench.call(gemini::GoogleWebSearch::new(Arc::new(Library)), &arguments).await
+        harness.call(gemini::GoogleWebSearch::new(Arc::new(Library)), &arguments).await
     };
     insta::assert_snapshot!(gemini("is it so").await, @r#"
     ok: Web search results for "is it so":

@@ -8,7 +8,7 @@ use pintle_patch::{ApplyOptions, parse, plan};
 
 use super::super::error::ApplyPlanCause;
 use super::*;
-use crate::builtin::workbench::Workbench;
+use crate::harness::Harness;
 
 const EVERYTHING: &str = "\
 *** Begin Patch
@@ -177,10 +177,10 @@ async fn tree(env: &dyn ExecutionEnvironment) -> Tree {
     tree
 }
 
-/// A tree with `BEFORE` in it, in memory or on the disk; the bench must outlive it.
-async fn before(bench: &Workbench, in_memory: bool) -> Arc<dyn ExecutionEnvironment> {
+/// A tree with `BEFORE` in it, in memory or on the disk; the harness must outlive it.
+async fn before(harness: &Harness, in_memory: bool) -> Arc<dyn ExecutionEnvironment> {
     let env: Arc<dyn ExecutionEnvironment> =
-        if in_memory { Arc::new(MemoryEnvironment::new("/project")) } else { Arc::clone(&bench.env) as _ };
+        if in_memory { Arc::new(MemoryEnvironment::new("/project")) } else { Arc::clone(&harness.env) as _ };
     for (path, content) in BEFORE {
         env.write(path.as_ref(), content.as_bytes()).await.unwrap();
     }
@@ -189,8 +189,8 @@ async fn before(bench: &Workbench, in_memory: bool) -> Arc<dyn ExecutionEnvironm
 
 /// Applies the patch where something goes wrong; the trees before and after, and what came of it.
 async fn apply(fault: Fault, in_memory: bool) -> (Tree, Tree, Result<(), ApplyPlanError>) {
-    let bench = Workbench::new();
-    let env = before(&bench, in_memory).await;
+    let harness = Harness::new();
+    let env = before(&harness, in_memory).await;
     let patch = parse(EVERYTHING).unwrap();
     let files = read_files(env.as_ref(), &patch).await.unwrap();
     let plan = plan(&patch, &files, &ApplyOptions::default()).unwrap();
@@ -282,7 +282,7 @@ async fn what_somebody_else_writes_meanwhile_stays() {
 
 #[tokio::test]
 async fn many_files_are_written_side_by_side() {
-    let bench = Workbench::new();
+    let harness = Harness::new();
     let text: String = (0..500)
         .flat_map(|number| {
             ["*** Add File: new/", &format!("{}/{number}\n", number % 7), "+x\n"].map(str::to_owned)
@@ -292,16 +292,16 @@ async fn many_files_are_written_side_by_side() {
     let empty = BTreeMap::new();
     let plan = plan(&patch, &empty, &ApplyOptions::default()).unwrap();
     // The last of them has no place.
-    bench.write("file", "x");
+    harness.write("file", "x");
     let mut too_much = plan.clone();
     let mut last = too_much.changes.last().unwrap().clone();
     last.path = "file/below".to_owned();
     too_much.changes.push(last);
-    let error = apply_plan(bench.env.as_ref(), &too_much).await.unwrap_err();
+    let error = apply_plan(harness.env.as_ref(), &too_much).await.unwrap_err();
     assert_eq!((error.path.as_str(), error.left_changed.len()), ("file/below", 0));
-    assert_eq!(tree(bench.env.as_ref()).await.len(), 1);
-    apply_plan(bench.env.as_ref(), &plan).await.unwrap();
-    assert_eq!(tree(bench.env.as_ref()).await.len(), 1 + 1 + 7 + 500);
+    assert_eq!(tree(harness.env.as_ref()).await.len(), 1);
+    apply_plan(harness.env.as_ref(), &plan).await.unwrap();
+    assert_eq!(tree(harness.env.as_ref()).await.len(), 1 + 1 + 7 + 500);
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::builtin::workbench::Workbench;
+use crate::harness::Harness;
 
 /// As Jupyter writes it, with ids.
 const NOTEBOOK: &str = r##"{
@@ -33,12 +33,12 @@ const NOTEBOOK: &str = r##"{
 "##;
 
 async fn edit(notebook: &str, arguments: Value) -> (String, String) {
-    let bench = Workbench::new();
-    bench.write("n.ipynb", notebook);
+    let harness = Harness::new();
+    harness.write("n.ipynb", notebook);
     let mut call = json!({"notebook_path": "n.ipynb", "new_source": ""});
     call.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
-    let told = bench.call(NotebookEdit::new(), &call.to_string()).await;
-    (told, bench.text("n.ipynb"))
+    let told = harness.call(NotebookEdit::new(), &call.to_string()).await;
+    (told, harness.text("n.ipynb"))
 }
 
 #[tokio::test]

@@ -14,12 +14,12 @@ use crate::tool::DynTool;
 use crate::truncate::TruncationLimits;
 
 /// A temporary directory with a local environment in it.
-pub(crate) struct Workbench {
+pub(crate) struct Harness {
     directory: TempDir,
     pub(crate) env: Arc<LocalEnvironment>,
 }
 
-impl Workbench {
+impl Harness {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         // Tests need no more of the machine's environment than a place for programs.

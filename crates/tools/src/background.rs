@@ -264,13 +264,13 @@ impl BackgroundCommands {
 ///
 /// # Errors
 ///
-/// Those of [`ToolRegistry::register_proven`]; the definitions are tested, so none is expected.
+/// Those of [`ToolRegistry::register_static`]; the definitions are tested, so none is expected.
 pub fn register_background(registry: &mut ToolRegistry) -> Result<(), DefinitionError> {
-    registry.register_proven(ShellStart::new())?;
-    registry.register_proven(ShellRead::new())?;
-    registry.register_proven(ShellWrite::new())?;
-    registry.register_proven(ShellStop::new())?;
-    registry.register_proven(ShellList::new())
+    registry.register_static(ShellStart::new())?;
+    registry.register_static(ShellRead::new())?;
+    registry.register_static(ShellWrite::new())?;
+    registry.register_static(ShellStop::new())?;
+    registry.register_static(ShellList::new())
 }
 
 impl Default for BackgroundCommands {
