@@ -1,11 +1,6 @@
-//! Commands that run on while the model does something else.
+//! Commands that keep running between calls.
 
 mod entry;
-mod list;
-mod read;
-mod start;
-mod stop;
-mod write;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,69 +11,63 @@ use pintle_env::{Command, ExecutionEnvironment, OutputSink, Stdin};
 use tokio::task::JoinSet;
 
 use self::entry::Entry;
-pub use self::list::{ShellList, ShellListInput};
-pub use self::read::{ShellRead, ShellReadInput};
-pub use self::start::{ShellStart, ShellStartInput};
-pub use self::stop::{ShellStop, ShellStopInput};
-pub use self::write::{ShellWrite, ShellWriteInput};
-use crate::error::{DefinitionError, ToolError, ToolErrorKind};
-use crate::registry::ToolRegistry;
+use crate::error::{ToolError, ToolErrorKind};
 
-/// The most commands that run at once, where nothing else is set. A remote environment runs eight in all, and those
-/// in the foreground need their place.
+/// The default limit on commands that run at once. A remote environment runs at most eight, including those in the
+/// foreground.
 const MAX_RUNNING: usize = 4;
 
-/// The most commands that are remembered: above it the oldest that have ended are forgotten.
-const MAX_KNOWN: usize = 32;
+/// The most commands that are listed. Above it, the oldest ended commands are removed.
+const MAX_LISTED: usize = 32;
 
 /// The background commands of one session.
 ///
-/// A session makes one, hands a clone to the [`ToolContext`](crate::ToolContext) of each call, and calls
-/// [`close`](Self::close) at its end. Clones share everything; when the last one is dropped, every command is ended.
-/// Each command keeps up to 1 MiB of output that nobody has read, the newest.
+/// A session creates one, puts a clone into the [`ToolContext`](crate::ToolContext) of each call, and calls
+/// [`close`](Self::close) at its end. Clones share the commands; dropping the last clone terminates all of them. Each
+/// command keeps up to 1 MiB of unread output, the newest.
 #[derive(Clone)]
 pub struct BackgroundCommands {
     shared: Arc<Shared>,
 }
 
-/// What a background command is doing.
+/// The status of a background command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackgroundStatus {
-    /// The number under which it was started; the first of a session is 1.
+    /// The id of the command. The first one of a session is 1.
     pub id: u64,
-    /// Its command line.
+    /// The command line.
     pub command: String,
-    /// Whether it runs.
+    /// The state of the command.
     pub state: BackgroundState,
-    /// From its start until now, or until its end.
+    /// The time since its start, up to its end.
     pub age: Duration,
-    /// How many bytes of its output wait to be read.
+    /// The number of unread bytes of output.
     pub unread: u64,
 }
 
-/// Whether a background command runs.
+/// The state of a background command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BackgroundState {
-    /// It runs.
+    /// The command runs.
     Running,
-    /// It has ended by itself, with this exit code, or 128 plus the number of the signal that killed it.
+    /// The command exited with this code; 128 plus the signal number if a signal killed it.
     Exited(i32),
-    /// It was ended by [`BackgroundCommands::stop`] or [`BackgroundCommands::close`].
+    /// [`BackgroundCommands::stop`] or [`BackgroundCommands::close`] terminated the command.
     Stopped,
-    /// What became of it is unknown, for this reason.
+    /// The outcome is unknown, for this reason.
     Lost(String),
 }
 
-/// What a background command wrote since it was last read.
+/// The output of a background command since the last read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BackgroundOutput {
-    /// What it is doing now.
+    /// The status of the command.
     pub status: BackgroundStatus,
-    /// The new output of both streams, in order of arrival. Bytes that are not UTF-8 are U+FFFD.
+    /// The new output of both streams, in order of arrival. Invalid UTF-8 is replaced by U+FFFD.
     pub text: String,
-    /// How many bytes before it were dropped because nobody read them in time.
+    /// The number of bytes before it that were dropped because they were not read in time.
     pub dropped: u64,
 }
 
@@ -90,41 +79,41 @@ struct Shared {
 #[derive(Default)]
 struct State {
     last_id: u64,
-    /// Starts that are under way.
+    /// The number of commands that are being started.
     starting: usize,
     entries: BTreeMap<u64, Arc<Entry>>,
-    /// One task for each command that runs; it owns the process.
+    /// One task for each running command, which owns the process.
     tasks: JoinSet<()>,
     closed: bool,
 }
 
 impl BackgroundCommands {
-    /// No commands yet, and at most four at once.
+    /// An empty set with a limit of four running commands.
     #[must_use]
     pub fn new() -> Self {
         Self::with_max_running(MAX_RUNNING)
     }
 
-    /// No commands yet, and at most `max` at once.
+    /// An empty set with a limit of `max` running commands.
     #[must_use]
     pub fn with_max_running(max: usize) -> Self {
         Self { shared: Arc::new(Shared { max_running: max, state: Mutex::default() }) }
     }
 
-    /// Starts a line of the environment's shell, with a pipe as its standard input, and returns its number.
+    /// Starts a command line in the environment's shell, with a pipe as its standard input, and returns its id.
     ///
-    /// Dropping the future before it is ready starts nothing that lasts.
+    /// Dropping the future before it is ready leaves nothing running.
     ///
     /// # Errors
     ///
-    /// Those of the environment; and [`ToolErrorKind::Failed`] when too many run already, or after
+    /// Those of the environment; [`ToolErrorKind::Failed`] at the limit of running commands, and after
     /// [`close`](Self::close).
     pub async fn start(&self, env: &dyn ExecutionEnvironment, command: &str) -> Result<u64, ToolError> {
         let line = Command::shell(command).with_stdin(Stdin::Piped);
         self.start_command(env, command, line).await
     }
 
-    /// As [`start`](Self::start), for a command with a directory or an input of its own, which is listed as `told`.
+    /// As [`start`](Self::start), for a command with its own directory or input. It is listed as `command_line`.
     ///
     /// # Errors
     ///
@@ -132,10 +121,10 @@ impl BackgroundCommands {
     pub async fn start_command(
         &self,
         env: &dyn ExecutionEnvironment,
-        told: &str,
+        command_line: &str,
         command: Command,
     ) -> Result<u64, ToolError> {
-        let place = self.reserve()?;
+        let reservation = self.reserve()?;
         let process = env.spawn(command).await?;
         let mut state = self.lock();
         if state.closed {
@@ -143,30 +132,30 @@ impl BackgroundCommands {
         }
         state.last_id += 1;
         let id = state.last_id;
-        let (entry, running) = Entry::new(id, told, process);
+        let (entry, running) = Entry::new(id, command_line, process);
         state.entries.insert(id, entry);
-        // Those that have ended need no place in the set.
+        // Remove the tasks of ended commands.
         while state.tasks.try_join_next().is_some() {}
         state.tasks.spawn(running);
-        state.forget_oldest();
+        state.remove_oldest_ended();
         drop(state);
-        drop(place);
+        drop(reservation);
         Ok(id)
     }
 
-    /// What the command wrote since it was last read, once it has ended or `wait` has passed.
+    /// Returns the output since the last read, once the command has ended or `wait` has passed.
     ///
     /// Dropping the future loses no output.
     ///
     /// # Errors
     ///
-    /// [`ToolErrorKind::NotFound`] for a number that no command has.
+    /// [`ToolErrorKind::NotFound`] for an unknown id.
     pub async fn read(&self, id: u64, wait: Duration) -> Result<BackgroundOutput, ToolError> {
         self.follow(id, wait, None).await
     }
 
-    /// As [`read`](Self::read), with the new output going to `sink`, too, while it comes. Of two that follow one
-    /// command at the same time the later one sees it come.
+    /// As [`read`](Self::read), but also streams the output to `sink`. If several calls follow a command, only the latest
+    /// one streams.
     ///
     /// # Errors
     ///
@@ -178,27 +167,27 @@ impl BackgroundCommands {
         sink: Option<OutputSink>,
     ) -> Result<BackgroundOutput, ToolError> {
         let entry = self.entry(id)?;
-        let watch = sink.map(|sink| entry.watch(sink));
+        let follower = sink.map(|sink| entry.follow(sink));
         entry.ended_within(wait).await;
-        Ok(entry.take_output(watch.as_ref()))
+        Ok(entry.take_output(follower.as_ref()))
     }
 
     /// Writes to the standard input of a command, and then closes it if `close` is set.
     ///
     /// # Errors
     ///
-    /// [`ToolErrorKind::NotFound`] for a number that no command has; [`ToolErrorKind::Failed`] if the command has
-    /// ended, its input is closed, or it does not read: after five seconds the call says how much it took.
+    /// [`ToolErrorKind::NotFound`] for an unknown id; [`ToolErrorKind::Failed`] if the command has ended, its input is
+    /// closed, or it does not read for five seconds. The message then tells how much was written.
     pub async fn write(&self, id: u64, bytes: &[u8], close: bool) -> Result<(), ToolError> {
         self.entry(id)?.write(bytes, close).await
     }
 
-    /// Ends a command with everything that it started, and returns the rest of its output. A command that has ended
-    /// already stays as it is.
+    /// Terminates a command and its child processes, and returns the rest of its output. Does nothing to a command that
+    /// has ended.
     ///
     /// # Errors
     ///
-    /// [`ToolErrorKind::NotFound`] for a number that no command has.
+    /// [`ToolErrorKind::NotFound`] for an unknown id.
     pub async fn stop(&self, id: u64) -> Result<BackgroundOutput, ToolError> {
         let entry = self.entry(id)?;
         entry.stop();
@@ -206,13 +195,13 @@ impl BackgroundCommands {
         Ok(entry.take_output(None))
     }
 
-    /// Every command that is remembered, the oldest first: those that run, and the newest that have ended, up to 32.
+    /// Returns the running and the latest ended commands, up to 32, the oldest first.
     #[must_use]
     pub fn list(&self) -> Vec<BackgroundStatus> {
         self.lock().entries.values().map(|entry| entry.status()).collect()
     }
 
-    /// Ends every command and returns when the last one is gone. Nothing can be started afterwards.
+    /// Terminates all commands and waits until they are gone. Nothing can be started afterwards.
     pub async fn close(&self) {
         let mut tasks = {
             let mut state = self.lock();
@@ -236,8 +225,8 @@ impl BackgroundCommands {
         })
     }
 
-    /// Takes the place of a command that is about to start.
-    fn reserve(&self) -> Result<Place<'_>, ToolError> {
+    /// Counts a command that is about to start.
+    fn reserve(&self) -> Result<Reservation<'_>, ToolError> {
         let mut state = self.lock();
         if state.closed {
             return Err(closed());
@@ -250,27 +239,12 @@ impl BackgroundCommands {
             return Err(ToolError::new(ToolErrorKind::Failed, message));
         }
         state.starting += 1;
-        Ok(Place { shared: &self.shared })
+        Ok(Reservation { shared: &self.shared })
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.shared.lock()
     }
-}
-
-/// Registers `shell_start`, `shell_read`, `shell_write`, `shell_stop` and `shell_list`.
-///
-/// They work on the [`BackgroundCommands`] of their call's context, so the session must share one among its calls.
-///
-/// # Errors
-///
-/// Those of [`ToolRegistry::register_static`]; the definitions are tested, so none is expected.
-pub fn register_background(registry: &mut ToolRegistry) -> Result<(), DefinitionError> {
-    registry.register_static(ShellStart::new())?;
-    registry.register_static(ShellRead::new())?;
-    registry.register_static(ShellWrite::new())?;
-    registry.register_static(ShellStop::new())?;
-    registry.register_static(ShellList::new())
 }
 
 impl Default for BackgroundCommands {
@@ -286,7 +260,7 @@ impl fmt::Debug for BackgroundCommands {
 }
 
 impl BackgroundOutput {
-    /// In words for the model: the output, what was dropped before it, and what the command is doing.
+    /// Returns the text for the model: dropped bytes, the output, and the state of the command.
     #[must_use]
     pub fn for_model(&self) -> String {
         let mut text = String::new();
@@ -302,7 +276,7 @@ impl BackgroundOutput {
 }
 
 impl fmt::Display for BackgroundState {
-    /// What follows the command's name: `is running`, `exited with code 0`.
+    /// A predicate such as `is running` or `exited with code 0`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Running => f.write_str("is running"),
@@ -320,8 +294,8 @@ impl Shared {
 }
 
 impl State {
-    fn forget_oldest(&mut self) {
-        while self.entries.len() > MAX_KNOWN {
+    fn remove_oldest_ended(&mut self) {
+        while self.entries.len() > MAX_LISTED {
             let ended = self.entries.iter().find(|(_, entry)| !entry.is_running()).map(|(id, _)| *id);
             let Some(id) = ended else { return };
             self.entries.remove(&id);
@@ -329,12 +303,12 @@ impl State {
     }
 }
 
-/// A start under way; given back when it is dropped, so that a start that is cancelled counts no more.
-struct Place<'a> {
+/// A command that is being started. Dropping it releases the count, also if the start is cancelled.
+struct Reservation<'a> {
     shared: &'a Shared,
 }
 
-impl Drop for Place<'_> {
+impl Drop for Reservation<'_> {
     fn drop(&mut self) {
         self.shared.lock().starting -= 1;
     }

@@ -1,4 +1,4 @@
-//! `glob`: files by name.
+//! `glob`: finds files by name.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +12,7 @@ use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Finds files by a pattern, the newest first (loop specification, section 3.3).
 ///
-/// Paths are relative to the working directory where they are inside.
+/// Paths inside of the working directory are relative.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Glob(());
 
@@ -74,6 +74,7 @@ mod tests {
     use super::*;
     use crate::harness::Harness;
 
+    /// Makes a file older by some seconds.
     fn age(harness: &Harness, name: &str, seconds: u64) {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 - seconds);
         File::options().append(true).open(harness.path(name)).unwrap().set_modified(time).unwrap();
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn searches_that_cannot_be_made_say_why() {
+    async fn failed_searches_explain_themselves() {
         let harness = Harness::new();
         let invalid = harness.call(Glob::new(), r#"{"pattern": "a{b"}"#).await;
         assert!(invalid.starts_with(r#"error: Tool error (glob): invalid pattern "a{b": "#), "{invalid}");

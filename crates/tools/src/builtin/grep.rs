@@ -1,4 +1,4 @@
-//! `grep`: text in files.
+//! `grep`: searches the content of files.
 
 use std::fmt::Write as _;
 
@@ -13,13 +13,12 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most characters of a line that are shown: lines of minified files would crowd out the others.
+/// The most characters of a line that are shown, so that lines of minified files do not crowd out the others.
 const LINE_LIMIT: usize = 1000;
 
 /// Searches the content of files (loop specification, section 3.3, with the output modes of 3.5).
 ///
-/// Paths are relative to the working directory where they are inside. Lines above 1,000 characters are cut, with the
-/// number of characters that are missing.
+/// Paths inside of the working directory are relative. Lines are cut after 1,000 characters, with a count of the rest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Grep(());
 
@@ -43,12 +42,12 @@ pub struct GrepInput {
     pub output_mode: Option<GrepOutputMode>,
 }
 
-/// What `grep` returns.
+/// The form of a result of `grep`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum GrepOutputMode {
-    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    // Doc comments would turn the list of names in the schema into a list of objects.
     #[expect(missing_docs, reason = "the field's comment explains all three")]
     Content,
     #[expect(missing_docs, reason = "the field's comment explains all three")]
@@ -112,7 +111,7 @@ fn render(env: &dyn ExecutionEnvironment, request: &GrepRequest, found: &GrepOut
         match request.output_mode {
             GrepMode::Content => {
                 lines.extend(
-                    file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, cut(&line.text))),
+                    file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, cut_line(&line.text))),
                 );
             }
             GrepMode::FilesWithMatches => lines.push(path),
@@ -147,8 +146,8 @@ fn notes(request: &GrepRequest, found: &GrepOutput) -> Vec<String> {
     notes
 }
 
-/// A line as it is shown.
-pub(crate) fn cut(line: &str) -> String {
+/// Cuts a long line.
+pub(crate) fn cut_line(line: &str) -> String {
     match line.char_indices().nth(LINE_LIMIT) {
         None => line.to_owned(),
         Some((end, _)) => {
@@ -176,7 +175,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn matches_come_with_path_and_line() {
+    async fn matches_have_path_and_line_number() {
         let harness = harness();
         let rows = [
             (
@@ -199,7 +198,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_missing_from_the_result_is_said() {
+    async fn omitted_results_are_reported() {
         let harness = harness();
         insta::assert_snapshot!(
             harness.call(Grep::new(), r#"{"pattern": "fn", "max_results": 2, "path": "."}"#).await, @"
@@ -217,7 +216,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn searches_that_cannot_be_made_say_why() {
+    async fn failed_searches_explain_themselves() {
         let harness = harness();
         let invalid = harness.call(Grep::new(), r#"{"pattern": "a("}"#).await;
         assert!(invalid.starts_with(r#"error: Tool error (grep): invalid pattern "a(": "#), "{invalid}");

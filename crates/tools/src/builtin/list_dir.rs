@@ -1,4 +1,4 @@
-//! `list_dir`: a directory as a tree.
+//! `list_dir`: lists a directory as a tree.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Lists a directory, with depth (loop specification, section 3.6).
+/// Lists a directory to a given depth (loop specification, section 3.6).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListDir(());
 
@@ -85,7 +85,7 @@ mod tests {
     use crate::harness::Harness;
 
     #[tokio::test]
-    async fn a_tree_is_shown_to_its_depth() {
+    async fn a_tree_is_shown_to_the_given_depth() {
         let harness = Harness::new();
         harness.write("src/main.rs", "12345");
         harness.write("src/deep/er/x", "");
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn directories_that_cannot_be_listed_say_why() {
+    async fn failed_listings_explain_themselves() {
         let harness = Harness::new();
         harness.write("source/file", "");
         let mut answers = Vec::new();

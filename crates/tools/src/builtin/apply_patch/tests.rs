@@ -8,8 +8,8 @@ fn arguments(patch: &str) -> String {
     json!({"patch": format!("*** Begin Patch\n{patch}*** End Patch\n")}).to_string()
 }
 
-/// What stands in the directory, hidden names included.
-#[expect(clippy::disallowed_methods, reason = "the test looks past the environment at what it left")]
+/// Lists the directory, with hidden files.
+#[expect(clippy::disallowed_methods, reason = "the test checks files without the environment")]
 fn names(harness: &Harness) -> Vec<String> {
     let entries = std::fs::read_dir(harness.path(".")).unwrap();
     let mut names: Vec<String> =
@@ -83,7 +83,7 @@ async fn two_spellings_of_a_path_are_one_file() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_when_one_operation_does_not_fit() {
+async fn nothing_is_written_if_an_operation_does_not_apply() {
     let harness = Harness::new();
     harness.write("a.txt", "one\ntwo\nthree\n");
     let patch = "*** Add File: new.txt\n+new\n*** Update File: a.txt\n@@\n one\n-2\n+zwei\n three\n";
@@ -99,13 +99,13 @@ async fn nothing_is_written_when_one_operation_does_not_fit() {
 }
 
 #[tokio::test]
-async fn what_was_written_is_taken_back_when_the_disk_fails() {
+async fn changes_are_undone_when_a_write_fails() {
     let harness = Harness::new();
     harness.write("a.txt", "one\n");
     harness.write("b.txt", "two\n");
     harness.write("c.txt", "three\n");
     harness.write("wall", "x\n");
-    // The last file would stand below another file.
+    // The last path is below a file.
     let patch = "\
 *** Update File: a.txt
 @@
@@ -131,7 +131,7 @@ async fn what_was_written_is_taken_back_when_the_disk_fails() {
 }
 
 #[tokio::test]
-async fn what_is_put_back_is_the_file_itself() {
+async fn deleted_files_are_restored_with_their_inode() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
     let harness = Harness::new();
     harness.write("tool.sh", "run\n");
@@ -156,12 +156,12 @@ async fn what_is_put_back_is_the_file_itself() {
 }
 
 #[tokio::test]
-async fn directories_that_were_made_do_not_stay() {
+async fn new_directories_are_removed_on_failure() {
     let harness = Harness::new();
     harness.write("a", "old\n");
     harness.write("there/f", "x\n");
     harness.write("wall", "x\n");
-    // A directory takes the place of a file, and gives it back when what follows fails.
+    // A directory replaces a file, which is restored when a later change fails.
     let patch = "\
 *** Delete File: a
 *** Add File: a/b/c
@@ -186,7 +186,7 @@ async fn directories_that_were_made_do_not_stay() {
 }
 
 #[tokio::test]
-async fn a_file_below_a_file_of_the_same_patch_is_refused() {
+async fn a_file_below_another_new_file_is_refused() {
     let harness = Harness::new();
     harness.write("a", "one\n");
     harness.write("b", "x\n");
@@ -211,7 +211,7 @@ async fn a_file_below_a_file_of_the_same_patch_is_refused() {
 }
 
 #[tokio::test]
-async fn a_directory_whose_last_file_is_deleted_stays() {
+async fn an_emptied_directory_stays() {
     let harness = Harness::new();
     harness.write("one/f", "x\n");
     harness.write("two/f", "x\n");
@@ -223,17 +223,17 @@ async fn a_directory_whose_last_file_is_deleted_stays() {
 }
 
 #[tokio::test]
-async fn two_paths_that_are_one_file_are_noticed() {
+async fn two_paths_to_one_file_are_refused() {
     use std::os::unix::fs::symlink;
     let harness = Harness::new();
     harness.write("a.txt", "1\n2\n");
     harness.write("real/f", "x\n");
     symlink("a.txt", harness.path("b.txt")).unwrap();
-    symlink("real", harness.path("folder")).unwrap();
+    symlink("real", harness.path("linked")).unwrap();
     let rows = [
         ("*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: b.txt\n@@\n-2\n+two\n", "b.txt", "a.txt"),
-        ("*** Add File: folder/new\n+1\n*** Add File: real/new\n+2\n", "real/new", "folder/new"),
-        ("*** Add File: real/d/new\n+1\n*** Add File: folder/d/new\n+22\n", "folder/d/new", "real/d/new"),
+        ("*** Add File: linked/new\n+1\n*** Add File: real/new\n+2\n", "real/new", "linked/new"),
+        ("*** Add File: real/d/new\n+1\n*** Add File: linked/d/new\n+22\n", "linked/d/new", "real/d/new"),
     ];
     for (patch, path, other) in rows {
         let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
@@ -245,13 +245,13 @@ async fn two_paths_that_are_one_file_are_noticed() {
             )
         );
         assert_eq!((harness.text("a.txt"), harness.text("real/f")), ("1\n2\n".to_owned(), "x\n".to_owned()));
-        assert_eq!(names(&harness), ["a.txt", "b.txt", "folder", "real"]);
+        assert_eq!(names(&harness), ["a.txt", "b.txt", "linked", "real"]);
         assert_eq!(harness.env.list(Path::new("real")).await.unwrap().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn nothing_is_made_at_the_end_of_a_link_to_nowhere() {
+async fn a_dangling_link_is_not_followed() {
     let harness = Harness::new();
     harness.write("f", "x\n");
     std::os::unix::fs::symlink("nowhere", harness.path("link")).unwrap();
@@ -268,7 +268,7 @@ async fn nothing_is_made_at_the_end_of_a_link_to_nowhere() {
 }
 
 #[tokio::test]
-async fn a_link_and_what_it_leads_to_go_together() {
+async fn a_link_and_its_target_can_both_be_deleted() {
     for order in [["real", "link"], ["link", "real"]] {
         let harness = Harness::new();
         harness.write("real", "x\n");
@@ -281,7 +281,7 @@ async fn a_link_and_what_it_leads_to_go_together() {
 }
 
 #[tokio::test]
-async fn a_patch_that_is_no_patch_is_refused_without_much_ado() {
+async fn an_invalid_patch_is_refused_in_few_words() {
     let harness = Harness::new();
     let call = async |patch: String| {
         let input = ApplyPatchInput { patch };
@@ -310,7 +310,7 @@ async fn a_patch_that_is_no_patch_is_refused_without_much_ado() {
 }
 
 #[tokio::test]
-async fn a_file_that_changed_after_it_was_read_is_left_alone() {
+async fn a_file_that_changed_after_reading_is_kept() {
     let harness = Harness::new();
     let rows = [
         ("*** Update File: f\n@@\n-old\n+new\n", Some("old\n"), Some("else\n")),
@@ -350,7 +350,7 @@ async fn a_link_that_is_moved_becomes_a_file() {
 }
 
 #[tokio::test]
-async fn a_file_makes_way_for_a_directory() {
+async fn a_directory_can_replace_a_deleted_file() {
     let harness = Harness::new();
     harness.write("a", "file\n");
     let patch = "*** Delete File: a\n*** Add File: a/b\n+below\n";
@@ -362,7 +362,7 @@ async fn a_file_makes_way_for_a_directory() {
 }
 
 #[tokio::test]
-async fn a_link_is_followed_when_it_is_updated_and_goes_alone_when_it_is_deleted() {
+async fn a_link_is_followed_by_updates_not_deletions() {
     let harness = Harness::new();
     harness.write("real/a.txt", "one\n");
     harness.write("real/b.txt", "two\n");
@@ -379,12 +379,12 @@ async fn a_link_is_followed_when_it_is_updated_and_goes_alone_when_it_is_deleted
 }
 
 #[tokio::test]
-async fn bytes_that_the_patch_does_not_name_stay_as_they_are() {
+async fn other_bytes_of_a_file_stay_unchanged() {
     let harness = Harness::new();
     let rows: [(&[u8], &[u8]); 4] = [
         (b"\xEF\xBB\xBFold\r\nkeep\r\n", b"\xEF\xBB\xBFnew\r\nkeep\r\n"),
         (b"old\nkeep", b"new\nkeep"),
-        // A last line that is touched is given its end.
+        // A changed last line gets a line end.
         (b"keep\nold", b"keep\nnew\n"),
         (b"caf\xE9\nold\n\xFF\n", b"caf\xE9\nnew\n\xFF\n"),
     ];
@@ -397,7 +397,7 @@ async fn bytes_that_the_patch_does_not_name_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn what_is_no_patch_is_answered_with_what_was_expected() {
+async fn failed_patches_explain_themselves() {
     let harness = Harness::new();
     let rows = [
         json!({"patch": "hello"}),
@@ -416,7 +416,7 @@ async fn what_is_no_patch_is_answered_with_what_was_expected() {
 }
 
 #[test]
-fn the_files_that_a_patch_writes_are_known_before() {
+fn a_call_declares_the_files_of_its_patch() {
     let input = |patch: &str| ApplyPatchInput { patch: patch.to_owned() };
     let patch = "*** Begin Patch\n*** Add File: a\n+\n*** Update File: b\n*** Move to: c\n*** End Patch";
     assert_eq!(ApplyPatch::new().writes(&input(patch)), [Path::new("a"), Path::new("b"), Path::new("c")]);

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::*;
 use crate::harness::Harness;
 
-/// What the model sees, without the duration, which no two runs share.
+/// Returns what the model reads, without the duration.
 async fn shown(harness: &Harness, arguments: serde_json::Value) -> String {
     timeless(&harness.call(Shell::new(), &arguments.to_string()).await)
 }
@@ -19,25 +19,25 @@ fn timeless(text: &str) -> String {
 }
 
 #[tokio::test]
-async fn output_comes_with_the_exit_code() {
+async fn a_non_zero_exit_is_a_result() {
     let harness = Harness::new();
     let rows = [
         ("printf 'a\\nb\\n'", "ok: a\nb\nExit code: 0"),
-        ("printf a; printf b >&2; exit 3", "error: ab\nExit code: 3"),
+        ("printf a; printf b >&2; exit 3", "ok: ab\nExit code: 3"),
         ("true", "ok: (no output)\nExit code: 0"),
-        ("kill -KILL $$", "error: (no output)\nExit code: 137"),
+        ("kill -KILL $$", "ok: (no output)\nExit code: 137"),
         ("pwd", "ok: DIR\nExit code: 0"),
         ("printf '\\377'", "ok: \u{FFFD}\nExit code: 0"),
     ];
     for (command, expected) in rows {
-        // Both streams of one command may arrive together, and then in either order.
+        // The order of output from different streams is not defined.
         let answer = shown(&harness, json!({"command": command})).await.replace("ba\n", "ab\n");
         assert_eq!(answer, expected, "{command}");
     }
 }
 
 #[tokio::test]
-async fn a_command_that_takes_too_long_is_ended_and_said_so() {
+async fn a_timed_out_command_is_an_error() {
     let harness = Harness::new();
     let answer = shown(&harness, json!({"command": "echo begun; exec sleep 60", "timeout_ms": 1500})).await;
     insta::assert_snapshot!(answer, @"
@@ -49,7 +49,7 @@ async fn a_command_that_takes_too_long_is_ended_and_said_so() {
 }
 
 #[tokio::test]
-async fn jobs_that_are_left_running_are_ended_and_named() {
+async fn remaining_child_processes_are_terminated_and_counted() {
     let harness = Harness::new();
     let answer = shown(&harness, json!({"command": "sleep 60 & echo started"})).await;
     insta::assert_snapshot!(answer, @"
@@ -60,7 +60,7 @@ async fn jobs_that_are_left_running_are_ended_and_named() {
 }
 
 #[test]
-fn the_time_out_is_the_calls_own_then_the_tools_then_the_sessions_and_never_above_the_maximum() {
+fn the_call_then_tool_then_session_sets_the_timeout() {
     let timeouts = CommandTimeouts { default: Duration::from_secs(10), max: Duration::from_secs(600) };
     let anthropic = Shell::with_default_timeout(Duration::from_secs(120));
     let long = Shell::with_default_timeout(Duration::from_secs(9000));
@@ -73,15 +73,15 @@ fn the_time_out_is_the_calls_own_then_the_tools_then_the_sessions_and_never_abov
         (anthropic, Some(5), 5, None),
         (long, None, 600_000, None),
     ];
-    for (shell, asked, granted, reported) in rows {
-        let timeout = shell.timeout(asked, timeouts);
-        assert_eq!(timeout.granted, Duration::from_millis(granted), "{shell:?} {asked:?}");
-        assert_eq!(timeout.asked, reported.map(Duration::from_millis), "{shell:?} {asked:?}");
+    for (shell, requested, granted, excessive) in rows {
+        let timeout = shell.timeout(requested, timeouts);
+        assert_eq!(timeout.granted, Duration::from_millis(granted), "{shell:?} {requested:?}");
+        assert_eq!(timeout.excessive, excessive.map(Duration::from_millis), "{shell:?} {requested:?}");
     }
 }
 
 #[tokio::test]
-async fn a_time_out_above_the_maximum_is_cut_and_said_so() {
+async fn a_timeout_above_the_maximum_is_reduced() {
     let harness = Harness::new();
     let answer = shown(&harness, json!({"command": "echo a", "timeout_ms": 900_000})).await;
     insta::assert_snapshot!(answer, @"
@@ -92,7 +92,7 @@ async fn a_time_out_above_the_maximum_is_cut_and_said_so() {
 }
 
 #[tokio::test]
-async fn output_is_passed_on_as_it_comes() {
+async fn output_is_streamed() {
     let harness = Harness::new();
     let seen = Arc::new(Mutex::new(Vec::new()));
     let keep = Arc::clone(&seen);
@@ -103,11 +103,11 @@ async fn output_is_passed_on_as_it_comes() {
 }
 
 #[tokio::test]
-async fn a_cancelled_command_is_ended() {
+async fn a_cancelled_command_is_terminated() {
     let harness = Harness::new();
     let cx = harness.context();
     let cancel = cx.cancel.clone();
-    // The command itself says when it runs, and the watcher cancels it then.
+    // Cancel once the command runs, which its output shows.
     let cx = cx.with_on_output(Arc::new(move |_| cancel.cancel()));
     let execution = harness.execute_in(&cx, Shell::new(), r#"{"command": "echo up; exec sleep 60"}"#).await;
     assert_eq!(execution.error, Some(ToolErrorKind::Cancelled));
@@ -115,7 +115,7 @@ async fn a_cancelled_command_is_ended() {
 }
 
 #[tokio::test]
-async fn a_large_output_is_whole_for_the_host_and_cut_for_the_model() {
+async fn a_large_output_is_truncated_for_the_model_only() {
     let harness = Harness::new();
     let execution = harness.execute(Shell::new(), r#"{"command": "seq 1 400000"}"#).await;
     let whole = execution.output.to_text_lossy().unwrap();
