@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use pintle_llm::Fingerprint;
 use pintle_tools::Effect;
-use pintle_tools::gate::Rehearsal;
+use pintle_tools::pipeline::DryRun;
 use pintle_tools::pipeline::PreparedCall;
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub struct ApprovalRequest {
     /// Why somebody is asked.
     pub reason: String,
     /// What it would change as things are, where that can be found out.
-    pub rehearsal: Option<Rehearsal>,
+    pub dry_run: Option<DryRun>,
     /// What tells this call from every other. A decision is bound to it and holds once.
     pub fingerprint: Fingerprint,
     /// The subagent whose call it is; `None` for the session that the host made.
@@ -59,13 +59,13 @@ impl ApprovalRequest {
             effect,
             writes: Vec::new(),
             reason: String::new(),
-            rehearsal: None,
+            dry_run: None,
             fingerprint,
             origin: None,
         }
     }
 
-    /// What is asked about this call, but for the reason and the rehearsal.
+    /// What is asked about this call, but for the reason and the dry run.
     #[must_use]
     pub fn of(call: &PreparedCall) -> Self {
         let (name, arguments) = (call.name(), call.arguments().clone());
@@ -84,8 +84,8 @@ impl ApprovalRequest {
 
     /// With what it would change.
     #[must_use]
-    pub fn with_rehearsal(mut self, rehearsal: Option<Rehearsal>) -> Self {
-        self.rehearsal = rehearsal;
+    pub fn with_dry_run(mut self, dry_run: Option<DryRun>) -> Self {
+        self.dry_run = dry_run;
         self
     }
 

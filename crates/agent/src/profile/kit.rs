@@ -1,13 +1,11 @@
-//! The tools that come with the profiles, each in the form that all of its kind in the process share.
+//! The tools of the profiles.
 
-use std::sync::Arc;
+use pintle_tools::{Tool, ToolRegistry};
 
-use pintle_tools::{DynTool, Tool, ToolForm, ToolRegistry};
-
-/// A list of tools that we wrote ourselves: a test proves the definition of every one.
+/// A list of our own tools. A test verifies the definition of each.
 #[derive(Default)]
 pub(crate) struct Kit {
-    tools: Vec<(Arc<ToolForm>, Arc<dyn DynTool>)>,
+    tools: ToolRegistry,
 }
 
 impl Kit {
@@ -16,14 +14,13 @@ impl Kit {
     }
 
     pub(crate) fn with(mut self, tool: impl Tool) -> Self {
-        match ToolForm::proven(&tool) {
-            Ok(form) => self.tools.push((form, Arc::new(tool))),
-            Err(error) => tracing::error!(%error, "a built-in tool was left out"),
+        if let Err(error) = self.tools.register_static(tool) {
+            tracing::error!(%error, "a built-in tool was left out");
         }
         self
     }
 
-    /// With this tool, if there is what it needs.
+    /// With this tool, if there is one.
     pub(crate) fn with_some<T: Tool>(self, tool: Option<T>) -> Self {
         match tool {
             Some(tool) => self.with(tool),
@@ -32,32 +29,30 @@ impl Kit {
     }
 
     pub(crate) fn with_all(mut self, more: Self) -> Self {
-        self.tools.extend(more.tools);
+        for tool in more.tools.tools() {
+            self.tools.insert(tool.clone());
+        }
         self
     }
 
     pub(crate) fn into_registry(self) -> ToolRegistry {
-        let mut registry = ToolRegistry::new();
-        for (form, tool) in self.tools {
-            registry.register_as(form, tool);
-        }
-        registry
+        self.tools
     }
 
-    /// Adds those of whose name there is no tool yet.
+    /// Adds the tools whose names are not registered yet.
     pub(crate) fn add_missing(self, registry: &mut ToolRegistry) {
-        for (form, tool) in self.tools {
-            if registry.get(form.name()).is_none() {
-                registry.register_as(form, tool);
+        for tool in self.tools.tools() {
+            if registry.get(tool.name()).is_none() {
+                registry.insert(tool.clone());
             }
         }
     }
 
-    /// Puts those in the place of the tools that have their names.
+    /// Replaces the registered tools with the same names.
     pub(crate) fn replace_in(self, registry: &mut ToolRegistry) {
-        for (form, tool) in self.tools {
-            if registry.get(form.name()).is_some() {
-                registry.register_as(form, tool);
+        for tool in self.tools.tools() {
+            if registry.get(tool.name()).is_some() {
+                registry.insert(tool.clone());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::{Catalog, Client};
-use pintle_tools::gate::{EffectGate, Ruling};
+use pintle_tools::gate::{EffectGate, Permission};
 use pintle_tools::pipeline::Gate;
 use pintle_tools::{Effect, ToolError, ToolErrorKind};
 
@@ -53,7 +53,7 @@ impl Blueprint {
         match order.role {
             Role::Worker => {}
             Role::Explorer => {
-                self.gates.push(Arc::new(EffectGate::new().with(Effect::Write, Ruling::Deny)));
+                self.gates.push(Arc::new(EffectGate::new().with(Effect::Write, Permission::Deny)));
             }
         }
         Ok(self)

@@ -1,4 +1,4 @@
-//! `Edit`: `edit_file` under its other name.
+//! `Edit`: replaces text in a file.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Replaces an exact text in a file, as [`EditFile`](builtin::EditFile) does.
+/// Replaces an exact text in a file, like [`EditFile`](builtin::EditFile).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Edit(());
 

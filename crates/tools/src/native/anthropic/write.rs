@@ -1,4 +1,4 @@
-//! `Write`: `write_file` under its other name.
+//! `Write`: creates or replaces a file.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::tool::{ChangeKind, Effect, Tool, ToolOutput};
 
-/// Creates or replaces a file, as [`WriteFile`](crate::builtin::WriteFile) does.
+/// Creates or replaces a file, like [`WriteFile`](crate::builtin::WriteFile).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Write(());
 

@@ -1,4 +1,4 @@
-//! `replace`: one text in the place of another.
+//! `replace`: replaces text in a file.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ use crate::native::number::count;
 use crate::kind::ToolKind;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Replaces an exact text in a file, as [`builtin::EditFile`] does.
+/// Replaces an exact text in a file, like [`builtin::EditFile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replace(());
 

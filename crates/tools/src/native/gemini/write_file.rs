@@ -1,4 +1,4 @@
-//! `write_file`: a whole file at once.
+//! `write_file`: creates or replaces a file.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use crate::error::ToolError;
 use crate::kind::ToolKind;
 use crate::tool::{ChangeKind, Effect, Tool, ToolOutput};
 
-/// Creates or replaces a file, as [`builtin::WriteFile`] does.
+/// Creates or replaces a file, like [`builtin::WriteFile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteFile(());
 

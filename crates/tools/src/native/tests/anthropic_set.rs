@@ -2,7 +2,7 @@ use super::anthropic::{Bash, Edit, Glob, Grep, Read, TaskOutput, TaskStop, TodoW
 use super::*;
 
 #[tokio::test]
-async fn a_file_comes_with_numbers_and_arrows() {
+async fn lines_have_numbers_and_arrows() {
     let harness = Harness::new();
     harness.write("a.txt", "one\n\tTwo | 2\n\n");
     harness.write("empty.txt", "");
@@ -32,7 +32,7 @@ async fn a_file_comes_with_numbers_and_arrows() {
 }
 
 #[tokio::test]
-async fn an_image_comes_as_an_image() {
+async fn an_image_is_returned_as_an_image() {
     let harness = Harness::new();
     harness.write("a.png", b"\x89PNG\r\n\x1a\nrest");
     let execution = harness.execute(Read::new(), r#"{"file_path": "a.png"}"#).await;
@@ -44,9 +44,9 @@ async fn an_image_comes_as_an_image() {
 async fn a_file_is_written_and_edited() {
     let harness = Harness::new();
     let written = r#"{"file_path": "src/a.py", "content": "x = 1\ny = 1\n"}"#;
-    let made = harness.execute(Write::new(), written).await;
-    assert_eq!(text(&made.result), "File created successfully at: src/a.py");
-    assert_eq!(made.changes[0].kind, ChangeKind::Added);
+    let created = harness.execute(Write::new(), written).await;
+    assert_eq!(text(&created.result), "File created successfully at: src/a.py");
+    assert_eq!(created.changes[0].kind, ChangeKind::Added);
     assert_eq!(harness.call(Write::new(), written).await, "ok: The file src/a.py has been updated.");
 
     let edit = |old: &str, new: &str, all: bool| {
@@ -67,13 +67,13 @@ async fn a_file_is_written_and_edited() {
 }
 
 #[tokio::test]
-async fn a_command_tells_its_exit_code_first() {
+async fn a_non_zero_exit_is_a_result() {
     let harness = Harness::new();
     let rows = [
         (json!({"command": "{ echo out; echo err >&2; } 2>&1"}), "ok: out\nerr\n"),
         (json!({"command": "true", "description": "Nothing"}), "ok: (Bash completed with no output)"),
-        (json!({"command": "echo out; exit 3", "timeout": 60000}), "error: Exit code 3\nout\n"),
-        (json!({"command": "exit 4"}), "error: Exit code 4\n"),
+        (json!({"command": "echo out; exit 3", "timeout": 60000}), "ok: Exit code 3\nout\n"),
+        (json!({"command": "exit 4"}), "ok: Exit code 4\n"),
     ];
     for (arguments, expected) in rows {
         assert_eq!(harness.call(Bash::new(), &arguments.to_string()).await, expected, "{arguments}");
@@ -86,18 +86,18 @@ async fn a_command_tells_its_exit_code_first() {
 }
 
 #[tokio::test]
-async fn long_output_is_cut_and_the_exit_code_stays() {
+async fn long_output_keeps_its_exit_code() {
     let harness = Harness::new();
     let arguments = r#"{"command": "seq 1 40000; exit 3"}"#;
     let execution = harness.execute(Bash::new(), arguments).await;
     let seen = text(&execution.result);
     assert!(seen.starts_with("Exit code 3\n1\n2\n"), "{seen}");
     assert!(seen.ends_with("\n40000\n") && seen.contains("lines omitted"), "{seen}");
-    assert!(execution.output.len() > 200_000, "the host has all of it");
+    assert!(execution.output.len() > 200_000, "the application has all of it");
 }
 
 #[tokio::test]
-async fn matches_are_told_in_three_forms() {
+async fn matches_have_three_output_modes() {
     let harness = Harness::new();
     harness.write("a.rs", "fn One() {}\n\n\nfn two() {}\n// end\n");
     harness.write("sub/b.py", "def fn():\n    pass\n");
@@ -136,7 +136,7 @@ async fn matches_are_told_in_three_forms() {
 }
 
 #[tokio::test]
-async fn files_are_found_with_their_whole_paths() {
+async fn files_are_found_with_absolute_paths() {
     let harness = Harness::new();
     harness.write("src/a.rs", "");
     assert_eq!(harness.call(Glob::new(), r#"{"pattern": "**/*.rs"}"#).await, "ok: DIR/src/a.rs");
@@ -144,7 +144,7 @@ async fn files_are_found_with_their_whole_paths() {
 }
 
 #[tokio::test]
-async fn a_list_is_taken_as_it_is() {
+async fn a_todo_list_is_accepted() {
     let harness = Harness::new();
     let todos = json!({"todos": [
         {"content": "Read", "status": "completed", "activeForm": "Reading"},
@@ -157,7 +157,7 @@ async fn a_list_is_taken_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_command_goes_on_in_the_background() {
+async fn a_command_runs_in_the_background() {
     let harness = Harness::new();
     let cx = harness.context();
     let call = async |tool: Box<dyn DynTool>, arguments: Value| {
@@ -204,7 +204,7 @@ async fn a_command_goes_on_in_the_background() {
         call(Box::new(Bash::new()), json!({"command": "no-such-program", "run_in_background": true})).await;
     assert!(
         gone.starts_with(
-            "error: Command started in background with ID: 2. It exited with code 127 at once.\n"
+            "ok: Command started in background with ID: 2. It exited with code 127 at once.\n"
         ),
         "{gone}"
     );

@@ -2,7 +2,7 @@ use super::gemini::{Glob, ListDirectory, ReadFile, Replace, RunShellCommand, Sea
 use super::*;
 
 #[tokio::test]
-async fn a_file_comes_as_it_is_with_a_header_where_it_was_cut() {
+async fn a_part_of_a_file_has_a_header() {
     let harness = Harness::new();
     harness.write("a.txt", "one\n\ttwo\nthree\n");
     let read = async |arguments: Value| harness.call(ReadFile::new(), &arguments.to_string()).await;
@@ -39,7 +39,7 @@ async fn a_file_comes_as_it_is_with_a_header_where_it_was_cut() {
 }
 
 #[tokio::test]
-async fn a_file_is_written_and_replaced_in() {
+async fn a_file_is_written_and_edited() {
     let harness = Harness::new();
     let written = r#"{"file_path": "src/a.py", "content": "x = 1\ny = 1\n"}"#;
     assert_eq!(
@@ -67,7 +67,7 @@ async fn a_file_is_written_and_replaced_in() {
 }
 
 #[tokio::test]
-async fn a_command_that_fails_is_no_error() {
+async fn a_non_zero_exit_is_a_result() {
     let harness = Harness::new();
     harness.write("sub/file", "");
     let rows = [
@@ -81,7 +81,7 @@ async fn a_command_that_fails_is_no_error() {
 }
 
 #[tokio::test]
-async fn long_output_keeps_a_fifth_of_its_beginning() {
+async fn long_output_keeps_a_fifth_at_the_start() {
     let harness = Harness::new();
     let execution = harness.execute(RunShellCommand::new(), r#"{"command": "seq 1 40000"}"#).await;
     let seen = text(&execution.result);
@@ -94,7 +94,7 @@ async fn long_output_keeps_a_fifth_of_its_beginning() {
 }
 
 #[tokio::test]
-async fn matches_are_told_file_by_file() {
+async fn matches_are_grouped_by_file() {
     let harness = Harness::new();
     harness.write("a.rs", "fn One() {}\n\nfn two() {}\n");
     harness.write("sub/b.py", "def FN():\n");

@@ -6,7 +6,7 @@ use crate::pipeline::{Preparation, execute, prepare};
 use crate::registry::ToolRegistry;
 use crate::truncate::TruncationLimits;
 
-/// What a call said, with what differs from run to run as letters.
+/// Returns what the model reads, with varying parts replaced by letters.
 async fn called(harness: &Harness, cx: &crate::ToolContext, tool: impl DynTool, arguments: Value) -> String {
     let execution = harness.execute_in(cx, tool, &arguments.to_string()).await;
     let sign = if execution.result.is_error { "error" } else { "ok" };
@@ -23,7 +23,7 @@ async fn called(harness: &Harness, cx: &crate::ToolContext, tool: impl DynTool, 
 }
 
 #[tokio::test]
-async fn a_command_that_ends_in_time_tells_its_exit_code() {
+async fn a_non_zero_exit_is_a_result() {
     let harness = Harness::new();
     harness.write("sub/file", "");
     let cx = harness.context();
@@ -39,7 +39,7 @@ async fn a_command_that_ends_in_time_tells_its_exit_code() {
     ");
     insta::assert_snapshot!(
         called(&harness, &cx, ExecCommand::new(), json!({"cmd": "ls; cat; exit 3", "workdir": "sub"})).await, @"
-    error: Chunk ID: 970624
+    ok: Chunk ID: 970624
     Wall time: T seconds
     Process exited with code 3
     Original token count: 2
@@ -49,7 +49,7 @@ async fn a_command_that_ends_in_time_tells_its_exit_code() {
 }
 
 #[tokio::test]
-async fn a_command_that_goes_on_is_read_and_typed_into() {
+async fn a_running_command_is_read_and_written() {
     let harness = Harness::new();
     let cx = harness.context();
     let line =
@@ -70,7 +70,7 @@ async fn a_command_that_goes_on_is_read_and_typed_into() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_stopped_takes_its_command_along() {
+async fn a_cancelled_call_terminates_its_command() {
     let harness = Harness::new();
     let cancel = tokio_util::sync::CancellationToken::new();
     let cx = harness.context().with_cancel(cancel.clone());
@@ -88,13 +88,13 @@ async fn a_call_that_is_stopped_takes_its_command_along() {
     );
     let states: Vec<_> = cx.background.list().into_iter().map(|status| status.state).collect();
     assert_eq!(states, [crate::builtin::BackgroundState::Stopped]);
-    let unborn = called(&harness, &cx, ExecCommand::new(), json!({"cmd": "sleep 600"})).await;
-    assert!(unborn.ends_with("the command was not started: the call was stopped before"), "{unborn}");
+    let not_started = called(&harness, &cx, ExecCommand::new(), json!({"cmd": "sleep 600"})).await;
+    assert!(not_started.ends_with("the command was not started: the call was stopped before"), "{not_started}");
     assert_eq!(cx.background.list().len(), 1);
 }
 
 #[tokio::test]
-async fn a_call_that_is_stopped_does_not_wait_for_what_does_not_read() {
+async fn a_cancelled_call_does_not_wait_for_writing() {
     let harness = Harness::new();
     let cancel = tokio_util::sync::CancellationToken::new();
     let cx = harness.context().with_cancel(cancel.clone());
@@ -113,25 +113,25 @@ async fn a_call_that_is_stopped_does_not_wait_for_what_does_not_read() {
 }
 
 #[tokio::test]
-async fn output_is_seen_while_it_comes() {
+async fn output_is_streamed() {
     let harness = Harness::new();
-    let (seen, mut pieces) = tokio::sync::mpsc::unbounded_channel();
+    let (sender, mut chunks) = tokio::sync::mpsc::unbounded_channel();
     let cx = harness.context().with_on_output(std::sync::Arc::new(move |chunk: pintle_env::OutputChunk| {
-        let _ = seen.send(String::from_utf8(chunk.bytes).unwrap());
+        let _ = sender.send(String::from_utf8(chunk.bytes).unwrap());
     }));
     let line = json!({"cmd": "echo one; read word; echo got $word", "tty": true, "yield_time_ms": 60_000});
     let watching = async {
-        assert_eq!(pieces.recv().await.unwrap(), "one\n");
+        assert_eq!(chunks.recv().await.unwrap(), "one\n");
         cx.background.write(1, b"two\n", false).await.unwrap();
-        assert_eq!(pieces.recv().await.unwrap(), "got two\n");
+        assert_eq!(chunks.recv().await.unwrap(), "got two\n");
     };
     let (answer, ()) = tokio::join!(called(&harness, &cx, ExecCommand::new(), line), watching);
     assert!(answer.ends_with("\nOutput:\none\ngot two"), "{answer}");
-    assert!(pieces.try_recv().is_err(), "nothing comes twice");
+    assert!(chunks.try_recv().is_err(), "no output is streamed twice");
 }
 
 #[tokio::test]
-async fn long_output_is_cut_in_the_middle_and_counted_in_tokens() {
+async fn long_output_is_cut_and_counted_in_tokens() {
     let harness = Harness::new();
     let execution = harness.execute(ExecCommand::new(), r#"{"cmd": "seq 1 40000"}"#).await;
     let seen = text(&execution.result);
@@ -148,7 +148,7 @@ async fn long_output_is_cut_in_the_middle_and_counted_in_tokens() {
 }
 
 #[tokio::test]
-async fn a_patch_comes_as_free_text() {
+async fn a_patch_is_free_text() {
     let harness = Harness::new();
     harness.write("old.txt", "a\nb\n");
     harness.write("gone.txt", "");
@@ -163,8 +163,8 @@ async fn a_patch_comes_as_free_text() {
     };
     assert_eq!(call.writes().len(), 4);
     let execution = execute(&call, &harness.context(), &TruncationLimits::new()).await;
-    let told = text(&execution.result);
-    let (head, rest) = told.split_once("\nOutput:\n").unwrap();
+    let shown = text(&execution.result);
+    let (head, rest) = shown.split_once("\nOutput:\n").unwrap();
     let time = head.strip_prefix("Exit code: 0\nWall time: ").and_then(|head| head.strip_suffix(" seconds"));
     assert!(time.unwrap().parse::<f64>().unwrap() < 60.0, "{head}");
     insta::assert_snapshot!(rest, @"
@@ -178,7 +178,7 @@ async fn a_patch_comes_as_free_text() {
 }
 
 #[tokio::test]
-async fn a_patch_that_does_not_fit_says_why() {
+async fn a_failed_patch_explains_itself() {
     let harness = Harness::new();
     harness.write("old.txt", "a\nb\n");
     let arguments = json!({"input": "*** Begin Patch\n*** Update File: old.txt\n@@\n-c\n+d\n*** End Patch"});
@@ -190,7 +190,7 @@ async fn a_patch_that_does_not_fit_says_why() {
 }
 
 #[test]
-fn the_grammar_travels_with_the_definition() {
+fn the_definition_has_the_grammar() {
     let grammar = ApplyPatch::new().definition().unwrap().grammar.unwrap();
     assert_eq!(grammar.syntax, "lark");
     for marker in [
@@ -207,7 +207,7 @@ fn the_grammar_travels_with_the_definition() {
 }
 
 #[tokio::test]
-async fn only_images_are_viewed() {
+async fn only_images_can_be_viewed() {
     let harness = Harness::new();
     harness.write("a.png", b"\x89PNG\r\n\x1a\nrest");
     harness.write("a.txt", "text\n");

@@ -5,7 +5,7 @@ fn options() -> Value {
 }
 
 #[tokio::test]
-async fn questions_go_to_the_user_with_their_options() {
+async fn questions_are_shown_with_their_options() {
     let harness = Harness::new();
     let both = json!({"questions": [
         {"question": "Which database?", "header": "Database", "options": options()},
@@ -35,7 +35,7 @@ async fn questions_go_to_the_user_with_their_options() {
 }
 
 #[tokio::test]
-async fn what_nobody_could_answer_is_not_asked() {
+async fn unanswerable_questions_are_refused() {
     let harness = Harness::new();
     let ask = async |questions: Value| {
         let arguments = json!({"questions": questions}).to_string();
