@@ -9,7 +9,7 @@ use pintle_agent::{
 };
 use pintle_testkit::Dialect;
 use pintle_tools::Effect;
-use pintle_tools::gate::{CommandGate, EffectGate, PathGate, ReadBeforeWrite, Permission};
+use pintle_tools::gate::{CommandGate, EffectGate, PathGate, Permission, ReadBeforeWrite};
 use tokio::sync::Notify;
 
 use crate::lab::{Lab, edit, in_each_dialect, kinds, outputs};

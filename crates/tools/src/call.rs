@@ -65,8 +65,7 @@ impl PreparedCall {
         call: &ToolCall,
     ) -> Result<Self, ToolError> {
         let tool = registry.get(&call.name).ok_or_else(|| unknown_tool(registry, &call.name))?;
-        let Fitted { object, arguments, repairs } =
-            arguments::fit(tool, call, registry.repairs_arguments())?;
+        let Fitted { object, arguments, repairs } = arguments::fit(tool, call, registry.repairs_arguments())?;
         let mut input = tool.tool().parse(&object).map_err(|error| tool_error(tool.name(), error))?;
         let resolved =
             |paths: Vec<PathBuf>| -> Vec<PathBuf> { paths.iter().map(|path| env.resolve(path)).collect() };

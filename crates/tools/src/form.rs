@@ -121,8 +121,10 @@ impl ToolForm {
     pub(crate) fn validator(&self) -> Result<&Validator, ToolError> {
         let compile = || schema::compile(&self.definition().parameters).map_err(|error| error.to_string());
         self.validator.get_or_init(compile).as_ref().map_err(|why| {
-            let text =
-                format!("tool `{}` cannot be called: the schema of its arguments is wrong: {why}", self.name());
+            let text = format!(
+                "tool `{}` cannot be called: the schema of its arguments is wrong: {why}",
+                self.name()
+            );
             ToolError::new(ToolErrorKind::Failed, text)
         })
     }

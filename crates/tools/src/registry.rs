@@ -105,7 +105,10 @@ impl ToolRegistry {
     pub fn verify_definitions(&self) -> Result<(), DefinitionError> {
         for RegisteredTool { form, tool } in self.tools.iter().map(AsRef::as_ref) {
             if !form.is_like(&ToolForm::of(tool.as_ref())?) {
-                return Err(DefinitionError::refused(form.name(), "it is registered with another definition"));
+                return Err(DefinitionError::refused(
+                    form.name(),
+                    "it is registered with another definition",
+                ));
             }
         }
         Ok(())

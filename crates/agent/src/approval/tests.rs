@@ -11,7 +11,7 @@ use pintle_env::{Command, CommandScript, ExecutionEnvironment, MemoryEnvironment
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use pintle_tools::Effect;
-use pintle_tools::gate::{EffectGate, PathGate, ReadBeforeWrite, Permission};
+use pintle_tools::gate::{EffectGate, PathGate, Permission, ReadBeforeWrite};
 use pintle_tools::pipeline::{Gate, Verdict};
 use serde_json::json;
 use tokio::sync::Notify;

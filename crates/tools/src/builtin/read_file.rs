@@ -1,6 +1,7 @@
 //! `read_file`: lines with their numbers, or an image.
 
 use std::error::Error as _;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use pintle_env::{EnvError, ExecutionEnvironment, Metadata};
@@ -286,16 +287,23 @@ impl FileLines {
         self.has_more
     }
 
-    /// Appends each line after a prefix made from its number. Returns the number of the first line that was cut for the
-    /// model.
-    pub(crate) fn append_to(&self, text: &mut ShortenedText, prefix: impl Fn(usize) -> String) -> Option<usize> {
+    /// Appends each line after a prefix, which `prefix` writes for its number. Returns the number of the first line that is
+    /// cut for the model.
+    pub(crate) fn append_to(
+        &self,
+        text: &mut ShortenedText,
+        prefix: impl Fn(&mut ShortenedText, usize),
+    ) -> Option<usize> {
+        /// The bytes of a usual prefix and a line feed.
+        const PREFIX: usize = 8;
+        text.reserve(self.text.len() + self.count * PREFIX);
         let max_chars = if self.count == 1 { usize::MAX } else { MAX_LINE };
         let mut first_cut = None;
         for (number, line) in (self.first..=self.last()).zip(self.text.lines()) {
             if number > self.first {
                 text.push("\n");
             }
-            text.push(&prefix(number));
+            prefix(text, number);
             if text.push_line(line, max_chars) {
                 first_cut = first_cut.or(Some(number));
             }
@@ -306,7 +314,9 @@ impl FileLines {
     /// Appends the lines with their numbers, and notes on cut lines and on the rest of the file.
     fn render(&self, text: &mut ShortenedText) {
         let width = self.last().to_string().len();
-        let first_cut = self.append_to(text, |number| format!("{number:width$} | "));
+        let first_cut = self.append_to(text, |text, number| {
+            let _infallible = write!(text, "{number:width$} | ");
+        });
         self.append_notes(text, first_cut);
     }
 

@@ -169,18 +169,20 @@ fn lost_changes(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::harness::Harness;
     use crate::builtin::{ApplyPatch, EditFile, ReadFile};
+    use crate::harness::Harness;
 
     #[tokio::test]
     async fn a_file_is_created_with_parents_and_replaced() {
         let harness = Harness::new();
-        let created = harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "é\n"}"#).await;
+        let created =
+            harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "é\n"}"#).await;
         assert_eq!(created.result.text(), "Wrote 3 bytes to a/b/c.txt (created)");
         assert_eq!(harness.text("a/b/c.txt"), "é\n");
         assert_eq!((created.changes.len(), &created.changes[0].kind), (1, &ChangeKind::Added));
 
-        let replaced = harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "x"}"#).await;
+        let replaced =
+            harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "x"}"#).await;
         assert_eq!(replaced.result.text(), "Wrote 1 bytes to a/b/c.txt (overwrote an existing file)");
         assert_eq!(harness.text("a/b/c.txt"), "x");
         assert_eq!(replaced.changes[0].kind, ChangeKind::Modified);

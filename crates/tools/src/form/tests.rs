@@ -126,7 +126,10 @@ async fn a_schema_is_derived_once_and_on_demand() {
     let (kind, text) = refusal(&second, r#"{"x": 1}"#).await.unwrap();
     assert_eq!(
         (kind, text.as_str()),
-        (ToolErrorKind::InvalidArguments, "Invalid arguments for tool: configurable\n- `x`: no such argument")
+        (
+            ToolErrorKind::InvalidArguments,
+            "Invalid arguments for tool: configurable\n- `x`: no such argument"
+        )
     );
     assert_eq!(DERIVED.load(Ordering::Relaxed), 1);
 }

@@ -19,7 +19,12 @@ impl EffectGate {
     /// A gate that allows every call.
     #[must_use]
     pub fn new() -> Self {
-        Self { read: Permission::Allow, write: Permission::Allow, execute: Permission::Allow, network: Permission::Allow }
+        Self {
+            read: Permission::Allow,
+            write: Permission::Allow,
+            execute: Permission::Allow,
+            network: Permission::Allow,
+        }
     }
 
     /// With this permission for calls with this effect.
@@ -73,7 +78,8 @@ mod tests {
 
     #[tokio::test]
     async fn each_effect_has_its_permission() {
-        let gate = EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Deny);
+        let gate =
+            EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Deny);
         let rows = [
             (Effect::Read, Verdict::Allow),
             (Effect::Write, Verdict::Ask { reason: "the call changes files".into() }),

@@ -9,10 +9,10 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::Fingerprint;
 
 use super::{Gate, Verdict};
-use crate::known_files::real;
 use crate::call::{Execution, PreparedCall};
-use crate::recent_files::RecentFiles;
 use crate::kind::ToolKind;
+use crate::known_files::real;
+use crate::recent_files::RecentFiles;
 
 /// The number of bytes hashed at a time.
 const BLOCK: u64 = 4 << 20;
@@ -238,7 +238,10 @@ mod tests {
         let execution = execute_in(&harness.env, &call).await;
         harness.change("a", "1").await;
         harness.gate.ran(&call, &execution).await;
-        assert!(matches!(harness.attempt(WRITE, "a").await, Verdict::Deny { .. }), "changed while it was read");
+        assert!(
+            matches!(harness.attempt(WRITE, "a").await, Verdict::Deny { .. }),
+            "changed while it was read"
+        );
 
         let call = harness.call(READ, "missing").await;
         assert_eq!(harness.gate.check(&call).await, Verdict::Allow);

@@ -5,9 +5,9 @@ use pintle_llm::ToolResult;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::harness::Harness;
 use crate::context::CommandTimeouts;
 use crate::error::ToolErrorKind;
+use crate::harness::Harness;
 use crate::kind::ToolKind;
 use crate::tool::{ChangeKind, DynTool, Effect};
 

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::builtin;
     use crate::error::ToolErrorKind;
-    use crate::gate::{EffectGate, ReadBeforeWrite, Permission};
+    use crate::gate::{EffectGate, Permission, ReadBeforeWrite};
     use crate::tool::Effect;
 
     struct Harness {

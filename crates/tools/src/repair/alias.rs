@@ -53,8 +53,7 @@ fn meant<'a>(name: &str, missing: &[&'a str], own: &[(String, String)]) -> Optio
     }
     let normalized = normalized(name);
     let is_own = |parameter: &str| own.iter().any(|(alias, meant)| alias == name && meant == parameter);
-    let is_spelling =
-        |parameter: &str| normalized.len() > 1 && self::normalized(parameter) == normalized;
+    let is_spelling = |parameter: &str| normalized.len() > 1 && self::normalized(parameter) == normalized;
     let is_synonym = |parameter: &str| {
         let parameter = self::normalized(parameter);
         SYNONYMS.iter().any(|group| {

@@ -1,5 +1,7 @@
 //! Text whose long lines are cut for the model only.
 
+use std::fmt;
+
 /// A text for the application beside one for the model, in which long lines are cut.
 ///
 /// The second one is held only if it differs.
@@ -12,9 +14,9 @@ pub(crate) struct ShortenedText {
 }
 
 impl ShortenedText {
-    /// An empty text with room for `capacity` bytes.
-    pub(crate) fn with_capacity(capacity: usize) -> Self {
-        Self { full: String::with_capacity(capacity), shortened: None }
+    /// Reserves capacity for `additional` bytes of the complete text.
+    pub(crate) fn reserve(&mut self, additional: usize) {
+        self.full.reserve(additional);
     }
 
     /// Appends to both texts.
@@ -53,6 +55,13 @@ impl ShortenedText {
             }
         }
         self.full.push_str(&other.full);
+    }
+}
+
+impl fmt::Write for ShortenedText {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        self.push(text);
+        Ok(())
     }
 }
 

@@ -52,7 +52,7 @@ impl<'a> Steps<'a> {
         plan: &'a Plan,
     ) -> Result<Vec<Stage<'a>>, ApplyPlanError> {
         if let [Change { path, old: Some(content), new: None, .. }] = plan.changes.as_slice() {
-            return Ok(vec![Stage::one_by_one(vec![Step::Remove { path, content }])]);
+            return Ok(vec![Stage::sequential(vec![Step::Remove { path, content }])]);
         }
         let mut steps = Self {
             env,
@@ -210,7 +210,9 @@ impl<'a> Steps<'a> {
 }
 
 /// Groups files so that the contents of a group have about [`RESERVATION`] bytes, which bounds the memory for one.
-fn in_reservations<'s, 'a>(files: &'s [(&'a str, &'a [u8])]) -> impl Iterator<Item = &'s [(&'a str, &'a [u8])]> {
+fn in_reservations<'s, 'a>(
+    files: &'s [(&'a str, &'a [u8])],
+) -> impl Iterator<Item = &'s [(&'a str, &'a [u8])]> {
     let mut taken = 0;
     files.chunk_by(move |(_, before), (_, next)| {
         taken += before.len().next_multiple_of(BLOCK);
@@ -231,8 +233,9 @@ mod tests {
         const MAX: usize = RESERVATION;
         let contents = [0, 10, 5000, MAX, 1, MAX / 2, MAX / 2, MAX - 1].map(|length| vec![b'x'; length]);
         let files: Vec<(&str, &[u8])> = contents.iter().map(|content| ("f", content.as_slice())).collect();
-        let parts: Vec<Vec<usize>> =
-            in_reservations(&files).map(|part| part.iter().map(|(_, content)| content.len()).collect()).collect();
+        let parts: Vec<Vec<usize>> = in_reservations(&files)
+            .map(|part| part.iter().map(|(_, content)| content.len()).collect())
+            .collect();
         let expected: [&[usize]; 5] = [&[0, 10, 5000], &[MAX], &[1, MAX / 2], &[MAX / 2], &[MAX - 1]];
         assert_eq!(parts, expected);
         assert_eq!(in_reservations(&[]).count(), 0);

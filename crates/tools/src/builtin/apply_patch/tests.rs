@@ -303,7 +303,8 @@ async fn an_invalid_patch_is_refused_in_few_words() {
         assert!(text.starts_with(reason) && text.len() < 1_000, "`{reason}` in {text}");
     }
     let long = format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n", "d/".repeat(1 << 20));
-    let error = ApplyPatch::new().call(ApplyPatchInput { patch: long }, &harness.context()).await.unwrap_err();
+    let error =
+        ApplyPatch::new().call(ApplyPatchInput { patch: long }, &harness.context()).await.unwrap_err();
     let text = error.for_model();
     assert!(text.ends_with("/d/… has 2097151 bytes: a path has at most 4096") && text.len() < 200, "{text}");
     assert!(names(&harness).is_empty());
@@ -375,7 +376,10 @@ async fn a_link_is_followed_by_updates_not_deletions() {
         "ok: The patch was applied:\nM a.txt\nD b.txt"
     );
     assert!(harness.path("a.txt").is_symlink() && !harness.path("b.txt").is_symlink());
-    assert_eq!((harness.text("real/a.txt"), harness.text("real/b.txt")), ("1\n".to_owned(), "two\n".to_owned()));
+    assert_eq!(
+        (harness.text("real/a.txt"), harness.text("real/b.txt")),
+        ("1\n".to_owned(), "two\n".to_owned())
+    );
 }
 
 #[tokio::test]
@@ -390,7 +394,8 @@ async fn other_bytes_of_a_file_stay_unchanged() {
     ];
     for (before, after) in rows {
         harness.write("f", before);
-        let answer = harness.call(ApplyPatch::new(), &arguments("*** Update File: f\n@@\n-old\n+new\n")).await;
+        let answer =
+            harness.call(ApplyPatch::new(), &arguments("*** Update File: f\n@@\n-old\n+new\n")).await;
         assert_eq!(answer, "ok: The patch was applied:\nM f");
         assert_eq!(harness.read("f").unwrap(), after, "{}", String::from_utf8_lossy(after));
     }

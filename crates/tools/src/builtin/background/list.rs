@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::BackgroundStatus;
+use crate::background::BackgroundStatus;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};

@@ -29,7 +29,8 @@ async fn the_tools_share_the_commands_of_their_context() {
         listed.starts_with("1: is running, ") && listed.ends_with(" s, 0 bytes unread: cat; exit 7"),
         "{listed}"
     );
-    let written = call(&harness, &cx, ShellWrite::new(), json!({"id": 1, "text": "é\n", "close": true})).await;
+    let written =
+        call(&harness, &cx, ShellWrite::new(), json!({"id": 1, "text": "é\n", "close": true})).await;
     assert_eq!(written, "Wrote 3 bytes to background command 1 and closed its input.");
     let read = call(&harness, &cx, ShellRead::new(), json!({"id": 1, "wait_ms": 60_000})).await;
     assert_eq!(read, "é\n[Background command 1 exited with code 7.]");

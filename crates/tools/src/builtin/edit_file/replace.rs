@@ -352,7 +352,8 @@ fn listed(title: &str, candidates: &[Candidate]) -> String {
     if candidates.is_empty() {
         return String::new();
     }
-    let lines = candidates.iter().map(|candidate| format!("\n  line {}: `{}`", candidate.file_line, candidate.text));
+    let lines =
+        candidates.iter().map(|candidate| format!("\n  line {}: `{}`", candidate.file_line, candidate.text));
     format!("\n{title}:{}", lines.collect::<String>())
 }
 

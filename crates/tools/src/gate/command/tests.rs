@@ -13,7 +13,9 @@ fn gate() -> CommandGate {
         ("git push *", Permission::Deny),
         ("cargo publish *", Permission::Ask),
     ];
-    rules.into_iter().fold(CommandGate::new(), |gate, (pattern, permission)| gate.with(pattern, permission).unwrap())
+    rules
+        .into_iter()
+        .fold(CommandGate::new(), |gate, (pattern, permission)| gate.with(pattern, permission).unwrap())
 }
 
 /// Returns `ok`, `deny RULE`, `ask RULE`, or `ask` if no rule matches.

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use crate::builtin::BackgroundState;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::kind::ToolKind;
 use crate::native::command::{notes, run};
 use crate::native::number::milliseconds;
-use crate::kind::ToolKind;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The default time-out.
@@ -95,7 +95,10 @@ impl Tool for Bash {
         } else {
             result.output
         };
-        Ok(ToolOutput::new(text).with_preface(preface).with_error(timed_out.is_some()).with_timed_out(timed_out))
+        Ok(ToolOutput::new(text)
+            .with_preface(preface)
+            .with_error(timed_out.is_some())
+            .with_timed_out(timed_out))
     }
 }
 

@@ -11,8 +11,8 @@ use serde::Deserialize;
 use self::render::Page;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::native::number::count;
 use crate::kind::ToolKind;
+use crate::native::number::count;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The most results that are requested from the environment. Without a limit in the call, the output limits apply.

@@ -1,5 +1,6 @@
 //! `Read`: `read_file` with line numbers like those of `cat -n`.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use schemars::JsonSchema;
@@ -8,8 +9,8 @@ use serde::Deserialize;
 use crate::builtin::{FileView, OffsetPastEnd, empty_file, read_file};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::native::number::count;
 use crate::kind::ToolKind;
+use crate::native::number::count;
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
@@ -66,7 +67,9 @@ impl Tool for Read {
         match read_file(cx, &input.file_path, offset, limit).await {
             Ok(FileView::Lines(lines)) => {
                 let mut text = ShortenedText::default();
-                let first_cut = lines.append_to(&mut text, |number| format!("{number:>6}→"));
+                let first_cut = lines.append_to(&mut text, |text, number| {
+                    let _infallible = write!(text, "{number:>6}→");
+                });
                 lines.append_notes(&mut text, first_cut);
                 Ok(text.into())
             }

@@ -9,8 +9,8 @@ use super::task_id::parse_task_id;
 use crate::builtin::{BackgroundOutput, BackgroundState};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::native::number::milliseconds;
 use crate::kind::ToolKind;
+use crate::native::number::milliseconds;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// The longest wait, if the session's maximum is not lower.

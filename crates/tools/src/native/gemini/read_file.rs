@@ -8,8 +8,8 @@ use serde::Deserialize;
 use crate::builtin::{FileLines, FileView, OffsetPastEnd, read_file};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::native::number::count;
 use crate::kind::ToolKind;
+use crate::native::number::count;
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
@@ -68,7 +68,9 @@ impl Tool for ReadFile {
         let view = read_file(cx, &input.file_path, Some(skipped.saturating_add(1)), limit).await;
         match view.map_err(|error| with_zero_based_offset(error, &input.file_path, skipped))? {
             FileView::Lines(lines) => Ok(show(&input.file_path, &lines, cx).await.into()),
-            view @ (FileView::Notebook(_) | FileView::Image(..) | FileView::Empty(_)) => Ok(view.into_output()),
+            view @ (FileView::Notebook(_) | FileView::Image(..) | FileView::Empty(_)) => {
+                Ok(view.into_output())
+            }
         }
     }
 }
@@ -85,7 +87,7 @@ fn with_zero_based_offset(error: ToolError, path: &str, skipped: usize) -> ToolE
 /// Returns lines, below a header unless they are the whole file. A header that is only about cut lines is for the model.
 async fn show(path: &str, lines: &FileLines, cx: &ToolContext) -> ShortenedText {
     let mut content = ShortenedText::default();
-    let first_cut = lines.append_to(&mut content, |_number| String::new());
+    let first_cut = lines.append_to(&mut content, |_text, _number| {});
     let is_part = lines.first() > 1 || lines.has_more();
     let mut shown = ShortenedText::default();
     if is_part {

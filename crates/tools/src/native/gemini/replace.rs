@@ -8,8 +8,8 @@ use serde::Deserialize;
 use crate::builtin;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::native::number::count;
 use crate::kind::ToolKind;
+use crate::native::number::count;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Replaces an exact text in a file, like [`builtin::EditFile`].

@@ -6,8 +6,8 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::native::command::{notes, run};
 use crate::kind::ToolKind;
+use crate::native::command::{notes, run};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 

@@ -64,7 +64,8 @@ impl Tool for SearchFileContent {
     }
 
     async fn call(&self, input: SearchFileContentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let mut request = GrepRequest::new(&input.pattern).with_case_insensitive(true).with_max_results(MAX_MATCHES);
+        let mut request =
+            GrepRequest::new(&input.pattern).with_case_insensitive(true).with_max_results(MAX_MATCHES);
         request.path = input.dir_path.as_ref().map(Into::into);
         request.glob_filter.clone_from(&input.include);
         let found = cx.env.grep(&request).await?;

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use crate::builtin::{BackgroundOutput, BackgroundState, missing_apply_patch};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::native::number::{count, milliseconds};
 use crate::kind::ToolKind;
+use crate::native::number::{count, milliseconds};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 
@@ -101,7 +101,12 @@ pub(super) const TRUNCATION: TruncationRule =
     TruncationRule::new(4 * MAX_TOKENS, TruncationMode::HeadTail).with_marker(TruncationMarker::Tokens);
 
 /// Starts a command. A remote environment limits concurrent commands; the start waits as long as the call may take.
-async fn start(command_line: &str, command: Command, wait: Duration, cx: &ToolContext) -> Result<u64, ToolError> {
+async fn start(
+    command_line: &str,
+    command: Command,
+    wait: Duration,
+    cx: &ToolContext,
+) -> Result<u64, ToolError> {
     let starting = cx.background.start_command(cx.env.as_ref(), command_line, command);
     tokio::select! {
         biased;

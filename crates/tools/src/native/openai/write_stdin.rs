@@ -8,8 +8,8 @@ use serde::Deserialize;
 use super::exec_command::{TRUNCATION, output_of, result_of, unless_cancelled};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::native::number::{count, milliseconds};
 use crate::kind::ToolKind;
+use crate::native::number::{count, milliseconds};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::TruncationRule;
 

@@ -203,9 +203,7 @@ async fn a_command_runs_in_the_background() {
     let gone =
         call(Box::new(Bash::new()), json!({"command": "no-such-program", "run_in_background": true})).await;
     assert!(
-        gone.starts_with(
-            "ok: Command started in background with ID: 2. It exited with code 127 at once.\n"
-        ),
+        gone.starts_with("ok: Command started in background with ID: 2. It exited with code 127 at once.\n"),
         "{gone}"
     );
     call(Box::new(Bash::new()), json!({"command": "sleep 600", "run_in_background": true})).await;

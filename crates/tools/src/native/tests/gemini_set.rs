@@ -76,7 +76,11 @@ async fn a_non_zero_exit_is_a_result() {
         (json!({"command": "ls; exit 3", "dir_path": "sub"}), "ok: Exit Code: 3\nOutput: file\n"),
     ];
     for (arguments, expected) in rows {
-        assert_eq!(harness.call(RunShellCommand::new(), &arguments.to_string()).await, expected, "{arguments}");
+        assert_eq!(
+            harness.call(RunShellCommand::new(), &arguments.to_string()).await,
+            expected,
+            "{arguments}"
+        );
     }
 }
 
@@ -98,7 +102,8 @@ async fn matches_are_grouped_by_file() {
     let harness = Harness::new();
     harness.write("a.rs", "fn One() {}\n\nfn two() {}\n");
     harness.write("sub/b.py", "def FN():\n");
-    let search = async |arguments: Value| harness.call(SearchFileContent::new(), &arguments.to_string()).await;
+    let search =
+        async |arguments: Value| harness.call(SearchFileContent::new(), &arguments.to_string()).await;
     insta::assert_snapshot!(search(json!({"pattern": "fn"})).await, @r#"
     ok: Found 3 matches for pattern "fn" in path ".":
     ---

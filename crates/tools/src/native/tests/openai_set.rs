@@ -89,7 +89,10 @@ async fn a_cancelled_call_terminates_its_command() {
     let states: Vec<_> = cx.background.list().into_iter().map(|status| status.state).collect();
     assert_eq!(states, [crate::builtin::BackgroundState::Stopped]);
     let not_started = called(&harness, &cx, ExecCommand::new(), json!({"cmd": "sleep 600"})).await;
-    assert!(not_started.ends_with("the command was not started: the call was stopped before"), "{not_started}");
+    assert!(
+        not_started.ends_with("the command was not started: the call was stopped before"),
+        "{not_started}"
+    );
     assert_eq!(cx.background.list().len(), 1);
 }
 

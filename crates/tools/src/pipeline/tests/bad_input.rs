@@ -140,13 +140,17 @@ async fn huge_arguments_are_accepted_or_refused_briefly() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hanging_tool_is_stopped_unless_it_waits() {
-    let Preparation::Ready(call) = prepared(&registry(), &call("faulty", &json!({"what": "hang"}))).await else {
+    let Preparation::Ready(call) = prepared(&registry(), &call("faulty", &json!({"what": "hang"}))).await
+    else {
         panic!("the call fits")
     };
     let timeouts = CommandTimeouts { max: Duration::from_secs(30), ..CommandTimeouts::default() };
     let cx = ToolContext::new(Arc::new(environment()), "1").with_timeouts(timeouts);
     let execution = execute(&call, &cx, &TruncationLimits::new().with_chars("faulty", 1_000)).await;
-    assert_eq!(execution.result.text(), "Tool error (faulty): no answer within 90 s, so the call was stopped");
+    assert_eq!(
+        execution.result.text(),
+        "Tool error (faulty): no answer within 90 s, so the call was stopped"
+    );
     assert_eq!(execution.error, Some(ToolErrorKind::TimedOut));
     assert!(!cx.cancel.is_cancelled(), "only a session cancels a call");
 

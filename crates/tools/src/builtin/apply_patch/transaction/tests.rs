@@ -95,7 +95,9 @@ impl Faulty {
             Fault::Lost(from) if self.changes.load(Ordering::Relaxed) > from => {
                 Err(EnvError::EnvironmentLost { environment: "it".to_owned(), source: None })
             }
-            Fault::Lost(_) | Fault::Fails(_) | Fault::FailsAfterEffect(_) | Fault::ConcurrentWrite(_) => Ok(()),
+            Fault::Lost(_) | Fault::Fails(_) | Fault::FailsAfterEffect(_) | Fault::ConcurrentWrite(_) => {
+                Ok(())
+            }
         }
     }
 

@@ -33,7 +33,8 @@ fn falsehood(file: &str, old: &str, new: &str) -> Option<String> {
     // The other lines quote the sources, which contain these words.
     let claim = message.lines().next().unwrap_or_default();
     let has = |line: &str| is_telling(line) && file.lines().any(|found| found == line);
-    let has_blank_candidate = message.lines().any(|line| line.starts_with("  line ") && line.ends_with(": ``"));
+    let has_blank_candidate =
+        message.lines().any(|line| line.starts_with("  line ") && line.ends_with(": ``"));
     let is_false = claim.contains("already")
         || claim.contains("right file") && old.lines().any(has)
         || message.contains("\nnearest places") && !message.contains("\nfirst difference")

@@ -150,9 +150,7 @@ impl<'a> Document<'a> {
         object.insert("source".into(), lines_of(cell.source));
         let (json, gap) = (self.serialized(&object)?, self.gap());
         let text = match (after.and_then(|after| self.cells.get(after)), self.cells.first()) {
-            (Some(before), _) => {
-                self.spliced(before.range.end..before.range.end, &format!(",{gap}{json}"))
-            }
+            (Some(before), _) => self.spliced(before.range.end..before.range.end, &format!(",{gap}{json}")),
             (None, Some(first)) => {
                 self.spliced(first.range.start..first.range.start, &format!("{json},{gap}"))
             }
