@@ -41,7 +41,7 @@ pub use glob::{Glob, GlobInput};
 pub(crate) use grep::cut_line;
 pub use grep::{Grep, GrepInput, GrepOutputMode};
 pub use list_dir::{ListDir, ListDirInput};
-pub(crate) use path::{search_base, shown, unreadable};
+pub(crate) use path::{display_path, search_base, unreadable};
 pub(crate) use read_file::{FileLines, FileView, OffsetPastEnd, empty as empty_file, read_file};
 pub use read_file::{ReadFile, ReadFileInput};
 pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};

@@ -62,12 +62,12 @@ impl KnownFiles {
             true => FileState::content(sample),
             false => FileState::Part { len, modified },
         };
-        self.set(&real(env, path).await, Some(seen));
+        self.set(&canonical_path(env, path).await, Some(seen));
     }
 
     /// Records that a call wrote the complete content of a file.
     pub(crate) async fn wrote(&self, env: &dyn ExecutionEnvironment, path: &Path, content: &[u8]) {
-        self.set(&real(env, path).await, Some(FileState::content(content)));
+        self.set(&canonical_path(env, path).await, Some(FileState::content(content)));
     }
 
     /// Compares a file with its last known state. `content` is its current content; `None` if that is too large to hold.
@@ -77,7 +77,7 @@ impl KnownFiles {
         path: &Path,
         content: Option<&[u8]>,
     ) -> Comparison {
-        let seen = self.get(&real(env, path).await);
+        let seen = self.get(&canonical_path(env, path).await);
         let (len, is_current) = match (seen, content) {
             (None, _) => return Comparison::Unknown,
             (Some(seen @ FileState::Content { len, .. }), Some(content)) => {
@@ -108,7 +108,7 @@ impl FileState {
 }
 
 /// Returns the canonical path of a file, so that each file has one name.
-pub(crate) async fn real(env: &dyn ExecutionEnvironment, path: &Path) -> PathBuf {
+pub(crate) async fn canonical_path(env: &dyn ExecutionEnvironment, path: &Path) -> PathBuf {
     env.canonicalize(path).await.unwrap_or_else(|_no_links| env.resolve(path))
 }
 

@@ -19,7 +19,7 @@ use serde::Deserialize;
 pub use self::error::{ApplyPlanCause, ApplyPlanError, LeftChanged, ReadFilesError};
 pub use self::transaction::{MAX_FILES_BYTES, apply_plan, read_files};
 use super::diff::patch_change;
-use super::path::{shown, suggestion};
+use super::path::{display_path, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::known_files::Comparison;
@@ -183,7 +183,7 @@ fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolE
         let message = format!("{start}… has {} bytes: a path has at most {MAX_PATH}", path.len());
         return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     }
-    let shown = shown(env, &env.resolve(Path::new(path)));
+    let shown = display_path(env, &env.resolve(Path::new(path)));
     // If the working directory is not UTF-8, paths outside of it have no name.
     if shown.contains(char::REPLACEMENT_CHARACTER) && !path.contains(char::REPLACEMENT_CHARACTER) {
         let message = format!("{path} leads out of a directory whose name is not UTF-8");

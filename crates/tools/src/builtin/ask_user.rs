@@ -72,12 +72,12 @@ impl Tool for AskUser {
             return invalid(&message);
         }
         let output = "The question was put to the user. The answer comes as the next message of the user.";
-        Ok(ToolOutput::new(output).with_question(shown(&input.question, &options)))
+        Ok(ToolOutput::new(output).with_question(format_question(&input.question, &options)))
     }
 }
 
 /// Returns the question for the user, with its options numbered below.
-fn shown(question: &str, options: &[String]) -> String {
+fn format_question(question: &str, options: &[String]) -> String {
     let numbered = options.iter().enumerate().map(|(at, option)| format!("\n{}. {}", at + 1, option.trim()));
     question.trim().to_owned() + &numbered.collect::<String>()
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::{search_base, shown};
+use super::path::{display_path, search_base};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
@@ -59,7 +59,7 @@ impl Tool for Glob {
         if found.is_empty() {
             return Ok(ToolOutput::new("No files found"));
         }
-        let paths: Vec<String> = found.iter().map(|path| shown(cx.env.as_ref(), path)).collect();
+        let paths: Vec<String> = found.iter().map(|path| display_path(cx.env.as_ref(), path)).collect();
         Ok(ToolOutput::new(paths.join("\n")))
     }
 }

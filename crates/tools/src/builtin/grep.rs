@@ -8,7 +8,7 @@ use pintle_env::{ExecutionEnvironment, GrepMode, GrepOutput, GrepRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::shown;
+use super::path::display_path;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
@@ -107,7 +107,7 @@ fn request(input: GrepInput) -> GrepRequest {
 fn render(env: &dyn ExecutionEnvironment, request: &GrepRequest, found: &GrepOutput) -> String {
     let mut lines = Vec::new();
     for file in &found.files {
-        let path = shown(env, &file.path);
+        let path = display_path(env, &file.path);
         match request.output_mode {
             GrepMode::Content => {
                 lines.extend(

@@ -12,7 +12,7 @@ use crate::similarity::most_similar;
 const MAX_SUFFIXES: usize = 8;
 
 /// Returns a path for the model, relative to the working directory if it is inside.
-pub(crate) fn shown(env: &dyn ExecutionEnvironment, path: &Path) -> String {
+pub(crate) fn display_path(env: &dyn ExecutionEnvironment, path: &Path) -> String {
     match path.strip_prefix(env.working_directory()) {
         Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
         Ok(inside) => inside.display().to_string(),
@@ -64,7 +64,7 @@ async fn similar_siblings(env: &dyn ExecutionEnvironment, path: &Path) -> Vec<St
     let Ok(entries) = env.list(parent).await else { return Vec::new() };
     let names = entries.iter().map(|entry| entry.name.to_string_lossy());
     let similar = most_similar(&name.to_string_lossy(), names);
-    similar.iter().map(|name| shown(env, &parent.join(name.as_ref()))).collect()
+    similar.iter().map(|name| display_path(env, &parent.join(name.as_ref()))).collect()
 }
 
 /// Returns the file below the working directory that a suffix of `path` names, ignoring case. A model may have made up the
@@ -75,7 +75,7 @@ async fn suffix_in_working_directory(env: &dyn ExecutionEnvironment, path: &Path
     let suffixes = (0..names.len()).map(|start| names.get(start..).unwrap_or_default());
     for names in suffixes.take(MAX_SUFFIXES) {
         if let Some(found) = find_ignoring_case(env, names).await {
-            return Some(shown(env, &found));
+            return Some(display_path(env, &found));
         }
     }
     None

@@ -168,7 +168,7 @@ fn cells(path: &str, text: &str, first: usize, limit: usize) -> Result<FileView,
         return Ok(FileView::Notebook(shown));
     }
     if first > lines {
-        return Err(beyond(path, first, lines));
+        return Err(offset_past_end(path, first, lines));
     }
     let wanted: Vec<&str> = text.lines().skip(first - 1).take(limit.saturating_add(1)).collect();
     shown.push(
@@ -216,10 +216,10 @@ async fn past_the_end(
     if lines == 0 {
         return Ok(FileView::Empty(path.to_owned()));
     }
-    Err(beyond(path, offset, lines))
+    Err(offset_past_end(path, offset, lines))
 }
 
-fn beyond(path: &str, offset: usize, lines: usize) -> ToolError {
+fn offset_past_end(path: &str, offset: usize, lines: usize) -> ToolError {
     let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
     ToolError::new(ToolErrorKind::InvalidArguments, message).with_source(OffsetPastEnd { lines })
 }

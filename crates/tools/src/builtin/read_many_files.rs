@@ -8,10 +8,11 @@ use pintle_llm::{ImageData, MediaSource};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::{search_base, shown};
+use super::path::{display_path, search_base};
 use super::read_file::{FileView, read_file};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::known_files::canonical_path;
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::ShortenedText;
 
@@ -194,9 +195,9 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
     if found.is_empty() {
         return Ok(vec![Entry::NoMatch(path.to_owned())]);
     }
-    let base = real(env, &search_base(None, path)).await;
+    let base = canonical_path(env, &search_base(None, path)).await;
     let mut entries: Vec<Entry> =
-        found.iter().map(|path| Entry::Found(shown(env, path), base.clone())).collect();
+        found.iter().map(|path| Entry::Found(display_path(env, path), base.clone())).collect();
     entries.sort();
     Ok(entries)
 }
@@ -206,8 +207,8 @@ async fn read(cx: &ToolContext, entry: &Entry) -> Result<FileView, ToolError> {
     match entry {
         Entry::File(path) => read_file(cx, path, None, None).await,
         Entry::Found(path, base) => {
-            let target = real(env, Path::new(path)).await;
-            if !target.starts_with(base) && !target.starts_with(real(env, Path::new(".")).await) {
+            let target = canonical_path(env, Path::new(path)).await;
+            if !target.starts_with(base) && !target.starts_with(canonical_path(env, Path::new(".")).await) {
                 let message = format!(
                     "{path} is a link to {}, outside of what the glob searches; to read it, name it",
                     target.display()
@@ -220,12 +221,6 @@ async fn read(cx: &ToolContext, entry: &Entry) -> Result<FileView, ToolError> {
             Err(ToolError::new(ToolErrorKind::NotFound, format!("no file matches {pattern}")))
         }
     }
-}
-
-/// Returns the canonical path, or the absolute one if links cannot be resolved.
-async fn real(env: &dyn ExecutionEnvironment, path: &Path) -> PathBuf {
-    let path = env.resolve(path);
-    env.canonicalize(&path).await.unwrap_or(path)
 }
 
 fn size(image: &ImageData) -> usize {

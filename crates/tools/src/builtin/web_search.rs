@@ -98,10 +98,10 @@ pub(crate) async fn search(
     };
     let answer = answer.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let wanted = hits.iter().filter(|hit| query.wants(&hit.url)).take(query.max_results);
-    Ok(answer.into_iter().chain(wanted.enumerate().map(|(at, hit)| shown(at + 1, hit))).collect())
+    Ok(answer.into_iter().chain(wanted.enumerate().map(|(at, hit)| format_hit(at + 1, hit))).collect())
 }
 
-fn shown(number: usize, hit: &SearchHit) -> String {
+fn format_hit(number: usize, hit: &SearchHit) -> String {
     let title = one_line(&hit.title, MAX_TITLE);
     let title = if title.is_empty() { "(no title)" } else { &title };
     let mut text = format!("{number}. {title}\n   {}", one_line(&hit.url, usize::MAX));

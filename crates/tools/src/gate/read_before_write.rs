@@ -11,7 +11,7 @@ use pintle_llm::Fingerprint;
 use super::{Gate, Verdict};
 use crate::call::{Execution, PreparedCall};
 use crate::kind::ToolKind;
-use crate::known_files::real;
+use crate::known_files::canonical_path;
 use crate::recent_files::RecentFiles;
 
 /// The number of bytes hashed at a time.
@@ -85,7 +85,7 @@ impl ReadBeforeWrite {
 
     /// Returns why this file must not be changed now, if so.
     async fn objection(&self, path: &Path) -> Option<String> {
-        let real = real(self.env.as_ref(), path).await;
+        let real = canonical_path(self.env.as_ref(), path).await;
         let now = match self.stamp(&real).await {
             Ok(Some(now)) => now,
             Ok(None) => return None,
@@ -110,7 +110,7 @@ impl Gate for ReadBeforeWrite {
             }
         }
         for path in shown_files(call) {
-            let real = real(self.env.as_ref(), path).await;
+            let real = canonical_path(self.env.as_ref(), path).await;
             // A call that cannot read the file reports that itself.
             let reading = self.stamp(&real).await.ok().flatten();
             if reading.is_some() {
@@ -125,7 +125,7 @@ impl Gate for ReadBeforeWrite {
             return;
         }
         for path in shown_files(call) {
-            let real = real(self.env.as_ref(), path).await;
+            let real = canonical_path(self.env.as_ref(), path).await;
             let now = self.stamp(&real).await.ok().flatten();
             let mut files = self.files();
             // If the file changed during the call, the model may have read the old content.
@@ -134,7 +134,7 @@ impl Gate for ReadBeforeWrite {
             }
         }
         for path in call.writes() {
-            let real = real(self.env.as_ref(), path).await;
+            let real = canonical_path(self.env.as_ref(), path).await;
             let now = self.stamp(&real).await.ok().flatten();
             self.files().get(&real).read = now;
         }

@@ -30,14 +30,14 @@ pub(super) fn ask(questions: &[Question<'_>]) -> Result<ToolOutput, ToolError> {
     }
     let all = questions.len();
     let shown: Vec<String> =
-        (1..).zip(questions).map(|(number, question)| shown(question, number, all)).collect();
+        (1..).zip(questions).map(|(number, question)| format_question(question, number, all)).collect();
     let noun = if all == 1 { "question was" } else { "questions were" };
     let output = format!("The {noun} put to the user. The answer comes as the next message of the user.");
     Ok(ToolOutput::new(output).with_question(shown.join("\n\n")))
 }
 
 /// Formats a question for the user, with its options numbered below, and with its own number if there are several.
-fn shown(question: &Question<'_>, number: usize, all: usize) -> String {
+fn format_question(question: &Question<'_>, number: usize, all: usize) -> String {
     let mut text = if all > 1 { format!("({number}/{all}) ") } else { String::new() };
     text.push_str(question.text.trim());
     if question.multiple {

@@ -36,7 +36,9 @@ impl Step<'_> {
     /// Runs the step, if the files have the content that was planned for.
     pub(super) async fn run(&self, env: &dyn ExecutionEnvironment) -> Result<(), ApplyPlanCause> {
         match self {
-            Self::Reserve { temporary, contents, .. } => env.write(temporary, &in_blocks(contents)).await?,
+            Self::Reserve { temporary, contents, .. } => {
+                env.write(temporary, &padded_to_blocks(contents)).await?
+            }
             Self::Release { temporary, .. } => env.remove(temporary).await?,
             Self::Compare { path, content } => expect(env, path, Some(content)).await?,
             Self::SetAside { path, aside, .. } => env.rename(Path::new(path), aside).await?,
@@ -147,7 +149,7 @@ impl Step<'_> {
 }
 
 /// Concatenates contents, each padded to whole blocks.
-fn in_blocks(contents: &[&[u8]]) -> Vec<u8> {
+fn padded_to_blocks(contents: &[&[u8]]) -> Vec<u8> {
     let mut blocks = Vec::new();
     for content in contents {
         blocks.extend_from_slice(content);

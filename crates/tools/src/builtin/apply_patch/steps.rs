@@ -188,7 +188,7 @@ impl<'a> Steps<'a> {
         let reserved = std::mem::take(&mut self.reserved);
         let mut steps = Vec::new();
         for (directory, files) in &reserved {
-            for files in in_reservations(files) {
+            for files in reservation_groups(files) {
                 let Some((path, _largest)) = files.iter().max_by_key(|(_, content)| content.len()) else {
                     continue;
                 };
@@ -210,7 +210,7 @@ impl<'a> Steps<'a> {
 }
 
 /// Groups files so that the contents of a group have about [`RESERVATION`] bytes, which bounds the memory for one.
-fn in_reservations<'s, 'a>(
+fn reservation_groups<'s, 'a>(
     files: &'s [(&'a str, &'a [u8])],
 ) -> impl Iterator<Item = &'s [(&'a str, &'a [u8])]> {
     let mut taken = 0;
@@ -233,11 +233,11 @@ mod tests {
         const MAX: usize = RESERVATION;
         let contents = [0, 10, 5000, MAX, 1, MAX / 2, MAX / 2, MAX - 1].map(|length| vec![b'x'; length]);
         let files: Vec<(&str, &[u8])> = contents.iter().map(|content| ("f", content.as_slice())).collect();
-        let parts: Vec<Vec<usize>> = in_reservations(&files)
+        let parts: Vec<Vec<usize>> = reservation_groups(&files)
             .map(|part| part.iter().map(|(_, content)| content.len()).collect())
             .collect();
         let expected: [&[usize]; 5] = [&[0, 10, 5000], &[MAX], &[1, MAX / 2], &[MAX / 2], &[MAX - 1]];
         assert_eq!(parts, expected);
-        assert_eq!(in_reservations(&[]).count(), 0);
+        assert_eq!(reservation_groups(&[]).count(), 0);
     }
 }

@@ -7,7 +7,7 @@ use pintle_env::{ExecutionEnvironment, GrepOutput, GrepRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{cut_line, shown};
+use crate::builtin::{cut_line, display_path};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::kind::ToolKind;
@@ -85,7 +85,7 @@ fn render(env: &dyn ExecutionEnvironment, input: &SearchFileContentInput, found:
     let noun = if count == 1 { "match" } else { "matches" };
     let mut text = format!("Found {count} {noun} {search}:\n---\n");
     for file in &found.files {
-        let _infallible = writeln!(text, "File: {}", shown(env, &file.path));
+        let _infallible = writeln!(text, "File: {}", display_path(env, &file.path));
         for line in &file.lines {
             let _infallible = writeln!(text, "L{}: {}", line.number, cut_line(&line.text));
         }

@@ -2,7 +2,7 @@
 
 use pintle_env::{ExecutionEnvironment, GrepFile, GrepLine, GrepOutput};
 
-use crate::builtin::{cut_line, shown};
+use crate::builtin::{cut_line, display_path};
 
 /// The range of results that is shown.
 #[derive(Clone, Copy, Debug)]
@@ -43,7 +43,7 @@ pub(super) fn content(
     let has_context = found.files.iter().flat_map(|file| &file.lines).any(|line| !line.is_match);
     let mut lines = Vec::new();
     for file in &found.files {
-        let path = shown(env, &file.path);
+        let path = display_path(env, &file.path);
         let mut last: Option<u64> = None;
         for line in &file.lines {
             let is_separate = last.is_none_or(|last| last + 1 != line.number);
@@ -69,7 +69,7 @@ fn match_line(path: &str, line: &GrepLine, numbers: bool) -> String {
 
 /// Shows `Found N files` and their paths.
 pub(super) fn files(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Page) -> String {
-    let paths: Vec<String> = found.files.iter().map(|file| shown(env, &file.path)).collect();
+    let paths: Vec<String> = found.files.iter().map(|file| display_path(env, &file.path)).collect();
     let (paths, partial) = page.of(paths, found);
     if paths.is_empty() {
         return with_note("No files found".to_owned(), partial, page);
@@ -80,7 +80,7 @@ pub(super) fn files(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Pa
 
 /// Shows `path:N` for each file, and the sum.
 pub(super) fn counts(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Page) -> String {
-    let counted = |file: &GrepFile| format!("{}:{}", shown(env, &file.path), file.matches);
+    let counted = |file: &GrepFile| format!("{}:{}", display_path(env, &file.path), file.matches);
     let (lines, partial) = page.of(found.files.iter().map(counted).collect(), found);
     if lines.is_empty() {
         return with_note("No matches found".to_owned(), partial, page);
