@@ -238,7 +238,7 @@ impl<I> fmt::Debug for EditFile<I> {
 /// Refuses edits that fit no file.
 fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
     let message = if edit.old.is_empty() {
-        "old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file"
+        "old_string is empty, so it does not say what to replace; to create a file or to replace all of one, write the whole file"
     } else if fold(edit.old) == fold(edit.new) {
         "old_string and new_string are identical, so there is nothing to change"
     } else {

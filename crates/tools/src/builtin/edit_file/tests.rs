@@ -193,7 +193,7 @@ async fn failed_edits_explain_themselves() {
         answers.push(harness.call(EditFile::new(), &arguments.to_string()).await);
     }
     insta::assert_snapshot!(answers.join("\n"), @"
-    error: Tool error (edit_file): old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file
+    error: Tool error (edit_file): old_string is empty, so it does not say what to replace; to create a file or to replace all of one, write the whole file
     error: Tool error (edit_file): old_string and new_string are identical, so there is nothing to change
     error: Tool error (edit_file): old_string and new_string are identical, so there is nothing to change
     error: Tool error (edit_file): DIR/mian.rs does not exist. Did you mean main.rs?

@@ -117,8 +117,8 @@ async fn start(
         started = tokio::time::timeout(wait.max(START_LIMIT), starting) => match started {
             Ok(started) => started,
             Err(_elapsed) => {
-                let message = "the command was not started: there was no place for it beside those that run; end one \
-                    of them, or wait for its end";
+                let message = "the command was not started: too many commands run already; end one of them, or wait \
+                    for its end";
                 Err(ToolError::new(ToolErrorKind::Failed, message))
             }
         },
