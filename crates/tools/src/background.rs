@@ -154,8 +154,8 @@ impl BackgroundCommands {
         self.follow(id, wait, None).await
     }
 
-    /// As [`read`](Self::read), but also streams the output to `sink`. If several calls follow a command, only the latest
-    /// one streams.
+    /// As [`read`](Self::read), but also streams the output to `sink`. If several calls follow a command, only the
+    /// latest one streams.
     ///
     /// # Errors
     ///

@@ -1,8 +1,8 @@
 //! The tools of the loop specification (sections 3.3 to 3.6), with its names and parameters.
 //!
 //! Each tool accesses files and processes only through the environment of the call's
-//! [`ToolContext`](crate::ToolContext). Relative paths start at the working directory. A tool returns its complete output;
-//! the pipeline truncates it.
+//! [`ToolContext`](crate::ToolContext). Relative paths start at the working directory. A tool returns its complete
+//! output; the pipeline truncates it.
 
 mod apply_patch;
 mod ask_user;

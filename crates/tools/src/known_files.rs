@@ -11,9 +11,9 @@ use crate::recent_files::RecentFiles;
 
 /// The state of each file when a call of the session last read or wrote it.
 ///
-/// The built-in file tools keep it up to date. A tool that replaces a whole file uses it to tell the model of changes that
-/// it has not seen. It does not refuse anything; the gate [`ReadBeforeWrite`](crate::gate::ReadBeforeWrite) does. Clones
-/// share the state, which holds at most 10,000 files.
+/// The built-in file tools keep it up to date. A tool that replaces a whole file uses it to tell the model of changes
+/// that it has not seen. It does not refuse anything; the gate [`ReadBeforeWrite`](crate::gate::ReadBeforeWrite) does.
+/// Clones share the state, which holds at most 10,000 files.
 #[derive(Clone, Debug, Default)]
 pub struct KnownFiles {
     files: Arc<Mutex<RecentFiles<Option<FileState>>>>,
@@ -70,7 +70,8 @@ impl KnownFiles {
         self.set(&canonical_path(env, path).await, Some(FileState::content(content)));
     }
 
-    /// Compares a file with its last known state. `content` is its current content; `None` if that is too large to hold.
+    /// Compares a file with its last known state. `content` is its current content; `None` if that is too large to
+    /// hold.
     pub(crate) async fn compare(
         &self,
         env: &dyn ExecutionEnvironment,

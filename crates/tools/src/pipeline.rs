@@ -72,8 +72,8 @@ pub async fn prepare(
 ///
 /// There is always a result. A failure is reported as `Tool error (NAME): …`, and an empty output as `(no output)`. A
 /// panic of the tool is a failure of the call. So is a call that takes one minute longer than the longest time-out of a
-/// command, unless the tool [waits](crate::Tool::waits). A tool that blocks its thread cannot be stopped. An output that
-/// is too large for memory goes to a spool file. Needs a tokio runtime with time and blocking threads.
+/// command, unless the tool [waits](crate::Tool::waits). A tool that blocks its thread cannot be stopped. An output
+/// that is too large for memory goes to a spool file. Needs a tokio runtime with time and blocking threads.
 pub async fn execute(call: &PreparedCall, cx: &ToolContext, limits: &TruncationLimits) -> Execution {
     let (mut output, error) = match run_tool(call, cx).await {
         Ok(output) => {

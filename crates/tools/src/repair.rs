@@ -1,7 +1,8 @@
 //! Repair of arguments with obvious mistakes.
 //!
-//! Only arguments that the schema refuses are changed, and each repair is reported to the application. Ambiguous mistakes
-//! are reported to the model instead, such as a number for a string, or two names that could mean one parameter.
+//! Only arguments that the schema refuses are changed, and each repair is reported to the application. Ambiguous
+//! mistakes are reported to the model instead, such as a number for a string, or two names that could mean one
+//! parameter.
 
 mod alias;
 

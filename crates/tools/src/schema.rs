@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// Returns the JSON Schema of `T` in the form that providers expect: an object with all definitions inline, without titles,
-/// that allows no unknown properties.
+/// Returns the JSON Schema of `T` in the form that providers expect: an object with all definitions inline, without
+/// titles, that allows no unknown properties.
 pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| {
         settings.inline_subschemas = true;
@@ -94,7 +94,8 @@ pub(crate) fn compile(schema: &Value) -> Result<Validator, Box<jsonschema::Valid
     jsonschema::draft7::new(schema).map_err(Box::new)
 }
 
-/// Returns one line per mistake: the argument's name, what was expected, and what was found. Empty if the arguments fit.
+/// Returns one line per mistake: the argument's name, what was expected, and what was found. Empty if the arguments
+/// fit.
 pub(crate) fn mistakes(validator: &Validator, arguments: &Value) -> Vec<String> {
     const MAX_MISTAKES: usize = 8;
     const MAX_CHARS: usize = 500;

@@ -40,8 +40,8 @@ pub enum Effect {
 ///
 /// [`tool_fn`] makes one from a closure.
 ///
-/// Dropping the future of a call must stop the call. A tool may also watch [`ToolContext::cancel`] to stop in an orderly
-/// way. All access to files and processes must go through [`ToolContext::env`], so that the tool works in every
+/// Dropping the future of a call must stop the call. A tool may also watch [`ToolContext::cancel`] to stop in an
+/// orderly way. All access to files and processes must go through [`ToolContext::env`], so that the tool works in every
 /// execution environment.
 pub trait Tool: Send + Sync + 'static {
     /// The arguments. The doc comment of each field becomes the description of its parameter.

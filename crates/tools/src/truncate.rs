@@ -1,9 +1,9 @@
 //! Truncation of a tool's output for the model (loop specification, sections 5.1 to 5.3; design, section 7).
 //!
 //! Output is truncated by characters first and by lines second. Limits count what is kept, without the markers; every
-//! count in a marker refers to the original output. A character is a Unicode scalar value; bytes that are not UTF-8 count
-//! as the replacement characters that the model sees. Lines are separated by line feeds, so that a text that ends in one
-//! has an empty last line, as in the specification.
+//! count in a marker refers to the original output. A character is a Unicode scalar value; bytes that are not UTF-8
+//! count as the replacement characters that the model sees. Lines are separated by line feeds, so that a text that ends
+//! in one has an empty last line, as in the specification.
 
 mod limits;
 mod shortened;
@@ -16,8 +16,8 @@ use pintle_env::Output;
 pub use self::limits::{TruncationLimits, TruncationMarker, TruncationMode, TruncationRule};
 pub(crate) use self::shortened::ShortenedText;
 
-/// Returns the text of an output, truncated to the limits that `limits` sets for the tool `name` or its canonical `kind`,
-/// or to the defaults of the kind. See [`truncate_to`].
+/// Returns the text of an output, truncated to the limits that `limits` sets for the tool `name` or its canonical
+/// `kind`, or to the defaults of the kind. See [`truncate_to`].
 #[must_use]
 pub fn truncate(output: &Output, name: &str, kind: &str, limits: &TruncationLimits) -> String {
     truncate_to(output, limits.rule(name, kind, TruncationRule::of_kind(kind)))

@@ -118,8 +118,8 @@ impl Entry {
         Follower { entry: self, number }
     }
 
-    /// Takes the unread output, and ends the stream to `follower`. While the command runs, an incomplete character stays
-    /// unread.
+    /// Takes the unread output, and ends the stream to `follower`. While the command runs, an incomplete character
+    /// stays unread.
     pub(super) fn take_output(&self, follower: Option<&Follower<'_>>) -> BackgroundOutput {
         let mut log = self.lock();
         if let Some(follower) = follower {

@@ -12,8 +12,8 @@ const MAX_OPTIONS: usize = 10;
 
 /// Asks the user a question and ends the run.
 ///
-/// The call returns at once with [`ToolOutput::question`] set. The session is then in the state `AWAITING_INPUT`, and the
-/// next submitted message is the answer.
+/// The call returns at once with [`ToolOutput::question`] set. The session is then in the state `AWAITING_INPUT`, and
+/// the next submitted message is the answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AskUser(());
 

@@ -21,9 +21,9 @@ use crate::tool::{Effect, FileChange, Tool, ToolOutput};
 
 /// Replaces an exact text in a file (loop specification, section 3.3).
 ///
-/// Line ends follow the file: `\n` in the arguments matches a CRLF, and new lines get one. A byte-order mark and invalid
-/// UTF-8 stay unchanged. If the text does not occur exactly, whole lines are matched loosely like in `apply_patch`; the
-/// match must be the only one, and is reported. `I` is the type of the arguments.
+/// Line ends follow the file: `\n` in the arguments matches a CRLF, and new lines get one. A byte-order mark and
+/// invalid UTF-8 stay unchanged. If the text does not occur exactly, whole lines are matched loosely like in
+/// `apply_patch`; the match must be the only one, and is reported. `I` is the type of the arguments.
 pub struct EditFile<I = EditFileInput> {
     arguments: PhantomData<fn() -> I>,
 }

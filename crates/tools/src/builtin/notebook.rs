@@ -57,8 +57,8 @@ pub(super) fn is_notebook(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case(EXTENSION))
 }
 
-/// Renders the cells of a notebook and their outputs, each below a line that starts with `%%`. Returns `None` if the file is
-/// not a notebook in format 4.
+/// Renders the cells of a notebook and their outputs, each below a line that starts with `%%`. Returns `None` if the
+/// file is not a notebook in format 4.
 pub(super) fn render(json: &[u8]) -> Option<String> {
     let notebook: Notebook = serde_json::from_slice(json).ok()?;
     if notebook.nbformat < 4 {

@@ -67,8 +67,8 @@ async fn similar_siblings(env: &dyn ExecutionEnvironment, path: &Path) -> Vec<St
     similar.iter().map(|name| display_path(env, &parent.join(name.as_ref()))).collect()
 }
 
-/// Returns the file below the working directory that a suffix of `path` names, ignoring case. A model may have made up the
-/// first part of the path, or taken it from another directory.
+/// Returns the file below the working directory that a suffix of `path` names, ignoring case. A model may have made up
+/// the first part of the path, or taken it from another directory.
 async fn suffix_in_working_directory(env: &dyn ExecutionEnvironment, path: &Path) -> Option<String> {
     let inside = path.strip_prefix(env.working_directory()).unwrap_or(path);
     let names: Vec<&OsStr> = inside.iter().filter(|name| *name != "/").collect();

@@ -28,12 +28,12 @@ const MAX_IMAGE: u64 = 3_750_000;
 
 /// Reads a file (loop specification, section 3.3).
 ///
-/// A line has the form `12 | text`, with its number right-aligned to the width of the last one, and without its line end
-/// and byte-order mark. Invalid UTF-8 is replaced by U+FFFD. If the file continues, the last line tells at which
+/// A line has the form `12 | text`, with its number right-aligned to the width of the last one, and without its line
+/// end and byte-order mark. Invalid UTF-8 is replaced by U+FFFD. If the file continues, the last line tells at which
 /// `offset`. If several lines are read, the model gets at most 2,000 characters of each, and a hint how to read a long
-/// line completely; events carry the complete lines. PNG, JPEG, GIF and WebP files up to 3.75 MB are returned as images.
-/// A notebook (`.ipynb`) is shown as the text of its cells and their outputs. Other binary files are refused with their
-/// kind and size.
+/// line completely; events carry the complete lines. PNG, JPEG, GIF and WebP files up to 3.75 MB are returned as
+/// images. A notebook (`.ipynb`) is shown as the text of its cells and their outputs. Other binary files are refused
+/// with their kind and size.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadFile(());
 
@@ -287,8 +287,8 @@ impl FileLines {
         self.has_more
     }
 
-    /// Appends each line after a prefix, which `prefix` writes for its number. Returns the number of the first line that is
-    /// cut for the model.
+    /// Appends each line after a prefix, which `prefix` writes for its number. Returns the number of the first line
+    /// that is cut for the model.
     pub(crate) fn append_to(
         &self,
         text: &mut ShortenedText,

@@ -24,10 +24,10 @@ const MAX_BYTES: usize = 8 << 20;
 
 /// Reads several files, each like `read_file` (loop specification, section 3.6).
 ///
-/// An entry with a wildcard is a glob, unless a file has that name. A link that a glob finds is followed only to targets
-/// below the glob's base or the working directory, since gates do not see others. At most 100 files are read, and none
-/// after 8 MiB. A file that cannot be read has an error in its section. The call fails only if no file can be read, or if
-/// the environment is lost.
+/// An entry with a wildcard is a glob, unless a file has that name. A link that a glob finds is followed only to
+/// targets below the glob's base or the working directory, since gates do not see others. At most 100 files are read,
+/// and none after 8 MiB. A file that cannot be read has an error in its section. The call fails only if no file can be
+/// read, or if the environment is lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadManyFiles(());
 

@@ -11,9 +11,9 @@ pub use self::search::{SearchHit, SearchQuery, SearchResults};
 
 /// Fetches pages for [`WebFetch`](super::WebFetch). The crate `pintle-web` has an HTTP implementation.
 ///
-/// An implementation must limit time, size and redirects, and must refuse addresses that the application does not allow:
-/// the model chooses the URL, possibly under the influence of text that it has read. Dropping the future cancels the
-/// request.
+/// An implementation must limit time, size and redirects, and must refuse addresses that the application does not
+/// allow: the model chooses the URL, possibly under the influence of text that it has read. Dropping the future cancels
+/// the request.
 #[async_trait]
 pub trait WebClient: fmt::Debug + Send + Sync {
     /// Fetches a page as text.
@@ -24,8 +24,8 @@ pub trait WebClient: fmt::Debug + Send + Sync {
     async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError>;
 }
 
-/// Searches the web for [`WebSearch`](super::WebSearch). The crate `pintle-web` has an implementation that uses the search
-/// of a model provider.
+/// Searches the web for [`WebSearch`](super::WebSearch). The crate `pintle-web` has an implementation that uses the
+/// search of a model provider.
 ///
 /// Dropping the future cancels the request.
 #[async_trait]

@@ -15,14 +15,14 @@ use crate::tool::Effect;
 
 /// Rules by command.
 ///
-/// A pattern consists of the words of one command. `*` in a word matches any characters; as the last word it matches any
-/// number of words: `git log *`, `npm run test:*`. Rules that deny take precedence over those that ask, and these over
-/// those that allow. The gate asks about commands without a rule, unless [`CommandGate::otherwise`] sets another
+/// A pattern consists of the words of one command. `*` in a word matches any characters; as the last word it matches
+/// any number of words: `git log *`, `npm run test:*`. Rules that deny take precedence over those that ask, and these
+/// over those that allow. The gate asks about commands without a rule, unless [`CommandGate::otherwise`] sets another
 /// permission.
 ///
 /// * A rule that **denies** or **asks** matches anywhere: in every command of a line, after words such as `sudo` or
-///   `xargs`, in a quoted script. It catches mistakes but is no security boundary, since there are endless ways to write
-///   a command.
+///   `xargs`, in a quoted script. It catches mistakes but is no security boundary, since there are endless ways to
+///   write a command.
 /// * A rule that **allows** is strict: every command of the line must match one, and the line must not contain anything
 ///   that the shell would expand, substitute or redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless.
 ///

@@ -10,8 +10,8 @@ use pintle_env::ExecutionEnvironment;
 use super::{Gate, Permission, Verdict};
 use crate::call::PreparedCall;
 
-/// A rule on changes below directories with certain names at any depth, such as `.git`, whose hooks and configuration run
-/// programs.
+/// A rule on changes below directories with certain names at any depth, such as `.git`, whose hooks and configuration
+/// run programs.
 ///
 /// Paths are judged both as given and with all links resolved; a path that cannot be resolved is judged as given. Case
 /// does not count, since some file systems ignore it. Commands are not judged, since they declare no reliable paths.

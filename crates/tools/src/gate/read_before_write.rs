@@ -23,9 +23,9 @@ const MAX_HASHED: u64 = 64 << 20;
 /// Denies changes to a file that this session has not read, or that has changed on disk since.
 ///
 /// A file counts as read when a call that names it in [`Tool::reads`](crate::Tool::reads) succeeds, even if it showed
-/// only a part, and when a call of the session writes it. Searches and listings do not count. A file that does not exist
-/// may be created. Commands neither count as reading nor are judged; files that they change must be read again. The gate
-/// therefore needs a toolset with a tool for reading, which the native one of OpenAI models lacks.
+/// only a part, and when a call of the session writes it. Searches and listings do not count. A file that does not
+/// exist may be created. Commands neither count as reading nor are judged; files that they change must be read again.
+/// The gate therefore needs a toolset with a tool for reading, which the native one of OpenAI models lacks.
 ///
 /// Create one gate for each session.
 #[derive(Debug)]

@@ -53,8 +53,8 @@ pub struct TruncationRule {
 /// Output limits that replace the defaults (loop specification, sections 5.2 and 5.3).
 ///
 /// Keys are names of tools. The tool's name is looked up first, then its canonical kind, so that a limit for `shell`
-/// applies to a shell called `Bash`. Without an entry, the tool's [`TruncationRule`] applies, which by default is that of
-/// its kind ([`TruncationRule::of_kind`]).
+/// applies to a shell called `Bash`. Without an entry, the tool's [`TruncationRule`] applies, which by default is that
+/// of its kind ([`TruncationRule::of_kind`]).
 ///
 /// A limit of `usize::MAX` disables a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

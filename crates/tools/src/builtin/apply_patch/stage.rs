@@ -9,8 +9,8 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 use super::error::{ApplyPlanCause, LeftChanged};
 use super::step::Step;
 
-/// The most concurrent steps. Writes wait for a disk or a remote host rather than a processor, and disks flush concurrent
-/// writes together.
+/// The most concurrent steps. Writes wait for a disk or a remote host rather than a processor, and disks flush
+/// concurrent writes together.
 const MAX_CONCURRENT: usize = 16;
 
 /// Steps of one kind in a transaction.
@@ -106,8 +106,8 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// Returns the step whose content is at this step's path. Content of neither step is ignored: a program that watches
-    /// the files, such as a formatter, may have written it.
+    /// Returns the step whose content is at this step's path. Content of neither step is ignored: a program that
+    /// watches the files, such as a formatter, may have written it.
     async fn other_name<'s>(
         &'s self,
         env: &dyn ExecutionEnvironment,

@@ -109,8 +109,8 @@ impl Step<'_> {
         }
     }
 
-    /// Returns the file that stays changed if the step cannot be undone, with the path of its old content if it was only
-    /// renamed.
+    /// Returns the file that stays changed if the step cannot be undone, with the path of its old content if it was
+    /// only renamed.
     pub(super) fn left_changed(&self) -> Option<LeftChanged> {
         let (path, kept_at) = match self {
             Self::Reserve { .. } | Self::Release { .. } | Self::Compare { .. } | Self::Directory { .. } => {

@@ -83,7 +83,8 @@ impl<'a> Steps<'a> {
         // The outermost directories come first.
         for (directory, path) in &self.directories {
             let is_outermost = directory.parent().is_none_or(|above| !self.directories.contains_key(above));
-            // A link to a directory that is created meanwhile is not created. Below a missing directory there is no link.
+            // A link to a directory that is created meanwhile is not created. Below a missing directory there is no
+            // link.
             if !(is_outermost && self.cache.is_link(directory).await) {
                 directories.push(Step::Directory { path, directory: directory.clone() });
             }
@@ -147,8 +148,8 @@ impl<'a> Steps<'a> {
         Ok(())
     }
 
-    /// Renames a deleted file until the end, so that the file itself can be restored with its mode, even if it is a link
-    /// or the disk is full.
+    /// Renames a deleted file until the end, so that the file itself can be restored with its mode, even if it is a
+    /// link or the disk is full.
     fn set_aside(&mut self, path: &'a str, content: &'a [u8]) {
         let aside = Path::new(path).with_file_name(self.temporary_name());
         self.compares.push(Step::Compare { path, content });

@@ -30,12 +30,12 @@ pub async fn read_files(
 ///
 /// Before a file is changed, its content is compared with the one that was planned for. Before the first of several
 /// changes, disk space for all new contents is reserved and released, so that a full disk is detected early. If a step
-/// fails, all steps before it are undone in reverse order, and new directories are removed if they are empty. A directory
-/// whose last file is deleted stays. Files keep their mode and owner. A symbolic link is followed when its file is
-/// updated, is itself removed when it is deleted, and becomes a file when it is moved.
+/// fails, all steps before it are undone in reverse order, and new directories are removed if they are empty. A
+/// directory whose last file is deleted stays. Files keep their mode and owner. A symbolic link is followed when its
+/// file is updated, is itself removed when it is deleted, and becomes a file when it is moved.
 ///
-/// Independent changes run concurrently, some at a time. Temporary files have names that start with `.pintle-`. Dropping
-/// the future leaves them and the changes made so far.
+/// Independent changes run concurrently, some at a time. Temporary files have names that start with `.pintle-`.
+/// Dropping the future leaves them and the changes made so far.
 ///
 /// # Errors
 ///

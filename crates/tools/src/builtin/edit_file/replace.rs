@@ -110,8 +110,8 @@ impl<'a> Text<'a> {
         Replaced { content, lines: self.lines_at(offsets), notes: Vec::new() }
     }
 
-    /// Returns the line of the new text, if that is a sign that the edit was already applied: the text occurs once, starts
-    /// or ends within a line, and has a minimum length.
+    /// Returns the line of the new text, if that is a sign that the edit was already applied: the text occurs once,
+    /// starts or ends within a line, and has a minimum length.
     ///
     /// For whole lines, the patch engine detects an applied edit.
     fn line_of_new(&self, edit: &Edit<'_>) -> Option<usize> {
@@ -306,8 +306,8 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
     conflict(message).with_source(error)
 }
 
-/// Returns the message for text that does not occur even without whitespace. `line_of_new` is the line of the new text, if
-/// the edit seems to be applied.
+/// Returns the message for text that does not occur even without whitespace. `line_of_new` is the line of the new text,
+/// if the edit seems to be applied.
 fn text_not_found(
     path: &str,
     line_of_new: Option<usize>,

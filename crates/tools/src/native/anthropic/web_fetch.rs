@@ -10,8 +10,8 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Fetches a page, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the page itself; no second model
-/// answers the `prompt`.
+/// Fetches a page, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the page itself; no second
+/// model answers the `prompt`.
 #[derive(Clone, Debug)]
 pub struct WebFetch {
     client: Arc<dyn WebClient>,

@@ -84,7 +84,8 @@ fn with_zero_based_offset(error: ToolError, path: &str, skipped: usize) -> ToolE
     ToolError::new(error.kind(), message).with_source(error)
 }
 
-/// Returns lines, below a header unless they are the whole file. A header that is only about cut lines is for the model.
+/// Returns lines, below a header unless they are the whole file. A header that is only about cut lines is for the
+/// model.
 async fn show(path: &str, lines: &FileLines, cx: &ToolContext) -> ShortenedText {
     let mut content = ShortenedText::default();
     let first_cut = lines.append_to(&mut content, |_text, _number| {});

@@ -13,8 +13,9 @@ use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 
 /// Runs a command in the system's shell.
 ///
-/// The arguments have no time-out; the session's maximum applies ([`CommandTimeouts::max`](crate::CommandTimeouts::max)).
-/// A non-zero exit code is a result, not a failure of the call.
+/// The arguments have no time-out; the session's maximum applies
+/// ([`CommandTimeouts::max`](crate::CommandTimeouts::max)). A non-zero exit code is a result, not a failure of the
+/// call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunShellCommand(());
 

@@ -21,8 +21,8 @@ const MAX_CHARS: usize = 100_000;
 /// The most additional characters per page, for its URL, truncation marker and separator.
 const OVERHEAD: usize = 1_000;
 
-/// Fetches every page that the prompt names, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the pages
-/// itself; no second model summarizes them.
+/// Fetches every page that the prompt names, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the
+/// pages itself; no second model summarizes them.
 #[derive(Clone, Debug)]
 pub struct WebFetch {
     client: Arc<dyn WebClient>,

@@ -28,9 +28,9 @@ const MAX_TOKENS: usize = 10_000;
 
 /// Starts a command among the session's [background commands](crate::builtin::BackgroundCommands) and waits for it.
 ///
-/// The call returns when the command has exited or the wait time is over. In the latter case the command keeps running, at
-/// most until the session ends, and [`WriteStdin`](super::WriteStdin) reads its new output. A non-zero exit code is a
-/// result, not a failure of the call.
+/// The call returns when the command has exited or the wait time is over. In the latter case the command keeps running,
+/// at most until the session ends, and [`WriteStdin`](super::WriteStdin) reads its new output. A non-zero exit code is
+/// a result, not a failure of the call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExecCommand(());
 
