@@ -12,7 +12,7 @@ use pintle_env::LocalEnvironment;
 use pintle_llm::Client;
 use pintle_providers::OpenAiCompatible;
 use pintle_testkit::{Dialect, Script, ScriptedServer, ServerOptions};
-use pintle_tools::gate::{CommandGate, Ruling, Verdict};
+use pintle_tools::gate::{CommandGate, Permission, Verdict};
 use pintle_tools::pipeline::{Gate, PreparedCall};
 
 /// A rule of the host's own: a new dependency is code of strangers, so somebody looks at it first.
@@ -34,10 +34,10 @@ impl Gate for ManifestGate {
 fn review(request: &ApprovalRequest) -> Decision {
     println!("asked    {}, because {}", request.tool_name, request.reason);
     // A change of files was made where nothing is kept, to find out what it would be. A command cannot be tried so.
-    let Some(rehearsal) = &request.dry_run else {
+    let Some(dry_run) = &request.dry_run else {
         return Decision::Deny { reason: Some("ask me again when it is ready".to_owned()) };
     };
-    for change in &rehearsal.changes {
+    for change in &dry_run.changes {
         print!("{}", change.diff);
     }
     Decision::Approve
@@ -56,9 +56,9 @@ pub(crate) async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // The ready gates judge by command, effect, tool or path; what no rule of this one names is asked about.
     let commands = CommandGate::new()
-        .with("git push *", Ruling::Deny)?
-        .with("cat *", Ruling::Allow)?
-        .otherwise(Ruling::Ask);
+        .with("git push *", Permission::Deny)?
+        .with("cat *", Permission::Allow)?
+        .otherwise(Permission::Ask);
     let session = Session::builder(client, ProviderProfile::openai_compatible("local-model"), Arc::new(env))
         .gate(commands)
         .gate(ManifestGate)

@@ -9,7 +9,7 @@ use pintle_agent::{
 };
 use pintle_testkit::Dialect;
 use pintle_tools::Effect;
-use pintle_tools::gate::{CommandGate, EffectGate, PathGate, ReadBeforeWrite, Ruling};
+use pintle_tools::gate::{CommandGate, EffectGate, PathGate, Permission, ReadBeforeWrite};
 use tokio::sync::Notify;
 
 use crate::lab::{Lab, edit, in_each_dialect, kinds, outputs};
@@ -37,7 +37,7 @@ impl Approver for ChangesOnly {
 }
 
 fn ask_about_all() -> EffectGate {
-    EffectGate::new().with(Effect::Write, Ruling::Ask).with(Effect::Execute, Ruling::Ask)
+    EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Ask)
 }
 
 async fn an_edit_is_shown_and_waits_for_its_approval(dialect: Dialect) {
@@ -56,13 +56,13 @@ async fn an_edit_is_shown_and_waits_for_its_approval(dialect: Dialect) {
     );
     let requests = asked.0.lock().unwrap().clone();
     let [request] = requests.as_slice() else { panic!("{requests:?}") };
-    let rehearsal = request.dry_run.as_ref().expect("an edit can be shown beforehand");
+    let dry_run = request.dry_run.as_ref().expect("an edit can be shown beforehand");
     let done = events.iter().find_map(|event| match &event.kind {
         EventKind::ToolCallEnd { changes, .. } => Some(changes.clone()),
         _ => None,
     });
-    assert_eq!(Some(&rehearsal.changes), done.as_ref(), "what was shown is what was done");
-    assert!(rehearsal.changes[0].diff.contains("-old\n+new"), "{rehearsal:?}");
+    assert_eq!(Some(&dry_run.changes), done.as_ref(), "what was shown is what was done");
+    assert!(dry_run.changes[0].diff.contains("-old\n+new"), "{dry_run:?}");
     let seen = kinds(&events);
     let place =
         |kind: &str| seen.iter().position(|other| other == kind).unwrap_or_else(|| panic!("{seen:?}"));
@@ -103,7 +103,7 @@ async fn what_is_denied_does_not_happen_and_the_session_goes_on(dialect: Dialect
     let approver = ChangesOnly::default();
     let lab = Lab::within(dialect, turns, SessionConfig::default(), |builder, env| {
         builder
-            .gate(CommandGate::new().with("rm *", Ruling::Deny).unwrap())
+            .gate(CommandGate::new().with("rm *", Permission::Deny).unwrap())
             .gate(PathGate::new(env.clone()))
             .gate(ReadBeforeWrite::new(env))
             .approver(approver)

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use pintle_llm::Fingerprint;
 use pintle_tools::Effect;
-use pintle_tools::gate::Rehearsal;
+use pintle_tools::pipeline::DryRun;
 use pintle_tools::pipeline::PreparedCall;
 use serde_json::Value;
 
@@ -32,7 +32,7 @@ pub struct ApprovalRequest {
     /// Reason why a decision is needed.
     pub reason: String,
     /// Changes that the call would make to files now, where a dry run is possible.
-    pub dry_run: Option<Rehearsal>,
+    pub dry_run: Option<DryRun>,
     /// Fingerprint of the call. A decision is bound to it and holds once.
     pub fingerprint: Fingerprint,
     /// Subagent that makes the call; `None` for the session that the embedding application built.
@@ -84,7 +84,7 @@ impl ApprovalRequest {
 
     /// Sets the result of the dry run.
     #[must_use]
-    pub fn with_dry_run(mut self, dry_run: Option<Rehearsal>) -> Self {
+    pub fn with_dry_run(mut self, dry_run: Option<DryRun>) -> Self {
         self.dry_run = dry_run;
         self
     }

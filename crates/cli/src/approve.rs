@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pintle_agent::{ApprovalRequest, Approver, Decision, SubagentOrigin};
-use pintle_tools::gate::{EffectGate, Ruling};
+use pintle_tools::gate::{EffectGate, Permission};
 use pintle_tools::{ChangeKind, Effect, FileChange};
 use serde_json::Value;
 use tokio::io::{AsyncBufRead, AsyncBufReadExt as _, BufReader, Lines};
@@ -31,7 +31,7 @@ const RUN_IT: &str = "Run it? [y]es, [n]o, or what to do instead: ";
 
 /// The gate that asks about what `--approve` names.
 pub(crate) fn gate(approve: ApproveName) -> EffectGate {
-    let ask = |gate: EffectGate, effect: &Effect| gate.with(*effect, Ruling::Ask);
+    let ask = |gate: EffectGate, effect: &Effect| gate.with(*effect, Permission::Ask);
     let effects: &[Effect] = match approve {
         ApproveName::Never => &[],
         ApproveName::Writes => &[Effect::Write],
@@ -225,11 +225,11 @@ fn asker(origin: &SubagentOrigin) -> String {
 
 /// The diff, or else the arguments. That it would fail by now is said besides: it may be otherwise when it runs.
 fn details(request: &ApprovalRequest) -> Vec<Part> {
-    let rehearsal = request.dry_run.as_ref();
-    if let Some(diff) = rehearsal.and_then(|rehearsal| rehearsed(&rehearsal.changes)) {
+    let dry_run = request.dry_run.as_ref();
+    if let Some(diff) = dry_run.and_then(|dry_run| rehearsed(&dry_run.changes)) {
         return vec![diff];
     }
-    let failure = rehearsal.and_then(|rehearsal| rehearsal.failure.as_ref());
+    let failure = dry_run.and_then(|dry_run| dry_run.failure.as_ref());
     let failure = failure
         .map(|failure| Part::text(&format!("as things are, it would fail:\n{failure}\nits arguments:")));
     failure.into_iter().chain(given(request)).collect()

@@ -1,8 +1,8 @@
 //! The tools of the loop specification (sections 3.3 to 3.6), with its names and parameters.
 //!
-//! Each takes what it needs from the call's [`ToolContext`](crate::ToolContext) and reaches files and processes
-//! through its environment only. Relative paths start at the working directory. What a call returns is whole; the
-//! pipeline cuts it.
+//! Each tool accesses files and processes only through the environment of the call's
+//! [`ToolContext`](crate::ToolContext). Relative paths start at the working directory. A tool returns its complete
+//! output; the pipeline truncates it.
 
 mod apply_patch;
 mod ask_user;
@@ -22,33 +22,30 @@ mod update_plan;
 mod web;
 mod web_fetch;
 mod web_search;
-#[cfg(test)]
-pub(crate) mod workbench;
 mod write_file;
 
 pub use apply_patch::{
     ApplyPatch, ApplyPatchInput, ApplyPlanCause, ApplyPlanError, LeftChanged, MAX_FILES_BYTES,
     ReadFilesError, apply_plan, read_files,
 };
-pub(crate) use apply_patch::{check_patch, told as patch_told, written_by};
+pub(crate) use apply_patch::{check_patch, output_of, written_by};
 pub use ask_user::{AskUser, AskUserInput};
 pub use background::{
-    BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus, ShellList, ShellListInput,
-    ShellRead, ShellReadInput, ShellStart, ShellStartInput, ShellStop, ShellStopInput, ShellWrite,
-    ShellWriteInput, register_background,
+    ShellList, ShellListInput, ShellRead, ShellReadInput, ShellStart, ShellStartInput, ShellStop,
+    ShellStopInput, ShellWrite, ShellWriteInput, register_background,
 };
 pub(crate) use diff::file_change;
 pub use edit_file::{Edit, EditFile, EditFileInput, EditRequest, GeminiEditFileInput};
 pub(crate) use edit_file::{edit_file, write_edited};
 pub use glob::{Glob, GlobInput};
-pub(crate) use grep::cut as cut_line;
+pub(crate) use grep::cut_line;
 pub use grep::{Grep, GrepInput, GrepOutputMode};
 pub use list_dir::{ListDir, ListDirInput};
-pub(crate) use path::{search_base, shown, unreadable};
-pub(crate) use read_file::{MAX_LINE, PastTheEnd};
+pub(crate) use path::{display_path, search_base, unreadable};
+pub(crate) use read_file::{FileLines, FileView, OffsetPastEnd, empty as empty_file, read_file};
 pub use read_file::{ReadFile, ReadFileInput};
 pub use read_many_files::{ReadManyFiles, ReadManyFilesInput};
-pub(crate) use shell::sought_a_tool;
+pub(crate) use shell::missing_apply_patch;
 pub use shell::{Shell, ShellInput};
 pub use update_plan::{PlanStatus, PlanStep, UpdatePlan, UpdatePlanInput};
 pub use web::{
@@ -62,23 +59,24 @@ pub use web_search::{WebSearch, WebSearchInput};
 pub use write_file::{WriteFile, WriteFileInput};
 pub(crate) use write_file::{Written, write_file};
 
+pub use crate::background::{BackgroundCommands, BackgroundOutput, BackgroundState, BackgroundStatus};
 use crate::error::DefinitionError;
 use crate::registry::ToolRegistry;
 
 /// Registers the tools that every profile has: `read_file`, `write_file`, `edit_file`, `shell`, `grep` and `glob`.
 ///
-/// A profile that wants another variant of one registers it afterwards: it takes the same place.
+/// A profile with another variant of one registers it afterwards, which replaces the tool and keeps its position.
 ///
 /// # Errors
 ///
-/// Those of [`ToolRegistry::register_proven`]; the definitions are tested, so none is expected.
+/// Those of [`ToolRegistry::register_static`]; none is expected, since tests verify the definitions.
 pub fn register_core(registry: &mut ToolRegistry) -> Result<(), DefinitionError> {
-    registry.register_proven(ReadFile::new())?;
-    registry.register_proven(WriteFile::new())?;
-    registry.register_proven(EditFile::new())?;
-    registry.register_proven(Shell::new())?;
-    registry.register_proven(Grep::new())?;
-    registry.register_proven(Glob::new())
+    registry.register_static(ReadFile::new())?;
+    registry.register_static(WriteFile::new())?;
+    registry.register_static(EditFile::new())?;
+    registry.register_static(Shell::new())?;
+    registry.register_static(Grep::new())?;
+    registry.register_static(Glob::new())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a call may use.
+//! The context of a call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,31 +6,31 @@ use std::time::Duration;
 use pintle_env::{ExecutionEnvironment, OutputSink};
 use tokio_util::sync::CancellationToken;
 
-use crate::builtin::BackgroundCommands;
-use crate::known::KnownFiles;
+use crate::background::BackgroundCommands;
+use crate::known_files::KnownFiles;
 
-/// What a call is given besides its arguments.
+/// The resources of a call besides its arguments.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct ToolContext {
-    /// Where files and processes are.
+    /// The execution environment, with its files and processes.
     pub env: Arc<dyn ExecutionEnvironment>,
     /// The id of the call.
     pub call_id: String,
-    /// Fires when the call should stop in order; it is dropped soon after.
+    /// Fires when the call should stop; its future is dropped soon after.
     pub cancel: CancellationToken,
-    /// How long commands may run.
+    /// The time-outs of commands.
     pub timeouts: CommandTimeouts,
-    /// Takes output as it comes, for people who watch.
+    /// Receives output while the call runs.
     pub on_output: Option<OutputSink>,
-    /// The session's background commands. Those of a context of its own end when it is dropped.
+    /// The session's background commands. By default they belong to the context and end when it is dropped.
     pub background: BackgroundCommands,
-    /// The state in which the session's calls have seen files.
+    /// The files that the session's calls have read or written.
     pub files: KnownFiles,
 }
 
 impl ToolContext {
-    /// A context with default time-outs, that nobody cancels or watches.
+    /// A context with default time-outs, and without cancellation and output sink.
     #[must_use]
     pub fn new(env: Arc<dyn ExecutionEnvironment>, call_id: impl Into<String>) -> Self {
         Self {
@@ -44,21 +44,21 @@ impl ToolContext {
         }
     }
 
-    /// With a token that stops the call.
+    /// With a token that cancels the call.
     #[must_use]
     pub fn with_cancel(mut self, cancel: CancellationToken) -> Self {
         self.cancel = cancel;
         self
     }
 
-    /// With other time-outs.
+    /// With these time-outs.
     #[must_use]
     pub fn with_timeouts(mut self, timeouts: CommandTimeouts) -> Self {
         self.timeouts = timeouts;
         self
     }
 
-    /// With someone who watches the output.
+    /// With a sink for output while the call runs.
     #[must_use]
     pub fn with_on_output(mut self, sink: OutputSink) -> Self {
         self.on_output = Some(sink);
@@ -72,7 +72,7 @@ impl ToolContext {
         self
     }
 
-    /// With the files that the calls of a session have seen.
+    /// With the known files that the calls of a session share.
     #[must_use]
     pub fn with_files(mut self, files: KnownFiles) -> Self {
         self.files = files;
@@ -90,12 +90,12 @@ impl std::fmt::Debug for ToolContext {
     }
 }
 
-/// How long commands may run (loop specification, section 5.4).
+/// The time-outs of commands (loop specification, section 5.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CommandTimeouts {
-    /// Where the call names none. Default 10 s.
+    /// The time-out of a call that does not set one. Default: 10 s.
     pub default: Duration,
-    /// However long the call asks for. Default 10 min.
+    /// The longest time-out that a call may set. Default: 10 min.
     pub max: Duration,
 }
 

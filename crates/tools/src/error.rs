@@ -1,4 +1,4 @@
-//! Failures for the model, and failures for whoever registers a tool.
+//! Errors of calls, and errors of registration.
 
 use std::error::Error as StdError;
 use std::fmt;
@@ -6,34 +6,34 @@ use std::fmt;
 use pintle_env::EnvError;
 use serde::{Deserialize, Serialize};
 
-/// What kind of failure a call met (loop specification, appendix B).
+/// The kind of a [`ToolError`] (loop specification, appendix B).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ToolErrorKind {
-    /// No tool of this name is registered.
+    /// No tool with this name is registered.
     UnknownTool,
     /// The arguments do not fit the tool's schema.
     InvalidArguments,
-    /// A gate or a person said no.
+    /// A gate or a person denied the call.
     Denied,
-    /// A file or directory is not there.
+    /// A file or directory does not exist.
     NotFound,
-    /// The system refuses access.
+    /// The system denied access.
     PermissionDenied,
-    /// The text to replace is missing or stands in several places, or a patch does not apply.
+    /// The text to replace is missing or occurs several times, or a patch does not apply.
     EditConflict,
     /// The call was cancelled while it ran.
     Cancelled,
-    /// It ran over its limit of time and was stopped.
+    /// The call exceeded its time limit and was stopped.
     TimedOut,
-    /// The place where tools run is gone. The only kind that ends the turn.
+    /// The execution environment is gone. The only kind that ends the turn.
     EnvironmentLost,
     /// Anything else.
     Failed,
 }
 
-/// A failed call, in words for the model.
+/// An error of a call, with a message for the model.
 #[derive(Debug)]
 pub struct ToolError {
     kind: ToolErrorKind,
@@ -42,25 +42,25 @@ pub struct ToolError {
 }
 
 impl ToolError {
-    /// A failure with what the model should read.
+    /// An error with the message for the model.
     #[must_use]
     pub fn new(kind: ToolErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// What the model reads.
+    /// Returns the message for the model.
     #[must_use]
     pub fn for_model(&self) -> &str {
         &self.message
     }
 
-    /// The kind of failure.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> ToolErrorKind {
         self.kind
     }
 
-    /// Whether the turn cannot go on.
+    /// Returns whether the error ends the turn.
     #[must_use]
     pub fn is_fatal(&self) -> bool {
         self.kind == ToolErrorKind::EnvironmentLost
@@ -87,11 +87,11 @@ impl StdError for ToolError {
 }
 
 impl From<EnvError> for ToolError {
-    /// The environment's sentence, with the system's own below it, since the model sees no `source`.
+    /// Includes the message of the source, since the model does not see it.
     fn from(error: EnvError) -> Self {
         #[expect(
             clippy::wildcard_enum_match_arm,
-            reason = "whatever else there is or comes is a plain failure here"
+            reason = "any other kind, now or later, is a plain failure"
         )]
         let kind = match &error {
             EnvError::NotFound { .. } => ToolErrorKind::NotFound,
@@ -101,7 +101,7 @@ impl From<EnvError> for ToolError {
             _ => ToolErrorKind::Failed,
         };
         let mut message = error.to_string();
-        // "does not exist" needs no "No such file or directory" after it.
+        // "does not exist" needs no "No such file or directory".
         if kind != ToolErrorKind::NotFound
             && let Some(source) = error.source()
         {
@@ -120,7 +120,7 @@ pub struct DefinitionError {
 }
 
 impl DefinitionError {
-    /// The tool of this name, and why.
+    /// The error for the tool with this name, with its cause.
     #[must_use]
     pub fn refused(name: impl Into<String>, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         Self { name: name.into(), source: source.into() }
@@ -135,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_environments_error_keeps_its_kind_its_cause_and_what_the_system_said() {
+    fn an_environment_error_keeps_kind_cause_and_message() {
         let from_io = |kind: io::ErrorKind| EnvError::from_io("read", Path::new("/f"), io::Error::from(kind));
         let lost =
             || EnvError::EnvironmentLost { environment: "box".into(), source: Some("cable cut".into()) };

@@ -1,64 +1,93 @@
-//! What a tool is for those who call it.
+//! The parts of a tool that do not change from call to call: definition, compiled schema, kind, limits, aliases.
 
-mod proven;
-
+use std::any::TypeId;
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, OnceLock, PoisonError};
 
 use jsonschema::Validator;
-use pintle_llm::ToolItem;
+use pintle_llm::{ToolDefinition, ToolItem};
+use serde_json::{Value, json};
 
 use crate::error::{DefinitionError, ToolError, ToolErrorKind};
 use crate::schema;
-use crate::tool::DynTool;
+use crate::tool::{self, DynTool, Tool};
 use crate::truncate::TruncationRule;
 
-/// What a tool is for those who call it: its definition, the compiled schema of its arguments, and how its output is
-/// cut.
+/// The definition of a tool with its compiled schema, and the rules for its arguments and output.
 ///
-/// To make one costs far more than to register a tool. A program that registers the same kind of tool again and again,
-/// as one for each session, makes it once, with [`ToolForm::of`], and registers with
-/// [`ToolRegistry::register_as`](crate::ToolRegistry::register_as). For a tool whose definition a test has proved, there
-/// is [`ToolForm::proven`], which costs next to nothing.
-pub struct ToolForm {
-    name: String,
+/// Deriving and compiling a schema costs far more than registering a tool, so both happen on first use where
+/// [`ToolForm::shared`] allows it.
+pub(crate) struct ToolForm {
+    /// The definition, with a stand-in for the schema if that has not been derived yet.
+    base: ToolDefinition,
     kind: String,
     truncation: TruncationRule,
     aliases: Vec<(String, String)>,
-    definition: LazyLock<ToolItem, MakeItem>,
-    /// What is wrong with the schema, if it cannot be compiled.
+    /// Derives the schema; `None` if `base` has it.
+    derive_parameters: Option<fn() -> Value>,
+    definition: OnceLock<ToolItem>,
+    /// The compiled schema, or why it cannot be compiled.
     validator: OnceLock<Result<Validator, String>>,
 }
 
-type MakeItem = Box<dyn FnOnce() -> ToolItem + Send>;
-
 impl ToolForm {
-    /// That of this tool, with its schema compiled.
+    /// Returns the form of this tool, with its schema compiled.
     ///
     /// # Errors
     ///
-    /// A name or a schema that is not as the specification wants it.
-    pub fn of(tool: &dyn DynTool) -> Result<Self, DefinitionError> {
-        let definition = ToolItem::from(tool.definition()?);
-        let validator = schema::compile(&definition.parameters)
-            .map_err(|source| DefinitionError::refused(definition.name.clone(), source))?;
-        let name = definition.name.clone();
-        let kind = tool.canonical_kind().unwrap_or_else(|| name.clone());
+    /// A name or a schema that no provider would accept.
+    pub(crate) fn of(tool: &dyn DynTool) -> Result<Self, DefinitionError> {
+        let base = tool.definition()?;
+        let validator = schema::compile(&base.parameters)
+            .map_err(|source| DefinitionError::refused(base.name.clone(), source))?;
+        let form = Self::uncompiled(tool, base, None);
+        let _first = form.validator.set(Ok(validator));
+        Ok(form)
+    }
+
+    /// Returns the form that all tools of this type with the same name and texts share in this process.
+    ///
+    /// The schema is derived when [`definition`](Self::definition) is first called, and compiled when
+    /// [`validator`](Self::validator) is. It must therefore depend on the type of the input alone.
+    ///
+    /// # Errors
+    ///
+    /// A name that no provider would accept.
+    pub(crate) fn shared<T: Tool>(tool: &T) -> Result<Arc<Self>, DefinitionError> {
+        static FORMS: LazyLock<Mutex<HashMap<TypeId, Arc<ToolForm>>>> = LazyLock::new(Mutex::default);
+        let mut forms = FORMS.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(form) = forms.get(&TypeId::of::<T>()).filter(|form| form.is_of(tool)) {
+            return Ok(Arc::clone(form));
+        }
+        let base = tool::definition_with(tool, json!({"type": "object"}))?;
+        let form = Arc::new(Self::uncompiled(tool, base, Some(schema::parameters_of::<T::Input>)));
+        // The first of several wordings is kept; the others are not shared.
+        forms.entry(TypeId::of::<T>()).or_insert_with(|| Arc::clone(&form));
+        Ok(form)
+    }
+
+    fn uncompiled(
+        tool: &dyn DynTool,
+        base: ToolDefinition,
+        derive_parameters: Option<fn() -> Value>,
+    ) -> Self {
+        let kind = tool.canonical_kind().unwrap_or_else(|| base.name.clone());
         let truncation = tool.truncation().unwrap_or_else(|| TruncationRule::of_kind(&kind));
-        Ok(Self {
-            name,
+        Self {
+            base,
             kind,
             truncation,
             aliases: tool.aliases(),
-            definition: LazyLock::new(Box::new(|| definition)),
-            validator: OnceLock::from(Ok(validator)),
-        })
+            derive_parameters,
+            definition: OnceLock::new(),
+            validator: OnceLock::new(),
+        }
     }
 
-    /// The name that the model calls.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.name
+    /// Returns the name that the model calls.
+    pub(crate) fn name(&self) -> &str {
+        &self.base.name
     }
 
     pub(crate) fn kind(&self) -> &str {
@@ -73,30 +102,50 @@ impl ToolForm {
         &self.aliases
     }
 
+    /// Returns the complete definition; the first call derives the schema.
     pub(crate) fn definition(&self) -> &ToolItem {
-        &self.definition
+        self.definition.get_or_init(|| {
+            let mut definition = self.base.clone();
+            if let Some(derive) = self.derive_parameters {
+                definition.parameters = derive();
+            }
+            ToolItem::from(definition)
+        })
     }
 
-    /// What judges arguments; compiled here if nobody has asked before.
+    /// Returns the compiled schema of the arguments; the first call compiles it.
     ///
     /// # Errors
     ///
-    /// That the schema is none. No call of the tool can be made then.
+    /// A schema that cannot be compiled. No call of the tool can be made then.
     pub(crate) fn validator(&self) -> Result<&Validator, ToolError> {
-        let compile = || schema::compile(&self.definition.parameters).map_err(|error| error.to_string());
+        let compile = || schema::compile(&self.definition().parameters).map_err(|error| error.to_string());
         self.validator.get_or_init(compile).as_ref().map_err(|why| {
-            let text =
-                format!("tool `{}` cannot be called: the schema of its arguments is wrong: {why}", self.name);
+            let text = format!(
+                "tool `{}` cannot be called: the schema of its arguments is wrong: {why}",
+                self.name()
+            );
             ToolError::new(ToolErrorKind::Failed, text)
         })
     }
 
-    /// Whether a model and the pipeline would see no difference.
+    /// Returns whether a model and the pipeline would see no difference.
     pub(crate) fn is_like(&self, other: &Self) -> bool {
         self.definition() == other.definition()
             && self.kind == other.kind
             && self.truncation == other.truncation
             && self.aliases == other.aliases
+    }
+
+    /// Returns whether this is the form of `tool`, whose type is known to be the same.
+    fn is_of(&self, tool: &impl Tool) -> bool {
+        let aliases = self.aliases.iter().map(|(alias, parameter)| (alias.as_str(), parameter.as_str()));
+        self.name() == tool.name()
+            && self.base.description == tool.description()
+            && self.base.grammar == tool.grammar()
+            && self.kind == tool.kind()
+            && self.truncation == Tool::truncation(tool)
+            && aliases.eq(Tool::aliases(tool).iter().copied())
     }
 }
 
@@ -108,3 +157,6 @@ impl fmt::Debug for ToolForm {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,21 +1,20 @@
-//! Gates: what decides, before a call runs, whether it may (design, section 7).
+//! Gates: rules that decide whether a call may run (design, section 7).
 //!
-//! Gates stand in a chain and every one of them is heard: one denial is enough to refuse a call, one question is
-//! enough to have a person decide. The ready ones judge by effect ([`EffectGate`]), by tool ([`ToolGate`]), by path
-//! ([`PathGate`]), by protected directories ([`ProtectedDirectoryGate`]), by command ([`CommandGate`]), and by what the model has read ([`ReadBeforeWrite`]).
+//! A call passes a chain of gates. One denial refuses the call, and one question makes a person decide. The ready-made
+//! gates judge by effect ([`EffectGate`]), by tool ([`ToolGate`]), by path ([`PathGate`]), by protected directories
+//! ([`ProtectedDirectoryGate`]), by command ([`CommandGate`]), and by what the model has read ([`ReadBeforeWrite`]).
 //!
-//! A gate judges what a call says of itself. What a command does once it runs, only an environment can hold: see
-//! [`Confined`](pintle_env::Confined) and its sisters.
+//! A gate judges what a call declares. Only an execution environment can confine what a command does once it runs: see
+//! [`Confined`](pintle_env::Confined) and the other wrappers.
 
 mod command;
 mod effect;
+#[cfg(test)]
+pub(crate) mod harness;
 mod path;
 mod protected;
 mod read_before_write;
-mod rehearsal;
 mod tool;
-#[cfg(test)]
-mod workbench;
 
 use std::fmt;
 use std::sync::Arc;
@@ -28,23 +27,24 @@ pub use self::effect::EffectGate;
 pub use self::path::PathGate;
 pub use self::protected::ProtectedDirectoryGate;
 pub use self::read_before_write::ReadBeforeWrite;
-pub use self::rehearsal::{Rehearsal, rehearse};
 pub use self::tool::ToolGate;
+use crate::call::{Execution, PreparedCall};
 use crate::error::{ToolError, ToolErrorKind};
-use crate::pipeline::{Execution, PreparedCall};
 
-/// Decides whether a call may run, before it does.
+/// Decides whether a call may run.
 ///
-/// Implemented by hosts for their own rules. It must not run the call and should answer soon; the turn waits for it. What
-/// takes long is awaited, and never done on the thread that asks, which may be the one that the session listens on.
+/// Applications implement it for rules of their own. A gate must not run the call, and should answer soon, because the
+/// turn waits for it. It must not block its thread, which may be the one that the session runs on.
 #[async_trait]
 pub trait Gate: fmt::Debug + Send + Sync {
-    /// The verdict on one call. A session has each call judged twice: when it is prepared, and again right before it
-    /// runs, since the world may have changed meanwhile, by another call of the same round perhaps. The second time a
-    /// denial counts as before; a question refuses the call, unless a person has approved it.
+    /// Returns the verdict on one call.
+    ///
+    /// A session lets each call be judged twice: when it is prepared, and right before it runs, since another call of
+    /// the same round may have changed the world in between. The second time a denial counts as before, and a question
+    /// refuses the call unless a person has approved it.
     async fn check(&self, call: &PreparedCall) -> Verdict;
 
-    /// Learns what became of a call that ran. Does nothing by default.
+    /// Observes the result of a call that ran. Does nothing by default.
     async fn ran(&self, call: &PreparedCall, execution: &Execution) {
         let _ = (call, execution);
     }
@@ -52,37 +52,37 @@ pub trait Gate: fmt::Debug + Send + Sync {
 
 const _: fn(&dyn Gate) = |_| {};
 
-/// What a gate says.
+/// The decision of a gate about one call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// It may run, unless another gate objects.
+    /// The call may run, unless another gate objects.
     Allow,
-    /// It may not, whatever the others say.
+    /// The call must not run, whatever the other gates decide.
     Deny {
-        /// Goes to the model.
+        /// The reason, for the model.
         reason: String,
     },
-    /// A person decides, unless another gate denies.
+    /// A person decides, unless another gate denies the call.
     Ask {
-        /// Goes to that person.
+        /// The reason, for that person.
         reason: String,
     },
 }
 
-/// What a ready gate does with the calls that a rule of it names.
+/// The action of a rule of a ready-made gate on the calls that it matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Ruling {
-    /// They may run.
+pub enum Permission {
+    /// The calls may run.
     Allow,
-    /// A person decides on each.
+    /// A person decides on each call.
     Ask,
-    /// They may not run.
+    /// The calls must not run.
     Deny,
 }
 
-impl Ruling {
+impl Permission {
     fn verdict(self, reason: impl FnOnce() -> String) -> Verdict {
         match self {
             Self::Allow => Verdict::Allow,
@@ -92,7 +92,7 @@ impl Ruling {
     }
 }
 
-/// The verdict of a whole chain: the first denial, else all questions in one, else leave to run.
+/// Returns the verdict of a chain: the first denial, else all questions joined, else permission.
 pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Verdict {
     let mut questions: Vec<String> = Vec::new();
     for gate in gates {
@@ -106,7 +106,7 @@ pub async fn judge(gates: &[Arc<dyn Gate>], call: &PreparedCall) -> Verdict {
     if questions.is_empty() { Verdict::Allow } else { Verdict::Ask { reason: questions.join("; ") } }
 }
 
-/// What the model reads of a call that is denied.
+/// Returns the error that the model reads for a denied call.
 #[must_use]
 pub fn denied(tool: &str, reason: &str) -> ToolError {
     ToolError::new(ToolErrorKind::Denied, format!("The call of {tool} was denied: {reason}"))

@@ -1,28 +1,34 @@
 #![doc = include_str!("../README.md")]
 #![forbid(unsafe_code)]
 
+mod background;
 pub mod builtin;
+mod call;
 mod context;
 mod error;
 mod form;
 pub mod gate;
-mod known;
+#[cfg(test)]
+mod harness;
+mod kind;
+mod known_files;
 pub mod native;
 pub mod pipeline;
-mod recent;
+mod recent_files;
 mod registry;
 mod repair;
 mod schema;
+mod similarity;
 mod tool;
 mod truncate;
 
 pub use context::{CommandTimeouts, ToolContext};
 pub use error::{DefinitionError, ToolError, ToolErrorKind};
-pub use form::ToolForm;
-pub use known::KnownFiles;
+pub use kind::ToolKind;
+pub use known_files::KnownFiles;
 pub use registry::{RegisteredTool, ToolRegistry};
 pub use repair::{ArgumentRepair, RepairKind};
-pub use tool::{ChangeKind, DynTool, Effect, FileChange, Tool, ToolKind, ToolOutput};
+pub use tool::{ChangeKind, DynTool, Effect, FileChange, FnTool, Tool, ToolInput, ToolOutput, tool_fn};
 pub use truncate::{
     TruncationLimits, TruncationMarker, TruncationMode, TruncationRule, truncate, truncate_to,
 };

@@ -1,7 +1,8 @@
-//! Mending arguments that are wrong in a way that leaves no doubt about what is meant.
+//! Repair of arguments with obvious mistakes.
 //!
-//! Only what the schema refuses is touched, and each repair is told to the host. What is not certain stays a mistake
-//! that the model is told of: a number where a text is wanted, say, or two names that could mean one parameter.
+//! Only arguments that the schema refuses are changed, and each repair is reported to the application. Ambiguous
+//! mistakes are reported to the model instead, such as a number for a string, or two names that could mean one
+//! parameter.
 
 mod alias;
 
@@ -13,65 +14,65 @@ use pintle_llm::CallArguments;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Number, Value};
 
-/// One thing that was mended in the arguments of a call.
+/// One repair of the arguments of a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ArgumentRepair {
-    /// The argument, with dots between the names of nested ones; empty for the arguments as a whole.
+    /// The path of the argument, with dots between the names; empty for the arguments as a whole.
     pub argument: String,
-    /// What was done.
+    /// The kind of repair.
     pub kind: RepairKind,
 }
 
-/// What was done to an argument.
+/// The kind of an [`ArgumentRepair`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RepairKind {
-    /// A text held the number.
+    /// A string contained the number.
     NumberFromText,
-    /// A text held `true` or `false`.
+    /// A string contained `true` or `false`.
     BooleanFromText,
-    /// A text held the object or the list as JSON.
+    /// A string contained the object or array as JSON.
     JsonFromText,
-    /// A whole number was written as a fraction, such as `5.0`.
+    /// An integer was written with a fraction, such as `5.0`.
     IntegerFromFraction,
-    /// An optional argument was `null`, and is left out.
+    /// An optional argument was `null` and was removed.
     NullLeftOut,
-    /// The parameter was given under another name.
+    /// The argument had the name of another parameter.
     Renamed {
-        /// That name.
+        /// The other name.
         from: String,
     },
 }
 
-/// Mends what it can, and says what that was. `aliases` are the tool's own, each with the parameter that is meant.
+/// Repairs what it can and returns the repairs. `aliases` are those of the tool, each with the parameter that is meant.
 pub(crate) fn repair(
     validator: &Validator,
     schema: &Value,
     aliases: &[(String, String)],
     arguments: &mut CallArguments,
 ) -> Vec<ArgumentRepair> {
-    /// A text that held JSON may show mistakes inside it only then.
+    /// JSON that was taken from a string may contain further mistakes.
     const ROUNDS: usize = 4;
     let mut done = Vec::new();
     for _ in 0..ROUNDS {
         let faults = faults(validator, arguments);
         let before = done.len();
         for fault in &faults {
-            done.extend(fault.mend(schema, aliases, arguments.to_mut()));
+            done.extend(fault.repair(schema, aliases, arguments.to_mut()));
         }
         if done.len() == before {
             break;
         }
     }
-    // A validator takes 5.0 for an integer; Rust's integers do not.
+    // To a validator 5.0 is an integer, to serde it is not.
     if has_fraction(arguments) {
         whole_numbers(schema, arguments.to_mut(), &mut Vec::new(), &mut done);
     }
     done
 }
 
-/// Whether a number is written with a fraction. Arguments without one are left as they are, and so stay shared.
+/// Returns whether any number is written with a fraction. Arguments without one stay shared.
 fn has_fraction(value: &Value) -> bool {
     match value {
         Value::Number(number) => number.is_f64(),
@@ -81,7 +82,7 @@ fn has_fraction(value: &Value) -> bool {
     }
 }
 
-/// The object that a text holds as JSON.
+/// Parses a text as a JSON object.
 pub(crate) fn object_in(text: &str) -> Option<Map<String, Value>> {
     match serde_json::from_str(text) {
         Ok(Value::Object(map)) => Some(map),
@@ -114,33 +115,33 @@ impl fmt::Display for ArgumentRepair {
     }
 }
 
-/// A mistake that may have a repair.
+/// A mistake that may be repairable.
 struct Fault {
-    /// Where in the arguments, as a JSON pointer.
-    place: String,
-    /// The keyword in the schema that the arguments break, as a JSON pointer.
-    rule: String,
+    /// The position in the arguments, as a JSON pointer.
+    pointer: String,
+    /// The position of the violated keyword in the schema, as a JSON pointer.
+    schema_pointer: String,
     kind: FaultKind,
 }
 
 enum FaultKind {
-    /// None of these types.
+    /// The value has none of these types.
     Type(Vec<JsonType>),
-    /// Not one of the values of an `enum`.
+    /// The value is not in an `enum`.
     Enum,
-    /// Names that the schema does not have.
+    /// The object has names that the schema lacks.
     Unexpected,
-    /// A name that the object does not have.
+    /// The object lacks this required name.
     Missing(String),
 }
 
 fn faults(validator: &Validator, arguments: &Value) -> Vec<Fault> {
-    /// Whoever makes more mistakes in one call is told, not mended.
-    const MOST: usize = 64;
-    let errors = validator.iter_errors(arguments).take(MOST);
+    /// A call with more mistakes is refused.
+    const MAX_FAULTS: usize = 64;
+    let errors = validator.iter_errors(arguments).take(MAX_FAULTS);
     errors
         .filter_map(|error| {
-            #[expect(clippy::wildcard_enum_match_arm, reason = "the rest has no repair")]
+            #[expect(clippy::wildcard_enum_match_arm, reason = "the others cannot be repaired")]
             let kind = match error.kind() {
                 ValidationErrorKind::Type { kind: TypeKind::Single(kind) } => FaultKind::Type(vec![*kind]),
                 ValidationErrorKind::Type { kind: TypeKind::Multiple(kinds) } => {
@@ -153,14 +154,15 @@ fn faults(validator: &Validator, arguments: &Value) -> Vec<Fault> {
                 }
                 _ => return None,
             };
-            let (place, rule) = (error.instance_path(), error.schema_path());
-            Some(Fault { place: place.as_str().to_owned(), rule: rule.as_str().to_owned(), kind })
+            let pointer = error.instance_path().as_str().to_owned();
+            let schema_pointer = error.schema_path().as_str().to_owned();
+            Some(Fault { pointer, schema_pointer, kind })
         })
         .collect()
 }
 
 impl Fault {
-    fn mend(
+    fn repair(
         &self,
         schema: &Value,
         aliases: &[(String, String)],
@@ -168,7 +170,7 @@ impl Fault {
     ) -> Vec<ArgumentRepair> {
         match &self.kind {
             FaultKind::Type(_) | FaultKind::Enum if self.is_null(arguments) => {
-                self.leave_out(schema, arguments).into_iter().collect()
+                self.remove_null(schema, arguments).into_iter().collect()
             }
             FaultKind::Type(expected) => self.retype(expected, arguments).into_iter().collect(),
             FaultKind::Enum => Vec::new(),
@@ -178,32 +180,32 @@ impl Fault {
     }
 
     fn is_null(&self, arguments: &Value) -> bool {
-        arguments.pointer(&self.place).is_some_and(Value::is_null)
+        arguments.pointer(&self.pointer).is_some_and(Value::is_null)
     }
 
     fn retype(&self, expected: &[JsonType], arguments: &mut Value) -> Option<ArgumentRepair> {
-        let value = arguments.pointer_mut(&self.place)?;
-        let (mended, kind) = read_text(value.as_str()?, expected)?;
-        *value = mended;
-        Some(ArgumentRepair::new(dotted(&self.place), kind))
+        let value = arguments.pointer_mut(&self.pointer)?;
+        let (parsed, kind) = value_in_text(value.as_str()?, expected)?;
+        *value = parsed;
+        Some(ArgumentRepair::new(dotted(&self.pointer), kind))
     }
 
-    /// Takes a `null` away from where nothing need be.
-    fn leave_out(&self, schema: &Value, arguments: &mut Value) -> Option<ArgumentRepair> {
-        let (property_schema, _keyword) = self.rule.rsplit_once('/')?;
+    /// Removes a `null` for a property that is not required.
+    fn remove_null(&self, schema: &Value, arguments: &mut Value) -> Option<ArgumentRepair> {
+        let (property_schema, _keyword) = self.schema_pointer.rsplit_once('/')?;
         let (properties, _name) = property_schema.rsplit_once('/')?;
         let owner = schema.pointer(properties.strip_suffix("/properties")?)?;
-        let (object, name) = self.place.rsplit_once('/')?;
+        let (object, name) = self.pointer.rsplit_once('/')?;
         let name = unescaped(name);
         let required = owner.get("required").and_then(Value::as_array);
         if required.is_some_and(|required| required.iter().any(|known| known == name.as_str())) {
             return None;
         }
         arguments.pointer_mut(object)?.as_object_mut()?.remove(&name)?;
-        Some(ArgumentRepair::new(dotted(&self.place), RepairKind::NullLeftOut))
+        Some(ArgumentRepair::new(dotted(&self.pointer), RepairKind::NullLeftOut))
     }
 
-    /// Gives parameters their own names. `only` is the one that is missing; without it, any may be.
+    /// Renames properties to the parameters that are meant: to `only`, or to any if it is `None`.
     fn rename(
         &self,
         only: Option<&str>,
@@ -211,16 +213,16 @@ impl Fault {
         aliases: &[(String, String)],
         arguments: &mut Value,
     ) -> Vec<ArgumentRepair> {
-        let owner = self.rule.rsplit_once('/').and_then(|(owner, _keyword)| schema.pointer(owner));
+        let owner = self.schema_pointer.rsplit_once('/').and_then(|(owner, _keyword)| schema.pointer(owner));
         let properties = owner.and_then(|owner| owner.get("properties")).and_then(Value::as_object);
-        let object = arguments.pointer_mut(&self.place).and_then(Value::as_object_mut);
+        let object = arguments.pointer_mut(&self.pointer).and_then(Value::as_object_mut);
         let (Some(properties), Some(object)) = (properties, object) else { return Vec::new() };
         let renamed = alias::renamed(object, properties, aliases, only);
         let mut done = Vec::new();
         for (from, to) in renamed {
             if let Some(value) = object.remove(&from) {
                 object.insert(to.clone(), value);
-                let argument = dotted(&format!("{}/{to}", self.place));
+                let argument = dotted(&format!("{}/{to}", self.pointer));
                 done.push(ArgumentRepair::new(argument, RepairKind::Renamed { from }));
             }
         }
@@ -228,8 +230,8 @@ impl Fault {
     }
 }
 
-/// What a text says, if that is of an expected type beyond doubt.
-fn read_text(text: &str, expected: &[JsonType]) -> Option<(Value, RepairKind)> {
+/// Parses a text as a value of an expected type.
+fn value_in_text(text: &str, expected: &[JsonType]) -> Option<(Value, RepairKind)> {
     let expects = |kind: JsonType| expected.contains(&kind);
     let value: Value = match text.trim() {
         "True" => Value::Bool(true),
@@ -254,7 +256,7 @@ fn read_text(text: &str, expected: &[JsonType]) -> Option<(Value, RepairKind)> {
     }
 }
 
-/// Writes whole numbers without a fraction where the schema wants integers.
+/// Removes the fraction of numbers such as `5.0` where the schema has integers.
 fn whole_numbers(schema: &Value, value: &mut Value, path: &mut Vec<String>, done: &mut Vec<ArgumentRepair>) {
     match value {
         Value::Number(number) => {
@@ -288,20 +290,20 @@ fn whole_numbers(schema: &Value, value: &mut Value, path: &mut Vec<String>, done
     }
 }
 
-/// The same number as an integer, if it is one and was written exactly.
+/// Returns the number as an integer, if it is one and is represented exactly.
 fn whole(number: &Number) -> Option<Number> {
-    /// Up to here a double holds every integer.
+    /// Up to this value, a double represents every integer.
     const EXACT: f64 = 9_007_199_254_740_992.0;
     let float = number.as_f64()?;
     if float.fract() != 0.0 || float.abs() > EXACT {
         return None;
     }
-    #[expect(clippy::cast_possible_truncation, reason = "it is whole, and within what both types hold")]
+    #[expect(clippy::cast_possible_truncation, reason = "it is whole and in the range of both types")]
     let integer = float as i64;
     Some(Number::from(integer))
 }
 
-/// A JSON pointer as the messages name an argument.
+/// Converts a JSON pointer to names joined by dots.
 fn dotted(pointer: &str) -> String {
     let names: Vec<String> = pointer.split('/').skip(1).map(unescaped).collect();
     names.join(".")

@@ -1,4 +1,4 @@
-//! Schemas of typed inputs, and mistakes in arguments told so that a model can mend them.
+//! Schemas of typed inputs, and validation errors in words for a model.
 
 use jsonschema::Validator;
 use jsonschema::error::{TypeKind, ValidationErrorKind};
@@ -6,14 +6,15 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value};
 
-/// The JSON Schema of `T` as providers want it: an object, everything inline, no titles, nothing unknown allowed.
+/// Returns the JSON Schema of `T` in the form that providers expect: an object with all definitions inline, without
+/// titles, that allows no unknown properties.
 pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft07().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
     });
     let mut schema = Value::from(settings.into_generator().into_root_schema_for::<T>());
-    tidy(&mut schema);
+    simplify(&mut schema);
     if let Value::Object(root) = &mut schema {
         root.remove("description");
         root.entry("properties").or_insert_with(|| Value::Object(Map::new()));
@@ -22,12 +23,12 @@ pub(crate) fn parameters_of<T: JsonSchema>() -> Value {
     schema
 }
 
-/// Takes out what says nothing to a model: titles, number formats, `null` as the other value of an optional field.
-fn tidy(schema: &mut Value) {
+/// Removes what a model does not need: titles, number formats, and `null` as a value of an optional field.
+fn simplify(schema: &mut Value) {
     match schema {
         Value::Object(map) => {
             drop_null(map);
-            // A property may be called "title"; only the keyword, whose value is a text, goes.
+            // A property may be called "title"; only the keyword has a string as its value.
             if map.get("title").is_some_and(Value::is_string) {
                 map.remove("title");
             }
@@ -40,21 +41,21 @@ fn tidy(schema: &mut Value) {
             if map.get("default").is_some_and(Value::is_null) {
                 map.remove("default");
             }
-            map.values_mut().for_each(tidy);
+            map.values_mut().for_each(simplify);
         }
-        Value::Array(items) => items.iter_mut().for_each(tidy),
+        Value::Array(items) => items.iter_mut().for_each(simplify),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
-/// A text without the line breaks that only keep the source narrow; those between paragraphs stay.
+/// Joins the lines of each paragraph.
 fn unwrapped(text: &str) -> String {
     let paragraphs: Vec<String> =
         text.split("\n\n").map(|paragraph| paragraph.lines().collect::<Vec<_>>().join(" ")).collect();
     paragraphs.join("\n\n")
 }
 
-/// An optional field is one that may be missing; that it may also be `null` is Rust's affair, not the model's.
+/// Removes `null` from the types of an optional field: a model should leave the field out instead.
 fn drop_null(map: &mut Map<String, Value>) {
     if let Some(Value::Array(types)) = map.get_mut("type")
         && types.iter().any(|kind| kind == "null")
@@ -76,7 +77,7 @@ fn drop_null(map: &mut Map<String, Value>) {
         if let [Value::Object(only)] = choices.as_slice() {
             let only = only.clone();
             map.remove("anyOf");
-            // What the field says of itself comes before what its type says.
+            // The keywords of the field take precedence over those of its type.
             for (keyword, value) in only {
                 map.entry(keyword).or_insert(value);
             }
@@ -84,28 +85,30 @@ fn drop_null(map: &mut Map<String, Value>) {
     }
 }
 
-/// A compiled schema.
+/// Compiles a schema.
 ///
 /// # Errors
 ///
-/// What is wrong with the schema.
+/// An invalid schema.
 pub(crate) fn compile(schema: &Value) -> Result<Validator, Box<jsonschema::ValidationError<'static>>> {
     jsonschema::draft7::new(schema).map_err(Box::new)
 }
 
-/// One line per mistake: the argument's name, what was expected and what came. Empty if the arguments fit.
+/// Returns one line per mistake: the argument's name, what was expected, and what was found. Empty if the arguments
+/// fit.
 pub(crate) fn mistakes(validator: &Validator, arguments: &Value) -> Vec<String> {
-    const SHOWN: usize = 8;
-    const LIMIT: usize = 500;
-    validator.iter_errors(arguments).take(SHOWN).map(|error| shortened(mistake(&error), LIMIT)).collect()
+    const MAX_MISTAKES: usize = 8;
+    const MAX_CHARS: usize = 500;
+    let errors = validator.iter_errors(arguments).take(MAX_MISTAKES);
+    errors.map(|error| shortened(mistake(&error), MAX_CHARS)).collect()
 }
 
 fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
     let path = error.instance_path().as_str().trim_start_matches('/').replace('/', ".");
-    let place = if path.is_empty() { "the arguments".to_owned() } else { format!("`{path}`") };
+    let argument = if path.is_empty() { "the arguments".to_owned() } else { format!("`{path}`") };
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "for the rest the validator's own sentence is good enough"
+        reason = "the validator's own message is good enough for the others"
     )]
     match error.kind() {
         ValidationErrorKind::Required { property } => {
@@ -124,19 +127,19 @@ fn mistake(error: &jsonschema::ValidationError<'_>) -> String {
                     kinds.iter().map(|kind| kind.to_string()).collect::<Vec<_>>().join(" or ")
                 }
             };
-            format!("{place}: expected {expected}, got {}", shown(error.instance()))
+            format!("{argument}: expected {expected}, got {}", described(error.instance()))
         }
         ValidationErrorKind::Enum { options } => {
-            format!("{place}: expected one of {options}, got {}", shown(error.instance()))
+            format!("{argument}: expected one of {options}, got {}", described(error.instance()))
         }
-        // The value itself may be long, and the model knows it.
-        _ => format!("{place}: {}", error.masked_with("the value")),
+        // The value may be long, and the model knows it.
+        _ => format!("{argument}: {}", error.masked_with("the value")),
     }
 }
 
-/// A value with its type, short enough to read.
-fn shown(value: &Value) -> String {
-    const LIMIT: usize = 60;
+/// Returns the type of a value and the beginning of the value.
+fn described(value: &Value) -> String {
+    const MAX_CHARS: usize = 60;
     let kind = match value {
         Value::Null => return "null".into(),
         Value::Bool(_) => "boolean",
@@ -145,10 +148,10 @@ fn shown(value: &Value) -> String {
         Value::Array(_) => "array",
         Value::Object(_) => "object",
     };
-    format!("{kind} {}", shortened(value.to_string(), LIMIT))
+    format!("{kind} {}", shortened(value.to_string(), MAX_CHARS))
 }
 
-/// A text of at most `limit` characters and, if it was longer, an ellipsis.
+/// Cuts a text to `limit` characters, and adds an ellipsis if it was longer.
 pub(crate) fn shortened(mut text: String, limit: usize) -> String {
     if let Some((end, _)) = text.char_indices().nth(limit) {
         text.truncate(end);
@@ -164,25 +167,25 @@ mod tests {
 
     use super::*;
 
-    /// Not for the model.
+    /// Not visible to the model.
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only the schema is looked at")]
     struct Input {
-        /// Where.
+        /// The file.
         path: String,
-        /// How
-        /// many.
+        /// The most
+        /// lines.
         #[serde(default)]
         limit: Option<u32>,
-        /// In which way.
+        /// The speed.
         mode: Option<Mode>,
-        /// A field that is called as the keyword.
+        /// A field named like the keyword.
         title: Option<String>,
-        /// Where it begins.
+        /// The first line.
         start: Option<Position>,
     }
 
-    /// A place.
+    /// A position.
     #[derive(Deserialize, JsonSchema)]
     #[expect(dead_code, reason = "only the schema is looked at")]
     struct Position {
@@ -203,13 +206,13 @@ mod tests {
             json!({
                 "type": "object",
                 "properties": {
-                    "path": {"type": "string", "description": "Where."},
-                    "limit": {"type": "integer", "minimum": 0, "description": "How many."},
-                    "mode": {"type": "string", "enum": ["fast", "slow"], "description": "In which way."},
-                    "title": {"type": "string", "description": "A field that is called as the keyword."},
+                    "path": {"type": "string", "description": "The file."},
+                    "limit": {"type": "integer", "minimum": 0, "description": "The most lines."},
+                    "mode": {"type": "string", "enum": ["fast", "slow"], "description": "The speed."},
+                    "title": {"type": "string", "description": "A field named like the keyword."},
                     "start": {
                         "type": "object",
-                        "description": "Where it begins.",
+                        "description": "The first line.",
                         "properties": {"line": {"type": "integer", "minimum": 0}},
                         "required": ["line"],
                     },
@@ -221,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistake_does_not_repeat_what_is_long() {
+    fn a_mistake_does_not_repeat_a_long_value() {
         let schema = json!({
             "type": "object",
             "properties": {"text": {"type": "string", "maxLength": 3}},
@@ -236,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_name_the_argument_what_was_expected_and_what_came() {
+    fn mistakes_name_argument_expectation_and_value() {
         let validator = compile(&parameters_of::<Input>()).unwrap();
         let rows = [
             (json!({"path": "a", "limit": 3}), vec![]),

@@ -1,32 +1,34 @@
-//! What a tool is: typed for those who write one, erased for those who call one.
+//! The traits of a tool: [`Tool`] for those who write one, [`DynTool`] for those who call one.
 
-mod kind;
+mod closure;
+mod input;
+mod output;
 
 use std::future::Future;
 use std::path::PathBuf;
-use std::time::Duration;
 
 use async_trait::async_trait;
-use pintle_env::Output;
-use pintle_llm::{Grammar, ImageData, ToolDefinition};
+use pintle_llm::{Grammar, ToolDefinition};
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-pub use self::kind::ToolKind;
+pub use self::closure::{FnTool, tool_fn};
+pub use self::input::ToolInput;
+pub use self::output::{ChangeKind, FileChange, ToolOutput};
 use crate::context::ToolContext;
 use crate::error::{DefinitionError, ToolError, ToolErrorKind};
 use crate::schema;
 use crate::truncate::TruncationRule;
 
-/// What a call does to the world. Parallelism, approval and recovery after a crash follow from it.
+/// The side effect of a call. Parallelism, approval and recovery after a crash depend on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {
-    /// Looks only.
+    /// Only reads.
     Read,
-    /// Changes files, and the call says which ones.
+    /// Changes files, and names them beforehand.
     Write,
     /// Runs a program, which may do anything.
     Execute,
@@ -36,58 +38,62 @@ pub enum Effect {
 
 /// A tool with a typed input. Implement this one; the registry stores its erased twin [`DynTool`].
 ///
-/// A call must stop when its future is dropped, and may watch [`ToolContext::cancel`] to stop in order. Everything
-/// that it does to files and processes goes through [`ToolContext::env`], so that it works wherever tools run.
+/// [`tool_fn`] makes one from a closure.
+///
+/// Dropping the future of a call must stop the call. A tool may also watch [`ToolContext::cancel`] to stop in an
+/// orderly way. All access to files and processes must go through [`ToolContext::env`], so that the tool works in every
+/// execution environment.
 pub trait Tool: Send + Sync + 'static {
-    /// The arguments. Document each field: the text becomes the parameter's description.
+    /// The arguments. The doc comment of each field becomes the description of its parameter.
     type Input: DeserializeOwned + JsonSchema + Send;
 
-    /// The name that the model calls.
+    /// Returns the name that the model calls.
     fn name(&self) -> &str;
 
-    /// What the model is told of it.
+    /// Returns the description for the model.
     fn description(&self) -> &str;
 
-    /// What a call does to the world.
+    /// Returns the side effect of a call.
     fn effect(&self) -> Effect;
 
-    /// Whether the same call may be made twice without harm. By default, what only reads may.
+    /// Returns whether repeating a call does no harm. By default, only calls that read are repeatable.
     fn repeatable(&self) -> bool {
         self.effect() == Effect::Read
     }
 
-    /// The canonical name that output limits are keyed by, if it is not [`Tool::name`]: a tool that runs shell
-    /// commands under another name says [`ToolKind::Shell`].
+    /// Returns the canonical name that output limits are keyed by, if it is not [`Tool::name`]: a tool that runs shell
+    /// commands under another name returns [`ToolKind::Shell`](crate::ToolKind::Shell).
     fn kind(&self) -> &str {
         self.name()
     }
 
-    /// How much of its output the model reads, where the host sets nothing else, and how it is told of the rest. By
-    /// default as for others of its kind.
+    /// Returns the default output limits and the form of the truncation marker. Limits of the session take precedence.
+    /// By default these are the limits of the tool's kind.
     fn truncation(&self) -> TruncationRule {
         TruncationRule::of_kind(self.kind())
     }
 
-    /// Other names of parameters that models use, each with the parameter that is meant. A call that uses one is
-    /// repaired; the usual ones (`path` for `file_path`, `cmd` for `command`) are known without being named here.
+    /// Returns other names that models use for parameters, each with the parameter that is meant.
+    ///
+    /// A call that uses one is repaired. Common ones (`path` for `file_path`, `cmd` for `command`) need not be listed.
     fn aliases(&self) -> &[(&'static str, &'static str)] {
         &[]
     }
 
-    /// Whether a call may take as long as it likes, because it waits for a person or for another agent. Any other is
-    /// stopped a minute after the longest command would have been.
+    /// Returns whether a call may take unlimited time because it waits for a person or another agent. Any other call is
+    /// stopped one minute after the longest time-out of a command.
     fn waits(&self) -> bool {
         false
     }
 
-    /// The grammar of a free-text input. The input type then has exactly one required text field, which gets it.
+    /// Returns the grammar of a free-text input. The input type must then have exactly one required text field, which
+    /// receives the text.
     fn grammar(&self) -> Option<Grammar> {
         None
     }
 
-    /// What is wrong with arguments that fit the schema, as far as they tell by themselves: a text that has no meaning
-    /// to the tool, say. The call is then refused before any gate judges it, and nobody is asked about it. By default
-    /// nothing is.
+    /// Checks what the schema cannot express, such as the syntax of a patch. A call that fails the check is refused
+    /// before any gate judges it, and nobody is asked to approve it.
     ///
     /// # Errors
     ///
@@ -97,25 +103,25 @@ pub trait Tool: Send + Sync + 'static {
         Ok(())
     }
 
-    /// The files that this call may change. Calls of one round that share one keep their order.
+    /// Returns the files that this call may change. Calls of one round that share a file run in order.
     fn writes(&self, input: &Self::Input) -> Vec<PathBuf> {
         let _ = input;
         Vec::new()
     }
 
-    /// The files and directories that this call looks at, as it names them, for gates to judge.
+    /// Returns the files and directories that this call reads, for gates to judge.
     fn reads(&self, input: &Self::Input) -> Vec<PathBuf> {
         let _ = input;
         Vec::new()
     }
 
-    /// Whether the call may be made against an environment that keeps nothing, to show a person beforehand what it
-    /// would change. Say yes only if all that it does goes through [`ToolContext::env`].
-    fn rehearsable(&self) -> bool {
+    /// Returns whether the call can be previewed with a [dry run](crate::pipeline::dry_run). Return `true` only if
+    /// every effect of a call goes through [`ToolContext::env`].
+    fn supports_dry_run(&self) -> bool {
         false
     }
 
-    /// Makes the call.
+    /// Runs the call.
     ///
     /// # Errors
     ///
@@ -127,10 +133,11 @@ pub trait Tool: Send + Sync + 'static {
     ) -> impl Future<Output = Result<ToolOutput, ToolError>> + Send;
 }
 
-/// The object-safe twin of [`Tool`], for tools whose schema is known at run time only (from a host, from MCP).
+/// The object-safe twin of [`Tool`]. Implement it for a tool whose schema is known only at run time, such as one of an
+/// MCP server.
 #[async_trait]
 pub trait DynTool: Send + Sync + 'static {
-    /// Name, description and schema. Asked for once, at registration.
+    /// Returns name, description and schema. Called once, at registration.
     ///
     /// # Errors
     ///
@@ -150,7 +157,7 @@ pub trait DynTool: Send + Sync + 'static {
         None
     }
 
-    /// As [`Tool::truncation`]; `None` if it is that of its kind.
+    /// As [`Tool::truncation`]; `None` for the limits of the tool's kind.
     fn truncation(&self) -> Option<TruncationRule> {
         None
     }
@@ -165,34 +172,28 @@ pub trait DynTool: Send + Sync + 'static {
         false
     }
 
-    /// As [`Tool::check`], for arguments that fit the schema.
+    /// As [`Tool::supports_dry_run`].
+    fn can_dry_run(&self) -> bool {
+        false
+    }
+
+    /// Parses and checks arguments that fit the schema, and names the files of the call. Called once for each call,
+    /// before any gate judges it. By default the arguments stay JSON and no file is named.
     ///
     /// # Errors
     ///
     /// What the model should read to do better.
-    fn check_json(&self, arguments: &Value) -> Result<(), ToolError> {
-        let _ = arguments;
-        Ok(())
+    fn parse(&self, arguments: &Value) -> Result<ToolInput, ToolError> {
+        Ok(ToolInput::new(arguments.clone()))
     }
 
-    /// As [`Tool::writes`], from arguments that fit the schema.
-    fn written_paths(&self, arguments: &Value) -> Vec<PathBuf> {
-        let _ = arguments;
-        Vec::new()
+    /// Runs a call with the input that [`parse`](Self::parse) returned. By default the input is JSON and goes to
+    /// [`call_json`](Self::call_json).
+    async fn call_parsed(&self, input: ToolInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        self.call_json(input.into_value()?, cx).await
     }
 
-    /// As [`Tool::reads`], from arguments that fit the schema.
-    fn read_paths(&self, arguments: &Value) -> Vec<PathBuf> {
-        let _ = arguments;
-        Vec::new()
-    }
-
-    /// As [`Tool::rehearsable`].
-    fn is_rehearsable(&self) -> bool {
-        false
-    }
-
-    /// As [`Tool::call`], with arguments that fit the schema.
+    /// As [`Tool::call`], with JSON arguments that fit the schema.
     async fn call_json(&self, arguments: Value, cx: &ToolContext) -> Result<ToolOutput, ToolError>;
 }
 
@@ -201,13 +202,7 @@ const _: fn(&dyn DynTool) = |_| {};
 #[async_trait]
 impl<T: Tool> DynTool for T {
     fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
-        let parameters = schema::parameters_of::<T::Input>();
-        let definition = ToolDefinition::new(self.name(), self.description(), parameters)
-            .map_err(|source| DefinitionError::refused(self.name(), source))?;
-        Ok(match self.grammar() {
-            Some(grammar) => definition.with_grammar(grammar),
-            None => definition,
-        })
+        definition_with(self, schema::parameters_of::<T::Input>())
     }
 
     fn effect(&self) -> Effect {
@@ -227,158 +222,47 @@ impl<T: Tool> DynTool for T {
     }
 
     fn aliases(&self) -> Vec<(String, String)> {
-        owned_aliases(Tool::aliases(self))
+        let aliases = Tool::aliases(self).iter();
+        aliases.map(|(alias, parameter)| ((*alias).to_owned(), (*parameter).to_owned())).collect()
     }
 
     fn waits(&self) -> bool {
         Tool::waits(self)
     }
 
-    fn check_json(&self, arguments: &Value) -> Result<(), ToolError> {
-        // What does not become an input is told by the call.
-        T::Input::deserialize(arguments).map_or(Ok(()), |input| self.check(&input))
+    fn can_dry_run(&self) -> bool {
+        self.supports_dry_run()
     }
 
-    fn written_paths(&self, arguments: &Value) -> Vec<PathBuf> {
-        T::Input::deserialize(arguments).map(|input| self.writes(&input)).unwrap_or_default()
-    }
-
-    fn read_paths(&self, arguments: &Value) -> Vec<PathBuf> {
-        T::Input::deserialize(arguments).map(|input| self.reads(&input)).unwrap_or_default()
-    }
-
-    fn is_rehearsable(&self) -> bool {
-        self.rehearsable()
-    }
-
-    async fn call_json(&self, arguments: Value, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let input = serde_json::from_value(arguments).map_err(|source| {
+    fn parse(&self, arguments: &Value) -> Result<ToolInput, ToolError> {
+        // The schema is coarser than the type, so this may still fail.
+        let input = T::Input::deserialize(arguments).map_err(|source| {
             ToolError::new(ToolErrorKind::InvalidArguments, format!("the arguments do not fit: {source}"))
                 .with_source(source)
         })?;
-        self.call(input, cx).await
+        self.check(&input)?;
+        let (reads, writes) = (self.reads(&input), self.writes(&input));
+        Ok(ToolInput::new(input).with_reads(reads).with_writes(writes))
+    }
+
+    async fn call_parsed(&self, input: ToolInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        self.call(input.into_value()?, cx).await
+    }
+
+    async fn call_json(&self, arguments: Value, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        self.call_parsed(self.parse(&arguments)?, cx).await
     }
 }
 
-/// As those who call a tool have them.
-pub(crate) fn owned_aliases(aliases: &[(&'static str, &'static str)]) -> Vec<(String, String)> {
-    aliases.iter().map(|(alias, parameter)| ((*alias).to_owned(), (*parameter).to_owned())).collect()
-}
-
-/// What a call gave: the whole of it, before anything is cut for the model.
-#[derive(Clone, Debug, Default)]
-#[non_exhaustive]
-pub struct ToolOutput {
-    /// The text, whole.
-    pub text: Output,
-    /// What the model reads before the text, such as an exit code: a few lines, which the limits on the text leave
-    /// alone. Not part of what the host gets. More than 2,000 characters are cut.
-    pub preface: String,
-    /// The most characters of the text that this call asked for, if it asked; the limits hold besides.
-    pub max_chars: Option<usize>,
-    /// Images for the model.
-    pub images: Vec<ImageData>,
-    /// Whether the model should take it as a failure, such as a command that exits with one.
-    pub is_error: bool,
-    /// The limit of time that a command ran over, if it did. For the host that is a failure; what the model is told of
-    /// it is the tool's choice.
-    pub timed_out: Option<Duration>,
-    /// The files that changed, for people and hosts.
-    pub changes: Vec<FileChange>,
-    /// A question to the user: the session rests after this round, and what is submitted next is the answer.
-    pub question: Option<String>,
-}
-
-impl ToolOutput {
-    /// A success with this text.
-    #[must_use]
-    pub fn new(text: impl Into<Output>) -> Self {
-        Self { text: text.into(), ..Self::default() }
-    }
-
-    /// With lines that the model reads before the text.
-    #[must_use]
-    pub fn with_preface(mut self, preface: impl Into<String>) -> Self {
-        self.preface = preface.into();
-        self
-    }
-
-    /// With the most characters that the call asked for.
-    #[must_use]
-    pub fn with_max_chars(mut self, max_chars: Option<usize>) -> Self {
-        self.max_chars = max_chars;
-        self
-    }
-
-    /// With an image.
-    #[must_use]
-    pub fn with_image(mut self, image: ImageData) -> Self {
-        self.images.push(image);
-        self
-    }
-
-    /// As a failure or a success.
-    #[must_use]
-    pub fn with_error(mut self, is_error: bool) -> Self {
-        self.is_error = is_error;
-        self
-    }
-
-    /// With the limit of time that a command ran over, if it did.
-    #[must_use]
-    pub fn with_timed_out(mut self, limit: Option<Duration>) -> Self {
-        self.timed_out = limit;
-        self
-    }
-
-    /// With a question to the user, which gives the turn back to them.
-    #[must_use]
-    pub fn with_question(mut self, question: impl Into<String>) -> Self {
-        self.question = Some(question.into());
-        self
-    }
-
-    /// With a file that changed.
-    #[must_use]
-    pub fn with_change(mut self, change: FileChange) -> Self {
-        self.changes.push(change);
-        self
-    }
-}
-
-/// One file that a call changed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[non_exhaustive]
-pub struct FileChange {
-    /// The file, as the call named it.
-    pub path: String,
-    /// What happened to it.
-    pub kind: ChangeKind,
-    /// A unified diff; empty where there is no text to show.
-    pub diff: String,
-}
-
-impl FileChange {
-    /// A change with its diff.
-    #[must_use]
-    pub fn new(path: impl Into<String>, kind: ChangeKind, diff: impl Into<String>) -> Self {
-        Self { path: path.into(), kind, diff: diff.into() }
-    }
-}
-
-/// What happened to a file.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum ChangeKind {
-    /// It is new.
-    Added,
-    /// Its content changed.
-    Modified,
-    /// It is gone.
-    Deleted,
-    /// It has another name, and perhaps other content.
-    Renamed {
-        /// The name before.
-        from: String,
-    },
+/// Returns the definition of a typed tool with this schema.
+pub(crate) fn definition_with(
+    tool: &impl Tool,
+    parameters: Value,
+) -> Result<ToolDefinition, DefinitionError> {
+    let definition = ToolDefinition::new(tool.name(), tool.description(), parameters)
+        .map_err(|source| DefinitionError::refused(tool.name(), source))?;
+    Ok(match tool.grammar() {
+        Some(grammar) => definition.with_grammar(grammar),
+        None => definition,
+    })
 }

@@ -1,11 +1,12 @@
-//! Cutting a tool's output to what a model should read (loop specification, sections 5.1 to 5.3; design, section 7).
+//! Truncation of a tool's output for the model (loop specification, sections 5.1 to 5.3; design, section 7).
 //!
-//! Characters go first and lines second. Limits count what is kept, markers come on top, and every count in a marker
-//! refers to the original output. A character is a Unicode scalar value; bytes that are not UTF-8 count as the
-//! replacement characters that the model sees in their place. A line is what stands between line feeds, so that a
-//! text that ends in one has an empty last line, as in the specification.
+//! Output is truncated by characters first and by lines second. Limits count what is kept, without the markers; every
+//! count in a marker refers to the original output. A character is a Unicode scalar value; bytes that are not UTF-8
+//! count as the replacement characters that the model sees. Lines are separated by line feeds, so that a text that ends
+//! in one has an empty last line, as in the specification.
 
 mod limits;
+mod shortened;
 mod text;
 
 use std::io;
@@ -13,19 +14,19 @@ use std::io;
 use pintle_env::Output;
 
 pub use self::limits::{TruncationLimits, TruncationMarker, TruncationMode, TruncationRule};
+pub(crate) use self::shortened::ShortenedText;
 
-/// The text of an output, cut to the default limits of a canonical kind, or what the host set for the tool that is
-/// called `name` or for its `kind`. See [`truncate_to`].
+/// Returns the text of an output, truncated to the limits that `limits` sets for the tool `name` or its canonical
+/// `kind`, or to the defaults of the kind. See [`truncate_to`].
 #[must_use]
 pub fn truncate(output: &Output, name: &str, kind: &str, limits: &TruncationLimits) -> String {
     truncate_to(output, limits.rule(name, kind, TruncationRule::of_kind(kind)))
 }
 
-/// The text of an output, cut by a rule.
+/// Returns the text of an output, truncated by a rule.
 ///
-/// An output within its limits comes back whole. Above them the parts that are kept are held in memory and nothing
-/// else, however long the output is; a spooled one is read from disk, once for counting and once at its two ends,
-/// which blocks. If it cannot be read, the text says so.
+/// Only the parts that are kept are held in memory, however long the output is. A spooled output is read from disk,
+/// which blocks: once for counting and once at its two ends. If it cannot be read, the text is an error message.
 #[must_use]
 pub fn truncate_to(output: &Output, rule: TruncationRule) -> String {
     cut(output, rule)
@@ -53,28 +54,27 @@ fn cut(output: &Output, rule: TruncationRule) -> io::Result<String> {
     Ok(kept.render(rule))
 }
 
-/// The line pass alone: the first and the last lines, half of the limit each.
+/// Truncates by lines alone: keeps half of the limit at each end.
 fn cut_lines(whole: &str, lines: u64, limit: usize) -> String {
     let head = text::first_lines(whole, limit / 2);
     let tail = text::last_lines(whole, limit - limit / 2);
     format!("{head}\n{}{tail}", lines_marker(lines - limit as u64))
 }
 
-/// What the character pass left of an output.
+/// The parts of an output that the character limit keeps.
 struct Kept<'a> {
     head: &'a str,
     tail: &'a str,
-    /// How many characters stood between the two.
+    /// The number of characters between the two.
     removed: u64,
-    /// The same in bytes; less by what replacement characters are longer than what they stand for.
+    /// The same in bytes; too low if replacement characters are longer than the bytes that they replace.
     removed_bytes: u64,
-    /// How many lines the original has.
+    /// The number of lines of the original.
     lines: u64,
 }
 
 impl Kept<'_> {
-    /// Puts the marker between the two parts, after the line pass has shortened each of them at the gap: there is
-    /// one gap only, and what the markers count is missing there.
+    /// Applies the line limit at the gap and puts the markers there, so that there is only one gap.
     fn render(&self, rule: TruncationRule) -> String {
         let (mut head, mut tail, mut lines) = (self.head, self.tail, String::new());
         if let Some(limit) = rule.lines.filter(|limit| self.lines > *limit as u64) {
@@ -96,13 +96,13 @@ impl Kept<'_> {
         }
     }
 
-    /// What comes before the tail.
+    /// Returns the text before the tail.
     fn marked(&self, rule: TruncationRule, head: &str) -> String {
         let removed = self.removed;
         match rule.marker {
             TruncationMarker::Warning => format!("{head}{}", warning(rule.mode, removed)),
             TruncationMarker::Tokens => {
-                // As codex counts lines: nothing stands behind the last line feed.
+                // Like codex, do not count an empty line after the last line feed.
                 let lines = self.lines - u64::from(self.tail.ends_with('\n'));
                 let tokens = self.removed_bytes.div_ceil(4).max(1);
                 format!("Total output lines: {lines}\n\n{head}…{tokens} tokens truncated…")

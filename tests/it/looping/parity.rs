@@ -129,7 +129,7 @@ async fn shell_command(dialect: Dialect) {
         contains = "err\n"
         [[turn.expect]]
         call = 0
-        is_error = true
+        is_error = false
         contains = "Exit code: 3"
         "#,
     )

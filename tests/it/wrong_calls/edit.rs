@@ -117,7 +117,7 @@ async fn characters_are_written_as_entities() {
 
 #[tokio::test]
 async fn the_text_to_find_is_empty() {
-    insta::assert_snapshot!(cart(CLAUDE_CODE, "", "import math\n").await, @"Tool error (Edit): old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file");
+    insta::assert_snapshot!(cart(CLAUDE_CODE, "", "import math\n").await, @"Tool error (Edit): old_string is empty, so it does not say what to replace; to create a file or to replace all of one, write the whole file");
 }
 
 #[tokio::test]

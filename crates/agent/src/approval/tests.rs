@@ -11,7 +11,7 @@ use pintle_env::{Command, CommandScript, ExecutionEnvironment, MemoryEnvironment
 use pintle_llm::testing::FakeAdapter;
 use pintle_llm::{Client, Message, Role, ToolCall};
 use pintle_tools::Effect;
-use pintle_tools::gate::{EffectGate, PathGate, ReadBeforeWrite, Ruling};
+use pintle_tools::gate::{EffectGate, PathGate, Permission, ReadBeforeWrite};
 use pintle_tools::pipeline::{Gate, Verdict};
 use serde_json::json;
 use tokio::sync::Notify;
@@ -126,7 +126,7 @@ fn session(
     let adapter = rounds.iter().cloned().fold(FakeAdapter::new("anthropic"), FakeAdapter::message);
     let client = Client::builder().provider(adapter.answer("done")).build().unwrap();
     let profile = ProviderProfile::anthropic("claude-opus-4-6");
-    let gate = EffectGate::new().with(Effect::Write, Ruling::Ask).with(Effect::Execute, Ruling::Ask);
+    let gate = EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Ask);
     change(Session::builder(client, profile, Arc::clone(env) as Arc<dyn ExecutionEnvironment>).gate(gate))
         .build()
         .unwrap()

@@ -7,8 +7,8 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use pintle_env::ExecutionEnvironment;
 use pintle_llm::Fingerprint;
-use pintle_tools::gate::{self, Rehearsal};
-use pintle_tools::pipeline::{Execution, Gate, PreparedCall, Verdict};
+use pintle_tools::gate;
+use pintle_tools::pipeline::{self, DryRun, Execution, Gate, PreparedCall, Verdict};
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tracing::Instrument as _;
 
@@ -20,8 +20,8 @@ use crate::session::Decision;
 use crate::subagent_info::SubagentOrigin;
 use crate::turn::InputKind;
 
-/// How long it may take to find out what a call would change.
-const REHEARSAL: Duration = Duration::from_secs(5);
+/// The time limit of a dry run.
+const DRY_RUN: Duration = Duration::from_secs(5);
 
 /// A call that waits for a decision.
 #[derive(Debug)]
@@ -98,15 +98,15 @@ pub(super) async fn request(
     env: Arc<dyn ExecutionEnvironment>,
     origin: Option<SubagentOrigin>,
 ) -> Arc<ApprovalRequest> {
-    let rehearsal = rehearsal(call, env).await;
-    let request = ApprovalRequest::for_call(call).with_reason(reason).with_dry_run(rehearsal);
+    let dry_run = dry_run(call, env).await;
+    let request = ApprovalRequest::for_call(call).with_reason(reason).with_dry_run(dry_run);
     Arc::new(request.with_origin(origin))
 }
 
-async fn rehearsal(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<Rehearsal> {
-    let rehearsing = AssertUnwindSafe(gate::rehearse(call, env)).catch_unwind();
+async fn dry_run(call: &PreparedCall, env: Arc<dyn ExecutionEnvironment>) -> Option<DryRun> {
+    let running = AssertUnwindSafe(pipeline::dry_run(call, env)).catch_unwind();
     // What cannot be shown in time is asked about without it.
-    tokio::time::timeout(REHEARSAL, rehearsing).await.ok()?.ok()?
+    tokio::time::timeout(DRY_RUN, running).await.ok()?.ok()?
 }
 
 /// Why a call must not run after all: another one was approved, or the world has changed since it was prepared and a

@@ -1,14 +1,11 @@
 //! Built-in tools of the profiles.
 
-use std::sync::Arc;
+use pintle_tools::{Tool, ToolRegistry};
 
-use pintle_tools::{DynTool, Tool, ToolForm, ToolRegistry};
-
-/// An ordered list of built-in tools. Their definitions are shared over the process and are checked by a test instead
-/// of at run time.
+/// An ordered list of built-in tools. A test verifies the definition of each.
 #[derive(Default)]
 pub(crate) struct BuiltInTools {
-    tools: Vec<(Arc<ToolForm>, Arc<dyn DynTool>)>,
+    tools: ToolRegistry,
 }
 
 impl BuiltInTools {
@@ -17,9 +14,8 @@ impl BuiltInTools {
     }
 
     pub(crate) fn with(mut self, tool: impl Tool) -> Self {
-        match ToolForm::proven(&tool) {
-            Ok(form) => self.tools.push((form, Arc::new(tool))),
-            Err(error) => tracing::error!(%error, "a built-in tool was left out"),
+        if let Err(error) = self.tools.register_static(tool) {
+            tracing::error!(%error, "a built-in tool was left out");
         }
         self
     }
@@ -33,32 +29,30 @@ impl BuiltInTools {
     }
 
     pub(crate) fn with_all(mut self, more: Self) -> Self {
-        self.tools.extend(more.tools);
+        for tool in more.tools.tools() {
+            self.tools.insert(tool.clone());
+        }
         self
     }
 
     pub(crate) fn into_registry(self) -> ToolRegistry {
-        let mut registry = ToolRegistry::new();
-        for (form, tool) in self.tools {
-            registry.register_as(form, tool);
-        }
-        registry
+        self.tools
     }
 
     /// Registers the tools whose names are not taken.
     pub(crate) fn add_missing(self, registry: &mut ToolRegistry) {
-        for (form, tool) in self.tools {
-            if registry.get(form.name()).is_none() {
-                registry.register_as(form, tool);
+        for tool in self.tools.tools() {
+            if registry.get(tool.name()).is_none() {
+                registry.insert(tool.clone());
             }
         }
     }
 
     /// Replaces the registered tools of the same names.
     pub(crate) fn replace_existing(self, registry: &mut ToolRegistry) {
-        for (form, tool) in self.tools {
-            if registry.get(form.name()).is_some() {
-                registry.register_as(form, tool);
+        for tool in self.tools.tools() {
+            if registry.get(tool.name()).is_some() {
+                registry.insert(tool.clone());
             }
         }
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::{Catalog, Client};
-use pintle_tools::gate::{EffectGate, Ruling};
+use pintle_tools::gate::{EffectGate, Permission};
 use pintle_tools::pipeline::Gate;
 use pintle_tools::{Effect, ToolError, ToolErrorKind};
 
@@ -54,7 +54,7 @@ impl SubagentSpec {
         match request.role {
             Role::Worker => {}
             Role::Explorer => {
-                self.gates.push(Arc::new(EffectGate::new().with(Effect::Write, Ruling::Deny)));
+                self.gates.push(Arc::new(EffectGate::new().with(Effect::Write, Permission::Deny)));
             }
         }
         Ok(self)

@@ -2,7 +2,7 @@ use std::sync::Mutex as Screen;
 
 use pintle_agent::SessionId;
 use pintle_llm::Fingerprint;
-use pintle_tools::gate::Rehearsal;
+use pintle_tools::pipeline::DryRun;
 use pintle_tools::{ChangeKind, FileChange};
 use serde_json::json;
 use tokio::io::{AsyncWriteExt as _, DuplexStream};
@@ -81,7 +81,7 @@ fn what_would_happen_is_shown_whole() {
     let diff = "--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+t\rwo\n";
     let change = |diff: &str| FileChange::new("a.txt", ChangeKind::Modified, diff);
     let edit = || request("edit_file", Effect::Write, json!({"file_path": "a.txt"}));
-    insta::assert_snapshot!(question(&edit().with_dry_run(Some(Rehearsal::new(vec![change(diff)]))), WINDOW, PLAIN), @r"
+    insta::assert_snapshot!(question(&edit().with_dry_run(Some(DryRun::new(vec![change(diff)]))), WINDOW, PLAIN), @r"
 
     edit_file (because):
         --- a/a.txt
@@ -110,7 +110,7 @@ fn what_would_happen_is_shown_whole() {
         workdir: "/w"
     Run it? [y]es, [n]o, or what to do instead: 
     "#);
-    let failing = Rehearsal::default().with_failure(Some("Tool error (edit_file): no".to_owned()));
+    let failing = DryRun::default().with_failure(Some("Tool error (edit_file): no".to_owned()));
     insta::assert_snapshot!(question(&edit().with_dry_run(Some(failing)), WINDOW, PLAIN), @r#"
 
     edit_file (because):
@@ -123,7 +123,7 @@ fn what_would_happen_is_shown_whole() {
     Run it? [y]es, [n]o, or what to do instead: 
     "#);
     // A change that has no diff must not hide behind one that has.
-    let hidden = Rehearsal::new(vec![change(diff), change("")]);
+    let hidden = DryRun::new(vec![change(diff), change("")]);
     insta::assert_snapshot!(question(&edit().with_dry_run(Some(hidden)), WINDOW, PLAIN), @r#"
 
     edit_file (because):
@@ -134,11 +134,11 @@ fn what_would_happen_is_shown_whole() {
     "#);
     // Nor does a name that speaks of another file in the head of the diff.
     let name = "a.txt\n--- a/b.txt\n+++ b/b.txt";
-    let named = Rehearsal::new(vec![FileChange::new(name, ChangeKind::Modified, diff)]);
+    let named = DryRun::new(vec![FileChange::new(name, ChangeKind::Modified, diff)]);
     let shown = question(&edit().with_dry_run(Some(named)), WINDOW, PLAIN);
     assert!(shown.contains("\"file_path\"") && !shown.contains("+++"), "{shown}");
     let coloured = Style { terminal: true, colour: true, moves: true };
-    let shown = question(&edit().with_dry_run(Some(Rehearsal::new(vec![change(diff)]))), WINDOW, coloured);
+    let shown = question(&edit().with_dry_run(Some(DryRun::new(vec![change(diff)]))), WINDOW, coloured);
     assert!(shown.contains("\x1b[31m-one\x1b[0m"), "{shown:?}");
 }
 

@@ -1,7 +1,7 @@
-//! `apply_patch`: any number of files at once, or none.
+//! `apply_patch`: changes any number of files atomically.
 
+mod directory_cache;
 mod error;
-mod place;
 mod stage;
 mod step;
 mod steps;
@@ -18,22 +18,22 @@ use serde::Deserialize;
 
 pub use self::error::{ApplyPlanCause, ApplyPlanError, LeftChanged, ReadFilesError};
 pub use self::transaction::{MAX_FILES_BYTES, apply_plan, read_files};
-use super::diff::of_patch;
-use super::path::{shown, suggestion};
+use super::diff::patch_change;
+use super::path::{display_path, suggestion};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::known::Acquaintance;
+use crate::known_files::Comparison;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The longest path that is looked at, in bytes: no system takes a longer one.
+/// The longest path, in bytes; no system supports longer ones.
 const MAX_PATH: usize = 4096;
 
-/// How much of a path that is too long is shown, in characters.
-const SHOWN: usize = 60;
+/// The most characters that are shown of a longer path.
+const MAX_SHOWN: usize = 60;
 
 /// Applies a patch in the v4a format (loop specification, section 3.4 and appendix A; design, section 8).
 ///
-/// Everything is planned before anything is written, and [`apply_plan`] writes all of it or nothing.
+/// The patch is planned before anything is written, and [`apply_plan`] makes all changes or none.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyPatch {
     options: ApplyOptions,
@@ -48,13 +48,13 @@ pub struct ApplyPatchInput {
 }
 
 impl ApplyPatch {
-    /// The tool, with the matching policy of the design.
+    /// The tool with the default matching policy.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With another matching policy.
+    /// With this matching policy.
     #[must_use]
     pub fn with_options(mut self, options: ApplyOptions) -> Self {
         self.options = options;
@@ -85,20 +85,20 @@ impl Tool for ApplyPatch {
         written_by(&input.patch)
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 
     async fn call(&self, input: ApplyPatchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let plan = self.apply(input.patch, cx).await?;
-        Ok(told(report(&plan), &plan))
+        Ok(output_of(&plan, report(&plan)))
     }
 }
 
 impl ApplyPatch {
-    /// Applies a patch, and says what came of it.
+    /// Applies a patch and returns the plan that was carried out.
     ///
-    /// A patch may be megabytes long, and each form of it is dropped once the next one is made.
+    /// A patch may be megabytes long, so each representation is dropped as soon as the next one exists.
     pub(crate) async fn apply(&self, text: String, cx: &ToolContext) -> Result<Plan, ToolError> {
         let env = cx.env.as_ref();
         let patch = parsed(&text)?;
@@ -111,56 +111,55 @@ impl ApplyPatch {
             Ok(plan) => plan,
             Err(error) => return Err(conflict(env, error).await),
         };
-        let seen = seen(cx, &plan).await;
+        let known = known_contents(cx, &plan).await;
         apply_plan(env, &plan).await?;
-        for (path, content) in seen {
+        for (path, content) in known {
             cx.files.wrote(env, path, content).await;
         }
         Ok(plan)
     }
 }
 
-/// The patch that a text is.
 fn parsed(patch: &str) -> Result<Patch, ToolError> {
-    parse(patch).map_err(no_patch)
+    parse(patch).map_err(invalid_patch)
 }
 
-/// Checks that a text is a patch.
+/// Checks the syntax of a patch.
 pub(crate) fn check_patch(patch: &str) -> Result<(), ToolError> {
-    parse_outline(patch).map(drop).map_err(no_patch)
+    parse_outline(patch).map(drop).map_err(invalid_patch)
 }
 
-fn no_patch(error: ParseError) -> ToolError {
+fn invalid_patch(error: ParseError) -> ToolError {
     ToolError::new(ToolErrorKind::InvalidArguments, error.to_string()).with_source(error)
 }
 
-/// The files that a patch names. What is no patch writes nothing.
+/// Returns the files that a patch names; none if it is invalid.
 pub(crate) fn written_by(patch: &str) -> Vec<PathBuf> {
     parse_outline(patch)
         .map(|patch| patch.paths().into_iter().map(PathBuf::from).collect())
         .unwrap_or_default()
 }
 
-/// The files of which the session has seen the whole once the plan is carried out, with their new contents.
-async fn seen<'p>(cx: &ToolContext, plan: &'p Plan) -> Vec<(&'p Path, &'p [u8])> {
-    let mut seen = Vec::new();
+/// Returns the files whose complete content the session knows after the plan, with their new contents.
+async fn known_contents<'p>(cx: &ToolContext, plan: &'p Plan) -> Vec<(&'p Path, &'p [u8])> {
+    let mut known = Vec::new();
     for change in &plan.changes {
         let (path, Some(new)) = (Path::new(&change.path), &change.new) else { continue };
-        let is_seen = match &change.kind {
+        let is_known = match &change.kind {
             ChangeKind::Added => true,
             ChangeKind::Modified => {
-                cx.files.compare(cx.env.as_ref(), path, change.old.as_deref()).await == Acquaintance::Current
+                cx.files.compare(cx.env.as_ref(), path, change.old.as_deref()).await == Comparison::Current
             }
             ChangeKind::Renamed { .. } | ChangeKind::Deleted => false,
         };
-        if is_seen {
-            seen.push((path, new.as_slice()));
+        if is_known {
+            known.push((path, new.as_slice()));
         }
     }
-    seen
+    known
 }
 
-/// Why a patch does not fit. If a file is missing, it names those that may be meant.
+/// Converts an error of planning. If a file is missing, similar ones are suggested.
 async fn conflict(env: &dyn ExecutionEnvironment, error: ApplyError) -> ToolError {
     let mut message = error.to_string();
     if matches!(*error.kind, ApplyErrorKind::Missing { taken_at: None, .. })
@@ -172,25 +171,25 @@ async fn conflict(env: &dyn ExecutionEnvironment, error: ApplyError) -> ToolErro
     ToolError::new(ToolErrorKind::EditConflict, message).with_source(error)
 }
 
-/// A report to the model, with the changes of a plan for people and hosts.
-pub(crate) fn told(report: String, plan: &Plan) -> ToolOutput {
-    plan.changes.iter().map(of_patch).fold(ToolOutput::new(report), ToolOutput::with_change)
+/// Returns the result of a plan: a report for the model, and the changes for people and applications.
+pub(crate) fn output_of(plan: &Plan, report: String) -> ToolOutput {
+    plan.changes.iter().map(patch_change).fold(ToolOutput::new(report), ToolOutput::with_change)
 }
 
-/// One name for each file, however a patch spells it: relative to the working directory where it is inside.
+/// Normalizes a path so that each file has one name: relative to the working directory if it is inside.
 fn canonical(env: &dyn ExecutionEnvironment, path: &str) -> Result<String, ToolError> {
     if path.len() > MAX_PATH {
-        let start: String = path.chars().take(SHOWN).collect();
+        let start: String = path.chars().take(MAX_SHOWN).collect();
         let message = format!("{start}… has {} bytes: a path has at most {MAX_PATH}", path.len());
         return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     }
-    let place = shown(env, &env.resolve(Path::new(path)));
-    // A working directory that is not UTF-8 has no name for what is outside of it.
-    if place.contains(char::REPLACEMENT_CHARACTER) && !path.contains(char::REPLACEMENT_CHARACTER) {
+    let shown = display_path(env, &env.resolve(Path::new(path)));
+    // If the working directory is not UTF-8, paths outside of it have no name.
+    if shown.contains(char::REPLACEMENT_CHARACTER) && !path.contains(char::REPLACEMENT_CHARACTER) {
         let message = format!("{path} leads out of a directory whose name is not UTF-8");
         return Err(ToolError::new(ToolErrorKind::Failed, message));
     }
-    Ok(place)
+    Ok(shown)
 }
 
 fn report(plan: &Plan) -> String {

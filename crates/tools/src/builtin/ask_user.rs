@@ -1,4 +1,4 @@
-//! `ask_user`: a question that only the user can answer.
+//! `ask_user`: asks the user a question.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,13 +7,13 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most answers that may be proposed.
+/// The most proposed answers.
 const MAX_OPTIONS: usize = 10;
 
-/// Asks the user a question and gives the turn back to them.
+/// Asks the user a question and ends the run.
 ///
-/// It waits for nobody: the call returns at once with [`ToolOutput::question`] set, a session then rests in
-/// `AWAITING_INPUT`, and what is submitted next is the answer.
+/// The call returns at once with [`ToolOutput::question`] set. The session is then in the state `AWAITING_INPUT`, and
+/// the next submitted message is the answer.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AskUser(());
 
@@ -48,12 +48,12 @@ impl Tool for AskUser {
          assumption can settle it. Ask one question at a time, and make no other call beside it."
     }
 
-    /// Nothing changes, neither here nor elsewhere.
+    /// A question has no side effect.
     fn effect(&self) -> Effect {
         Effect::Read
     }
 
-    /// Nobody wants to be asked twice.
+    /// The user should not be asked twice.
     fn repeatable(&self) -> bool {
         false
     }
@@ -72,12 +72,12 @@ impl Tool for AskUser {
             return invalid(&message);
         }
         let output = "The question was put to the user. The answer comes as the next message of the user.";
-        Ok(ToolOutput::new(output).with_question(shown(&input.question, &options)))
+        Ok(ToolOutput::new(output).with_question(format_question(&input.question, &options)))
     }
 }
 
-/// The question as a person reads it, with its options numbered below.
-fn shown(question: &str, options: &[String]) -> String {
+/// Returns the question for the user, with its options numbered below.
+fn format_question(question: &str, options: &[String]) -> String {
     let numbered = options.iter().enumerate().map(|(at, option)| format!("\n{}. {}", at + 1, option.trim()));
     question.trim().to_owned() + &numbered.collect::<String>()
 }
@@ -87,22 +87,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[tokio::test]
-    async fn a_question_goes_to_the_user_and_ends_the_turn() {
-        let bench = Workbench::new();
+    async fn a_question_is_part_of_the_result() {
+        let harness = Harness::new();
         let arguments = json!({"question": " Which port?\n", "options": ["8080", " 9090 "]});
-        let execution = bench.execute(AskUser::new(), &arguments.to_string()).await;
+        let execution = harness.execute(AskUser::new(), &arguments.to_string()).await;
         assert_eq!(execution.question.as_deref(), Some("Which port?\n1. 8080\n2. 9090"));
         insta::assert_snapshot!(execution.result.text(), @"The question was put to the user. The answer comes as the next message of the user.");
-        let execution = bench.execute(AskUser::new(), r#"{"question": "Why?"}"#).await;
+        let execution = harness.execute(AskUser::new(), r#"{"question": "Why?"}"#).await;
         assert_eq!(execution.question.as_deref(), Some("Why?"));
     }
 
     #[tokio::test]
-    async fn what_nobody_could_answer_is_not_asked() {
-        let bench = Workbench::new();
+    async fn unanswerable_questions_are_refused() {
+        let harness = Harness::new();
         let many = vec!["x"; MAX_OPTIONS + 1];
         let rows = [
             (json!({"question": " \n"}), "question is empty; say what the user should decide or tell"),
@@ -113,7 +113,7 @@ mod tests {
             (json!({"question": "a?", "options": many}), "options has 11 entries; at most 10 are shown"),
         ];
         for (arguments, expected) in rows {
-            let execution = bench.execute(AskUser::new(), &arguments.to_string()).await;
+            let execution = harness.execute(AskUser::new(), &arguments.to_string()).await;
             assert_eq!(execution.result.text(), format!("Tool error (ask_user): {expected}"));
             assert_eq!((execution.result.is_error, execution.question), (true, None), "{arguments}");
         }

@@ -1,20 +1,20 @@
-//! What a file holds, by its first bytes.
+//! Detection of the kind of a file by its first bytes.
 
-/// How many bytes are looked at.
+/// The number of bytes that are examined.
 pub(super) const SAMPLE: u64 = 8 << 10;
 
-/// What a file holds.
+/// The kind of a file's content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContentKind {
-    /// An image that models take, with its MIME type.
+    /// An image that models accept, with its media type.
     Image(&'static str),
-    /// Something that is no text, by its name.
+    /// Other binary data, with its name.
     Binary(&'static str),
-    /// Lines to read.
+    /// Text.
     Text,
 }
 
-/// Formats that say what they are whatever follows.
+/// Unambiguous signatures.
 const SIGNATURES: [(&[u8], ContentKind); 5] = [
     (b"\x89PNG\r\n\x1a\n", ContentKind::Image("image/png")),
     (b"\xFF\xD8\xFF", ContentKind::Image("image/jpeg")),
@@ -23,8 +23,8 @@ const SIGNATURES: [(&[u8], ContentKind); 5] = [
     (b"%PDF-", ContentKind::Binary("PDF document")),
 ];
 
-/// Formats whose first bytes could begin a text, so that they count only where something else is no text.
-const NAMES: [(&[u8], &str); 14] = [
+/// Signatures that a text could start with; they count only if the sample is not text.
+const BINARY_SIGNATURES: [(&[u8], &str); 14] = [
     (b"\xFF\xFE", "UTF-16 text"),
     (b"\xFE\xFF", "UTF-16 text"),
     (b"PK\x03\x04", "ZIP archive, or a document in one"),
@@ -41,11 +41,11 @@ const NAMES: [(&[u8], &str); 14] = [
     (b"RIFF", "RIFF sound or video"),
 ];
 
-/// Formats that two letters tell, so that they count only beside a zero byte, which such a file has early.
-const SHORT_NAMES: [(&[u8], &str); 2] = [(b"MZ", "Windows program"), (b"BM", "BMP image")];
+/// Signatures of two letters; they count only with a zero byte, which these formats have early.
+const SHORT_SIGNATURES: [(&[u8], &str); 2] = [(b"MZ", "Windows program"), (b"BM", "BMP image")];
 
 impl ContentKind {
-    /// Judges by a sample from the beginning of a file.
+    /// Returns the kind of a file that starts with `sample`.
     pub(super) fn of(sample: &[u8]) -> Self {
         if let Some((_, kind)) = SIGNATURES.iter().find(|(signature, _)| sample.starts_with(signature)) {
             return *kind;
@@ -54,16 +54,16 @@ impl ContentKind {
             return Self::Image("image/webp");
         }
         let zero = sample.contains(&0);
-        // A sample may end inside a character.
+        // The sample may end inside a character.
         let utf8 = std::str::from_utf8(sample).map_or_else(|error| error.error_len().is_none(), |_| true);
         if utf8 && !zero {
             return Self::Text;
         }
-        let short_names = SHORT_NAMES.iter().filter(|_| zero);
-        match NAMES.iter().chain(short_names).find(|(signature, _)| sample.starts_with(signature)) {
+        let short = SHORT_SIGNATURES.iter().filter(|_| zero);
+        match BINARY_SIGNATURES.iter().chain(short).find(|(signature, _)| sample.starts_with(signature)) {
             Some((_, name)) => Self::Binary(name),
             None if zero => Self::Binary("binary data"),
-            // Most likely text in an older encoding.
+            // Probably text in a legacy encoding.
             None => Self::Text,
         }
     }
@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_are_known_by_their_first_bytes() {
+    fn files_are_identified_by_their_first_bytes() {
         let rows: [(&[u8], ContentKind); 17] = [
             (b"", ContentKind::Text),
             (b"fn main() {}\n", ContentKind::Text),

@@ -1,17 +1,17 @@
-//! What a call changed in a file, for people.
+//! Diffs of the files that a call changes.
 
 use pintle_patch::{Change, ChangeKind as PatchKind};
 
 use crate::tool::{ChangeKind, FileChange};
 
-/// The change from `old`, if there was a file, to `new`, with its unified diff where both are text.
+/// Returns the change from `old` to `new`, with a unified diff if both are text. `old` is `None` for a new file.
 pub(crate) fn file_change(path: &str, old: Option<Vec<u8>>, new: &[u8]) -> FileChange {
     let kind = if old.is_some() { PatchKind::Modified } else { PatchKind::Added };
-    of_patch(&Change::new(path, kind, old, Some(new.to_vec())))
+    patch_change(&Change::new(path, kind, old, Some(new.to_vec())))
 }
 
-/// A change of a patch, with its diff where all of it can be shown.
-pub(crate) fn of_patch(change: &Change) -> FileChange {
+/// Returns a change of a patch, with its diff if it has one.
+pub(crate) fn patch_change(change: &Change) -> FileChange {
     let kind = match &change.kind {
         PatchKind::Added => ChangeKind::Added,
         PatchKind::Modified => ChangeKind::Modified,
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_diff_names_both_sides_and_shows_the_lines() {
+    fn a_diff_has_both_paths_and_the_lines() {
         insta::assert_snapshot!(file_change("/w/a.txt", Some(b"one\ntwo\n".to_vec()), b"one\n2\n").diff, @r"
         --- a/w/a.txt
         +++ b/w/a.txt
@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_text_or_too_long_has_no_diff() {
+    fn binary_and_huge_files_have_no_diff() {
         let long = vec![b'a'; (4 << 20) + 1];
         for (old, new) in [(&b"a\0"[..], &b"b"[..]), (b"a", b"b\0"), (&long, b"b"), (b"same", b"same")] {
             let change = file_change("a", Some(old.to_vec()), new);

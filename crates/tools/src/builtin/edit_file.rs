@@ -1,7 +1,7 @@
-//! `edit_file`: one text in the place of another.
+//! `edit_file`: replaces text in a file.
 
-mod blanks;
 mod replace;
+mod whitespace;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -16,26 +16,24 @@ use super::diff::file_change;
 use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::known::Acquaintance;
+use crate::known_files::Comparison;
 use crate::tool::{Effect, FileChange, Tool, ToolOutput};
 
 /// Replaces an exact text in a file (loop specification, section 3.3).
 ///
-/// Line ends are those of the file on both sides: `\n` in the arguments matches a CRLF, and new lines get one. A
-/// byte-order mark and bytes that are not UTF-8 stay as they are. If the text is not there exactly, whole lines are
-/// compared as `apply_patch` does it, and the only place that fits is taken and reported. `I` says which arguments
-/// there are.
+/// Line ends follow the file: `\n` in the arguments matches a CRLF, and new lines get one. A byte-order mark and
+/// invalid UTF-8 stay unchanged. If the text does not occur exactly, whole lines are matched loosely like in
+/// `apply_patch`; the match must be the only one, and is reported. `I` is the type of the arguments.
 pub struct EditFile<I = EditFileInput> {
-    /// A description of arguments, not arguments: the tool holds none.
     arguments: PhantomData<fn() -> I>,
 }
 
-/// Arguments that say what to replace.
+/// The arguments of an edit.
 pub trait EditRequest: DeserializeOwned + JsonSchema + Send + 'static {
-    /// The file, as the call names it.
+    /// Returns the path of the file, as the call names it.
     fn file_path(&self) -> &str;
 
-    /// What to replace, and by what.
+    /// Returns the replacement.
     fn edit(&self) -> Edit<'_>;
 }
 
@@ -45,11 +43,11 @@ pub trait EditRequest: DeserializeOwned + JsonSchema + Send + 'static {
 pub struct Edit<'a> {
     /// The text to find.
     pub old: &'a str,
-    /// The text in its place.
+    /// The new text.
     pub new: &'a str,
-    /// Whether every occurrence is replaced; otherwise there must be exactly one.
+    /// Whether to replace every occurrence; otherwise there must be exactly one.
     pub all: bool,
-    /// How many occurrences there must be, if the call says so; all are replaced then.
+    /// The expected number of occurrences, all of which are then replaced.
     pub expected: Option<usize>,
 }
 
@@ -122,7 +120,7 @@ impl<I: EditRequest> Tool for EditFile<I> {
         vec![PathBuf::from(input.file_path())]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 
@@ -133,16 +131,16 @@ impl<I: EditRequest> Tool for EditFile<I> {
     }
 }
 
-/// What an edit did.
+/// The outcome of an edit.
 pub(crate) struct Edited {
-    /// The line, from 1, at which each replaced text began.
+    /// The first line of each replaced text, from 1.
     pub(crate) lines: Vec<usize>,
-    /// What the model should know of how the place was found.
+    /// Notes for the model about a loose match.
     pub(crate) notes: Vec<String>,
     pub(crate) change: FileChange,
 }
 
-/// Makes an edit. Tools that call it what they like share it.
+/// Edits a file. Tools with other names share it.
 pub(crate) async fn edit_file(
     file_path: &str,
     edit: &Edit<'_>,
@@ -161,8 +159,7 @@ pub(crate) async fn edit_file(
 
 /// Writes the content of an edited file.
 ///
-/// The session has seen the whole of it afterwards only if it had seen the whole before: an edit says nothing of the
-/// other lines.
+/// The session knows the new content only if it knew the old one, since an edit does not show the other lines.
 pub(crate) async fn write_edited(
     cx: &ToolContext,
     path: &Path,
@@ -172,7 +169,7 @@ pub(crate) async fn write_edited(
     let env = cx.env.as_ref();
     let before = cx.files.compare(env, path, Some(old)).await;
     env.write(path, new).await?;
-    if before == Acquaintance::Current {
+    if before == Comparison::Current {
         cx.files.wrote(env, path, new).await;
     }
     Ok(())
@@ -187,7 +184,7 @@ impl Edited {
         report
     }
 
-    /// Adds a line for each note.
+    /// Appends a line for each note.
     pub(crate) fn append_notes(&self, report: &mut String) {
         for note in &self.notes {
             report.push_str("\nNote: ");
@@ -238,10 +235,10 @@ impl<I> fmt::Debug for EditFile<I> {
     }
 }
 
-/// What no file can mend.
+/// Refuses edits that fit no file.
 fn check(edit: &Edit<'_>) -> Result<(), ToolError> {
     let message = if edit.old.is_empty() {
-        "old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file"
+        "old_string is empty, so it does not say what to replace; to create a file or to replace all of one, write the whole file"
     } else if fold(edit.old) == fold(edit.new) {
         "old_string and new_string are identical, so there is nothing to change"
     } else {

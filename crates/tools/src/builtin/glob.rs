@@ -1,18 +1,18 @@
-//! `glob`: files by name.
+//! `glob`: finds files by name.
 
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::{search_base, shown};
+use super::path::{display_path, search_base};
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
 /// Finds files by a pattern, the newest first (loop specification, section 3.3).
 ///
-/// Paths are relative to the working directory where they are inside.
+/// Paths inside of the working directory are relative.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Glob(());
 
@@ -59,7 +59,7 @@ impl Tool for Glob {
         if found.is_empty() {
             return Ok(ToolOutput::new("No files found"));
         }
-        let paths: Vec<String> = found.iter().map(|path| shown(cx.env.as_ref(), path)).collect();
+        let paths: Vec<String> = found.iter().map(|path| display_path(cx.env.as_ref(), path)).collect();
         Ok(ToolOutput::new(paths.join("\n")))
     }
 }
@@ -72,21 +72,22 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
-    fn age(bench: &Workbench, name: &str, seconds: u64) {
+    /// Makes a file older by some seconds.
+    fn age(harness: &Harness, name: &str, seconds: u64) {
         let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000 - seconds);
-        File::options().append(true).open(bench.path(name)).unwrap().set_modified(time).unwrap();
+        File::options().append(true).open(harness.path(name)).unwrap().set_modified(time).unwrap();
     }
 
     #[tokio::test]
     async fn the_newest_files_come_first() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         for (name, seconds) in
             [("old.rs", 30), ("src/new.rs", 10), ("src/deep/mid.rs", 20), ("src/other.py", 5)]
         {
-            bench.write(name, "");
-            age(&bench, name, seconds);
+            harness.write(name, "");
+            age(&harness, name, seconds);
         }
         let rows = [
             (json!({"pattern": "**/*.rs"}), "src/new.rs\nsrc/deep/mid.rs\nold.rs"),
@@ -96,7 +97,7 @@ mod tests {
         ];
         for (arguments, expected) in rows {
             assert_eq!(
-                bench.call(Glob::new(), &arguments.to_string()).await,
+                harness.call(Glob::new(), &arguments.to_string()).await,
                 format!("ok: {expected}"),
                 "{arguments}"
             );
@@ -104,12 +105,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn searches_that_cannot_be_made_say_why() {
-        let bench = Workbench::new();
-        let invalid = bench.call(Glob::new(), r#"{"pattern": "a{b"}"#).await;
+    async fn failed_searches_explain_themselves() {
+        let harness = Harness::new();
+        let invalid = harness.call(Glob::new(), r#"{"pattern": "a{b"}"#).await;
         assert!(invalid.starts_with(r#"error: Tool error (glob): invalid pattern "a{b": "#), "{invalid}");
         assert_eq!(
-            bench.call(Glob::new(), r#"{"pattern": "*", "path": "nowhere"}"#).await,
+            harness.call(Glob::new(), r#"{"pattern": "*", "path": "nowhere"}"#).await,
             "error: Tool error (glob): DIR/nowhere does not exist"
         );
     }

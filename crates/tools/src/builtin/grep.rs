@@ -1,4 +1,4 @@
-//! `grep`: text in files.
+//! `grep`: searches the content of files.
 
 use std::fmt::Write as _;
 
@@ -8,18 +8,17 @@ use pintle_env::{ExecutionEnvironment, GrepMode, GrepOutput, GrepRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::shown;
+use super::path::display_path;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most characters of a line that are shown: lines of minified files would crowd out the others.
+/// The most characters of a line that are shown, so that lines of minified files do not crowd out the others.
 const LINE_LIMIT: usize = 1000;
 
 /// Searches the content of files (loop specification, section 3.3, with the output modes of 3.5).
 ///
-/// Paths are relative to the working directory where they are inside. Lines above 1,000 characters are cut, with the
-/// number of characters that are missing.
+/// Paths inside of the working directory are relative. Lines are cut after 1,000 characters, with a count of the rest.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Grep(());
 
@@ -43,12 +42,12 @@ pub struct GrepInput {
     pub output_mode: Option<GrepOutputMode>,
 }
 
-/// What `grep` returns.
+/// The form of a result of `grep`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum GrepOutputMode {
-    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    // Doc comments would turn the list of names in the schema into a list of objects.
     #[expect(missing_docs, reason = "the field's comment explains all three")]
     Content,
     #[expect(missing_docs, reason = "the field's comment explains all three")]
@@ -108,11 +107,11 @@ fn request(input: GrepInput) -> GrepRequest {
 fn render(env: &dyn ExecutionEnvironment, request: &GrepRequest, found: &GrepOutput) -> String {
     let mut lines = Vec::new();
     for file in &found.files {
-        let path = shown(env, &file.path);
+        let path = display_path(env, &file.path);
         match request.output_mode {
             GrepMode::Content => {
                 lines.extend(
-                    file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, cut(&line.text))),
+                    file.lines.iter().map(|line| format!("{path}:{}:{}", line.number, cut_line(&line.text))),
                 );
             }
             GrepMode::FilesWithMatches => lines.push(path),
@@ -147,8 +146,8 @@ fn notes(request: &GrepRequest, found: &GrepOutput) -> Vec<String> {
     notes
 }
 
-/// A line as it is shown.
-pub(crate) fn cut(line: &str) -> String {
+/// Cuts a long line.
+pub(crate) fn cut_line(line: &str) -> String {
     match line.char_indices().nth(LINE_LIMIT) {
         None => line.to_owned(),
         Some((end, _)) => {
@@ -163,21 +162,21 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
-    fn bench() -> Workbench {
-        let bench = Workbench::new();
-        bench.write("a.rs", "fn One() {}\nfn two() {}\n// fn\n");
-        bench.write("sub/b.py", "def fn():\n    pass\n");
-        bench.write("sub/c.bin", b"fn\0");
-        bench.write(".gitignore", "ignored\n");
-        bench.write("ignored", "fn\n");
-        bench
+    fn harness() -> Harness {
+        let harness = Harness::new();
+        harness.write("a.rs", "fn One() {}\nfn two() {}\n// fn\n");
+        harness.write("sub/b.py", "def fn():\n    pass\n");
+        harness.write("sub/c.bin", b"fn\0");
+        harness.write(".gitignore", "ignored\n");
+        harness.write("ignored", "fn\n");
+        harness
     }
 
     #[tokio::test]
-    async fn matches_come_with_path_and_line() {
-        let bench = bench();
+    async fn matches_have_path_and_line_number() {
+        let harness = harness();
         let rows = [
             (
                 json!({"pattern": "fn"}),
@@ -192,37 +191,37 @@ mod tests {
             (json!({"pattern": "nowhere", "path": "a.rs"}), "No matches found"),
         ];
         for (arguments, expected) in rows {
-            let answer = bench.call(Grep::new(), &arguments.to_string()).await;
+            let answer = harness.call(Grep::new(), &arguments.to_string()).await;
             let answer = answer.replace("\n[Binary files skipped: 1]", "");
             assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
         }
     }
 
     #[tokio::test]
-    async fn what_is_missing_from_the_result_is_said() {
-        let bench = bench();
+    async fn omitted_results_are_reported() {
+        let harness = harness();
         insta::assert_snapshot!(
-            bench.call(Grep::new(), r#"{"pattern": "fn", "max_results": 2, "path": "."}"#).await, @"
+            harness.call(Grep::new(), r#"{"pattern": "fn", "max_results": 2, "path": "."}"#).await, @"
         ok: a.rs:1:fn One() {}
         a.rs:2:fn two() {}
         [There is more: these are the first 2 matching lines. Narrow the search or raise max_results.]
         ");
-        insta::assert_snapshot!(bench.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"
+        insta::assert_snapshot!(harness.call(Grep::new(), r#"{"pattern": "nowhere"}"#).await, @"
         ok: No matches found
         [Binary files skipped: 1]
         ");
-        bench.write("long.txt", format!("{}é", "x".repeat(LINE_LIMIT)));
-        let answer = bench.call(Grep::new(), r#"{"pattern": "xx", "path": "long.txt"}"#).await;
+        harness.write("long.txt", format!("{}é", "x".repeat(LINE_LIMIT)));
+        let answer = harness.call(Grep::new(), r#"{"pattern": "xx", "path": "long.txt"}"#).await;
         assert!(answer.ends_with("xx… (1 more characters)"), "{answer}");
     }
 
     #[tokio::test]
-    async fn searches_that_cannot_be_made_say_why() {
-        let bench = bench();
-        let invalid = bench.call(Grep::new(), r#"{"pattern": "a("}"#).await;
+    async fn failed_searches_explain_themselves() {
+        let harness = harness();
+        let invalid = harness.call(Grep::new(), r#"{"pattern": "a("}"#).await;
         assert!(invalid.starts_with(r#"error: Tool error (grep): invalid pattern "a(": "#), "{invalid}");
         assert_eq!(
-            bench.call(Grep::new(), r#"{"pattern": "a", "path": "nowhere"}"#).await,
+            harness.call(Grep::new(), r#"{"pattern": "a", "path": "nowhere"}"#).await,
             "error: Tool error (grep): DIR/nowhere does not exist"
         );
     }

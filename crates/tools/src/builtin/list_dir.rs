@@ -1,4 +1,4 @@
-//! `list_dir`: a directory as a tree.
+//! `list_dir`: lists a directory as a tree.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Lists a directory, with depth (loop specification, section 3.6).
+/// Lists a directory to a given depth (loop specification, section 3.6).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListDir(());
 
@@ -82,17 +82,17 @@ fn line(entry: &DirEntry) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[tokio::test]
-    async fn a_tree_is_shown_to_its_depth() {
-        let bench = Workbench::new();
-        bench.write("src/main.rs", "12345");
-        bench.write("src/deep/er/x", "");
-        bench.write("README.md", "1");
-        std::os::unix::fs::symlink("src", bench.path("link")).unwrap();
-        assert_eq!(bench.call(ListDir::new(), "{}").await, "ok: README.md (1 bytes)\nlink (link)\nsrc/");
-        insta::assert_snapshot!(bench.call(ListDir::new(), r#"{"path": ".", "depth": 3}"#).await, @"
+    async fn a_tree_is_shown_to_the_given_depth() {
+        let harness = Harness::new();
+        harness.write("src/main.rs", "12345");
+        harness.write("src/deep/er/x", "");
+        harness.write("README.md", "1");
+        std::os::unix::fs::symlink("src", harness.path("link")).unwrap();
+        assert_eq!(harness.call(ListDir::new(), "{}").await, "ok: README.md (1 bytes)\nlink (link)\nsrc/");
+        insta::assert_snapshot!(harness.call(ListDir::new(), r#"{"path": ".", "depth": 3}"#).await, @"
         ok: README.md (1 bytes)
         link (link)
         src/
@@ -103,12 +103,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn directories_that_cannot_be_listed_say_why() {
-        let bench = Workbench::new();
-        bench.write("source/file", "");
+    async fn failed_listings_explain_themselves() {
+        let harness = Harness::new();
+        harness.write("source/file", "");
         let mut answers = Vec::new();
         for path in ["sourc", "source/file"] {
-            answers.push(bench.call(ListDir::new(), &format!(r#"{{"path": "{path}"}}"#)).await);
+            answers.push(harness.call(ListDir::new(), &format!(r#"{{"path": "{path}"}}"#)).await);
         }
         insta::assert_snapshot!(answers.join("\n"), @"
         error: Tool error (list_dir): DIR/sourc does not exist. Did you mean source?

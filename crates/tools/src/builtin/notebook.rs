@@ -1,18 +1,18 @@
-//! Notebooks: what a person sees of a Jupyter file, as lines of text.
+//! Jupyter notebooks as text.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// The largest notebook that is shown as one, in bytes; above it the file is shown as the JSON that it is.
+/// The largest notebook that is rendered, in bytes. A larger one is shown as JSON.
 pub(super) const MAX_NOTEBOOK: u64 = 16 << 20;
 
-/// The most lines of one output that are shown.
+/// The most lines that are shown of one output.
 const OUTPUT_LINES: usize = 50;
 
-/// The name that tells a notebook.
+/// The extension of notebook files.
 const EXTENSION: &str = "ipynb";
 
-/// A notebook of format 4.
+/// A notebook in format 4.
 #[derive(Deserialize)]
 struct Notebook {
     cells: Vec<Cell>,
@@ -44,7 +44,7 @@ struct CellOutput {
     evalue: String,
 }
 
-/// A text in one piece or as a list of lines, each with its end.
+/// A text, or a list of lines with their line ends.
 #[derive(Deserialize)]
 #[serde(untagged)]
 enum Text {
@@ -52,12 +52,13 @@ enum Text {
     Lines(Vec<String>),
 }
 
-/// Whether a file of this name is to be shown as a notebook.
+/// Returns whether a file has the name of a notebook.
 pub(super) fn is_notebook(path: &str) -> bool {
     path.rsplit_once('.').is_some_and(|(_, extension)| extension.eq_ignore_ascii_case(EXTENSION))
 }
 
-/// The cells of a notebook with their outputs, each under a line that begins with `%%`; `None` if it is not one.
+/// Renders the cells of a notebook and their outputs, each below a line that starts with `%%`. Returns `None` if the
+/// file is not a notebook in format 4.
 pub(super) fn render(json: &[u8]) -> Option<String> {
     let notebook: Notebook = serde_json::from_slice(json).ok()?;
     if notebook.nbformat < 4 {
@@ -142,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_come_in_order_with_their_outputs() {
+    fn cells_are_shown_with_their_outputs() {
         let notebook = json!({
             "nbformat": 4, "nbformat_minor": 5,
             "metadata": {"language_info": {"name": "python"}},
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_notebook_of_format_4_is_none() {
+    fn other_files_are_not_notebooks() {
         let rows = [
             "",
             "{}",

@@ -1,4 +1,4 @@
-//! Paths as a model names and reads them.
+//! Paths in calls and results.
 
 use std::ffi::OsStr;
 use std::path::{Component, Path, PathBuf};
@@ -6,18 +6,13 @@ use std::path::{Component, Path, PathBuf};
 use pintle_env::{DirEntry, EnvError, ExecutionEnvironment};
 
 use crate::error::{ToolError, ToolErrorKind};
+use crate::similarity::most_similar;
 
-/// How alike two names must be for one to be suggested for the other: 1 is the same.
-const LIKE: f64 = 0.8;
+/// The most suffixes of a path that are searched for.
+const MAX_SUFFIXES: usize = 8;
 
-/// The most names that are suggested.
-const SUGGESTED: usize = 3;
-
-/// The most ends of a path that are looked for.
-const MAX_ENDS: usize = 8;
-
-/// A path for the model to read: relative to the working directory where it is inside.
-pub(crate) fn shown(env: &dyn ExecutionEnvironment, path: &Path) -> String {
+/// Returns a path for the model, relative to the working directory if it is inside.
+pub(crate) fn display_path(env: &dyn ExecutionEnvironment, path: &Path) -> String {
     match path.strip_prefix(env.working_directory()) {
         Ok(inside) if inside.as_os_str().is_empty() => ".".to_owned(),
         Ok(inside) => inside.display().to_string(),
@@ -25,21 +20,21 @@ pub(crate) fn shown(env: &dyn ExecutionEnvironment, path: &Path) -> String {
     }
 }
 
-/// Where a search for `pattern` below `path` begins: at what stands before the first wildcard. A pattern that climbs
-/// up behind a wildcard may lead anywhere, so it begins at the root.
+/// Returns the directory in which a search for `pattern` below `path` starts: the part before the first wildcard. A
+/// pattern with `..` after a wildcard may lead anywhere, so its search starts at the root.
 pub(crate) fn search_base(path: Option<&str>, pattern: &str) -> PathBuf {
     let has_wildcard =
         |part: &Component<'_>| part.as_os_str().to_string_lossy().contains(['*', '?', '[', '{']);
     let mut parts = Path::new(pattern).components();
     let fixed: PathBuf = parts.by_ref().take_while(|part| !has_wildcard(part)).collect();
-    // A brace may hold whole paths.
+    // Braces may contain paths.
     if parts.any(|part| part == Component::ParentDir) || pattern.contains('{') && pattern.contains("..") {
         return PathBuf::from("/");
     }
     Path::new(path.unwrap_or(".")).join(fixed)
 }
 
-/// The failure to read a file. If the file is missing, it names those that may be meant.
+/// Converts an error of reading a file. If the file is missing, similar ones are suggested.
 pub(crate) async fn unreadable(env: &dyn ExecutionEnvironment, path: &Path, error: EnvError) -> ToolError {
     if !matches!(error, EnvError::NotFound { .. }) {
         return error.into();
@@ -53,56 +48,50 @@ pub(crate) async fn unreadable(env: &dyn ExecutionEnvironment, path: &Path, erro
     }
 }
 
-/// A question that names the files that may be meant by a path where there is none.
-///
-/// Suggestions are a courtesy: what cannot be looked at is not suggested.
+/// Returns a question with files that a missing path may mean. Errors of looking for them are ignored.
 pub(crate) async fn suggestion(env: &dyn ExecutionEnvironment, path: &Path) -> Option<String> {
     let path = env.resolve(path);
-    let mut near = near_names(env, &path).await;
-    if near.is_empty() {
-        near.extend(in_working_directory(env, &path).await);
+    let mut similar = similar_siblings(env, &path).await;
+    if similar.is_empty() {
+        similar.extend(suffix_in_working_directory(env, &path).await);
     }
-    (!near.is_empty()).then(|| format!("Did you mean {}?", near.join(" or ")))
+    (!similar.is_empty()).then(|| format!("Did you mean {}?", similar.join(" or ")))
 }
 
-/// What stands in the same directory under a name like that of `path`, best first.
-async fn near_names(env: &dyn ExecutionEnvironment, path: &Path) -> Vec<String> {
+/// Returns the entries of the same directory with similar names, the best first.
+async fn similar_siblings(env: &dyn ExecutionEnvironment, path: &Path) -> Vec<String> {
     let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return Vec::new() };
     let Ok(entries) = env.list(parent).await else { return Vec::new() };
-    let wanted = name.to_string_lossy().to_lowercase();
-    let score =
-        |entry: &DirEntry| strsim::jaro_winkler(&wanted, &entry.name.to_string_lossy().to_lowercase());
-    let mut scored: Vec<(f64, &DirEntry)> =
-        entries.iter().map(|entry| (score(entry), entry)).filter(|(score, _)| *score >= LIKE).collect();
-    scored.sort_by(|left, right| right.0.total_cmp(&left.0));
-    scored.into_iter().take(SUGGESTED).map(|(_, entry)| shown(env, &parent.join(&entry.name))).collect()
+    let names = entries.iter().map(|entry| entry.name.to_string_lossy());
+    let similar = most_similar(&name.to_string_lossy(), names);
+    similar.iter().map(|name| display_path(env, &parent.join(name.as_ref()))).collect()
 }
 
-/// The file below the working directory to which the end of `path` leads, if upper and lower case do not count: the
-/// beginning of a path is what gets lost, and what comes from another place.
-async fn in_working_directory(env: &dyn ExecutionEnvironment, path: &Path) -> Option<String> {
+/// Returns the file below the working directory that a suffix of `path` names, ignoring case. A model may have made up
+/// the first part of the path, or taken it from another directory.
+async fn suffix_in_working_directory(env: &dyn ExecutionEnvironment, path: &Path) -> Option<String> {
     let inside = path.strip_prefix(env.working_directory()).unwrap_or(path);
     let names: Vec<&OsStr> = inside.iter().filter(|name| *name != "/").collect();
-    let ends = (0..names.len()).map(|start| names.get(start..).unwrap_or_default());
-    for names in ends.take(MAX_ENDS) {
-        if let Some(found) = in_any_case(env, names).await {
-            return Some(shown(env, &found));
+    let suffixes = (0..names.len()).map(|start| names.get(start..).unwrap_or_default());
+    for names in suffixes.take(MAX_SUFFIXES) {
+        if let Some(found) = find_ignoring_case(env, names).await {
+            return Some(display_path(env, &found));
         }
     }
     None
 }
 
-/// The file that these names lead to from the working directory, in upper or lower case.
-async fn in_any_case(env: &dyn ExecutionEnvironment, names: &[&OsStr]) -> Option<PathBuf> {
-    let mut place = env.working_directory().to_owned();
+/// Returns the file with this path below the working directory, ignoring case.
+async fn find_ignoring_case(env: &dyn ExecutionEnvironment, names: &[&OsStr]) -> Option<PathBuf> {
+    let mut path = env.working_directory().to_owned();
     for name in names {
         let wanted = name.to_string_lossy().to_lowercase();
-        let entries = env.list(&place).await.ok()?;
+        let entries = env.list(&path).await.ok()?;
         let is_wanted = |entry: &&DirEntry| entry.name.to_string_lossy().to_lowercase() == wanted;
         let exact = entries.iter().find(|entry| entry.name == **name);
-        place.push(&exact.or_else(|| entries.iter().find(is_wanted))?.name);
+        path.push(&exact.or_else(|| entries.iter().find(is_wanted))?.name);
     }
-    Some(place)
+    Some(path)
 }
 
 #[cfg(test)]
@@ -110,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_search_begins_before_its_first_wildcard() {
+    fn a_search_starts_before_the_first_wildcard() {
         let rows = [
             (None, "**/*.rs", "."),
             (None, "src/**/*.rs", "./src"),

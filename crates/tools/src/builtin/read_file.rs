@@ -15,23 +15,25 @@ use super::path::unreadable;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
+use crate::truncate::ShortenedText;
 
-/// The lines that are read if the call does not say (loop specification, section 3.3).
+/// The default number of lines (loop specification, section 3.3).
 const DEFAULT_LIMIT: usize = 2000;
 
-/// The most characters of a line that is read with others. A line that is read alone comes whole.
-pub(crate) const MAX_LINE: usize = 2000;
+/// The most characters that the model reads of a line, unless the line is read alone.
+const MAX_LINE: usize = 2000;
 
-/// The largest image, in bytes: in base64 it is 5 MB, the most that every provider takes.
+/// The largest image in bytes. In base64 it has 5 MB, which every provider accepts.
 const MAX_IMAGE: u64 = 3_750_000;
 
 /// Reads a file (loop specification, section 3.3).
 ///
-/// A line comes as `12 | text`, its number right-aligned to the width of the last one shown, without its line end and
-/// without a byte-order mark; bytes that are not UTF-8 are shown as U+FFFD. When the file goes on, the last line says
-/// at which `offset`. Where several lines are read, those of more than 2,000 characters are cut, and the result says how
-/// to read one of them whole. PNG, JPEG, GIF and WebP come as images up to 3.75 MB. A notebook (`.ipynb`) comes as its
-/// cells and their outputs, in lines of its own. Other binary files are refused by kind and size.
+/// A line has the form `12 | text`, with its number right-aligned to the width of the last one, and without its line
+/// end and byte-order mark. Invalid UTF-8 is replaced by U+FFFD. If the file continues, the last line tells at which
+/// `offset`. If several lines are read, the model gets at most 2,000 characters of each, and a hint how to read a long
+/// line completely; events carry the complete lines. PNG, JPEG, GIF and WebP files up to 3.75 MB are returned as
+/// images. A notebook (`.ipynb`) is shown as the text of its cells and their outputs. Other binary files are refused
+/// with their kind and size.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadFile(());
 
@@ -76,73 +78,104 @@ impl Tool for ReadFile {
     }
 
     async fn call(&self, input: ReadFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let limit = input.limit.unwrap_or(DEFAULT_LIMIT);
-        view(cx, &input.file_path, input.offset.unwrap_or(1), limit).await
+        Ok(read_file(cx, &input.file_path, input.offset, input.limit).await?.into_output())
     }
 }
 
-/// The beginning of a file as `read_file` shows it.
-pub(super) async fn view_from_start(cx: &ToolContext, path: &str) -> Result<ToolOutput, ToolError> {
-    view(cx, path, 1, DEFAULT_LIMIT).await
+/// The content of a file. Tools with other forms of output share it.
+pub(crate) enum FileView {
+    /// Lines of a text file.
+    Lines(FileLines),
+    /// The text of a notebook.
+    Notebook(ShortenedText),
+    /// An image, with a line of text about it.
+    Image(String, ImageData),
+    /// Nothing: the file with this path is empty.
+    Empty(String),
 }
 
-async fn view(cx: &ToolContext, path: &str, offset: usize, limit: usize) -> Result<ToolOutput, ToolError> {
-    let env = cx.env.as_ref();
-    let place = Path::new(path);
-    let metadata = match env.metadata(place).await {
+/// Consecutive lines of a text.
+pub(crate) struct FileLines {
+    text: String,
+    /// The number of the first line, from 1.
+    first: usize,
+    /// The number of lines.
+    count: usize,
+    /// Whether the file has lines after these.
+    has_more: bool,
+}
+
+/// Reads `limit` lines of a file from line `offset` on, or an image.
+///
+/// # Errors
+///
+/// A missing or binary file, or an offset past the end ([`OffsetPastEnd`]).
+pub(crate) async fn read_file(
+    cx: &ToolContext,
+    path: &str,
+    offset: Option<usize>,
+    limit: Option<usize>,
+) -> Result<FileView, ToolError> {
+    let (env, file) = (cx.env.as_ref(), Path::new(path));
+    let metadata = match env.metadata(file).await {
         Ok(metadata) => metadata,
-        Err(error) => return Err(unreadable(env, place, error).await),
+        Err(error) => return Err(unreadable(env, file, error).await),
     };
     if metadata.is_dir() {
         let message =
             format!("{path} is a directory, not a file; list it, or find the files in it with a glob");
         return Err(ToolError::new(ToolErrorKind::Failed, message));
     }
-    let sample = env.read(place, Some(0..SAMPLE)).await?;
-    let shown = match ContentKind::of(&sample) {
+    let sample = env.read(file, Some(0..SAMPLE)).await?;
+    let (first, limit) = (offset.unwrap_or(1).max(1), limit.unwrap_or(DEFAULT_LIMIT));
+    let view = match ContentKind::of(&sample) {
         ContentKind::Image(media_type) => image(env, path, media_type, &metadata).await,
         ContentKind::Binary(kind) => Err(binary(path, kind, &metadata)),
         ContentKind::Text if notebook::is_notebook(path) && metadata.len <= MAX_NOTEBOOK => {
-            match notebook::render(&env.read(place, None).await?) {
-                Some(text) => cells(path, &text, offset, limit),
-                None => lines(env, path, offset, limit, &metadata).await,
+            match notebook::render(&env.read(file, None).await?) {
+                Some(text) => cells(path, &text, first, limit),
+                None => lines(env, path, first, limit, &metadata).await,
             }
         }
-        ContentKind::Text => lines(env, path, offset, limit, &metadata).await,
+        ContentKind::Text => lines(env, path, first, limit, &metadata).await,
     }?;
-    cx.files.read(env, place, &metadata, &sample).await;
-    Ok(shown)
+    cx.files.read(env, file, &metadata, &sample).await;
+    Ok(view)
 }
 
-/// Lines of a text file as they are.
+/// Reads lines of a text file.
 async fn lines(
     env: &dyn ExecutionEnvironment,
     path: &str,
-    offset: usize,
+    first: usize,
     limit: usize,
     metadata: &Metadata,
-) -> Result<ToolOutput, ToolError> {
-    match env.read_file(Path::new(path), Some(offset), Some(limit.saturating_add(1))).await {
-        Ok(text) if text.is_empty() => past_the_end(env, path, offset).await,
-        Ok(text) => Ok(ToolOutput::new(numbered(&text, offset.max(1), limit))),
+) -> Result<FileView, ToolError> {
+    match env.read_file(Path::new(path), Some(first), Some(limit.saturating_add(1))).await {
+        Ok(text) if text.is_empty() => past_the_end(env, path, first).await,
+        Ok(text) => Ok(FileView::Lines(FileLines::new(text, first, limit))),
         Err(EnvError::NotText { .. }) => Err(binary(path, "binary data", metadata)),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Lines of what a notebook shows.
-fn cells(path: &str, text: &str, offset: usize, limit: usize) -> Result<ToolOutput, ToolError> {
-    let first = offset.max(1);
+/// Shows lines of the text of a notebook.
+fn cells(path: &str, text: &str, first: usize, limit: usize) -> Result<FileView, ToolError> {
+    let mut shown = ShortenedText::default();
     let lines = text.lines().count();
     if lines == 0 {
-        return Ok(ToolOutput::new(format!("[{path} is a notebook without cells]")));
+        shown.push(&format!("[{path} is a notebook without cells]"));
+        return Ok(FileView::Notebook(shown));
     }
     if first > lines {
-        return Err(beyond(path, first, lines));
+        return Err(offset_past_end(path, first, lines));
     }
     let wanted: Vec<&str> = text.lines().skip(first - 1).take(limit.saturating_add(1)).collect();
-    let note = "[A notebook, shown as text. Its file is JSON, so these lines are not what an edit would find there.]";
-    Ok(ToolOutput::new(format!("{note}\n{}", numbered(&wanted.join("\n"), first, limit))))
+    shown.push(
+        "[A notebook, shown as text. Its file is JSON, so these lines are not what an edit would find there.]\n",
+    );
+    FileLines::new(wanted.join("\n"), first, limit).render(&mut shown);
+    Ok(FileView::Notebook(shown))
 }
 
 async fn image(
@@ -150,7 +183,7 @@ async fn image(
     path: &str,
     media_type: &str,
     metadata: &Metadata,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<FileView, ToolError> {
     let size = metadata.len;
     if size > MAX_IMAGE {
         let message = format!(
@@ -161,7 +194,7 @@ async fn image(
     }
     let bytes = env.read(Path::new(path), None).await?;
     let text = format!("[{path}: {media_type}, {size} bytes, shown as an image]");
-    Ok(ToolOutput::new(text).with_image(ImageData::data(bytes, media_type)))
+    Ok(FileView::Image(text, ImageData::data(bytes, media_type)))
 }
 
 fn binary(path: &str, kind: &str, metadata: &Metadata) -> ToolError {
@@ -172,115 +205,199 @@ fn binary(path: &str, kind: &str, metadata: &Metadata) -> ToolError {
     ToolError::new(ToolErrorKind::Failed, message)
 }
 
-/// There are no lines from `offset` on: because the file is empty, or because it is shorter.
+/// Handles an offset without lines: the file is empty, or shorter.
 async fn past_the_end(
     env: &dyn ExecutionEnvironment,
     path: &str,
     offset: usize,
-) -> Result<ToolOutput, ToolError> {
+) -> Result<FileView, ToolError> {
     let lines =
         if offset > 1 { env.read_file(Path::new(path), None, None).await?.lines().count() } else { 0 };
     if lines == 0 {
-        return Ok(ToolOutput::new(format!("[{path} is empty]")));
+        return Ok(FileView::Empty(path.to_owned()));
     }
-    Err(beyond(path, offset, lines))
+    Err(offset_past_end(path, offset, lines))
 }
 
-fn beyond(path: &str, offset: usize, lines: usize) -> ToolError {
+fn offset_past_end(path: &str, offset: usize, lines: usize) -> ToolError {
     let message = format!("offset {offset} is past the end of {path}, which has {lines} lines");
-    ToolError::new(ToolErrorKind::InvalidArguments, message).with_source(PastTheEnd { lines })
+    ToolError::new(ToolErrorKind::InvalidArguments, message).with_source(OffsetPastEnd { lines })
 }
 
-/// Nothing is left to read, for tools that count otherwise or say it in their own form.
+/// An offset past the last line, for tools that report it in their own words.
 #[derive(Debug, thiserror::Error)]
 #[error("there are {lines} lines")]
-pub(crate) struct PastTheEnd {
-    /// As many as can be read.
+pub(crate) struct OffsetPastEnd {
+    /// The number of lines of the file.
     pub(crate) lines: usize,
 }
 
-impl PastTheEnd {
-    /// That which an error tells of, if it does.
+impl OffsetPastEnd {
+    /// Returns the cause of an error, if it is this one.
     pub(crate) fn of(error: &ToolError) -> Option<&Self> {
         error.source()?.downcast_ref()
     }
 }
 
-/// The first `limit` lines of `text` with their numbers from `first` on, and notes if there are more or some are cut.
-fn numbered(text: &str, first: usize, limit: usize) -> String {
-    let text = if first == 1 { text.strip_prefix('\u{FEFF}').unwrap_or(text) } else { text };
-    let available = text.lines().count().max(1);
-    let last = first.saturating_add(available.min(limit)).saturating_sub(1);
-    let width = last.to_string().len();
-    let mut shown = String::with_capacity(text.len() + available * (width + 3));
-    let most = if last == first { usize::MAX } else { MAX_LINE };
-    let mut first_cut = None;
-    for (number, line) in (first..=last).zip(text.lines()) {
-        let separator = if number == first { "" } else { "\n" };
-        let (kept, rest) = cut(line, most);
-        let _infallible = write!(shown, "{separator}{number:width$} | {kept}");
-        if !rest.is_empty() {
-            first_cut = first_cut.or(Some(number));
-            let _infallible = write!(shown, " [... {} more characters]", rest.chars().count());
+impl FileView {
+    /// Returns the result of `read_file`.
+    pub(crate) fn into_output(self) -> ToolOutput {
+        let (text, image) = self.into_parts();
+        let mut output = ToolOutput::from(text);
+        output.images.extend(image);
+        output
+    }
+
+    /// Returns the text in the form of `read_file`, and the image if there is one.
+    pub(crate) fn into_parts(self) -> (ShortenedText, Option<ImageData>) {
+        let mut text = ShortenedText::default();
+        match self {
+            Self::Lines(lines) => lines.render(&mut text),
+            Self::Notebook(notebook) => return (notebook, None),
+            Self::Image(about, image) => {
+                text.push(&about);
+                return (text, Some(image));
+            }
+            Self::Empty(path) => text.push(&empty(&path)),
         }
+        (text, None)
     }
-    if let Some(number) = first_cut {
-        let _infallible = write!(
-            shown,
-            "\n\n[To read a long line whole, read it alone, such as with offset {number} and limit 1.]"
-        );
-    }
-    if available > limit {
-        let next = last.saturating_add(1);
-        let _infallible = write!(shown, "\n\n[More lines follow. To go on, read with offset {next}.]");
-    }
-    shown
 }
 
-/// The first `most` characters of a line, and the rest.
-fn cut(line: &str, most: usize) -> (&str, &str) {
-    if line.len() <= most {
-        return (line, "");
+impl FileLines {
+    /// Takes the first `limit` lines of a text that starts with line `first` of a file.
+    fn new(mut text: String, first: usize, limit: usize) -> Self {
+        if first == 1 && text.starts_with('\u{FEFF}') {
+            text.drain(..'\u{FEFF}'.len_utf8());
+        }
+        let available = text.lines().count().max(1);
+        Self { text, first, count: available.min(limit), has_more: available > limit }
     }
-    line.split_at(line.char_indices().nth(most).map_or(line.len(), |(at, _)| at))
+
+    pub(crate) fn first(&self) -> usize {
+        self.first
+    }
+
+    /// Returns the number of the last line.
+    pub(crate) fn last(&self) -> usize {
+        self.first.saturating_add(self.count).saturating_sub(1)
+    }
+
+    pub(crate) fn has_more(&self) -> bool {
+        self.has_more
+    }
+
+    /// Appends each line after a prefix, which `prefix` writes for its number. Returns the number of the first line
+    /// that is cut for the model.
+    pub(crate) fn append_to(
+        &self,
+        text: &mut ShortenedText,
+        prefix: impl Fn(&mut ShortenedText, usize),
+    ) -> Option<usize> {
+        /// The bytes of a usual prefix and a line feed.
+        const PREFIX: usize = 8;
+        text.reserve(self.text.len() + self.count * PREFIX);
+        let max_chars = if self.count == 1 { usize::MAX } else { MAX_LINE };
+        let mut first_cut = None;
+        for (number, line) in (self.first..=self.last()).zip(self.text.lines()) {
+            if number > self.first {
+                text.push("\n");
+            }
+            prefix(text, number);
+            if text.push_line(line, max_chars) {
+                first_cut = first_cut.or(Some(number));
+            }
+        }
+        first_cut
+    }
+
+    /// Appends the lines with their numbers, and notes on cut lines and on the rest of the file.
+    fn render(&self, text: &mut ShortenedText) {
+        let width = self.last().to_string().len();
+        let first_cut = self.append_to(text, |text, number| {
+            let _infallible = write!(text, "{number:width$} | ");
+        });
+        self.append_notes(text, first_cut);
+    }
+
+    /// Appends notes on cut lines and on the rest of the file.
+    pub(crate) fn append_notes(&self, text: &mut ShortenedText, first_cut: Option<usize>) {
+        if let Some(number) = first_cut {
+            text.push_for_model(&format!(
+                "\n\n[To read a long line whole, read it alone, such as with offset {number} and limit 1.]"
+            ));
+        }
+        if self.has_more {
+            let next = self.last().saturating_add(1);
+            text.push(&format!("\n\n[More lines follow. To go on, read with offset {next}.]"));
+        }
+    }
+}
+
+/// Returns the text for an empty file.
+pub(crate) fn empty(path: &str) -> String {
+    format!("[{path} is empty]")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
+
+    /// Returns the full and the shortened text.
+    fn rendered(text: &str, first: usize, limit: usize) -> (String, Option<String>) {
+        let mut shown = ShortenedText::default();
+        FileLines::new(text.to_owned(), first, limit).render(&mut shown);
+        (shown.full, shown.shortened)
+    }
 
     #[test]
-    fn a_long_line_is_cut_beside_others_and_whole_alone() {
+    fn a_long_line_is_cut_for_the_model_unless_alone() {
         let long = "é".repeat(MAX_LINE + 7);
         let kept = "é".repeat(MAX_LINE);
+        let (full, shortened) = rendered(&format!("a\n{long}\nb\n{long}\n"), 3, 3);
         assert_eq!(
-            numbered(&format!("a\n{long}\nb\n{long}\n"), 3, 3),
+            shortened.unwrap(),
             format!(
                 "3 | a\n4 | {kept} [... 7 more characters]\n5 | b\n\n\
                  [To read a long line whole, read it alone, such as with offset 4 and limit 1.]\n\n\
                  [More lines follow. To go on, read with offset 6.]"
             )
         );
-        assert_eq!(numbered(&format!("{long}\n"), 1, 2000), format!("1 | {long}"));
         assert_eq!(
-            numbered(&format!("{long}\nb\n"), 4, 1),
-            format!("4 | {long}\n\n[More lines follow. To go on, read with offset 5.]")
+            full,
+            format!("3 | a\n4 | {long}\n5 | b\n\n[More lines follow. To go on, read with offset 6.]")
         );
-        assert_eq!(numbered(&format!("{kept}\nb\n"), 1, 2), format!("1 | {kept}\n2 | b"));
+        assert_eq!(rendered(&format!("{long}\n"), 1, 2000), (format!("1 | {long}"), None));
+        assert_eq!(
+            rendered(&format!("{long}\nb\n"), 4, 1),
+            (format!("4 | {long}\n\n[More lines follow. To go on, read with offset 5.]"), None)
+        );
+        assert_eq!(rendered(&format!("{kept}\nb\n"), 1, 2), (format!("1 | {kept}\n2 | b"), None));
     }
 
     #[tokio::test]
-    async fn a_notebook_comes_as_its_cells() {
-        let bench = Workbench::new();
+    async fn events_carry_complete_lines() {
+        let harness = Harness::new();
+        let long = "x".repeat(MAX_LINE + 7);
+        harness.write("a.txt", format!("a\n{long}\n"));
+        let execution = harness.execute(ReadFile::new(), r#"{"file_path": "a.txt"}"#).await;
+        assert_eq!(execution.output.to_text_lossy().unwrap(), format!("1 | a\n2 | {long}"));
+        let shown = execution.result.text();
+        assert!(shown.contains("xx [... 7 more characters]\n\n[To read a long line whole"), "{shown}");
+    }
+
+    #[tokio::test]
+    async fn a_notebook_is_shown_as_its_cells() {
+        let harness = Harness::new();
         let cells = r##"{"nbformat": 4, "cells": [
             {"cell_type": "markdown", "source": "# T"},
             {"cell_type": "code", "source": "x = 1"}
         ]}"##;
-        bench.write("a.ipynb", cells);
-        bench.write("empty.ipynb", r#"{"nbformat": 4, "cells": []}"#);
-        bench.write("broken.ipynb", "{\"cells\": [\n");
-        let read = |arguments| bench.call(ReadFile::new(), arguments);
+        harness.write("a.ipynb", cells);
+        harness.write("empty.ipynb", r#"{"nbformat": 4, "cells": []}"#);
+        harness.write("broken.ipynb", "{\"cells\": [\n");
+        let read = |arguments| harness.call(ReadFile::new(), arguments);
         insta::assert_snapshot!(read(r#"{"file_path": "a.ipynb"}"#).await, @"
         ok: [A notebook, shown as text. Its file is JSON, so these lines are not what an edit would find there.]
         1 | %% cell 1 (markdown)
@@ -308,26 +425,26 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_aligned_and_the_rest_is_announced() {
+    fn line_numbers_are_aligned_and_a_rest_is_announced() {
         assert_eq!(
-            numbered("a\r\n\tb\n\nd", 8, 3),
+            rendered("a\r\n\tb\n\nd", 8, 3).0,
             " 8 | a\n 9 | \tb\n10 | \n\n[More lines follow. To go on, read with offset 11.]"
         );
-        assert_eq!(numbered("\u{FEFF}only\n", 1, 1), "1 | only");
-        assert_eq!(numbered("\u{FEFF}\n", 1, 1), "1 | ");
+        assert_eq!(rendered("\u{FEFF}only\n", 1, 1).0, "1 | only");
+        assert_eq!(rendered("\u{FEFF}\n", 1, 1).0, "1 | ");
     }
 
     #[tokio::test]
-    async fn what_is_there_decides_what_comes() {
-        let bench = Workbench::new();
-        bench.write("a.txt", "one\ntwo\nthree\n");
-        bench.write("bom.txt", "\u{FEFF}x");
-        bench.write("latin.txt", b"caf\xE9\n");
-        bench.write("empty.txt", "");
-        bench.write("late.bin", [b"text\n".repeat(4000), b"\0".to_vec()].concat());
-        bench.write("doc.pdf", "%PDF-1.7\n");
-        bench.write("sub/inner.txt", "");
-        let read = |arguments| bench.call(ReadFile::new(), arguments);
+    async fn the_kind_of_file_decides_the_result() {
+        let harness = Harness::new();
+        harness.write("a.txt", "one\ntwo\nthree\n");
+        harness.write("bom.txt", "\u{FEFF}x");
+        harness.write("latin.txt", b"caf\xE9\n");
+        harness.write("empty.txt", "");
+        harness.write("late.bin", [b"text\n".repeat(4000), b"\0".to_vec()].concat());
+        harness.write("doc.pdf", "%PDF-1.7\n");
+        harness.write("sub/inner.txt", "");
+        let read = |arguments| harness.call(ReadFile::new(), arguments);
         let rows = [
             (r#"{"file_path": "a.txt"}"#, "1 | one\n2 | two\n3 | three"),
             (
@@ -376,26 +493,26 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_image_comes_as_an_image() {
-        let bench = Workbench::new();
+    async fn an_image_is_returned_as_an_image() {
+        let harness = Harness::new();
         let png = b"\x89PNG\r\n\x1a\nrest";
-        bench.write("a.png", png);
-        bench.write("big.gif", [&b"GIF89a"[..], &vec![0; MAX_IMAGE as usize]].concat());
-        let execution = bench.execute(ReadFile::new(), r#"{"file_path": "a.png"}"#).await;
+        harness.write("a.png", png);
+        harness.write("big.gif", [&b"GIF89a"[..], &vec![0; MAX_IMAGE as usize]].concat());
+        let execution = harness.execute(ReadFile::new(), r#"{"file_path": "a.png"}"#).await;
         assert_eq!(execution.result.text(), "[a.png: image/png, 12 bytes, shown as an image]");
         assert_eq!(execution.result.images, [ImageData::data(png.to_vec(), "image/png")]);
         assert_eq!(
-            bench.call(ReadFile::new(), r#"{"file_path": "big.gif"}"#).await,
+            harness.call(ReadFile::new(), r#"{"file_path": "big.gif"}"#).await,
             "error: Tool error (read_file): big.gif is an image (image/gif) of 3750006 bytes; \
              models take at most 3750000. Make a smaller copy and read that"
         );
     }
 
     #[tokio::test]
-    async fn two_thousand_lines_come_by_default() {
-        let bench = Workbench::new();
-        bench.write("long.txt", "x\n".repeat(2001));
-        let shown = bench.call(ReadFile::new(), r#"{"file_path": "long.txt"}"#).await;
+    async fn the_default_is_two_thousand_lines() {
+        let harness = Harness::new();
+        harness.write("long.txt", "x\n".repeat(2001));
+        let shown = harness.call(ReadFile::new(), r#"{"file_path": "long.txt"}"#).await;
         assert!(
             shown.ends_with("2000 | x\n\n[More lines follow. To go on, read with offset 2001.]"),
             "{shown}"

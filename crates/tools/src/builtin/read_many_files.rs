@@ -1,4 +1,4 @@
-//! `read_many_files`: several files in one call.
+//! `read_many_files`: reads several files in one call.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,24 +8,26 @@ use pintle_llm::{ImageData, MediaSource};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::path::{search_base, shown};
-use super::read_file::view_from_start;
+use super::path::{display_path, search_base};
+use super::read_file::{FileView, read_file};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::known_files::canonical_path;
 use crate::tool::{Effect, Tool, ToolOutput};
+use crate::truncate::ShortenedText;
 
-/// The most files of one call.
+/// The most files per call.
 const MAX_FILES: usize = 100;
 
-/// After this many bytes, images included, no further file is read.
+/// The number of bytes, including images, after which no further file is read.
 const MAX_BYTES: usize = 8 << 20;
 
-/// Reads several files, each as `read_file` does (loop specification, section 3.6).
+/// Reads several files, each like `read_file` (loop specification, section 3.6).
 ///
-/// An entry that names no file and has a wildcard is a glob. A link that it finds is not followed to where neither the
-/// glob searches nor the working directory is, since no gate could know that the call leads there. At most 100 files
-/// are read, and none after 8 MiB. A file that cannot be read is an error under its own header; the call fails only if
-/// none can be read, or if the environment is lost.
+/// An entry with a wildcard is a glob, unless a file has that name. A link that a glob finds is followed only to
+/// targets below the glob's base or the working directory, since gates do not see others. At most 100 files are read,
+/// and none after 8 MiB. A file that cannot be read has an error in its section. The call fails only if no file can be
+/// read, or if the environment is lost.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadManyFiles(());
 
@@ -72,46 +74,76 @@ impl Tool for ReadManyFiles {
     async fn call(&self, input: ReadManyFilesInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let env = cx.env.as_ref();
         let entries = expand(env, &input.paths).await?;
-        let (mut sections, mut images, mut bytes, mut failed) = (Vec::new(), Vec::new(), 0, 0);
+        let mut sections = Sections::default();
         for entry in entries.iter().take(MAX_FILES) {
-            if bytes > MAX_BYTES {
+            if sections.bytes > MAX_BYTES {
                 break;
             }
-            let text = match read(cx, entry).await {
-                Ok(view) => {
-                    bytes += view.images.iter().map(size).sum::<usize>();
-                    images.extend(view.images);
-                    view.text.to_text_lossy().map_err(lost)?
-                }
+            match read(cx, entry).await {
+                Ok(view) => sections.push(entry, view),
                 Err(error) if error.is_fatal() => return Err(error),
-                Err(error) => {
-                    failed += 1;
-                    format!("[Error: {}]", error.for_model())
-                }
-            };
-            bytes += text.len();
-            sections.push(format!("==> {} <==\n{text}", entry.name()));
+                Err(error) => sections.push_error(entry, &error),
+            }
         }
-        let nothing_read = failed == sections.len();
-        if let Some(left) = entries.len().checked_sub(sections.len()).filter(|left| *left > 0) {
-            sections.push(format!(
-                "[{left} more files are not shown: one call reads at most {MAX_FILES}, and stops after {} MiB.]",
-                MAX_BYTES >> 20
-            ));
-        }
-        let mut output = ToolOutput::new(sections.join("\n\n")).with_error(nothing_read);
-        output.images = images;
-        Ok(output)
+        Ok(sections.into_output(entries.len()))
     }
 }
 
-/// What an argument comes to.
+/// The sections of the result.
+#[derive(Default)]
+struct Sections {
+    text: ShortenedText,
+    images: Vec<ImageData>,
+    /// The size of texts and images.
+    bytes: usize,
+    count: usize,
+    failed: usize,
+}
+
+impl Sections {
+    fn push(&mut self, entry: &Entry, view: FileView) {
+        let (text, image) = view.into_parts();
+        self.bytes += image.as_ref().map_or(0, size);
+        self.images.extend(image);
+        self.push_text(entry, &text);
+    }
+
+    fn push_error(&mut self, entry: &Entry, error: &ToolError) {
+        self.failed += 1;
+        let mut text = ShortenedText::default();
+        text.push(&format!("[Error: {}]", error.for_model()));
+        self.push_text(entry, &text);
+    }
+
+    fn push_text(&mut self, entry: &Entry, text: &ShortenedText) {
+        let separator = if self.count == 0 { "" } else { "\n\n" };
+        self.text.push(&format!("{separator}==> {} <==\n", entry.name()));
+        self.text.append(text);
+        self.bytes += text.full.len();
+        self.count += 1;
+    }
+
+    /// Returns the result of a call that named `entries` files.
+    fn into_output(mut self, entries: usize) -> ToolOutput {
+        if let Some(left) = entries.checked_sub(self.count).filter(|left| *left > 0) {
+            self.text.push(&format!(
+                "\n\n[{left} more files are not shown: one call reads at most {MAX_FILES}, and stops after {} MiB.]",
+                MAX_BYTES >> 20
+            ));
+        }
+        let mut output = ToolOutput::from(self.text).with_error(self.failed == self.count);
+        output.images = self.images;
+        output
+    }
+}
+
+/// A file of the call, or a pattern without files.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Entry {
     File(String),
-    /// A file that a glob found, and the real name of the directory where it searched.
+    /// A file that a glob found, with the canonical path of the glob's base.
     Found(String, PathBuf),
-    /// A glob that names no file.
+    /// A glob that matches no file.
     NoMatch(String),
 }
 
@@ -123,7 +155,7 @@ impl Entry {
     }
 }
 
-/// Each file once, in the order of the arguments; those of a glob in the order of their paths.
+/// Returns each file once, in the order of the arguments; the files of a glob are sorted by path.
 async fn expand(env: &dyn ExecutionEnvironment, paths: &[String]) -> Result<Vec<Entry>, ToolError> {
     let mut entries = Vec::new();
     let mut seen = BTreeSet::new();
@@ -144,12 +176,12 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
     }
     match env.file_exists(Path::new(path)).await {
         Ok(false) => {}
-        // A name may hold brackets: only what is no file is read as a pattern.
+        // File names may contain brackets.
         Ok(true) => return file(),
         Err(error @ (EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. })) => {
             return Err(error.into());
         }
-        // Reading it will fail in the same way, in its own section.
+        // Reading it fails in the same way, in its own section.
         Err(_unreadable) => return file(),
     }
     let found = match env.glob(path, Path::new(".")).await {
@@ -157,44 +189,38 @@ async fn matches(env: &dyn ExecutionEnvironment, path: &str) -> Result<Vec<Entry
         Err(error @ (EnvError::EnvironmentLost { .. } | EnvError::Unreachable { .. })) => {
             return Err(error.into());
         }
-        // The entry's own section says that nothing matches; the others are read.
+        // The section of the entry says that nothing matches; the others are read.
         Err(_invalid) => Vec::new(),
     };
     if found.is_empty() {
         return Ok(vec![Entry::NoMatch(path.to_owned())]);
     }
-    let base = real(env, &search_base(None, path)).await;
+    let base = canonical_path(env, &search_base(None, path)).await;
     let mut entries: Vec<Entry> =
-        found.iter().map(|path| Entry::Found(shown(env, path), base.clone())).collect();
+        found.iter().map(|path| Entry::Found(display_path(env, path), base.clone())).collect();
     entries.sort();
     Ok(entries)
 }
 
-async fn read(cx: &ToolContext, entry: &Entry) -> Result<ToolOutput, ToolError> {
+async fn read(cx: &ToolContext, entry: &Entry) -> Result<FileView, ToolError> {
     let env = cx.env.as_ref();
     match entry {
-        Entry::File(path) => view_from_start(cx, path).await,
+        Entry::File(path) => read_file(cx, path, None, None).await,
         Entry::Found(path, base) => {
-            let place = real(env, Path::new(path)).await;
-            if !place.starts_with(base) && !place.starts_with(real(env, Path::new(".")).await) {
+            let target = canonical_path(env, Path::new(path)).await;
+            if !target.starts_with(base) && !target.starts_with(canonical_path(env, Path::new(".")).await) {
                 let message = format!(
                     "{path} is a link to {}, outside of what the glob searches; to read it, name it",
-                    place.display()
+                    target.display()
                 );
                 return Err(ToolError::new(ToolErrorKind::PermissionDenied, message));
             }
-            view_from_start(cx, path).await
+            read_file(cx, path, None, None).await
         }
         Entry::NoMatch(pattern) => {
             Err(ToolError::new(ToolErrorKind::NotFound, format!("no file matches {pattern}")))
         }
     }
-}
-
-/// A path with every link followed, where that can be found out.
-async fn real(env: &dyn ExecutionEnvironment, path: &Path) -> PathBuf {
-    let path = env.resolve(path);
-    env.canonicalize(&path).await.unwrap_or(path)
 }
 
 fn size(image: &ImageData) -> usize {
@@ -205,27 +231,23 @@ fn size(image: &ImageData) -> usize {
     }
 }
 
-fn lost(error: std::io::Error) -> ToolError {
-    ToolError::new(ToolErrorKind::Failed, "a file was read and then lost").with_source(error)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[tokio::test]
-    async fn each_file_has_its_section_and_errors_stay_in_theirs() {
-        let bench = Workbench::new();
-        bench.write("a.txt", "one\ntwo\n");
-        bench.write("src/x.py", "x\n");
-        bench.write("src/y.py", "y\n");
-        bench.write("odd[1].txt", "odd\n");
-        bench.write("i.png", b"\x89PNG\r\n\x1a\n");
+    async fn each_file_has_a_section_and_so_has_each_error() {
+        let harness = Harness::new();
+        harness.write("a.txt", "one\ntwo\n");
+        harness.write("src/x.py", "x\n");
+        harness.write("src/y.py", "y\n");
+        harness.write("odd[1].txt", "odd\n");
+        harness.write("i.png", b"\x89PNG\r\n\x1a\n");
         let arguments =
             r#"{"paths": ["a.txt", "missing", "src/*.py", "./a.txt", "*.rs", "odd[1].txt", "i.png"]}"#;
-        let execution = bench.execute(ReadManyFiles::new(), arguments).await;
-        insta::assert_snapshot!(bench.mask(&execution.result.text()), @"
+        let execution = harness.execute(ReadManyFiles::new(), arguments).await;
+        insta::assert_snapshot!(harness.mask(&execution.result.text()), @"
         ==> a.txt <==
         1 | one
         2 | two
@@ -253,16 +275,16 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_glob_does_not_lead_out_through_a_link() {
-        let (bench, outside) = (Workbench::new(), Workbench::new());
-        bench.write("README.md", "here\n");
-        bench.write("docs/a.md", "a\n");
+    async fn a_glob_does_not_follow_links_outside() {
+        let (harness, outside) = (Harness::new(), Harness::new());
+        harness.write("README.md", "here\n");
+        harness.write("docs/a.md", "a\n");
         outside.write("key", "secret\n");
-        for (target, link) in [(outside.path("key"), "docs/b.md"), (bench.path("README.md"), "docs/c.md")] {
-            std::os::unix::fs::symlink(target, bench.path(link)).unwrap();
+        for (target, link) in [(outside.path("key"), "docs/b.md"), (harness.path("README.md"), "docs/c.md")] {
+            std::os::unix::fs::symlink(target, harness.path(link)).unwrap();
         }
         let read = async |paths: &str| {
-            let answer = bench.call(ReadManyFiles::new(), &format!(r#"{{"paths": {paths}}}"#)).await;
+            let answer = harness.call(ReadManyFiles::new(), &format!(r#"{{"paths": {paths}}}"#)).await;
             answer.replace(&outside.path("key").canonicalize().unwrap().display().to_string(), "OUTSIDE")
         };
         insta::assert_snapshot!(read(r#"["docs/*.md"]"#).await, @"
@@ -279,21 +301,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_call_fails_if_nothing_can_be_read() {
-        let bench = Workbench::new();
+    async fn the_call_fails_if_no_file_can_be_read() {
+        let harness = Harness::new();
         assert_eq!(
-            bench.call(ReadManyFiles::new(), r#"{"paths": ["missing"]}"#).await,
+            harness.call(ReadManyFiles::new(), r#"{"paths": ["missing"]}"#).await,
             "error: ==> missing <==\n[Error: DIR/missing does not exist]"
         );
     }
 
     #[tokio::test]
     async fn files_above_the_limit_are_counted() {
-        let bench = Workbench::new();
+        let harness = Harness::new();
         for number in 0..MAX_FILES + 2 {
-            bench.write(&format!("{number}.txt"), "");
+            harness.write(&format!("{number}.txt"), "");
         }
-        let answer = bench.call(ReadManyFiles::new(), r#"{"paths": ["*.txt"]}"#).await;
+        let answer = harness.call(ReadManyFiles::new(), r#"{"paths": ["*.txt"]}"#).await;
         assert_eq!(answer.matches(" is empty]").count(), MAX_FILES);
         assert!(
             answer.ends_with(
@@ -304,12 +326,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn no_file_is_read_after_the_limit_of_bytes() {
-        let bench = Workbench::new();
+    async fn no_file_is_read_after_the_byte_limit() {
+        let harness = Harness::new();
         for number in 0..4 {
-            bench.write(&format!("{number}.json"), "x".repeat(MAX_BYTES / 2));
+            harness.write(&format!("{number}.json"), "x".repeat(MAX_BYTES / 2));
         }
-        let execution = bench.execute(ReadManyFiles::new(), r#"{"paths": ["*.json"]}"#).await;
+        let execution = harness.execute(ReadManyFiles::new(), r#"{"paths": ["*.json"]}"#).await;
         let text = execution.output.to_text_lossy().unwrap();
         assert_eq!(text.matches("==> ").count(), 2);
         assert!(text.contains("[2 more files are not shown"));

@@ -1,4 +1,4 @@
-//! `shell`: a command line, run to its end.
+//! `shell`: runs a command.
 
 use std::time::Duration;
 
@@ -10,18 +10,17 @@ use crate::context::{CommandTimeouts, ToolContext};
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The bytes of one read while a spooled output is copied.
+/// The bytes of one read when a spooled output is copied.
 const BLOCK: usize = 1 << 20;
 
-/// Within so many bytes a shell has said that a program is missing.
-const COMPLAINT: usize = 4_096;
+/// The part of the output that is searched for a message about a missing program, in bytes.
+const MESSAGE_LEN: usize = 4_096;
 
 /// Runs a command in the system's shell (loop specification, sections 3.3 and 5.4).
 ///
-/// The result is what the command wrote to both streams, in order of arrival, then notes, the exit code and the
-/// duration. It counts as an error if the exit code is not 0 or the time-out fired. Output goes to
-/// [`ToolContext::on_output`] as it comes. When [`ToolContext::cancel`] fires, the command and all that it started
-/// are ended.
+/// The result is the output of both streams in order of arrival, followed by notes, the exit code and the duration. A
+/// non-zero exit code is a result, not a failure of the call; a time-out is a failure. Output is streamed to
+/// [`ToolContext::on_output`]. When [`ToolContext::cancel`] fires, the command and its child processes are terminated.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Shell {
     default_timeout: Option<Duration>,
@@ -47,20 +46,22 @@ impl Shell {
         Self::default()
     }
 
-    /// The tool with a default time-out of its own, such as the 120 s of the Anthropic profile (section 3.5). The
-    /// session's maximum still holds.
+    /// The tool with its own default time-out, such as the 120 s of the Anthropic profile (section 3.5). The session's
+    /// maximum still applies.
     #[must_use]
     pub fn with_default_timeout(timeout: Duration) -> Self {
         Self { default_timeout: Some(timeout) }
     }
 
-    fn timeout(&self, asked: Option<u64>, timeouts: CommandTimeouts) -> Timeout {
-        match asked.map(Duration::from_millis) {
-            Some(asked) if asked > timeouts.max => Timeout { granted: timeouts.max, asked: Some(asked) },
-            Some(asked) => Timeout { granted: asked, asked: None },
+    fn timeout(&self, requested: Option<u64>, timeouts: CommandTimeouts) -> Timeout {
+        match requested.map(Duration::from_millis) {
+            Some(requested) if requested > timeouts.max => {
+                Timeout { granted: timeouts.max, excessive: Some(requested) }
+            }
+            Some(requested) => Timeout { granted: requested, excessive: None },
             None => {
                 let default = self.default_timeout.unwrap_or(timeouts.default);
-                Timeout { granted: default.min(timeouts.max), asked: None }
+                Timeout { granted: default.min(timeouts.max), excessive: None }
             }
         }
     }
@@ -96,18 +97,18 @@ impl Tool for Shell {
         let report = report(&result, &timeout);
         let text = append(result.output.clone(), report, cx.env.output_limits()).await?;
         let timed_out = result.timed_out.then_some(timeout.granted);
-        Ok(ToolOutput::new(text).with_error(!result.success()).with_timed_out(timed_out))
+        Ok(ToolOutput::new(text).with_error(result.timed_out).with_timed_out(timed_out))
     }
 }
 
-/// How long a command may run.
+/// The time-out of a command.
 struct Timeout {
     granted: Duration,
-    /// What the call asked for, where that is more.
-    asked: Option<Duration>,
+    /// The time-out that the call requested, if it is above the maximum.
+    excessive: Option<Duration>,
 }
 
-/// What follows the output.
+/// Returns the lines that follow the output.
 fn report(result: &ExecResult, timeout: &Timeout) -> String {
     let mut lines = Vec::new();
     if result.output.is_empty() {
@@ -123,23 +124,16 @@ fn report(result: &ExecResult, timeout: &Timeout) -> String {
             timeout.granted.as_millis()
         ));
     }
-    if let Some(asked) = timeout.asked {
-        let (asked, max) = (asked.as_millis(), timeout.granted.as_millis());
-        lines.push(format!("[timeout_ms {asked} is more than the maximum: {max} was used.]"));
+    if let Some(requested) = timeout.excessive {
+        let (requested, max) = (requested.as_millis(), timeout.granted.as_millis());
+        lines.push(format!("[timeout_ms {requested} is more than the maximum: {max} was used.]"));
     }
     if result.ended_jobs > 0 {
-        let (jobs, were) = if result.ended_jobs == 1 { ("process", "was") } else { ("processes", "were") };
-        lines.push(format!(
-            "[{} {jobs} of this command still ran when it returned and {were} ended: \
-             commands in the background are not kept. Run what you need within one call, or start what shall run on \
-             with shell_start, if you have that tool.]",
-            result.ended_jobs
-        ));
+        lines.push(terminated_children(result.ended_jobs));
     }
-    let start = result.output.read_at(0, COMPLAINT).unwrap_or_default();
-    lines.extend(
-        sought_a_tool(result.exit_code, &String::from_utf8_lossy(&start)).map(|note| format!("[{note}]")),
-    );
+    let start = result.output.read_at(0, MESSAGE_LEN).unwrap_or_default();
+    let hint = missing_apply_patch(result.exit_code, &String::from_utf8_lossy(&start));
+    lines.extend(hint.map(|hint| format!("[{hint}]")));
     if let Some(process) = result.stuck {
         lines.push(format!("[Process {process} of this command cannot be ended and may still run.]"));
     }
@@ -148,8 +142,18 @@ fn report(result: &ExecResult, timeout: &Timeout) -> String {
     lines.join("\n")
 }
 
-/// What a model is told that looks in the shell for `apply_patch`, as some were trained to.
-pub(crate) fn sought_a_tool(exit_code: i32, output: &str) -> Option<&'static str> {
+/// Returns the note about child processes that were terminated when the command returned.
+fn terminated_children(count: usize) -> String {
+    let (processes, were) = if count == 1 { ("process", "was") } else { ("processes", "were") };
+    format!(
+        "[{count} {processes} of this command still ran when it returned and {were} ended: \
+         commands in the background are not kept. Run what you need within one call, or start what shall run on \
+         with shell_start, if you have that tool.]"
+    )
+}
+
+/// Returns a hint for a model that looks for `apply_patch` in the shell, as some were trained to.
+pub(crate) fn missing_apply_patch(exit_code: i32, output: &str) -> Option<&'static str> {
     let is_missing = |line: &str| line.contains("apply_patch: ") && line.contains("not found");
     (exit_code == 127 && output.lines().any(is_missing)).then_some(
         "apply_patch is no program here. If you have a tool of that name, call it with the text from \
@@ -157,7 +161,7 @@ pub(crate) fn sought_a_tool(exit_code: i32, output: &str) -> Option<&'static str
     )
 }
 
-/// The output with the report below it. A spooled one is copied on disk, off the runtime's own threads.
+/// Appends the report to the output. A spooled output is copied on a blocking thread.
 async fn append(output: Output, report: String, limits: OutputLimits) -> Result<Output, ToolError> {
     if !output.is_spooled() {
         let mut bytes = output.read_at(0, usize::MAX).map_err(unreadable)?;
@@ -173,7 +177,7 @@ async fn append(output: Output, report: String, limits: OutputLimits) -> Result<
 }
 
 fn copy_with(output: &Output, report: &str, limits: OutputLimits) -> Result<Output, ToolError> {
-    // What was kept once is kept again; the report is little more.
+    // The output was kept before, and the report adds little.
     let mut copy = OutputCollector::new(limits.with_total(u64::MAX));
     let mut last = None;
     while copy.len() < output.len() {

@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 use crate::tool::DynTool;
 
-/// What a provider is told of a tool's parameters: names, with a star if required, and types.
+/// Lists a tool's parameters with their types; a star marks those that are required.
 fn parameters(tool: &dyn DynTool) -> String {
     let definition = tool.definition().unwrap();
     let required = definition.parameters["required"].as_array().unwrap_or(&Vec::new()).clone();
@@ -19,7 +19,7 @@ fn parameters(tool: &dyn DynTool) -> String {
 }
 
 #[test]
-fn names_and_parameters_are_those_of_the_specification() {
+fn names_and_parameters_match_the_specification() {
     let tools: [&dyn DynTool; 10] = [
         &ReadFile::new(),
         &WriteFile::new(),
@@ -65,7 +65,7 @@ impl WebSearchClient for NoWeb {
 }
 
 #[test]
-fn the_other_tools_are_as_plain() {
+fn the_other_tools_have_plain_parameters() {
     let web = Arc::new(NoWeb);
     let (fetch, search) = (WebFetch::new(web.clone()), WebSearch::new(web));
     let tools: [&dyn DynTool; 9] = [
@@ -102,7 +102,7 @@ fn the_other_tools_are_as_plain() {
 }
 
 #[test]
-fn the_background_set_is_registered_in_order() {
+fn the_background_tools_are_registered_in_order() {
     let mut registry = ToolRegistry::new();
     register_background(&mut registry).unwrap();
     let names: Vec<&str> = registry.names().collect();
@@ -110,7 +110,7 @@ fn the_background_set_is_registered_in_order() {
 }
 
 #[test]
-fn a_schema_is_plain() {
+fn the_schema_of_grep_is_plain() {
     let definition = Grep::new().definition().unwrap();
     insta::assert_snapshot!(serde_json::to_string_pretty(&definition.parameters).unwrap(), @r#"
     {
@@ -156,7 +156,7 @@ fn a_schema_is_plain() {
 }
 
 #[test]
-fn the_core_set_is_registered_in_order() {
+fn the_core_tools_are_registered_in_order() {
     let mut registry = ToolRegistry::new();
     register_core(&mut registry).unwrap();
     let names: Vec<&str> = registry.names().collect();
@@ -164,7 +164,7 @@ fn the_core_set_is_registered_in_order() {
 }
 
 #[test]
-fn descriptions_are_texts_of_some_length() {
+fn descriptions_have_a_reasonable_length() {
     let mut registry = ToolRegistry::new();
     register_core(&mut registry).unwrap();
     for definition in &registry.definitions() {

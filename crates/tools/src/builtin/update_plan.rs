@@ -1,4 +1,4 @@
-//! `update_plan`: the steps that the model means to take, for people who follow along.
+//! `update_plan`: records the steps of a task, for people who follow along.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,9 +10,9 @@ use crate::tool::{Effect, Tool, ToolOutput};
 /// The most steps of a plan.
 const MAX_STEPS: usize = 50;
 
-/// Takes the model's plan: each call holds all of it, in place of the one before.
+/// Takes the model's plan. Each call holds the complete plan and replaces the previous one.
 ///
-/// Nothing is kept here. A host that shows plans reads the arguments of the call from its events.
+/// The tool stores nothing. An application that shows plans reads the arguments of the call from the events.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct UpdatePlan(());
 
@@ -36,17 +36,17 @@ pub struct PlanStep {
     pub status: PlanStatus,
 }
 
-/// How far a step is: not begun, being worked on, or done.
+/// The status of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum PlanStatus {
-    // Comments here would become part of the schema, and turn its list of names into a list of objects.
-    #[expect(missing_docs, reason = "the name says it")]
+    // Doc comments would turn the list of names in the schema into a list of objects.
+    #[expect(missing_docs, reason = "see above")]
     Pending,
-    #[expect(missing_docs, reason = "the name says it")]
+    #[expect(missing_docs, reason = "see above")]
     InProgress,
-    #[expect(missing_docs, reason = "the name says it")]
+    #[expect(missing_docs, reason = "see above")]
     Completed,
 }
 
@@ -71,7 +71,7 @@ impl Tool for UpdatePlan {
          it is. Use it for work of several steps, not for a single change or a question."
     }
 
-    /// Nothing changes but what people are shown.
+    /// A plan has no side effect.
     fn effect(&self) -> Effect {
         Effect::Read
     }
@@ -108,7 +108,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
     #[test]
     fn a_status_is_one_of_three_names() {
@@ -124,8 +124,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_plan_is_taken_and_counted() {
-        let bench = Workbench::new();
+    async fn a_plan_is_accepted_and_counted() {
+        let harness = Harness::new();
         let rows = [
             (
                 plan(&[("a", "completed"), ("b", "in_progress"), ("c", "pending")]),
@@ -138,15 +138,15 @@ mod tests {
         ];
         for (arguments, expected) in rows {
             assert_eq!(
-                bench.call(UpdatePlan::new(), &arguments).await,
+                harness.call(UpdatePlan::new(), &arguments).await,
                 format!("ok: Plan updated: {expected}")
             );
         }
     }
 
     #[tokio::test]
-    async fn a_plan_that_says_nothing_is_refused() {
-        let bench = Workbench::new();
+    async fn an_empty_or_oversized_plan_is_refused() {
+        let harness = Harness::new();
         let long = vec![("a", "pending"); MAX_STEPS + 1];
         let rows = [
             (plan(&[]), "plan has no steps; give every step of the task, those that are done included"),
@@ -154,7 +154,7 @@ mod tests {
             (plan(&long), "plan has 51 steps; at most 50 are taken: join small ones"),
         ];
         for (arguments, expected) in rows {
-            let answer = bench.call(UpdatePlan::new(), &arguments).await;
+            let answer = harness.call(UpdatePlan::new(), &arguments).await;
             assert_eq!(answer, format!("error: Tool error (update_plan): {expected}"));
         }
     }

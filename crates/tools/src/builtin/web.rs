@@ -1,4 +1,4 @@
-//! What the web tools need of whoever speaks HTTP.
+//! The clients that the web tools need.
 
 mod search;
 
@@ -9,61 +9,62 @@ use async_trait::async_trait;
 
 pub use self::search::{SearchHit, SearchQuery, SearchResults};
 
-/// Fetches pages for [`WebFetch`](super::WebFetch). The crate `pintle-web` has one that speaks HTTP.
+/// Fetches pages for [`WebFetch`](super::WebFetch). The crate `pintle-web` has an HTTP implementation.
 ///
-/// An implementation limits time, size and redirects, and reaches no address that its host has not allowed: a model
-/// chooses the URL, and what it has read may have chosen it before. Dropping the future ends the request.
+/// An implementation must limit time, size and redirects, and must refuse addresses that the application does not
+/// allow: the model chooses the URL, possibly under the influence of text that it has read. Dropping the future cancels
+/// the request.
 #[async_trait]
 pub trait WebClient: fmt::Debug + Send + Sync {
-    /// Gets a page as text.
+    /// Fetches a page as text.
     ///
     /// # Errors
     ///
-    /// What the model should read. An answer with a status such as 404 is no error, but a page.
+    /// The message for the model. A response with a status such as 404 is a page, not an error.
     async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError>;
 }
 
-/// Searches the web for [`WebSearch`](super::WebSearch). Implemented by hosts over the engine that they have; the crate
-/// `pintle-web` has one that asks the provider of a model.
+/// Searches the web for [`WebSearch`](super::WebSearch). The crate `pintle-web` has an implementation that uses the
+/// search of a model provider.
 ///
-/// Dropping the future ends the request.
+/// Dropping the future cancels the request.
 #[async_trait]
 pub trait WebSearchClient: fmt::Debug + Send + Sync {
-    /// What was found, the best first; no hits if nothing was.
+    /// Returns the hits, the best first.
     ///
     /// # Errors
     ///
-    /// What the model should read.
+    /// The message for the model.
     async fn search(&self, query: SearchQuery) -> Result<SearchResults, WebError>;
 }
 
 const _: fn(&dyn WebClient, &dyn WebSearchClient) = |_, _| {};
 
-/// A page to get.
+/// A request for a page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct FetchRequest {
-    /// The address, as the model gave it.
+    /// The URL as the model gave it.
     pub url: String,
 }
 
-/// A page, as text.
+/// A fetched page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WebPage {
-    /// Where it was found, after redirects.
+    /// The final URL, after redirects.
     pub url: String,
-    /// The status of the answer.
+    /// The status code.
     pub status: u16,
-    /// The media type of the answer, such as `text/html`; empty if it had none.
+    /// The media type, such as `text/html`; empty if the response had none.
     pub media_type: String,
-    /// Its text; HTML as Markdown.
+    /// The text; HTML is converted to Markdown.
     pub text: String,
-    /// How many bytes were read, if the page is longer than that.
+    /// The number of bytes that were read, if the page is longer.
     pub cut_at: Option<u64>,
 }
 
-/// Why there is no page, or no hits.
+/// An error of a web client.
 #[derive(Debug)]
 pub struct WebError {
     kind: WebErrorKind,
@@ -71,26 +72,26 @@ pub struct WebError {
     source: Option<Box<dyn StdError + Send + Sync>>,
 }
 
-/// What kind of failure the web tools met.
+/// The kind of a [`WebError`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum WebErrorKind {
-    /// The address is none, or not one of http or https.
+    /// The URL is invalid, or neither http nor https.
     InvalidUrl,
-    /// The address is one that may not be reached.
+    /// The address is not allowed.
     Refused,
-    /// There were more redirects than are followed.
+    /// There were too many redirects.
     TooManyRedirects,
-    /// The answer took too long.
+    /// The response took too long.
     Timeout,
-    /// The answer is no text.
+    /// The response is not text.
     NotText,
-    /// Anything else: no such host, a broken connection, an engine that fails.
+    /// Anything else, such as an unknown host or a broken connection.
     Failed,
 }
 
 impl FetchRequest {
-    /// For this address.
+    /// A request for this URL.
     #[must_use]
     pub fn new(url: impl Into<String>) -> Self {
         Self { url: url.into() }
@@ -98,7 +99,7 @@ impl FetchRequest {
 }
 
 impl WebPage {
-    /// A page with its address, status, media type and text, whole.
+    /// A complete page with its URL, status, media type and text.
     #[must_use]
     pub fn new(
         url: impl Into<String>,
@@ -110,7 +111,7 @@ impl WebPage {
         Self { url, status, media_type, text, cut_at: None }
     }
 
-    /// Says after how many bytes no more was read.
+    /// With the number of bytes after which reading stopped.
     #[must_use]
     pub fn with_cut_at(mut self, bytes: Option<u64>) -> Self {
         self.cut_at = bytes;
@@ -119,13 +120,13 @@ impl WebPage {
 }
 
 impl WebError {
-    /// A failure with what the model should read.
+    /// An error with the message for the model.
     #[must_use]
     pub fn new(kind: WebErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), source: None }
     }
 
-    /// The kind of failure.
+    /// Returns the kind of the error.
     #[must_use]
     pub fn kind(&self) -> WebErrorKind {
         self.kind

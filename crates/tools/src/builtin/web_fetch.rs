@@ -1,4 +1,4 @@
-//! `web_fetch`: a page of the web, as text.
+//! `web_fetch`: fetches a web page as text.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Gets a page through a [`WebClient`], which decides what may be reached and how long it may take.
+/// Fetches a page through a [`WebClient`], which limits addresses and time.
 ///
-/// The result names the address and the status, then comes the text. A status of 400 and above counts as an error.
+/// The result has the URL and the status, followed by the text. A status of 400 or above counts as an error.
 #[derive(Clone, Debug)]
 pub struct WebFetch {
     client: Arc<dyn WebClient>,
@@ -28,7 +28,7 @@ pub struct WebFetchInput {
 }
 
 impl WebFetch {
-    /// The tool over a client.
+    /// The tool with this client.
     #[must_use]
     pub fn new(client: Arc<dyn WebClient>) -> Self {
         Self { client }
@@ -52,7 +52,7 @@ impl Tool for WebFetch {
         Effect::Network
     }
 
-    /// Getting a page changes nothing.
+    /// Fetching has no side effect.
     fn repeatable(&self) -> bool {
         true
     }
@@ -63,7 +63,7 @@ impl Tool for WebFetch {
     }
 }
 
-/// Gets a page, unless the call is stopped before.
+/// Fetches a page, unless the call is cancelled first.
 pub(crate) async fn fetch(client: &dyn WebClient, url: &str, cx: &ToolContext) -> Result<WebPage, ToolError> {
     tokio::select! {
         biased;
@@ -74,7 +74,7 @@ pub(crate) async fn fetch(client: &dyn WebClient, url: &str, cx: &ToolContext) -
     }
 }
 
-/// A page for the model: its address and status, then its text.
+/// Formats a page for the model: URL and status, then the text.
 pub(crate) fn page_text(page: &WebPage) -> String {
     let media_type = if page.media_type.is_empty() { "no media type" } else { &page.media_type };
     let mut text = format!("{} (status {}, {media_type})\n\n", page.url, page.status);
@@ -92,14 +92,14 @@ mod tests {
 
     use super::*;
     use crate::builtin::web::{WebError, WebErrorKind};
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
-    /// Answers by the last part of the address.
+    /// A client whose response depends on the last part of the URL.
     #[derive(Debug)]
-    struct Shelf;
+    struct FakeWeb;
 
     #[async_trait]
-    impl WebClient for Shelf {
+    impl WebClient for FakeWeb {
         async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError> {
             let page = |status, text: &str| WebPage::new("https://example.com/", status, "text/html", text);
             match request.url.rsplit('/').next() {
@@ -114,8 +114,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_page_comes_under_its_address_and_status() {
-        let bench = Workbench::new();
+    async fn a_page_has_its_url_and_status() {
+        let harness = Harness::new();
         let rows = [
             ("page", "ok: https://example.com/ (status 200, text/html)\n\n# Title\n\ntext"),
             (
@@ -129,17 +129,17 @@ mod tests {
         ];
         for (page, expected) in rows {
             let arguments = json!({"url": format!("http://a/{page}")}).to_string();
-            assert_eq!(bench.call(WebFetch::new(Arc::new(Shelf)), &arguments).await, expected);
+            assert_eq!(harness.call(WebFetch::new(Arc::new(FakeWeb)), &arguments).await, expected);
         }
     }
 
     #[tokio::test]
-    async fn a_call_that_is_stopped_does_not_wait_for_the_answer() {
-        let bench = Workbench::new();
-        let cx = bench.context();
+    async fn a_cancelled_call_does_not_wait_for_the_response() {
+        let harness = Harness::new();
+        let cx = harness.context();
         cx.cancel.cancel();
-        let tool = WebFetch::new(Arc::new(Shelf));
-        let execution = bench.execute_in(&cx, tool, r#"{"url": "http://a/slow"}"#).await;
+        let tool = WebFetch::new(Arc::new(FakeWeb));
+        let execution = harness.execute_in(&cx, tool, r#"{"url": "http://a/slow"}"#).await;
         assert_eq!(execution.error, Some(ToolErrorKind::Cancelled));
     }
 }

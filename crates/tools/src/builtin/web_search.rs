@@ -1,4 +1,4 @@
-//! `web_search`: pages of the web, by words.
+//! `web_search`: searches the web.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The hits that are wanted if the call does not say.
+/// The default number of hits.
 const DEFAULT_RESULTS: usize = 8;
 
-/// The most hits that a call may want.
+/// The most hits that a call may request.
 const MAX_RESULTS: usize = 20;
 
-/// The most characters of a hit's title, and of its snippet.
+/// The most characters of a title and of a snippet.
 const MAX_TITLE: usize = 200;
 const MAX_SNIPPET: usize = 500;
 
@@ -38,7 +38,7 @@ pub struct WebSearchInput {
 }
 
 impl WebSearch {
-    /// The tool over an engine.
+    /// The tool with this client.
     #[must_use]
     pub fn new(client: Arc<dyn WebSearchClient>) -> Self {
         Self { client }
@@ -62,14 +62,14 @@ impl Tool for WebSearch {
         Effect::Network
     }
 
-    /// Searching changes nothing.
+    /// Searching has no side effect.
     fn repeatable(&self) -> bool {
         true
     }
 
     async fn call(&self, input: WebSearchInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let most = input.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
-        let query = SearchQuery::new(input.query.trim(), most);
+        let max_results = input.max_results.unwrap_or(DEFAULT_RESULTS).clamp(1, MAX_RESULTS);
+        let query = SearchQuery::new(input.query.trim(), max_results);
         let found = search(self.client.as_ref(), &query, cx).await?;
         if found.is_empty() {
             return Ok(ToolOutput::new(format!("(nothing was found for: {})", query.query)));
@@ -78,8 +78,8 @@ impl Tool for WebSearch {
     }
 }
 
-/// What was found, in parts for the model: the engine's own answer if it gives one, then the hits, numbered. Nothing
-/// of what the query does not want is among the hits.
+/// Searches, and returns paragraphs for the model: the engine's own answer if there is one, then the numbered hits that
+/// the query allows.
 pub(crate) async fn search(
     client: &dyn WebSearchClient,
     query: &SearchQuery,
@@ -98,10 +98,10 @@ pub(crate) async fn search(
     };
     let answer = answer.map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
     let wanted = hits.iter().filter(|hit| query.wants(&hit.url)).take(query.max_results);
-    Ok(answer.into_iter().chain(wanted.enumerate().map(|(at, hit)| shown(at + 1, hit))).collect())
+    Ok(answer.into_iter().chain(wanted.enumerate().map(|(at, hit)| format_hit(at + 1, hit))).collect())
 }
 
-fn shown(number: usize, hit: &SearchHit) -> String {
+fn format_hit(number: usize, hit: &SearchHit) -> String {
     let title = one_line(&hit.title, MAX_TITLE);
     let title = if title.is_empty() { "(no title)" } else { &title };
     let mut text = format!("{number}. {title}\n   {}", one_line(&hit.url, usize::MAX));
@@ -113,10 +113,10 @@ fn shown(number: usize, hit: &SearchHit) -> String {
     text
 }
 
-/// A text on one line, cut to so many characters.
-fn one_line(text: &str, most: usize) -> String {
+/// Joins the lines of a text and cuts it after `max_chars` characters.
+fn one_line(text: &str, max_chars: usize) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(most) {
+    match line.char_indices().nth(max_chars) {
         Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default()),
         None => line,
     }
@@ -129,14 +129,14 @@ mod tests {
 
     use super::*;
     use crate::builtin::web::{WebError, WebErrorKind};
-    use crate::builtin::workbench::Workbench;
+    use crate::harness::Harness;
 
-    /// Finds what it is asked for, twice more than wanted; nothing for `nothing`, and fails for `broken`.
+    /// A client with twice the requested hits; none for `nothing`, and an error for `broken`.
     #[derive(Debug)]
-    struct Engine;
+    struct FakeEngine;
 
     #[async_trait]
-    impl WebSearchClient for Engine {
+    impl WebSearchClient for FakeEngine {
         async fn search(&self, query: SearchQuery) -> Result<SearchResults, WebError> {
             match query.query.as_str() {
                 "nothing" => Ok(SearchResults::default()),
@@ -154,11 +154,11 @@ mod tests {
     }
 
     async fn search(arguments: serde_json::Value) -> String {
-        Workbench::new().call(WebSearch::new(Arc::new(Engine)), &arguments.to_string()).await
+        Harness::new().call(WebSearch::new(Arc::new(FakeEngine)), &arguments.to_string()).await
     }
 
     #[tokio::test]
-    async fn hits_come_numbered_and_cut() {
+    async fn hits_are_numbered_and_cut() {
         let expected = format!(
             "ok: 1. About pintles\n   https://a/\n   {}…\n\n2. (no title)\n   https://b/",
             "x".repeat(500)
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn searches_without_hits_say_what_there_is() {
+    async fn searches_without_hits_explain_themselves() {
         let rows = [
             (json!({"query": "nothing"}), "ok: (nothing was found for: nothing)"),
             (json!({"query": "answered"}), "ok: It is so."),

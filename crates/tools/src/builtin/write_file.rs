@@ -1,4 +1,4 @@
-//! `write_file`: a whole file at once.
+//! `write_file`: creates or replaces a file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,16 +9,17 @@ use serde::Deserialize;
 use super::diff::file_change;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::known::Acquaintance;
+use crate::known_files::Comparison;
 use crate::tool::{ChangeKind, Effect, FileChange, Tool, ToolOutput};
 
-/// The most bytes of lost lines that a note shows: an output of this tool is cut at 1,000 characters by default.
+/// The most bytes of lost lines in a note. By default this tool's output is truncated at 1,000 characters.
 const MAX_LOST: usize = 500;
 
 /// Creates or replaces a file (loop specification, section 3.3).
 ///
-/// Parents are created; the content is written as it is given, without a look at the line ends of what was there.
-/// If the file has been modified since a call of the session read or wrote it, the result says so, with the lines that are lost.
+/// Parent directories are created. The content is written as given; the line ends of a replaced file do not matter. If
+/// others have modified the file since a call of the session read or wrote it, the result says so and shows the lost
+/// lines.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteFile(());
 
@@ -55,8 +56,8 @@ impl Tool for WriteFile {
         Effect::Write
     }
 
+    /// Writing the same content twice does no harm.
     fn repeatable(&self) -> bool {
-        // The same content is there after the second time as after the first.
         true
     }
 
@@ -64,7 +65,7 @@ impl Tool for WriteFile {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 
@@ -77,14 +78,14 @@ impl Tool for WriteFile {
     }
 }
 
-/// A file that was written.
+/// The outcome of [`write_file`].
 pub(crate) struct Written {
     pub(crate) change: FileChange,
-    /// A line that follows the report: what the model has to know of the content that was replaced. Usually empty.
+    /// A note about lost changes, which follows the report. Usually empty.
     pub(crate) note: String,
 }
 
-/// Writes a whole file. Tools that call it what they like share it.
+/// Writes a whole file. Tools with other names share it.
 pub(crate) async fn write_file(
     file_path: &str,
     content: &str,
@@ -92,55 +93,55 @@ pub(crate) async fn write_file(
 ) -> Result<Written, ToolError> {
     let (env, path) = (cx.env.as_ref(), Path::new(file_path));
     let old = match env.read(path, None).await {
-        Ok(bytes) => Found::Content(bytes),
-        Err(EnvError::NotFound { .. }) => Found::Nothing,
-        Err(EnvError::TooLarge { .. }) => Found::TooLarge,
+        Ok(bytes) => OldContent::Bytes(bytes),
+        Err(EnvError::NotFound { .. }) => OldContent::None,
+        Err(EnvError::TooLarge { .. }) => OldContent::TooLarge,
         Err(error) => return Err(error.into()),
     };
     let before = match &old {
-        Found::Nothing => Acquaintance::Unknown,
-        Found::TooLarge => cx.files.compare(env, path, None).await,
-        Found::Content(bytes) => cx.files.compare(env, path, Some(bytes)).await,
+        OldContent::None => Comparison::Unknown,
+        OldContent::TooLarge => cx.files.compare(env, path, None).await,
+        OldContent::Bytes(bytes) => cx.files.compare(env, path, Some(bytes)).await,
     };
     env.write(path, content.as_bytes()).await?;
     cx.files.wrote(env, path, content.as_bytes()).await;
     let len = old.len();
     let change = file_change(file_path, old.into_bytes(), content.as_bytes());
     let note = match before {
-        Acquaintance::Unknown | Acquaintance::Current => String::new(),
-        Acquaintance::Changed { len: seen } => unseen(file_path, seen, len, &change.diff),
+        Comparison::Unknown | Comparison::Current => String::new(),
+        Comparison::Changed { len: seen } => lost_changes(file_path, seen, len, &change.diff),
     };
     Ok(Written { change, note })
 }
 
-/// What is at a path before it is written.
-enum Found {
-    Nothing,
-    Content(Vec<u8>),
+/// The content of a file before it is written.
+enum OldContent {
+    None,
+    Bytes(Vec<u8>),
     TooLarge,
 }
 
-impl Found {
-    /// The size in bytes, if it is known.
+impl OldContent {
+    /// Returns the size in bytes, if it is known.
     fn len(&self) -> Option<usize> {
         match self {
-            Self::Content(bytes) => Some(bytes.len()),
-            Self::Nothing | Self::TooLarge => None,
+            Self::Bytes(bytes) => Some(bytes.len()),
+            Self::None | Self::TooLarge => None,
         }
     }
 
-    /// The bytes for a diff. A zero byte, which makes none, is in for what is too long to hold.
+    /// Returns the bytes for a diff. A zero byte replaces content that is too large, since binary files have no diff.
     fn into_bytes(self) -> Option<Vec<u8>> {
         match self {
-            Self::Nothing => None,
-            Self::Content(bytes) => Some(bytes),
+            Self::None => None,
+            Self::Bytes(bytes) => Some(bytes),
             Self::TooLarge => Some(vec![0]),
         }
     }
 }
 
-/// The note on a file that someone else had modified, with the first of the lines that it has lost.
-fn unseen(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> String {
+/// Returns the note about a file that others had modified, with the first lost lines.
+fn lost_changes(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> String {
     let replaced = replaced.map_or_else(|| "too many to hold".to_owned(), |len| len.to_string());
     let mut note = format!(
         "\nNote: {path} had been modified on disk since this session last read or wrote it ({seen} bytes then, \
@@ -150,10 +151,10 @@ fn unseen(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> String 
     if lost.is_empty() {
         return note;
     }
-    let mut room = MAX_LOST;
+    let mut remaining = MAX_LOST;
     let fits = |line: &&&str| {
-        let fits = line.len() < room;
-        room = room.saturating_sub(line.len() + 1);
+        let fits = line.len() < remaining;
+        remaining = remaining.saturating_sub(line.len() + 1);
         fits
     };
     let shown: Vec<&str> = lost.iter().take_while(fits).copied().collect();
@@ -168,20 +169,22 @@ fn unseen(path: &str, seen: u64, replaced: Option<usize>, diff: &str) -> String 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::builtin::workbench::Workbench;
     use crate::builtin::{ApplyPatch, EditFile, ReadFile};
+    use crate::harness::Harness;
 
     #[tokio::test]
-    async fn a_file_is_created_with_its_parents_and_replaced_whole() {
-        let bench = Workbench::new();
-        let made = bench.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "é\n"}"#).await;
-        assert_eq!(made.result.text(), "Wrote 3 bytes to a/b/c.txt (created)");
-        assert_eq!(bench.text("a/b/c.txt"), "é\n");
-        assert_eq!((made.changes.len(), &made.changes[0].kind), (1, &ChangeKind::Added));
+    async fn a_file_is_created_with_parents_and_replaced() {
+        let harness = Harness::new();
+        let created =
+            harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "é\n"}"#).await;
+        assert_eq!(created.result.text(), "Wrote 3 bytes to a/b/c.txt (created)");
+        assert_eq!(harness.text("a/b/c.txt"), "é\n");
+        assert_eq!((created.changes.len(), &created.changes[0].kind), (1, &ChangeKind::Added));
 
-        let replaced = bench.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "x"}"#).await;
+        let replaced =
+            harness.execute(WriteFile::new(), r#"{"file_path": "a/b/c.txt", "content": "x"}"#).await;
         assert_eq!(replaced.result.text(), "Wrote 1 bytes to a/b/c.txt (overwrote an existing file)");
-        assert_eq!(bench.text("a/b/c.txt"), "x");
+        assert_eq!(harness.text("a/b/c.txt"), "x");
         assert_eq!(replaced.changes[0].kind, ChangeKind::Modified);
         insta::assert_snapshot!(replaced.changes[0].diff, @r"
         --- a/a/b/c.txt
@@ -193,77 +196,77 @@ mod tests {
         ");
     }
 
-    /// What the model is told of writing `a` whole in a session that has made the calls before.
-    async fn told(bench: &Workbench, cx: &ToolContext) -> String {
+    /// Writes `a` and returns what the model reads.
+    async fn overwrite(harness: &Harness, cx: &ToolContext) -> String {
         let arguments = r#"{"file_path": "a", "content": "one\nmine\n"}"#;
-        bench.execute_in(cx, WriteFile::new(), arguments).await.result.text()
+        harness.execute_in(cx, WriteFile::new(), arguments).await.result.text()
     }
 
     const OVERWROTE: &str = "Wrote 9 bytes to a (overwrote an existing file)";
 
     #[tokio::test]
-    async fn a_file_that_has_changed_since_it_was_read_is_said_to_be_replaced() {
-        let bench = Workbench::new();
-        let cx = bench.context();
-        bench.write("a", "one\n");
-        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "./a"}"#).await;
-        bench.write("a", "one\nyours\n");
-        insta::assert_snapshot!(told(&bench, &cx).await, @"
+    async fn lost_changes_of_others_are_reported() {
+        let harness = Harness::new();
+        let cx = harness.context();
+        harness.write("a", "one\n");
+        harness.execute_in(&cx, ReadFile::new(), r#"{"file_path": "./a"}"#).await;
+        harness.write("a", "one\nyours\n");
+        insta::assert_snapshot!(overwrite(&harness, &cx).await, @"
         Wrote 9 bytes to a (overwrote an existing file)
         Note: a had been modified on disk since this session last read or wrote it (4 bytes then, 10 when it was replaced), so changes that you have not seen may be lost. Lines that it no longer has:
         -yours
         ");
-        assert_eq!(bench.text("a"), "one\nmine\n");
-        assert_eq!(told(&bench, &cx).await, OVERWROTE, "its own content is known");
-        bench.write("a", "ONE\nMINE\n");
-        assert!(told(&bench, &cx).await.contains("had been modified on disk"), "of the same length");
+        assert_eq!(harness.text("a"), "one\nmine\n");
+        assert_eq!(overwrite(&harness, &cx).await, OVERWROTE, "its own content is known");
+        harness.write("a", "ONE\nMINE\n");
+        assert!(overwrite(&harness, &cx).await.contains("had been modified on disk"), "of the same length");
     }
 
     #[tokio::test]
-    async fn a_large_file_of_which_a_part_was_read_is_known_by_its_time() {
-        let bench = Workbench::new();
-        let cx = bench.context();
-        bench.write("a", "line\n".repeat(10_000));
-        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
-        assert_eq!(told(&bench, &cx).await, OVERWROTE);
-        bench.write("a", "line\n".repeat(10_000));
-        bench.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
-        bench.write("a", "longer line\n".repeat(10_000));
-        let told = told(&bench, &cx).await;
-        assert!(told.contains("(50000 bytes then, 120000 when it was replaced)"), "{told}");
-        assert!(told.starts_with(OVERWROTE) && told.ends_with("more lines]"), "{told}");
+    async fn a_partly_read_file_is_compared_by_time() {
+        let harness = Harness::new();
+        let cx = harness.context();
+        harness.write("a", "line\n".repeat(10_000));
+        harness.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
+        assert_eq!(overwrite(&harness, &cx).await, OVERWROTE);
+        harness.write("a", "line\n".repeat(10_000));
+        harness.execute_in(&cx, ReadFile::new(), r#"{"file_path": "a", "limit": 1}"#).await;
+        harness.write("a", "longer line\n".repeat(10_000));
+        let note = overwrite(&harness, &cx).await;
+        assert!(note.contains("(50000 bytes then, 120000 when it was replaced)"), "{note}");
+        assert!(note.starts_with(OVERWROTE) && note.ends_with("more lines]"), "{note}");
     }
 
     #[tokio::test]
-    async fn what_the_session_has_not_read_or_has_changed_itself_is_replaced_without_a_note() {
-        let bench = Workbench::new();
-        let cx = bench.context();
-        bench.write("a", "one\n");
-        assert_eq!(told(&bench, &cx).await, OVERWROTE, "never read");
+    async fn unread_and_own_content_is_replaced_silently() {
+        let harness = Harness::new();
+        let cx = harness.context();
+        harness.write("a", "one\n");
+        assert_eq!(overwrite(&harness, &cx).await, OVERWROTE, "never read");
         let edit = r#"{"file_path": "a", "old_string": "mine", "new_string": "more"}"#;
-        bench.execute_in(&cx, EditFile::new(), edit).await;
-        assert_eq!(told(&bench, &cx).await, OVERWROTE, "edited by the session");
+        harness.execute_in(&cx, EditFile::new(), edit).await;
+        assert_eq!(overwrite(&harness, &cx).await, OVERWROTE, "edited by the session");
         let patch = r#"{"patch": "*** Begin Patch\n*** Update File: a\n@@\n-mine\n+more\n*** End Patch"}"#;
-        bench.execute_in(&cx, ApplyPatch::new(), patch).await;
-        assert_eq!(bench.text("a"), "one\nmore\n");
-        assert_eq!(told(&bench, &cx).await, OVERWROTE, "patched by the session");
-        // An edit of a file that has changed shows nothing of the other lines.
-        bench.write("a", "one\nmine\nyours\n");
-        bench.execute_in(&cx, EditFile::new(), edit).await;
-        assert!(told(&bench, &cx).await.contains("-yours"), "changed by others, then edited");
+        harness.execute_in(&cx, ApplyPatch::new(), patch).await;
+        assert_eq!(harness.text("a"), "one\nmore\n");
+        assert_eq!(overwrite(&harness, &cx).await, OVERWROTE, "patched by the session");
+        // An edit does not show the other lines of a changed file.
+        harness.write("a", "one\nmine\nyours\n");
+        harness.execute_in(&cx, EditFile::new(), edit).await;
+        assert!(overwrite(&harness, &cx).await.contains("-yours"), "changed by others, then edited");
     }
 
     #[tokio::test]
-    async fn what_cannot_be_written_is_said() {
-        let bench = Workbench::new();
-        bench.write("dir/file", "");
+    async fn failed_writes_explain_themselves() {
+        let harness = Harness::new();
+        harness.write("dir/file", "");
         for (path, expected) in [
             ("dir", "DIR/dir is a directory, expected a file"),
             ("dir/file/below", "DIR/dir/file/below is not a directory"),
         ] {
             let arguments = format!(r#"{{"file_path": "{path}", "content": ""}}"#);
             assert_eq!(
-                bench.call(WriteFile::new(), &arguments).await,
+                harness.call(WriteFile::new(), &arguments).await,
                 format!("error: Tool error (write_file): {expected}")
             );
         }

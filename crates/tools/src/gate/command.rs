@@ -1,4 +1,4 @@
-//! By command.
+//! A gate with rules by command.
 
 mod line;
 mod pattern;
@@ -9,70 +9,71 @@ use serde_json::Value;
 use self::line::CommandLine;
 use self::pattern::Pattern;
 pub use self::pattern::PatternError;
-use super::{Gate, Ruling, Verdict};
-use crate::pipeline::PreparedCall;
+use super::{Gate, Permission, Verdict};
+use crate::call::PreparedCall;
 use crate::tool::Effect;
 
-/// Rules by the command that a call runs.
+/// Rules by command.
 ///
-/// A pattern is the words of one command. `*` in a word stands for any characters, and as the last word for any
-/// words or none: `git log *`, `npm run test:*`. Rules that deny come first, then those that ask, then those that
-/// allow; what no rule names is asked about, unless [`CommandGate::otherwise`] says something else.
+/// A pattern consists of the words of one command. `*` in a word matches any characters; as the last word it matches
+/// any number of words: `git log *`, `npm run test:*`. Rules that deny take precedence over those that ask, and these
+/// over those that allow. The gate asks about commands without a rule, unless [`CommandGate::otherwise`] sets another
+/// permission.
 ///
-/// * A rule that **denies** or **asks** looks everywhere: in every command of a line, behind words such as `sudo` or
-///   `xargs`, in a quoted script. It is a net for mistakes and not a wall, since there are endless ways to write a
-///   command.
-/// * A rule that **allows** is careful: every command of the line must have one, and the line may hold nothing that
-///   the shell would expand, substitute or redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless.
+/// * A rule that **denies** or **asks** matches anywhere: in every command of a line, after words such as `sudo` or
+///   `xargs`, in a quoted script. It catches mistakes but is no security boundary, since there are endless ways to
+///   write a command.
+/// * A rule that **allows** is strict: every command of the line must match one, and the line must not contain anything
+///   that the shell would expand, substitute or redirect. `2>&1`, `>/dev/null` and `2>/dev/null` are harmless.
 ///
-/// Only calls with the effect [`Effect::Execute`] are judged, and by the command alone, not by where it runs. The
-/// command is their argument `command` or `cmd`, as a text or as a list of words; in a call that has neither or both,
-/// rules that deny or ask look into every text.
+/// Only calls with [`Effect::Execute`] are judged, by the command alone and not by the directory in which it runs. The
+/// command is the argument `command` or `cmd`, as a string or a list of words. In a call with neither or both, rules
+/// that deny or ask search every string.
 ///
 /// ```
-/// use pintle_tools::gate::{CommandGate, Ruling};
+/// use pintle_tools::gate::{CommandGate, Permission};
 ///
 /// let gate = CommandGate::new()
-///     .with("cargo test *", Ruling::Allow)?
-///     .with("git push *", Ruling::Deny)?
-///     .otherwise(Ruling::Ask);
+///     .with("cargo test *", Permission::Allow)?
+///     .with("git push *", Permission::Deny)?
+///     .otherwise(Permission::Ask);
 /// # let _ = gate;
 /// # Ok::<(), pintle_tools::gate::PatternError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct CommandGate {
-    rules: Vec<(Pattern, Ruling)>,
-    otherwise: Ruling,
+    rules: Vec<(Pattern, Permission)>,
+    otherwise: Permission,
 }
 
 impl CommandGate {
     /// A gate that asks about every command.
     #[must_use]
     pub fn new() -> Self {
-        Self { rules: Vec::new(), otherwise: Ruling::Ask }
+        Self { rules: Vec::new(), otherwise: Permission::Ask }
     }
 
-    /// With this ruling on commands of this pattern.
+    /// With this permission for commands that match this pattern.
     ///
     /// # Errors
     ///
-    /// A pattern that could not match any command, because it has no words or holds what separates commands.
-    pub fn with(mut self, pattern: &str, ruling: Ruling) -> Result<Self, PatternError> {
-        self.rules.push((Pattern::parse(pattern)?, ruling));
+    /// A pattern that cannot match any command, because it has no words or contains a command separator.
+    pub fn with(mut self, pattern: &str, permission: Permission) -> Result<Self, PatternError> {
+        self.rules.push((Pattern::parse(pattern)?, permission));
         Ok(self)
     }
 
-    /// With this ruling on commands that no rule names.
+    /// With this permission for commands without a rule.
     #[must_use]
-    pub fn otherwise(mut self, ruling: Ruling) -> Self {
-        self.otherwise = ruling;
+    pub fn otherwise(mut self, permission: Permission) -> Self {
+        self.otherwise = permission;
         self
     }
 
     fn judge(&self, line: &CommandLine) -> Verdict {
-        for ruling in [Ruling::Deny, Ruling::Ask] {
-            if let Some(pattern) = self.patterns(ruling).find(|pattern| line.mentions(pattern)) {
-                return ruling.verdict(|| format!("the command matches the rule `{pattern}`"));
+        for permission in [Permission::Deny, Permission::Ask] {
+            if let Some(pattern) = self.patterns(permission).find(|pattern| line.mentions(pattern)) {
+                return permission.verdict(|| format!("the command matches the rule `{pattern}`"));
             }
         }
         if line.is_plain() && line.commands().all(|words| self.allows(words)) {
@@ -82,11 +83,11 @@ impl CommandGate {
     }
 
     fn allows(&self, words: &[String]) -> bool {
-        self.patterns(Ruling::Allow).any(|pattern| pattern.matches(words))
+        self.patterns(Permission::Allow).any(|pattern| pattern.matches(words))
     }
 
-    fn patterns(&self, of: Ruling) -> impl Iterator<Item = &Pattern> {
-        self.rules.iter().filter(move |(_, ruling)| *ruling == of).map(|(pattern, _)| pattern)
+    fn patterns(&self, of: Permission) -> impl Iterator<Item = &Pattern> {
+        self.rules.iter().filter(move |(_, permission)| *permission == of).map(|(pattern, _)| pattern)
     }
 }
 

@@ -1,40 +1,45 @@
-//! By effect.
+//! A gate with rules by side effect.
 
 use async_trait::async_trait;
 
-use super::{Gate, Ruling, Verdict};
-use crate::pipeline::PreparedCall;
+use super::{Gate, Permission, Verdict};
+use crate::call::PreparedCall;
 use crate::tool::Effect;
 
-/// Rules by what a call does to the world. Without a rule every call may run.
+/// Rules by the side effect of a call. Calls without a rule may run.
 #[derive(Clone, Copy, Debug)]
 pub struct EffectGate {
-    read: Ruling,
-    write: Ruling,
-    execute: Ruling,
-    network: Ruling,
+    read: Permission,
+    write: Permission,
+    execute: Permission,
+    network: Permission,
 }
 
 impl EffectGate {
-    /// A gate that lets everything pass.
+    /// A gate that allows every call.
     #[must_use]
     pub fn new() -> Self {
-        Self { read: Ruling::Allow, write: Ruling::Allow, execute: Ruling::Allow, network: Ruling::Allow }
+        Self {
+            read: Permission::Allow,
+            write: Permission::Allow,
+            execute: Permission::Allow,
+            network: Permission::Allow,
+        }
     }
 
-    /// With this ruling on calls of this effect.
+    /// With this permission for calls with this effect.
     #[must_use]
-    pub fn with(mut self, effect: Effect, ruling: Ruling) -> Self {
+    pub fn with(mut self, effect: Effect, permission: Permission) -> Self {
         *match effect {
             Effect::Read => &mut self.read,
             Effect::Write => &mut self.write,
             Effect::Execute => &mut self.execute,
             Effect::Network => &mut self.network,
-        } = ruling;
+        } = permission;
         self
     }
 
-    fn ruling(&self, effect: Effect) -> Ruling {
+    fn permission(&self, effect: Effect) -> Permission {
         match effect {
             Effect::Read => self.read,
             Effect::Write => self.write,
@@ -54,14 +59,14 @@ impl Default for EffectGate {
 impl Gate for EffectGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         let effect = call.effect();
-        self.ruling(effect).verdict(|| {
-            let does = match effect {
+        self.permission(effect).verdict(|| {
+            let action = match effect {
                 Effect::Read => "reads",
                 Effect::Write => "changes files",
                 Effect::Execute => "runs a command",
                 Effect::Network => "reaches other machines",
             };
-            format!("the call {does}")
+            format!("the call {action}")
         })
     }
 }
@@ -69,11 +74,12 @@ impl Gate for EffectGate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::workbench::{call, denies, doing};
+    use crate::gate::harness::{call, denies, probe};
 
     #[tokio::test]
-    async fn each_effect_has_its_ruling() {
-        let gate = EffectGate::new().with(Effect::Write, Ruling::Ask).with(Effect::Execute, Ruling::Deny);
+    async fn each_effect_has_its_permission() {
+        let gate =
+            EffectGate::new().with(Effect::Write, Permission::Ask).with(Effect::Execute, Permission::Deny);
         let rows = [
             (Effect::Read, Verdict::Allow),
             (Effect::Write, Verdict::Ask { reason: "the call changes files".into() }),
@@ -81,7 +87,7 @@ mod tests {
             (Effect::Network, Verdict::Allow),
         ];
         for (effect, expected) in rows {
-            let call = call(doing(effect), serde_json::json!({})).await;
+            let call = call(probe(effect), serde_json::json!({})).await;
             assert_eq!(gate.check(&call).await, expected, "{effect:?}");
             assert_eq!(EffectGate::default().check(&call).await, Verdict::Allow, "{effect:?}");
         }

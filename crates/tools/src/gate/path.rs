@@ -1,4 +1,4 @@
-//! By path.
+//! A gate with rules by path.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,54 +6,53 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_env::ExecutionEnvironment;
 
-use super::{Gate, Ruling, Verdict};
-use crate::pipeline::PreparedCall;
+use super::{Gate, Permission, Verdict};
+use crate::call::PreparedCall;
 use crate::tool::Effect;
 
-/// Rules by the files and directories that a call names: inside of the roots it may run, outside it may not.
+/// Confines the files and directories that calls name to a set of roots.
 ///
-/// Paths are resolved in the environment before they are judged, links followed, and so are the roots. A path that
-/// cannot be resolved counts as outside, and so does a call that changes files and does not say which. Commands are
-/// not judged, since they name no paths that can be relied upon, and a search is judged by where it begins.
+/// Paths and roots are compared with all links resolved in the environment. A path that cannot be resolved counts as
+/// outside, as does a call that changes files but does not name them. Commands are not judged, since they declare no
+/// reliable paths. A search is judged by the directory in which it starts.
 #[derive(Clone, Debug)]
 pub struct PathGate {
     env: Arc<dyn ExecutionEnvironment>,
     roots: Vec<PathBuf>,
     reads: bool,
-    outside: Ruling,
+    outside: Permission,
 }
 
 impl PathGate {
-    /// A gate for calls in this environment, with its working directory as the only root. Calls that name anything
-    /// outside are denied.
+    /// A gate with the environment's working directory as the only root. Calls that name anything outside are denied.
     #[must_use]
     pub fn new(env: Arc<dyn ExecutionEnvironment>) -> Self {
         let root = env.working_directory().to_owned();
-        Self { env, roots: vec![root], reads: true, outside: Ruling::Deny }
+        Self { env, roots: vec![root], reads: true, outside: Permission::Deny }
     }
 
-    /// With one more root; a relative one begins at the working directory.
+    /// With one more root; a relative path starts at the working directory.
     #[must_use]
     pub fn with_root(mut self, root: impl Into<PathBuf>) -> Self {
         self.roots.push(root.into());
         self
     }
 
-    /// Judges only what calls change; they may look at everything.
+    /// Judges only writes; calls may read everything.
     #[must_use]
     pub fn writes_only(mut self) -> Self {
         self.reads = false;
         self
     }
 
-    /// With another ruling on what is outside.
+    /// With another permission for paths outside of the roots.
     #[must_use]
-    pub fn outside(mut self, ruling: Ruling) -> Self {
-        self.outside = ruling;
+    pub fn outside(mut self, permission: Permission) -> Self {
+        self.outside = permission;
         self
     }
 
-    /// Why this path is outside of all roots, if it is.
+    /// Returns why this path is outside of all roots, if it is.
     async fn objection(&self, roots: &[PathBuf], path: &Path) -> Option<String> {
         match self.env.canonicalize(path).await {
             Ok(real) if roots.iter().any(|root| real.starts_with(root)) => None,
@@ -70,7 +69,7 @@ impl PathGate {
         }
     }
 
-    /// The roots as they are called now; one that cannot be resolved holds nothing.
+    /// Returns the resolved roots. One that cannot be resolved contains nothing.
     async fn real_roots(&self) -> Vec<PathBuf> {
         let mut roots = Vec::with_capacity(self.roots.len());
         for root in &self.roots {
@@ -88,7 +87,7 @@ impl PathGate {
 #[async_trait]
 impl Gate for PathGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
-        if self.outside == Ruling::Allow {
+        if self.outside == Permission::Allow {
             return Verdict::Allow;
         }
         if call.effect() == Effect::Write && call.writes().is_empty() {
@@ -117,28 +116,28 @@ mod tests {
 
     use super::*;
     use crate::error::ToolErrorKind;
-    use crate::gate::workbench::{call_in, doing};
+    use crate::gate::harness::{call_in, probe};
     use crate::pipeline::{Preparation, prepare};
     use crate::registry::ToolRegistry;
 
-    /// `project` with a link to its sister `secret`, and `data`, which is a link to `store`.
-    #[expect(clippy::disallowed_methods, reason = "fixtures stand there before the environment is used")]
+    /// Creates `project` with a link to its sibling `secret`, and `data`, a link to `store`.
+    #[expect(clippy::disallowed_methods, reason = "fixtures are written before the environment is used")]
     fn tree() -> (tempfile::TempDir, Arc<LocalEnvironment>) {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for name in ["project", "secret", "store"] {
-            std::fs::create_dir_all(folder.path().join(name)).unwrap();
+            std::fs::create_dir_all(directory.path().join(name)).unwrap();
         }
-        std::fs::write(folder.path().join("project/file"), "").unwrap();
+        std::fs::write(directory.path().join("project/file"), "").unwrap();
         for (target, link) in [("secret", "project/out"), ("secret/key", "project/key"), ("store", "data")] {
-            std::os::unix::fs::symlink(folder.path().join(target), folder.path().join(link)).unwrap();
+            std::os::unix::fs::symlink(directory.path().join(target), directory.path().join(link)).unwrap();
         }
-        let env = LocalEnvironment::with_host_env(folder.path().join("project"), []).unwrap();
-        (folder, Arc::new(env))
+        let env = LocalEnvironment::with_host_env(directory.path().join("project"), []).unwrap();
+        (directory, Arc::new(env))
     }
 
     #[tokio::test]
     async fn paths_are_resolved_before_they_are_judged() {
-        let (folder, env) = tree();
+        let (directory, env) = tree();
         let gate = PathGate::new(env.clone()).with_root("../data");
         let writes = |path: &str| (Effect::Write, json!({"writes": [path]}));
         let reads = |path: &str| (Effect::Read, json!({"reads": [path]}));
@@ -173,18 +172,18 @@ mod tests {
             ),
         ];
         let verdict = async |gate: &PathGate, (effect, arguments): &(Effect, Value)| {
-            gate.check(&call_in(env.as_ref(), doing(*effect), arguments.clone()).await).await
+            gate.check(&call_in(env.as_ref(), probe(*effect), arguments.clone()).await).await
         };
         for row in &inside {
             assert_eq!(verdict(&gate, row).await, Verdict::Allow, "{row:?}");
         }
-        let real = folder.path().canonicalize().unwrap();
+        let real = directory.path().canonicalize().unwrap();
         for (row, expected) in &outside {
             let Verdict::Deny { reason } = verdict(&gate, row).await else { panic!("{row:?}") };
             assert_eq!(reason.replace(real.to_str().unwrap(), "DIR"), *expected);
-            let asking = gate.clone().outside(Ruling::Ask);
+            let asking = gate.clone().outside(Permission::Ask);
             assert!(matches!(verdict(&asking, row).await, Verdict::Ask { .. }), "{row:?}");
-            let open = gate.clone().outside(Ruling::Allow);
+            let open = gate.clone().outside(Permission::Allow);
             assert_eq!(verdict(&open, row).await, Verdict::Allow, "{row:?}");
         }
         let lax = gate.writes_only();
@@ -192,10 +191,10 @@ mod tests {
         assert!(matches!(verdict(&lax, &writes("/etc/passwd")).await, Verdict::Deny { .. }));
     }
 
-    /// Nothing is written by it, and what the model needs to know is what is wrong with it.
+    /// An invalid patch writes nothing, and the model needs to know its mistake.
     #[tokio::test]
-    async fn a_patch_that_does_not_parse_is_told_its_mistake_before_any_gate_judges_it() {
-        let (_folder, env) = tree();
+    async fn an_invalid_patch_is_refused_before_gates_judge_it() {
+        let (_directory, env) = tree();
         let gates: [Arc<dyn Gate>; 1] = [Arc::new(PathGate::new(env.clone()))];
         let broken = "*** Begin Patch\n*** Update File: file\nno hunk\n*** End Patch";
         let outside = "*** Begin Patch\n*** Add File: ../x\n+x\n*** End Patch";

@@ -1,4 +1,4 @@
-//! By directories that are asked about wherever they are.
+//! A gate for directories that must not change unnoticed.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,37 +7,37 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use pintle_env::ExecutionEnvironment;
 
-use super::{Gate, Ruling, Verdict};
-use crate::pipeline::PreparedCall;
+use super::{Gate, Permission, Verdict};
+use crate::call::PreparedCall;
 
-/// Rules on changes below directories of certain names, at any depth: `.git`, whose hooks and configuration run programs.
+/// A rule on changes below directories with certain names at any depth, such as `.git`, whose hooks and configuration
+/// run programs.
 ///
-/// Paths are judged as they are given and as they resolve in the environment, links followed; one that cannot be
-/// resolved is judged as it is given. Letters count in either case, since some file systems have one name for both.
-/// Commands are not judged, since they name no paths that can be relied upon.
+/// Paths are judged both as given and with all links resolved; a path that cannot be resolved is judged as given. Case
+/// does not count, since some file systems ignore it. Commands are not judged, since they declare no reliable paths.
 #[derive(Clone, Debug)]
 pub struct ProtectedDirectoryGate {
     env: Arc<dyn ExecutionEnvironment>,
     names: Vec<String>,
-    ruling: Ruling,
+    permission: Permission,
 }
 
 impl ProtectedDirectoryGate {
-    /// A gate for calls in this environment that has a person asked about changes in directories of these names.
+    /// A gate that asks about changes in directories with these names.
     #[must_use]
     pub fn new<'a>(env: Arc<dyn ExecutionEnvironment>, names: impl IntoIterator<Item = &'a str>) -> Self {
         let names = names.into_iter().map(str::to_owned).collect();
-        Self { env, names, ruling: Ruling::Ask }
+        Self { env, names, permission: Permission::Ask }
     }
 
-    /// With another ruling on those changes.
+    /// With another permission for those changes.
     #[must_use]
-    pub fn ruling(mut self, ruling: Ruling) -> Self {
-        self.ruling = ruling;
+    pub fn permission(mut self, permission: Permission) -> Self {
+        self.permission = permission;
         self
     }
 
-    /// The protected name in a path.
+    /// Returns the protected name in a path.
     fn protected_name(&self, path: &Path) -> Option<&str> {
         let is_named = |name: &&String| path.iter().any(|part| is_same(part, name));
         self.names.iter().find(is_named).map(String::as_str)
@@ -55,7 +55,7 @@ impl Gate for ProtectedDirectoryGate {
             let real: Option<PathBuf> = self.env.canonicalize(path).await.ok();
             let found = self.protected_name(path).or_else(|| self.protected_name(real.as_deref()?));
             if let Some(name) = found {
-                return self.ruling.verdict(|| format!("it changes {}, below {name}", path.display()));
+                return self.permission.verdict(|| format!("it changes {}, below {name}", path.display()));
             }
         }
         Verdict::Allow
@@ -68,7 +68,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::gate::workbench::{call_in, doing};
+    use crate::gate::harness::{call_in, probe};
     use crate::tool::Effect;
 
     #[tokio::test]
@@ -88,11 +88,11 @@ mod tests {
             (".gitignore", false),
             ("src/git/a.rs", false),
         ] {
-            let call = call_in(env.as_ref(), doing(Effect::Write), json!({ "writes": [path] })).await;
+            let call = call_in(env.as_ref(), probe(Effect::Write), json!({ "writes": [path] })).await;
             let verdict = gate.check(&call).await;
             assert_eq!(matches!(verdict, Verdict::Ask { .. }), asks, "{path}: {verdict:?}");
         }
-        let call = call_in(env.as_ref(), doing(Effect::Read), json!({ "reads": [".git/config"] })).await;
+        let call = call_in(env.as_ref(), probe(Effect::Read), json!({ "reads": [".git/config"] })).await;
         assert_eq!(gate.check(&call).await, Verdict::Allow);
     }
 }

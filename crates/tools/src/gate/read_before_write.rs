@@ -1,4 +1,4 @@
-//! By what the model has read.
+//! A gate that requires files to be read before they change.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,42 +9,41 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_llm::Fingerprint;
 
 use super::{Gate, Verdict};
-use crate::known::real;
-use crate::pipeline::{Execution, PreparedCall};
-use crate::recent::RecentFiles;
-use crate::tool::ToolKind;
+use crate::call::{Execution, PreparedCall};
+use crate::kind::ToolKind;
+use crate::known_files::canonical_path;
+use crate::recent_files::RecentFiles;
 
-/// The bytes that are hashed at a time.
+/// The number of bytes hashed at a time.
 const BLOCK: u64 = 4 << 20;
 
-/// Up to this size a file is known by its content, above it by its size and time.
+/// The largest file that is compared by content, in bytes. A larger one is compared by size and modification time.
 const MAX_HASHED: u64 = 64 << 20;
 
-/// Denies changing a file that this session has not read, or that has changed on disk since.
+/// Denies changes to a file that this session has not read, or that has changed on disk since.
 ///
-/// A file counts as read when a call has succeeded that names it among the files that it looks at
-/// ([`Tool::reads`](crate::Tool::reads)), even if the call showed a part of it, and when a call of the session has
-/// written it. Searches and listings do not count. A file that does not exist may be created. Commands neither count
-/// as reading nor are they judged; what they change must be read again. So the gate is for toolsets that have a tool
-/// for reading, which the native one of OpenAI's models has not.
+/// A file counts as read when a call that names it in [`Tool::reads`](crate::Tool::reads) succeeds, even if it showed
+/// only a part, and when a call of the session writes it. Searches and listings do not count. A file that does not
+/// exist may be created. Commands neither count as reading nor are judged; files that they change must be read again.
+/// The gate therefore needs a toolset with a tool for reading, which the native one of OpenAI models lacks.
 ///
-/// One gate belongs to one session: make a new one for each.
+/// Create one gate for each session.
 #[derive(Debug)]
 pub struct ReadBeforeWrite {
     env: Arc<dyn ExecutionEnvironment>,
-    /// A file that is forgotten here must be read again.
+    /// A file that was evicted must be read again.
     files: Mutex<RecentFiles<Known>>,
 }
 
 #[derive(Debug, Default)]
 struct Known {
-    /// What the model knows.
+    /// The state that the model has read.
     read: Option<Stamp>,
-    /// What stood there when the newest reading call was about to begin.
+    /// The state before the latest call that reads the file.
     reading: Option<Stamp>,
 }
 
-/// What tells one state of a file from another.
+/// The identity of one state of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stamp {
     Content { len: u64, hash: Fingerprint },
@@ -52,7 +51,7 @@ enum Stamp {
 }
 
 impl ReadBeforeWrite {
-    /// A gate for one session in this environment, of which nothing has been read yet.
+    /// A gate for a session that has not read anything yet.
     #[must_use]
     pub fn new(env: Arc<dyn ExecutionEnvironment>) -> Self {
         Self { env, files: Mutex::default() }
@@ -62,7 +61,7 @@ impl ReadBeforeWrite {
         self.files.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What stands there now; `None` if it is no regular file.
+    /// Returns the current state of a file; `None` if there is no regular file.
     async fn stamp(&self, path: &Path) -> Result<Option<Stamp>, EnvError> {
         let metadata = match self.env.metadata(path).await {
             Ok(metadata) if metadata.is_file() => metadata,
@@ -84,9 +83,9 @@ impl ReadBeforeWrite {
         Ok(Some(Stamp::Content { len, hash }))
     }
 
-    /// Why this file must not be changed now, if so.
+    /// Returns why this file must not be changed now, if so.
     async fn objection(&self, path: &Path) -> Option<String> {
-        let real = real(self.env.as_ref(), path).await;
+        let real = canonical_path(self.env.as_ref(), path).await;
         let now = match self.stamp(&real).await {
             Ok(Some(now)) => now,
             Ok(None) => return None,
@@ -110,9 +109,9 @@ impl Gate for ReadBeforeWrite {
                 return Verdict::Deny { reason };
             }
         }
-        for path in shown(call) {
-            let real = real(self.env.as_ref(), path).await;
-            // A call that cannot read the file will say so itself.
+        for path in shown_files(call) {
+            let real = canonical_path(self.env.as_ref(), path).await;
+            // A call that cannot read the file reports that itself.
             let reading = self.stamp(&real).await.ok().flatten();
             if reading.is_some() {
                 self.files().get(&real).reading = reading;
@@ -125,25 +124,25 @@ impl Gate for ReadBeforeWrite {
         if execution.error.is_some() {
             return;
         }
-        for path in shown(call) {
-            let real = real(self.env.as_ref(), path).await;
+        for path in shown_files(call) {
+            let real = canonical_path(self.env.as_ref(), path).await;
             let now = self.stamp(&real).await.ok().flatten();
             let mut files = self.files();
-            // What changed while it was read may have been read as it was before.
+            // If the file changed during the call, the model may have read the old content.
             if now.is_some() && files.get(&real).reading == now {
                 files.get(&real).read = now;
             }
         }
         for path in call.writes() {
-            let real = real(self.env.as_ref(), path).await;
+            let real = canonical_path(self.env.as_ref(), path).await;
             let now = self.stamp(&real).await.ok().flatten();
             self.files().get(&real).read = now;
         }
     }
 }
 
-/// The files whose content this call shows.
-fn shown(call: &PreparedCall) -> &[PathBuf] {
+/// Returns the files whose content this call shows.
+fn shown_files(call: &PreparedCall) -> &[PathBuf] {
     let searches = [ToolKind::Grep, ToolKind::Glob, ToolKind::ListDir];
     let is_search = ToolKind::from_name(call.kind()).is_some_and(|kind| searches.contains(&kind));
     if is_search { &[] } else { call.reads() }
@@ -155,15 +154,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::gate::workbench::{Probe, call_in, denies, doing, run};
+    use crate::gate::harness::{Probe, call_in, denies, execute_in, probe};
     use crate::tool::Effect;
 
-    struct Bench {
+    struct Harness {
         env: Arc<MemoryEnvironment>,
         gate: ReadBeforeWrite,
     }
 
-    impl Bench {
+    impl Harness {
         fn new() -> Self {
             let env = MemoryEnvironment::new("/p").with_file("a", "one").with_file("b", "two");
             let env = Arc::new(env);
@@ -172,15 +171,15 @@ mod tests {
 
         async fn call(&self, effect: Effect, path: &str) -> PreparedCall {
             let name = if effect == Effect::Read { "reads" } else { "writes" };
-            call_in(self.env.as_ref(), doing(effect), json!({ name: [path] })).await
+            call_in(self.env.as_ref(), probe(effect), json!({ name: [path] })).await
         }
 
-        /// The verdict, and the call's effect if it may run.
+        /// Returns the verdict on a call, and runs it if allowed.
         async fn attempt(&self, effect: Effect, path: &str) -> Verdict {
             let call = self.call(effect, path).await;
             let verdict = self.gate.check(&call).await;
             if verdict == Verdict::Allow {
-                self.gate.ran(&call, &run(&self.env, &call).await).await;
+                self.gate.ran(&call, &execute_in(&self.env, &call).await).await;
             }
             verdict
         }
@@ -194,69 +193,72 @@ mod tests {
     const WRITE: Effect = Effect::Write;
 
     #[tokio::test]
-    async fn a_file_is_read_first_and_again_when_it_has_changed() {
-        let bench = Bench::new();
+    async fn a_file_must_be_read_before_each_change() {
+        let harness = Harness::new();
         let unread = denies("/p/a has not been read in this session; read it first");
         let changed = denies("/p/a has changed on disk since it was read; read it again first");
-        assert_eq!(bench.attempt(WRITE, "a").await, unread);
-        assert_eq!(bench.attempt(READ, "b").await, Verdict::Allow);
-        assert_eq!(bench.attempt(WRITE, "a").await, unread, "another file");
-        assert_eq!(bench.attempt(READ, "./x/../a").await, Verdict::Allow);
-        assert_eq!(bench.attempt(WRITE, "/p/a").await, Verdict::Allow);
-        assert_eq!(bench.attempt(WRITE, "a").await, Verdict::Allow, "its own change is known");
-        bench.change("a", "zwo").await;
-        assert_eq!(bench.attempt(WRITE, "a").await, changed);
-        assert_eq!(bench.attempt(READ, "a").await, Verdict::Allow);
-        assert_eq!(bench.attempt(WRITE, "a").await, Verdict::Allow);
+        assert_eq!(harness.attempt(WRITE, "a").await, unread);
+        assert_eq!(harness.attempt(READ, "b").await, Verdict::Allow);
+        assert_eq!(harness.attempt(WRITE, "a").await, unread, "another file");
+        assert_eq!(harness.attempt(READ, "./x/../a").await, Verdict::Allow);
+        assert_eq!(harness.attempt(WRITE, "/p/a").await, Verdict::Allow);
+        assert_eq!(harness.attempt(WRITE, "a").await, Verdict::Allow, "its own change is known");
+        harness.change("a", "two").await;
+        assert_eq!(harness.attempt(WRITE, "a").await, changed);
+        assert_eq!(harness.attempt(READ, "a").await, Verdict::Allow);
+        assert_eq!(harness.attempt(WRITE, "a").await, Verdict::Allow);
     }
 
     #[tokio::test]
     async fn a_search_does_not_count_as_reading() {
-        let bench = Bench::new();
+        let harness = Harness::new();
         for kind in ["grep", "glob", "list_dir"] {
             let search = Probe::new("Search", READ).kind(kind);
-            let call = call_in(bench.env.as_ref(), search, json!({"reads": ["a"]})).await;
-            assert_eq!(bench.gate.check(&call).await, Verdict::Allow);
-            bench.gate.ran(&call, &run(&bench.env, &call).await).await;
-            assert!(matches!(bench.attempt(WRITE, "a").await, Verdict::Deny { .. }), "{kind}");
+            let call = call_in(harness.env.as_ref(), search, json!({"reads": ["a"]})).await;
+            assert_eq!(harness.gate.check(&call).await, Verdict::Allow);
+            harness.gate.ran(&call, &execute_in(&harness.env, &call).await).await;
+            assert!(matches!(harness.attempt(WRITE, "a").await, Verdict::Deny { .. }), "{kind}");
         }
     }
 
     #[tokio::test]
     async fn a_new_file_may_be_created_and_then_changed() {
-        let bench = Bench::new();
-        assert_eq!(bench.attempt(WRITE, "new/file").await, Verdict::Allow);
-        assert_eq!(bench.attempt(WRITE, "new/file").await, Verdict::Allow);
-        bench.env.remove(Path::new("/p/new/file")).await.unwrap();
-        assert_eq!(bench.attempt(WRITE, "new/file").await, Verdict::Allow, "it is gone");
+        let harness = Harness::new();
+        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::Allow);
+        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::Allow);
+        harness.env.remove(Path::new("/p/new/file")).await.unwrap();
+        assert_eq!(harness.attempt(WRITE, "new/file").await, Verdict::Allow, "it is gone");
     }
 
     #[tokio::test]
-    async fn a_reading_that_failed_or_raced_with_a_change_does_not_count() {
-        let bench = Bench::new();
-        let call = bench.call(READ, "a").await;
-        assert_eq!(bench.gate.check(&call).await, Verdict::Allow);
-        let execution = run(&bench.env, &call).await;
-        bench.change("a", "1").await;
-        bench.gate.ran(&call, &execution).await;
-        assert!(matches!(bench.attempt(WRITE, "a").await, Verdict::Deny { .. }), "changed while it was read");
+    async fn a_failed_or_raced_read_does_not_count() {
+        let harness = Harness::new();
+        let call = harness.call(READ, "a").await;
+        assert_eq!(harness.gate.check(&call).await, Verdict::Allow);
+        let execution = execute_in(&harness.env, &call).await;
+        harness.change("a", "1").await;
+        harness.gate.ran(&call, &execution).await;
+        assert!(
+            matches!(harness.attempt(WRITE, "a").await, Verdict::Deny { .. }),
+            "changed while it was read"
+        );
 
-        let call = bench.call(READ, "missing").await;
-        assert_eq!(bench.gate.check(&call).await, Verdict::Allow);
-        let execution = run(&bench.env, &call).await;
+        let call = harness.call(READ, "missing").await;
+        assert_eq!(harness.gate.check(&call).await, Verdict::Allow);
+        let execution = execute_in(&harness.env, &call).await;
         assert!(execution.error.is_some());
-        bench.change("missing", "now there").await;
-        bench.gate.ran(&call, &execution).await;
-        assert!(matches!(bench.attempt(WRITE, "missing").await, Verdict::Deny { .. }));
+        harness.change("missing", "now there").await;
+        harness.gate.ran(&call, &execution).await;
+        assert!(matches!(harness.attempt(WRITE, "missing").await, Verdict::Deny { .. }));
     }
 
     #[tokio::test]
-    async fn a_change_of_the_same_length_and_a_long_file_are_noticed() {
-        let bench = Bench::new();
+    async fn a_change_of_equal_length_is_noticed() {
+        let harness = Harness::new();
         let long = "x".repeat(usize::try_from(BLOCK).unwrap() + 5);
-        bench.change("long", &long).await;
-        assert_eq!(bench.attempt(READ, "long").await, Verdict::Allow);
-        bench.change("long", &format!("{}y", &long[1..])).await;
-        assert!(matches!(bench.attempt(WRITE, "long").await, Verdict::Deny { .. }));
+        harness.change("long", &long).await;
+        assert_eq!(harness.attempt(READ, "long").await, Verdict::Allow);
+        harness.change("long", &format!("{}y", &long[1..])).await;
+        assert!(matches!(harness.attempt(WRITE, "long").await, Verdict::Deny { .. }));
     }
 }

@@ -2,11 +2,11 @@ use std::sync::Mutex;
 
 use serde_json::json;
 
-use super::workbench::{call, denies, doing};
+use super::harness::{call, denies, probe};
 use super::*;
 use crate::tool::Effect;
 
-/// Gives the same verdict always, and counts how often it was asked.
+/// A gate with a fixed verdict that counts how often it is asked.
 #[derive(Debug)]
 struct Fixed {
     verdict: Verdict,
@@ -26,7 +26,7 @@ fn asks(reason: &str) -> Verdict {
 }
 
 #[tokio::test]
-async fn one_denial_is_enough_and_questions_become_one() {
+async fn a_denial_wins_and_questions_are_joined() {
     let (allow, no) = (Verdict::Allow, denies("no"));
     let rows: [(Vec<Verdict>, Verdict, usize); 7] = [
         (vec![], allow.clone(), 0),
@@ -37,8 +37,8 @@ async fn one_denial_is_enough_and_questions_become_one() {
         (vec![asks("a"), asks("a")], asks("a"), 2),
         (vec![allow, asks("a")], asks("a"), 2),
     ];
-    let call = call(doing(Effect::Write), json!({})).await;
-    for (verdicts, expected, heard) in rows {
+    let call = call(probe(Effect::Write), json!({})).await;
+    for (verdicts, expected, asked_gates) in rows {
         let fixed: Vec<Arc<Fixed>> = verdicts
             .iter()
             .map(|verdict| Arc::new(Fixed { verdict: verdict.clone(), asked: Mutex::new(0) }))
@@ -46,14 +46,14 @@ async fn one_denial_is_enough_and_questions_become_one() {
         let gates: Vec<Arc<dyn Gate>> = fixed.iter().map(|gate| Arc::clone(gate) as Arc<dyn Gate>).collect();
         assert_eq!(judge(&gates, &call).await, expected, "{verdicts:?}");
         let asked: usize = fixed.iter().map(|gate| *gate.asked.lock().unwrap()).sum();
-        assert_eq!(asked, heard, "{verdicts:?}");
+        assert_eq!(asked, asked_gates, "{verdicts:?}");
     }
 }
 
 #[tokio::test]
-async fn a_fingerprint_is_that_of_one_exact_call() {
+async fn a_fingerprint_identifies_one_exact_call() {
     let of = async |name: &'static str, arguments: serde_json::Value| {
-        call(workbench::Probe::new(name, Effect::Read), arguments).await.fingerprint()
+        call(harness::Probe::new(name, Effect::Read), arguments).await.fingerprint()
     };
     let this = of("probe", json!({"a": 1})).await;
     assert_eq!(this, of("probe", json!({"a": 1})).await);

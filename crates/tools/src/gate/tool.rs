@@ -1,41 +1,40 @@
-//! By tool.
+//! A gate with rules by tool.
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use super::{Gate, Ruling, Verdict};
-use crate::pipeline::PreparedCall;
+use super::{Gate, Permission, Verdict};
+use crate::call::PreparedCall;
 
-/// Rules by the tool that is called.
+/// Rules by tool.
 ///
-/// A rule names a tool as the model calls it, or a canonical kind, so that a rule for `shell` holds for one that is
-/// called `Bash`. The name is looked up first. Without a rule a call may run, unless [`ToolGate::otherwise`] says
-/// something else.
+/// A rule names a tool, or a canonical kind, so that a rule for `shell` applies to a tool called `Bash`. Rules for the
+/// name come first. Calls without a rule may run, unless [`ToolGate::otherwise`] sets another permission.
 #[derive(Clone, Debug)]
 pub struct ToolGate {
-    rules: BTreeMap<String, Ruling>,
-    otherwise: Ruling,
+    rules: BTreeMap<String, Permission>,
+    otherwise: Permission,
 }
 
 impl ToolGate {
-    /// A gate that lets everything pass.
+    /// A gate that allows every call.
     #[must_use]
     pub fn new() -> Self {
-        Self { rules: BTreeMap::new(), otherwise: Ruling::Allow }
+        Self { rules: BTreeMap::new(), otherwise: Permission::Allow }
     }
 
-    /// With this ruling on calls of the tool of this name or kind.
+    /// With this permission for the tool with this name or kind.
     #[must_use]
-    pub fn with(mut self, tool: impl Into<String>, ruling: Ruling) -> Self {
-        self.rules.insert(tool.into(), ruling);
+    pub fn with(mut self, tool: impl Into<String>, permission: Permission) -> Self {
+        self.rules.insert(tool.into(), permission);
         self
     }
 
-    /// With this ruling on tools that no rule names.
+    /// With this permission for tools without a rule.
     #[must_use]
-    pub fn otherwise(mut self, ruling: Ruling) -> Self {
-        self.otherwise = ruling;
+    pub fn otherwise(mut self, permission: Permission) -> Self {
+        self.otherwise = permission;
         self
     }
 }
@@ -50,10 +49,10 @@ impl Default for ToolGate {
 impl Gate for ToolGate {
     async fn check(&self, call: &PreparedCall) -> Verdict {
         let rule = self.rules.get(call.name()).or_else(|| self.rules.get(call.kind()));
-        let ruling = rule.copied().unwrap_or(self.otherwise);
-        ruling.verdict(|| match ruling {
-            Ruling::Deny => format!("the tool {} may not be used here", call.name()),
-            Ruling::Allow | Ruling::Ask => format!("the tool {} is called", call.name()),
+        let permission = rule.copied().unwrap_or(self.otherwise);
+        permission.verdict(|| match permission {
+            Permission::Deny => format!("the tool {} may not be used here", call.name()),
+            Permission::Allow | Permission::Ask => format!("the tool {} is called", call.name()),
         })
     }
 }
@@ -61,13 +60,13 @@ impl Gate for ToolGate {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gate::workbench::{Probe, call, denies};
+    use crate::gate::harness::{Probe, call, denies};
     use crate::tool::Effect;
 
     #[tokio::test]
-    async fn the_name_comes_before_the_kind_and_both_before_the_rest() {
-        let gate = || ToolGate::new().with("Bash", Ruling::Allow).with("shell", Ruling::Deny);
-        let strict = gate().otherwise(Ruling::Ask);
+    async fn a_rule_for_the_name_precedes_the_kind() {
+        let gate = || ToolGate::new().with("Bash", Permission::Allow).with("shell", Permission::Deny);
+        let strict = gate().otherwise(Permission::Ask);
         let rows = [
             ("Bash", "shell", Verdict::Allow, Verdict::Allow),
             (
@@ -79,9 +78,9 @@ mod tests {
             ("grep", "grep", Verdict::Allow, Verdict::Ask { reason: "the tool grep is called".into() }),
             ("bash", "bash", Verdict::Allow, Verdict::Ask { reason: "the tool bash is called".into() }),
         ];
-        for (name, kind, lax, with_rest) in rows {
+        for (name, kind, lax, expected) in rows {
             let call = call(Probe::new(name, Effect::Read).kind(kind), serde_json::json!({})).await;
-            assert_eq!((gate().check(&call).await, strict.check(&call).await), (lax, with_rest), "{name}");
+            assert_eq!((gate().check(&call).await, strict.check(&call).await), (lax, expected), "{name}");
         }
     }
 }

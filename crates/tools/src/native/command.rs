@@ -1,4 +1,4 @@
-//! Running a command to its end, for agents that tell its outcome in their own form.
+//! Execution of commands in the foreground.
 
 use std::time::Duration;
 
@@ -7,8 +7,7 @@ use pintle_env::{ExecRequest, ExecResult};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 
-/// Runs a command. Its output goes to whoever watches the call, and when the call is told to stop, the command is
-/// ended.
+/// Runs a command and streams its output. The command is terminated when the call is cancelled.
 pub(super) async fn run(mut request: ExecRequest, cx: &ToolContext) -> Result<ExecResult, ToolError> {
     request.timeout = request.timeout.min(cx.timeouts.max);
     request.on_output = cx.on_output.clone();
@@ -22,7 +21,7 @@ pub(super) async fn run(mut request: ExecRequest, cx: &ToolContext) -> Result<Ex
     }
 }
 
-/// What the model should know besides output and exit code, one sentence each.
+/// Returns notes for the model besides output and exit code.
 pub(super) fn notes(result: &ExecResult, limit: Duration, advice: &str) -> Vec<String> {
     let mut notes = Vec::new();
     if result.timed_out {

@@ -1,13 +1,13 @@
-//! Numbers as the reference agents' schemas have them: any number, where a whole one is meant.
+//! Conversion of numbers: the schemas of the reference agents have floating-point numbers where integers are meant.
 
 use std::time::Duration;
 
-/// A count. What is below zero is zero, and a fraction is dropped.
+/// Converts a count. Negative numbers become zero, and fractions are dropped.
 pub(super) fn count(number: f64) -> usize {
     number as usize
 }
 
-/// A time in milliseconds. What is below one is one.
+/// Converts a time in milliseconds. Numbers below one become one.
 pub(super) fn milliseconds(number: f64) -> Duration {
     Duration::from_millis((number as u64).max(1))
 }

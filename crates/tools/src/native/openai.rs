@@ -1,5 +1,5 @@
-//! The tools of codex 0.98: `exec_command`, `write_stdin`, `apply_patch` as free text, `view_image`, and, where
-//! somebody can answer, `request_user_input`. Its `update_plan` is the [built-in one](crate::builtin::UpdatePlan).
+//! The tools of codex 0.98: `exec_command`, `write_stdin`, `apply_patch` with free text, `view_image`, and, if there is
+//! a user to answer, `request_user_input`. Its `update_plan` is the [built-in one](crate::builtin::UpdatePlan).
 
 mod apply_patch;
 mod exec_command;

@@ -1,18 +1,18 @@
-//! Questions to the user in the forms of the reference agents, put as one text.
+//! Questions to the user.
 
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::ToolOutput;
 
-/// One question with the answers that are proposed.
+/// A question with proposed answers.
 pub(super) struct Question<'a> {
     pub(super) text: &'a str,
-    /// Each with what it means.
+    /// The labels of the answers, each with its meaning.
     pub(super) options: Vec<(&'a str, &'a str)>,
-    /// Whether several of them may be chosen.
-    pub(super) several: bool,
+    /// Whether several answers may be chosen.
+    pub(super) multiple: bool,
 }
 
-/// Puts the questions and gives the turn back to the user.
+/// Returns the result that asks the questions and ends the run.
 pub(super) fn ask(questions: &[Question<'_>]) -> Result<ToolOutput, ToolError> {
     let invalid = |message: String| Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
     if questions.is_empty() {
@@ -30,17 +30,17 @@ pub(super) fn ask(questions: &[Question<'_>]) -> Result<ToolOutput, ToolError> {
     }
     let all = questions.len();
     let shown: Vec<String> =
-        (1..).zip(questions).map(|(number, question)| shown(question, number, all)).collect();
+        (1..).zip(questions).map(|(number, question)| format_question(question, number, all)).collect();
     let noun = if all == 1 { "question was" } else { "questions were" };
     let output = format!("The {noun} put to the user. The answer comes as the next message of the user.");
     Ok(ToolOutput::new(output).with_question(shown.join("\n\n")))
 }
 
-/// A question as a person reads it: its options numbered below, and its own number before it if there are more.
-fn shown(question: &Question<'_>, number: usize, all: usize) -> String {
+/// Formats a question for the user, with its options numbered below, and with its own number if there are several.
+fn format_question(question: &Question<'_>, number: usize, all: usize) -> String {
     let mut text = if all > 1 { format!("({number}/{all}) ") } else { String::new() };
     text.push_str(question.text.trim());
-    if question.several {
+    if question.multiple {
         text.push_str(" (several may be chosen)");
     }
     for (number, (label, meaning)) in (1..).zip(&question.options) {

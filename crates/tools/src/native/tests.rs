@@ -5,10 +5,11 @@ use pintle_llm::ToolResult;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::builtin::workbench::Workbench;
 use crate::context::CommandTimeouts;
 use crate::error::ToolErrorKind;
-use crate::tool::{ChangeKind, DynTool, Effect, ToolKind};
+use crate::harness::Harness;
+use crate::kind::ToolKind;
+use crate::tool::{ChangeKind, DynTool, Effect};
 
 mod anthropic_set;
 mod gemini_set;
@@ -17,7 +18,7 @@ mod questions;
 mod web;
 
 fn sets() -> [(&'static str, Vec<Box<dyn DynTool>>); 3] {
-    let (web, search) = (Arc::new(web::Library), Arc::new(web::Library));
+    let (web, search) = (Arc::new(web::FakeWeb), Arc::new(web::FakeWeb));
     [
         (
             "anthropic",
@@ -64,7 +65,7 @@ fn sets() -> [(&'static str, Vec<Box<dyn DynTool>>); 3] {
     ]
 }
 
-/// A parameter as a provider is told of it: a star if it is required, its type, its values, its default.
+/// Formats a parameter with its type, values and default; a star marks a required one.
 fn parameter(name: &str, schema: &Value, required: &[Value]) -> String {
     assert!(schema["description"].as_str().is_some_and(|text| !text.is_empty()), "{name}: {schema}");
     let star = if required.contains(&json!(name)) { "*" } else { "" };
@@ -74,7 +75,7 @@ fn parameter(name: &str, schema: &Value, required: &[Value]) -> String {
 }
 
 #[test]
-fn names_and_parameters_are_those_of_the_reference_agents() {
+fn names_and_parameters_match_the_reference_agents() {
     let mut listed = Vec::new();
     for (family, tools) in sets() {
         listed.push(format!("# {family}"));
@@ -125,7 +126,7 @@ fn names_and_parameters_are_those_of_the_reference_agents() {
 }
 
 #[test]
-fn every_kind_is_one_that_limits_are_keyed_by() {
+fn every_kind_has_default_limits() {
     for (family, tools) in sets() {
         for tool in tools {
             let name = tool.definition().unwrap().name;
@@ -141,7 +142,7 @@ fn every_kind_is_one_that_limits_are_keyed_by() {
 }
 
 #[test]
-fn definitions_are_what_is_sent() {
+fn definitions_are_plain_schemas() {
     let edit =
         serde_json::to_string_pretty(&anthropic::Edit::new().definition().unwrap().parameters).unwrap();
     insta::assert_snapshot!(edit, @r#"
@@ -182,9 +183,9 @@ fn text(result: &ToolResult) -> String {
     result.text()
 }
 
-/// Gates judge a call by the paths that it names: a tool that hides them passes where it should not.
+/// Gates judge the paths that a call names, so a tool must not hide any.
 #[test]
-fn every_tool_says_what_it_touches() {
+fn every_tool_names_its_files() {
     let file = json!({"file_path": "src/f", "old_string": "a", "new_string": "b", "instruction": "i", "content": "c"});
     let notebook = json!({"notebook_path": "src/f", "new_source": ""});
     let search = json!({"pattern": "*.rs", "path": "src/f", "dir_path": "src/f"});
@@ -207,34 +208,33 @@ fn every_tool_says_what_it_touches() {
     ];
     for (tool, arguments) in rows {
         let name = tool.definition().unwrap().name;
-        let (touched, other) = match tool.effect() {
-            Effect::Write => (tool.written_paths(arguments), tool.read_paths(arguments)),
-            Effect::Read | Effect::Execute | Effect::Network => {
-                (tool.read_paths(arguments), tool.written_paths(arguments))
-            }
+        let input = tool.parse(arguments).unwrap();
+        let (named, other) = match tool.effect() {
+            Effect::Write => (input.writes, input.reads),
+            Effect::Read | Effect::Execute | Effect::Network => (input.reads, input.writes),
         };
-        assert_eq!((touched, other), (vec!["src/f".into()], Vec::new()), "{name}");
-        assert_eq!(tool.is_rehearsable(), tool.effect() == Effect::Write, "{name}");
+        assert_eq!((named, other), (vec!["src/f".into()], Vec::new()), "{name}");
+        assert_eq!(tool.can_dry_run(), tool.effect() == Effect::Write, "{name}");
     }
 }
 
-/// Whatever the model is told of it, the host gets the limit that was run over.
+/// Whatever the model reads, the application gets the exceeded time-out.
 #[tokio::test]
-async fn a_command_over_its_time_is_told_to_the_host_with_its_limit() {
-    let bench = Workbench::new();
+async fn a_timeout_is_reported_with_its_limit() {
+    let harness = Harness::new();
     let limit = Duration::from_millis(200);
     let timeouts = CommandTimeouts { max: limit, ..CommandTimeouts::default() };
-    let cx = bench.context().with_timeouts(timeouts);
+    let cx = harness.context().with_timeouts(timeouts);
     let slow = r#"{"command": "exec sleep 60"}"#;
     let calls = [
-        (bench.execute_in(&cx, crate::builtin::Shell::new(), slow).await, true),
-        (bench.execute_in(&cx, anthropic::Bash::new(), slow).await, true),
-        (bench.execute_in(&cx, gemini::RunShellCommand::new(), slow).await, false),
+        (harness.execute_in(&cx, crate::builtin::Shell::new(), slow).await, true),
+        (harness.execute_in(&cx, anthropic::Bash::new(), slow).await, true),
+        (harness.execute_in(&cx, gemini::RunShellCommand::new(), slow).await, false),
     ];
     for (execution, is_error) in calls {
         assert_eq!((execution.error, execution.timed_out), (Some(ToolErrorKind::TimedOut), Some(limit)));
         assert_eq!(execution.result.is_error, is_error, "{execution:?}");
     }
-    let quick = bench.execute_in(&cx, anthropic::Bash::new(), r#"{"command": "exit 3"}"#).await;
-    assert_eq!((quick.error, quick.timed_out), (Some(ToolErrorKind::Failed), None));
+    let quick = harness.execute_in(&cx, anthropic::Bash::new(), r#"{"command": "exit 3"}"#).await;
+    assert_eq!((quick.error, quick.timed_out), (None, None), "a non-zero exit is a result");
 }

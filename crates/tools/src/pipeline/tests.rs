@@ -1,29 +1,31 @@
 mod bad_input;
 
+use std::path::PathBuf;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use pintle_env::LocalEnvironment;
 use schemars::JsonSchema;
-use serde::Deserialize;
-use serde_json::json;
+use serde::{Deserialize, Deserializer};
+use serde_json::{Value, json};
 
 use super::*;
 use crate::error::DefinitionError;
-use crate::tool::Tool;
+use crate::tool::{DynTool, Effect, Tool, tool_fn};
 
-/// Repeats its text; the text also says how to fail.
+/// A tool that repeats its text, or fails as the text says.
 #[derive(Clone)]
 struct Echo {
     name: &'static str,
-    answer: &'static str,
+    prefix: &'static str,
 }
 
 #[derive(Deserialize, JsonSchema)]
 struct EchoInput {
-    /// What to repeat.
+    /// The text to repeat.
     text: String,
-    /// How often.
+    /// The number of times.
     times: Option<usize>,
 }
 
@@ -53,13 +55,13 @@ impl Tool for Echo {
             "refuse" => Ok(ToolOutput::new("no").with_error(true)),
             text => {
                 let repeated = text.repeat(input.times.unwrap_or(1));
-                Ok(ToolOutput::new(format!("{}{repeated}", self.answer)))
+                Ok(ToolOutput::new(format!("{}{repeated}", self.prefix)))
             }
         }
     }
 }
 
-/// A tool whose schema is known at run time only.
+/// A tool whose schema is known only at run time.
 struct Dynamic(Value);
 
 #[async_trait]
@@ -78,7 +80,7 @@ impl DynTool for Dynamic {
     }
 }
 
-/// Gives the same verdict always, and remembers what it was asked.
+/// A gate with a fixed verdict that records the calls.
 #[derive(Debug)]
 struct Fixed {
     verdict: Verdict,
@@ -105,8 +107,8 @@ fn environment() -> LocalEnvironment {
 
 fn registry() -> ToolRegistry {
     let mut registry = ToolRegistry::new();
-    registry.register(Echo { name: "echo", answer: "" }).unwrap();
-    registry.register(Echo { name: "read_file", answer: "" }).unwrap();
+    registry.register(Echo { name: "echo", prefix: "" }).unwrap();
+    registry.register(Echo { name: "read_file", prefix: "" }).unwrap();
     registry
 }
 
@@ -114,7 +116,7 @@ async fn prepared(registry: &ToolRegistry, call: &ToolCall) -> Preparation {
     prepare(registry, &[], &environment(), call).await
 }
 
-/// Why a call is refused.
+/// Returns why a call is refused.
 async fn refusal(registry: &ToolRegistry, call: &ToolCall) -> String {
     match prepared(registry, call).await {
         Preparation::Refused(error) => format!("{:?}: {}", error.kind(), error.for_model()),
@@ -137,9 +139,11 @@ fn call(name: &str, arguments: &Value) -> ToolCall {
 }
 
 #[tokio::test]
-async fn an_unknown_tool_is_answered_with_the_nearest_names() {
+async fn an_unknown_tool_is_answered_with_similar_names() {
     let rows = [
         ("Read_File", "UnknownTool: Unknown tool: Read_File. Did you mean read_file?"),
+        ("reader", "UnknownTool: Unknown tool: reader. Did you mean read_file?"),
+        ("reach", "UnknownTool: Unknown tool: reach. Available tools: echo, read_file."),
         ("xyz", "UnknownTool: Unknown tool: xyz. Available tools: echo, read_file."),
     ];
     for (name, expected) in rows {
@@ -152,7 +156,7 @@ async fn an_unknown_tool_is_answered_with_the_nearest_names() {
 }
 
 #[tokio::test]
-async fn arguments_that_do_not_fit_are_explained() {
+async fn invalid_arguments_are_explained() {
     let calls = [
         call("echo", &json!({})),
         call("echo", &json!({"text": 1, "times": "x", "colour": true})),
@@ -184,7 +188,7 @@ async fn arguments_that_do_not_fit_are_explained() {
 }
 
 #[tokio::test]
-async fn a_call_is_known_before_it_runs() {
+async fn a_prepared_call_describes_itself() {
     let Preparation::Ready(call) = prepared(&registry(), &call("echo", &json!({"text": "a/../b"}))).await
     else {
         panic!("the call fits");
@@ -198,9 +202,9 @@ async fn a_call_is_known_before_it_runs() {
 }
 
 #[tokio::test]
-async fn two_names_of_a_file_are_one_target() {
-    let folder = tempfile::tempdir().unwrap();
-    let real = folder.path().canonicalize().unwrap();
+async fn two_names_of_a_file_have_one_target() {
+    let directory = tempfile::tempdir().unwrap();
+    let real = directory.path().canonicalize().unwrap();
     std::fs::create_dir(real.join("src")).unwrap();
     std::os::unix::fs::symlink("src", real.join("link")).unwrap();
     std::os::unix::fs::symlink("src/file", real.join("other")).unwrap();
@@ -217,14 +221,14 @@ async fn two_names_of_a_file_are_one_target() {
             assert_eq!(
                 prepared.writes(),
                 [env.resolve(name.as_ref())],
-                "a person reads the name that was given"
+                "people read the name that was given"
             );
         }
     }
 }
 
 #[tokio::test]
-async fn free_text_goes_into_the_only_required_field() {
+async fn free_text_becomes_the_only_required_argument() {
     let execution = run(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await;
     assert_eq!(execution.result.text(), "free\ntext");
     let Preparation::Ready(call) = prepared(&registry(), &ToolCall::custom("1", "echo", "free\ntext")).await
@@ -244,7 +248,7 @@ async fn free_text_goes_into_the_only_required_field() {
 }
 
 #[tokio::test]
-async fn gates_are_heard_in_order_until_one_denies() {
+async fn gates_judge_in_order_until_one_denies() {
     let deny = Verdict::Deny { reason: "not on a Sunday".into() };
     let ask = Verdict::Ask { reason: "it writes".into() };
     let rows = [
@@ -276,7 +280,7 @@ async fn gates_are_heard_in_order_until_one_denies() {
 }
 
 #[tokio::test]
-async fn whatever_a_tool_does_there_is_a_result() {
+async fn every_call_has_a_result() {
     let rows = [
         ("fine", None, "fine"),
         ("fail", Some(ToolErrorKind::NotFound), "Tool error (echo): nothing there"),
@@ -296,24 +300,24 @@ async fn whatever_a_tool_does_there_is_a_result() {
 }
 
 #[tokio::test]
-async fn the_model_sees_a_part_and_the_host_the_whole() {
+async fn output_is_truncated_for_the_model_only() {
     let execution = run(&registry(), &call("echo", &json!({"text": "x", "times": 100_000}))).await;
     assert!(execution.result.text().contains("70000 characters were removed from the middle"));
     assert_eq!(execution.output.to_text_lossy().unwrap(), "x".repeat(100_000));
 }
 
 #[tokio::test]
-async fn the_latest_tool_of_a_name_wins_and_keeps_the_place() {
+async fn a_replacing_tool_keeps_the_position() {
     let mut registry = registry();
     let before = registry.clone();
-    registry.register(Echo { name: "echo", answer: "second: " }).unwrap();
+    registry.register(Echo { name: "echo", prefix: "second: " }).unwrap();
     assert_eq!(registry.names().collect::<Vec<_>>(), ["echo", "read_file"]);
     assert_eq!(run(&registry, &call("echo", &json!({"text": "a"}))).await.result.text(), "second: a");
     assert_eq!(run(&before, &call("echo", &json!({"text": "a"}))).await.result.text(), "a");
 }
 
 #[tokio::test]
-async fn a_tool_that_was_taken_out_is_unknown() {
+async fn an_unregistered_tool_is_unknown() {
     let mut registry = registry();
     assert!(registry.unregister("echo"));
     assert!(!registry.unregister("echo"));
@@ -322,7 +326,7 @@ async fn a_tool_that_was_taken_out_is_unknown() {
 }
 
 #[tokio::test]
-async fn a_dynamic_tool_gets_its_arguments_as_they_came() {
+async fn a_dynamic_tool_gets_json_arguments() {
     let mut registry = ToolRegistry::new();
     registry.register(Dynamic(json!({"type": "object", "properties": {"n": {"type": "integer"}}}))).unwrap();
     let execution = run(&registry, &call("dynamic", &json!({"n": 1, "more": [true]}))).await;
@@ -334,7 +338,7 @@ async fn a_dynamic_tool_gets_its_arguments_as_they_came() {
 }
 
 #[test]
-fn a_definition_that_no_provider_would_take_is_refused() {
+fn an_invalid_definition_is_refused() {
     use std::error::Error as _;
 
     let mut registry = registry();
@@ -352,6 +356,57 @@ fn a_definition_that_no_provider_would_take_is_refused() {
         assert_eq!(error.to_string(), "tool `dynamic` cannot be registered");
         assert!(error.source().is_some(), "{schema}");
     }
-    assert!(registry.register(Echo { name: "bad name", answer: "" }).is_err());
+    assert!(registry.register(Echo { name: "bad name", prefix: "" }).is_err());
     assert_eq!(registry.names().collect::<Vec<_>>(), ["echo", "read_file"]);
+}
+
+/// An input that counts how often it is parsed.
+#[derive(JsonSchema)]
+struct CountedInput {
+    /// A text.
+    #[expect(dead_code, reason = "only the schema is looked at")]
+    text: String,
+}
+
+static PARSED: AtomicUsize = AtomicUsize::new(0);
+
+impl<'de> Deserialize<'de> for CountedInput {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        PARSED.fetch_add(1, Ordering::Relaxed);
+        EchoInput::deserialize(deserializer).map(|input| Self { text: input.text })
+    }
+}
+
+#[tokio::test]
+async fn arguments_are_parsed_once_per_execution() {
+    let mut registry = ToolRegistry::new();
+    let tool = tool_fn("counted", "Counts.", |_: CountedInput, _| async { Ok("counted") });
+    registry.register(tool.with_effect(Effect::Read)).unwrap();
+    let Preparation::Ready(call) = prepared(&registry, &call("counted", &json!({"text": "a"}))).await else {
+        panic!("the call fits");
+    };
+    let cx = ToolContext::new(Arc::new(environment()), call.call_id());
+    for executions in 1..=2 {
+        assert_eq!(execute(&call, &cx, &TruncationLimits::new()).await.result.text(), "counted");
+        assert_eq!(PARSED.load(Ordering::Relaxed), executions);
+    }
+}
+
+#[tokio::test]
+async fn a_closure_is_a_tool() {
+    let mut registry = ToolRegistry::new();
+    let tool = tool_fn("lines", "Counts lines.", |input: EchoInput, cx| async move {
+        let text = cx.env.read_file(input.text.as_ref(), None, None).await?;
+        Ok(format!("{}: {}", cx.call_id, text.lines().count()))
+    });
+    registry.register(tool.with_effect(Effect::Read)).unwrap();
+    let definition = registry.get("lines").unwrap().definition();
+    assert_eq!(definition.parameters["properties"]["text"]["description"], "The text to repeat.");
+    let env = Arc::new(pintle_env::MemoryEnvironment::new("/p").with_file("poem", "a\nb\n"));
+    for (file, expected) in [("poem", "call_7: 2"), ("none", "Tool error (lines): /p/none does not exist")] {
+        let cx = ToolContext::new(env.clone(), "");
+        let call = call("lines", &json!({"text": file}));
+        let execution = super::run(&registry, &call, &cx, &RunOptions::new()).await;
+        assert_eq!(execution.result.text(), expected);
+    }
 }

@@ -28,8 +28,8 @@ fn schema() -> Value {
     })
 }
 
-/// The arguments after repair, what was done, and what is still wrong.
-fn mended(schema: &Value, arguments: &Value) -> (Value, Vec<String>, Vec<String>) {
+/// Returns the arguments after repair, the repairs, and the remaining mistakes.
+fn repaired(schema: &Value, arguments: &Value) -> (Value, Vec<String>, Vec<String>) {
     let validator = compile(schema).unwrap();
     let mut arguments = CallArguments::from(arguments.clone());
     let own = [("where".to_owned(), "file_path".to_owned())];
@@ -39,7 +39,7 @@ fn mended(schema: &Value, arguments: &Value) -> (Value, Vec<String>, Vec<String>
 }
 
 #[test]
-fn what_leaves_no_doubt_is_mended_and_told() {
+fn obvious_mistakes_are_repaired_and_reported() {
     let rows = [
         (json!({"limit": "5"}), json!({"limit": 5}), "`limit`: the number was taken from a text"),
         (json!({"limit": " 5.0 "}), json!({"limit": 5}), "`limit`: the number was taken from a text"),
@@ -57,43 +57,43 @@ fn what_leaves_no_doubt_is_mended_and_told() {
             "`range.to`: null was left out",
         ),
     ];
-    for (given, expected, told) in rows {
+    for (given, expected, repair) in rows {
         let with_path = |mut value: Value| {
             value["file_path"] = json!("a");
             value
         };
-        let (value, done, left) = mended(&schema(), &with_path(given.clone()));
+        let (value, done, left) = repaired(&schema(), &with_path(given.clone()));
         assert_eq!((value, left), (with_path(expected), vec![]), "{given}");
-        assert_eq!(done, [told], "{given}");
+        assert_eq!(done, [repair], "{given}");
     }
 }
 
 #[test]
-fn a_parameter_is_known_by_the_names_of_other_agents() {
+fn names_of_other_agents_are_recognized() {
     for name in ["path", "filePath", "file-path", "FILE_PATH", "filename", "absolute_path", "where"] {
-        let (value, done, left) = mended(&schema(), &json!({name: "a", "limit": 1}));
+        let (value, done, left) = repaired(&schema(), &json!({name: "a", "limit": 1}));
         assert_eq!((value, left), (json!({"file_path": "a", "limit": 1}), vec![]), "{name}");
         assert_eq!(done, [format!("`file_path`: was called `{name}`")]);
     }
     // Nested ones, too.
-    let (value, _, left) = mended(&schema(), &json!({"file_path": "a", "range": {"From": "1"}}));
+    let (value, _, left) = repaired(&schema(), &json!({"file_path": "a", "range": {"From": "1"}}));
     assert_eq!((value, left), (json!({"file_path": "a", "range": {"from": 1}}), vec![]));
 }
 
 #[test]
-fn a_missing_parameter_is_found_where_others_are_allowed() {
+fn a_missing_parameter_is_found_in_open_objects() {
     let open = json!({
         "type": "object",
         "properties": {"command": {"type": "string"}, "url": {"type": "string"}},
         "required": ["command"],
     });
-    let (value, done, left) = mended(&open, &json!({"cmd": "ls", "link": "x"}));
+    let (value, done, left) = repaired(&open, &json!({"cmd": "ls", "link": "x"}));
     assert_eq!((value, left), (json!({"command": "ls", "link": "x"}), vec![]));
     assert_eq!(done, ["`command`: was called `cmd`"]);
 }
 
 #[test]
-fn what_is_in_doubt_stays_a_mistake() {
+fn ambiguous_arguments_stay_mistakes() {
     let rows = [
         (json!({"file_path": 5}), "`file_path`: expected string, got number 5"),
         (json!({"file_path": null}), "`file_path`: expected string, got null"),
@@ -109,37 +109,37 @@ fn what_is_in_doubt_stays_a_mistake() {
         (json!({"file_path": "a", "range": {"from": null}}), "`range.from`: expected integer, got null"),
         (json!({"file_path": "a", "path": "b"}), "`path`: no such argument"),
         (json!({"file_path": "a", "colour": 1}), "`colour`: no such argument"),
-        // Both could be the path.
+        // Either could be the path.
         (json!({"path": "a", "filename": "b"}), "`filename`, `path`: no such argument"),
     ];
     for (given, expected) in rows {
-        let (value, done, left) = mended(&schema(), &given);
+        let (value, done, left) = repaired(&schema(), &given);
         assert_eq!((value, done), (given, vec![]), "{expected}");
         assert!(left.iter().any(|mistake| mistake == expected), "{left:?}, not {expected}");
     }
 }
 
 #[test]
-fn one_name_for_two_parameters_is_in_doubt() {
+fn a_name_for_two_parameters_is_ambiguous() {
     let two = json!({
         "type": "object",
         "properties": {"file_path": {"type": "string"}, "dir_path": {"type": "string"}},
         "additionalProperties": false,
     });
-    let (_, done, left) = mended(&two, &json!({"path": "a"}));
+    let (_, done, left) = repaired(&two, &json!({"path": "a"}));
     assert_eq!((done, left), (vec![], vec!["`path`: no such argument".to_owned()]));
 }
 
 #[test]
-fn mistakes_inside_a_text_are_found_once_it_is_read() {
+fn mistakes_inside_json_text_are_repaired() {
     let given = json!({"path": "a", "range": "{\"from\": \"3\", \"to\": null}"});
-    let (value, done, left) = mended(&schema(), &given);
+    let (value, done, left) = repaired(&schema(), &given);
     assert_eq!((value, left), (json!({"file_path": "a", "range": {"from": 3}}), vec![]));
     assert_eq!(done.len(), 4, "{done:?}");
 }
 
 #[test]
-fn a_repair_is_plain_data() {
+fn a_repair_round_trips_as_json() {
     let rows = [
         (RepairKind::NumberFromText, json!({"argument": "a", "kind": "number_from_text"})),
         (
@@ -154,7 +154,7 @@ fn a_repair_is_plain_data() {
     }
 }
 
-/// One of the 65,536 ways to spell a name of eight letters in large and small ones, with and without dashes.
+/// Returns one of the 65,536 spellings of a name of eight letters, with variations of case and dashes.
 fn spelling(name: &str, number: usize) -> String {
     let letters = name.chars().enumerate().map(|(at, letter)| {
         let letter = if number >> at & 1 == 1 { letter.to_ascii_uppercase() } else { letter };
@@ -165,7 +165,7 @@ fn spelling(name: &str, number: usize) -> String {
 }
 
 #[test]
-fn ten_megabytes_are_mended_in_no_time() {
+fn ten_megabytes_are_repaired_in_linear_time() {
     let long = "x".repeat(10_000_000);
     let numbers: Vec<Value> = (0..300_000).map(|_| json!("7")).collect();
     let names: Map<String, Value> = (0..500_000).map(|n| (format!("name{n}"), json!(1))).collect();
@@ -182,7 +182,7 @@ fn ten_megabytes_are_mended_in_no_time() {
     ];
     for given in rows {
         let start = Instant::now();
-        let (_, _, left) = mended(&schema(), &given);
+        let (_, _, left) = repaired(&schema(), &given);
         assert!(left.iter().all(|mistake| mistake.len() < 1_000), "{}", left.len());
         assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
     }
@@ -220,9 +220,9 @@ fn value() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn nothing_panics_and_mending_twice_is_mending_once(given in value()) {
-        let (once, done, left) = mended(&schema(), &given);
-        let (twice, again, _) = mended(&schema(), &once);
+    fn repair_is_idempotent_and_never_panics(given in value()) {
+        let (once, done, left) = repaired(&schema(), &given);
+        let (twice, again, _) = repaired(&schema(), &once);
         if left.is_empty() {
             prop_assert_eq!(&once, &twice);
             prop_assert!(again.is_empty(), "{:?}", again);
@@ -233,10 +233,10 @@ proptest! {
     }
 
     #[test]
-    fn what_fits_is_left_alone(path in ".*", limit in any::<i64>(), ratio in any::<f64>(), all in any::<bool>()) {
+    fn valid_arguments_stay_unchanged(path in ".*", limit in any::<i64>(), ratio in any::<f64>(), all in any::<bool>()) {
         let given = json!({"file_path": path, "limit": limit, "ratio": ratio, "all": all, "tags": [limit]});
         prop_assume!(ratio.is_finite());
-        let (value, done, left) = mended(&schema(), &given);
+        let (value, done, left) = repaired(&schema(), &given);
         prop_assert_eq!(value, given);
         prop_assert!(done.is_empty() && left.is_empty());
     }

@@ -1,12 +1,12 @@
-//! How much of an output a model reads, tool by tool.
+//! Output limits, by tool.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::tool::ToolKind;
+use crate::kind::ToolKind;
 
-/// Which part of an output is kept when it has too many characters.
+/// The part of an output that is kept when it has too many characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TruncationMode {
@@ -14,29 +14,29 @@ pub enum TruncationMode {
     HeadTail,
     /// A fifth of the limit from the beginning, the rest from the end.
     LongTail,
-    /// The end.
+    /// All of the limit from the end.
     Tail,
 }
 
-/// How the model is told that characters are missing.
+/// The text that tells the model that characters are missing.
 ///
-/// A model knows the marker of the agent that it was trained with, and acts on it.
+/// Models know the marker of the agent that they were trained with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TruncationMarker {
     /// The warning of the loop specification, section 5.1.
     Warning,
-    /// `…N tokens truncated…` in the gap, four bytes to a token, below a first line that counts all lines, as in
-    /// codex.
+    /// The markers of codex: `…N tokens truncated…` in the gap, with four bytes to a token, and a first line with the
+    /// number of lines.
     Tokens,
-    /// `... [N characters omitted] ...` on a line of its own, and a last line that says where the whole is, as in
-    /// gemini-cli.
+    /// The markers of gemini-cli: a line `... [N characters omitted] ...`, and a last line that says where the full
+    /// output is.
     Characters,
 }
 
-/// How much of one tool's output a model reads, where the host sets nothing else.
+/// The default limits on one tool's output. Those of [`TruncationLimits`] take precedence.
 ///
-/// A limit of `usize::MAX` is none.
+/// A limit of `usize::MAX` means no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TruncationRule {
@@ -44,19 +44,19 @@ pub struct TruncationRule {
     pub chars: usize,
     /// The most lines that are kept.
     pub lines: Option<usize>,
-    /// Which characters are kept.
+    /// The part that is kept.
     pub mode: TruncationMode,
-    /// How the model is told.
+    /// The form of the marker.
     pub marker: TruncationMarker,
 }
 
-/// What a host sets in place of the default limits (loop specification, sections 5.2 and 5.3).
+/// Output limits that replace the defaults (loop specification, sections 5.2 and 5.3).
 ///
-/// Keys are names of tools. A tool's own name is looked up first, then its canonical kind, so that a limit for
-/// `shell` holds for a shell that is called `Bash`. What is not set here is as the tool's own [`TruncationRule`] says,
-/// which is by default that of its kind ([`TruncationRule::of_kind`]).
+/// Keys are names of tools. The tool's name is looked up first, then its canonical kind, so that a limit for `shell`
+/// applies to a shell called `Bash`. Without an entry, the tool's [`TruncationRule`] applies, which by default is that
+/// of its kind ([`TruncationRule::of_kind`]).
 ///
-/// A limit of `usize::MAX` switches a default off.
+/// A limit of `usize::MAX` disables a default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -68,13 +68,13 @@ pub struct TruncationLimits {
 }
 
 impl TruncationRule {
-    /// A rule without a limit on lines, told as the specification tells it.
+    /// A rule without a line limit, with the marker of the specification.
     #[must_use]
     pub const fn new(chars: usize, mode: TruncationMode) -> Self {
         Self { chars, lines: None, mode, marker: TruncationMarker::Warning }
     }
 
-    /// The defaults of the specification:
+    /// Returns the defaults of the specification for a canonical kind:
     ///
     /// | kind | characters | mode | lines |
     /// |---|---|---|---|
@@ -102,14 +102,14 @@ impl TruncationRule {
         }
     }
 
-    /// With another limit of lines.
+    /// With this line limit.
     #[must_use]
     pub const fn with_lines(mut self, lines: Option<usize>) -> Self {
         self.lines = lines;
         self
     }
 
-    /// With another marker.
+    /// With this marker.
     #[must_use]
     pub const fn with_marker(mut self, marker: TruncationMarker) -> Self {
         self.marker = marker;
@@ -118,28 +118,28 @@ impl TruncationRule {
 }
 
 impl TruncationLimits {
-    /// Nothing set: the defaults hold.
+    /// No limits: the defaults apply.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With another limit of characters for a tool.
+    /// With a limit on characters for a tool.
     #[must_use]
     pub fn with_chars(mut self, tool: impl Into<String>, limit: usize) -> Self {
         self.chars.insert(tool.into(), limit);
         self
     }
 
-    /// With another limit of lines for a tool.
+    /// With a limit on lines for a tool.
     #[must_use]
     pub fn with_lines(mut self, tool: impl Into<String>, limit: usize) -> Self {
         self.lines.insert(tool.into(), limit);
         self
     }
 
-    /// The rule that holds for the tool that is called `name` and is of this canonical `kind`: its own, with what is
-    /// set here.
+    /// Returns the effective rule of the tool `name` with this canonical `kind`: `own`, with the limits that are set
+    /// here.
     #[must_use]
     pub fn rule(&self, name: &str, kind: &str, own: TruncationRule) -> TruncationRule {
         let set = |limits: &BTreeMap<String, usize>| limits.get(name).or_else(|| limits.get(kind)).copied();
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_comes_before_the_kind_and_a_setting_before_the_default() {
+    fn a_limit_for_the_name_precedes_the_kind() {
         let own = TruncationRule::of_kind("shell");
         let shell = |limits: &TruncationLimits| limits.rule("Bash", "shell", own);
         assert_eq!(
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_plain_data() {
+    fn limits_round_trip_as_json() {
         let limits = TruncationLimits::new().with_chars("shell", 7);
         let text = serde_json::to_string(&limits).unwrap();
         assert_eq!(text, r#"{"chars":{"shell":7},"lines":{}}"#);

@@ -13,20 +13,20 @@ fn spooled(bytes: &[u8]) -> Output {
     collector.finish()
 }
 
-/// `1`, `2`, … each on its line, joined by line feeds.
+/// Returns the lines `1`, `2`, …
 fn numbered(lines: usize) -> String {
     (1..=lines).map(|number| number.to_string()).collect::<Vec<_>>().join("\n")
 }
 
 #[test]
-fn what_fits_comes_whole() {
+fn text_within_the_limits_is_unchanged() {
     for text in ["", "a", "a\n", "é\u{1F600}\n\n", &"x".repeat(30_000)] {
         assert_eq!(cut_to(text, "shell", &TruncationLimits::new()), text);
     }
 }
 
 #[test]
-fn the_middle_goes_and_the_marker_says_how_much() {
+fn the_middle_is_removed_and_counted() {
     let limits = TruncationLimits::new().with_chars("shell", 10);
     insta::assert_snapshot!(cut_to("0123456789abcdefghij!", "shell", &limits), @r"
     01234
@@ -38,7 +38,7 @@ fn the_middle_goes_and_the_marker_says_how_much() {
 }
 
 #[test]
-fn the_beginning_goes_in_tail_mode() {
+fn tail_mode_removes_the_beginning() {
     let limits = TruncationLimits::new().with_chars("grep", 10);
     insta::assert_snapshot!(cut_to("0123456789abcdefghij!", "grep", &limits), @r"
     [WARNING: Tool output was truncated. First 11 characters were removed. The full output is available in the event stream.]
@@ -48,7 +48,7 @@ fn the_beginning_goes_in_tail_mode() {
 }
 
 #[test]
-fn lines_go_from_the_middle_in_both_modes() {
+fn lines_are_removed_from_the_middle_in_both_modes() {
     let limits = TruncationLimits::new().with_lines("shell", 5).with_lines("grep", 5);
     for tool in ["shell", "grep"] {
         assert_eq!(cut_to(&numbered(9), tool, &limits), "1\n2\n[... 4 lines omitted ...]\n7\n8\n9", "{tool}");
@@ -57,7 +57,7 @@ fn lines_go_from_the_middle_in_both_modes() {
 }
 
 #[test]
-fn the_line_pass_keeps_the_character_marker_and_counts_the_original() {
+fn the_line_limit_keeps_the_character_marker() {
     let limits = TruncationLimits::new().with_chars("shell", 20).with_lines("shell", 4);
     insta::assert_snapshot!(cut_to(&numbered(99), "shell", &limits), @r"
     1
@@ -82,7 +82,7 @@ fn the_line_pass_keeps_the_character_marker_and_counts_the_original() {
 }
 
 #[test]
-fn two_enormous_lines_are_cut_although_they_are_only_two() {
+fn two_enormous_lines_are_cut_by_characters() {
     let text = format!("{}\n{}", "a".repeat(10_000_000), "b".repeat(10_000_000));
     let shown = cut_to(&text, "shell", &TruncationLimits::new());
     assert!(shown.starts_with('a') && shown.ends_with('b'));
@@ -91,22 +91,22 @@ fn two_enormous_lines_are_cut_although_they_are_only_two() {
 }
 
 #[test]
-fn a_line_is_not_said_to_be_omitted_when_only_a_part_of_it_is() {
+fn a_partial_line_does_not_count_as_omitted() {
     let limits = TruncationLimits::new().with_chars("shell", 6).with_lines("shell", 2);
     let shown = cut_to("aaaaaaaa\nbb", "shell", &limits);
     assert!(shown.starts_with("aaa\n\n[WARNING") && shown.ends_with("]\n\n\nbb"), "{shown}");
 }
 
 #[test]
-fn limits_of_nothing_leave_the_markers() {
+fn limits_of_zero_leave_only_the_markers() {
     let limits = TruncationLimits::new().with_chars("shell", 0).with_lines("grep", 0);
     assert!(cut_to("abc", "shell", &limits).contains(" 3 characters were removed"));
     assert_eq!(cut_to("abc", "grep", &limits), "\n[... 1 lines omitted ...]\n");
 }
 
 #[test]
-fn characters_are_kept_whole_across_reads() {
-    // Three bytes each, so that block borders fall inside characters.
+fn characters_are_not_split_at_block_boundaries() {
+    // Three bytes each, so that block boundaries fall inside characters.
     let text = "€".repeat(100_000);
     let limits = TruncationLimits::new().with_chars("shell", 50_001);
     for output in [Output::from(text.as_str()), spooled(text.as_bytes())] {
@@ -136,7 +136,7 @@ fn rule() -> impl Strategy<Value = TruncationRule> {
         .prop_map(|(chars, lines, mode)| TruncationRule::new(chars, mode).with_lines(lines))
 }
 
-/// The text around the gap, and what the markers say is missing there.
+/// The text around the gap, and the counts in the markers.
 struct Shown<'a> {
     head: &'a str,
     tail: &'a str,
@@ -149,8 +149,8 @@ fn number(text: &str) -> u64 {
     digits.parse().unwrap()
 }
 
-/// Takes a result apart. The generated text holds neither capital letters nor brackets in these sequences.
-fn take_apart(shown: &str) -> Shown<'_> {
+/// Splits a truncated text at its markers. The generated text does not contain them.
+fn split_at_markers(shown: &str) -> Shown<'_> {
     let (mut head, mut tail, mut chars, mut lines) = (shown, "", None, None);
     if let Some((before, after)) = shown.split_once("[WARNING: Tool output was truncated. ") {
         let (marker, after) = after.split_once("]\n\n").unwrap();
@@ -175,7 +175,7 @@ proptest! {
         let all_chars = original.chars().count() as u64;
         let all_lines = original.matches('\n').count() as u64 + 1;
         let result = cut(&Output::from(bytes), rule).unwrap();
-        let shown = take_apart(&result);
+        let shown = split_at_markers(&result);
 
         prop_assert!(original.starts_with(shown.head) && original.ends_with(shown.tail));
         let kept = (shown.head.chars().count() + shown.tail.chars().count()) as u64;
@@ -198,14 +198,14 @@ proptest! {
     }
 
     #[test]
-    fn a_spooled_output_is_cut_as_one_in_memory(bytes in bytes(), rule in rule()) {
+    fn a_spooled_output_is_cut_like_one_in_memory(bytes in bytes(), rule in rule()) {
         let inline = cut(&Output::from(bytes.clone()), rule).unwrap();
         prop_assert_eq!(cut(&spooled(&bytes), rule).unwrap(), inline);
     }
 }
 
 #[test]
-fn each_marker_is_as_its_agent_writes_it() {
+fn markers_match_those_of_their_agents() {
     let rule = |mode, marker| TruncationRule::new(10, mode).with_marker(marker);
     let text = Output::from("0123456789\nabcdefghij!\n");
     let rows = [
@@ -231,7 +231,7 @@ fn each_marker_is_as_its_agent_writes_it() {
 }
 
 #[test]
-fn a_rule_of_a_native_tool_gives_way_to_what_the_host_sets() {
+fn configured_limits_override_a_tools_own_rule() {
     let own = TruncationRule::new(40_000, TruncationMode::LongTail).with_marker(TruncationMarker::Characters);
     let limits = TruncationLimits::new().with_chars("shell", 5).with_lines("run_shell_command", 2);
     let rule = limits.rule("run_shell_command", "shell", own);
@@ -239,7 +239,7 @@ fn a_rule_of_a_native_tool_gives_way_to_what_the_host_sets() {
     assert_eq!(limits.rule("other", "other", own), own);
 }
 
-/// Long enough that anything but a linear pass would take minutes.
+/// Anything but a linear pass would take minutes.
 #[test]
 fn a_hundred_megabytes_are_cut_in_linear_time() {
     const PART: usize = 25_000_000;
@@ -270,7 +270,7 @@ proptest! {
             prop_assert_eq!([&warned, &in_tokens, &in_chars], [&original; 3]);
             return Ok(());
         }
-        let kept = take_apart(&warned);
+        let kept = split_at_markers(&warned);
         let (head, tail) = in_tokens.split_once(" tokens truncated…").unwrap();
         let (head, _) = head.rsplit_once('…').unwrap();
         let (_, head) = head.split_once("\n\n").unwrap();

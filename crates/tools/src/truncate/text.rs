@@ -1,13 +1,13 @@
-//! The text of an output without the whole of it in memory.
+//! Access to the text of an output without holding all of it in memory.
 
 use std::io;
 
 use pintle_env::Output;
 
-/// The bytes of one read while the characters are counted.
+/// The bytes of one read while counting characters.
 const BLOCK: usize = 64 << 10;
 
-/// How much text there is.
+/// The size of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Extent {
     pub(super) chars: u64,
@@ -25,7 +25,7 @@ pub(super) fn measure(output: &Output) -> io::Result<Extent> {
     Ok(extent)
 }
 
-/// The first `chars` characters.
+/// Returns the first `chars` characters.
 pub(super) fn head(output: &Output, chars: usize) -> io::Result<String> {
     let mut kept = String::new();
     let mut missing = chars;
@@ -43,11 +43,11 @@ pub(super) fn head(output: &Output, chars: usize) -> io::Result<String> {
     Ok(kept)
 }
 
-/// The last `chars` characters.
+/// Returns the last `chars` characters.
 pub(super) fn tail(output: &Output, chars: usize) -> io::Result<String> {
     let Some(before_last) = chars.checked_sub(1) else { return Ok(String::new()) };
-    // A character has four bytes at most. The window may start inside one, and the stray bytes of that one are not
-    // among the last characters, since there are four bytes to spare.
+    // A character has at most four bytes. The window may start inside a character; the four spare bytes make sure that
+    // its stray bytes are not among the last characters.
     let window = chars.saturating_mul(4).saturating_add(4);
     let offset = output.len().saturating_sub(window as u64);
     let text = lossy(output.read_at(offset, window)?);
@@ -55,13 +55,13 @@ pub(super) fn tail(output: &Output, chars: usize) -> io::Result<String> {
     Ok(text.get(start..).unwrap_or_default().to_owned())
 }
 
-/// How many lines a text has.
+/// Counts the lines of a text.
 pub(super) fn count_lines(text: &str) -> usize {
-    // The character pass may keep nothing at one side of the gap, and nothing is no line there.
+    // The character limit may keep nothing at one side of the gap, which is no line.
     if text.is_empty() { 0 } else { line_feeds(text) + 1 }
 }
 
-/// The first `count` lines, without the last one's line feed.
+/// Returns the first `count` lines, without the last one's line feed.
 pub(super) fn first_lines(text: &str, count: usize) -> &str {
     let Some(feeds) = count.checked_sub(1) else { return "" };
     match text.match_indices('\n').nth(feeds) {
@@ -70,7 +70,7 @@ pub(super) fn first_lines(text: &str, count: usize) -> &str {
     }
 }
 
-/// The last `count` lines.
+/// Returns the last `count` lines.
 pub(super) fn last_lines(text: &str, count: usize) -> &str {
     let Some(feeds) = count.checked_sub(1) else { return "" };
     match text.rmatch_indices('\n').nth(feeds) {
@@ -79,21 +79,21 @@ pub(super) fn last_lines(text: &str, count: usize) -> &str {
     }
 }
 
-/// The text of an output in order, in pieces that end between two characters.
+/// Reads the text of an output in pieces that end at character boundaries.
 struct Pieces<'a> {
     output: &'a Output,
     offset: u64,
-    /// The beginning of a character whose end is in the next block.
-    begun: Vec<u8>,
+    /// The first bytes of a character whose rest is in the next block.
+    incomplete: Vec<u8>,
 }
 
 impl<'a> Pieces<'a> {
     fn new(output: &'a Output) -> Self {
-        Self { output, offset: 0, begun: Vec::new() }
+        Self { output, offset: 0, incomplete: Vec::new() }
     }
 
     fn next(&mut self) -> io::Result<Option<String>> {
-        let mut bytes = std::mem::take(&mut self.begun);
+        let mut bytes = std::mem::take(&mut self.incomplete);
         let block = self.output.read_at(self.offset, BLOCK)?;
         if block.is_empty() && bytes.is_empty() {
             return Ok(None);
@@ -101,14 +101,14 @@ impl<'a> Pieces<'a> {
         self.offset += block.len() as u64;
         bytes.extend_from_slice(&block);
         if self.offset < self.output.len() {
-            self.begun = bytes.split_off(bytes.len() - begun_character(&bytes));
+            self.incomplete = bytes.split_off(bytes.len() - incomplete_len(&bytes));
         }
         Ok(Some(lossy(bytes)))
     }
 }
 
-/// How many bytes at the end of `bytes` begin a character that goes on behind it.
-fn begun_character(bytes: &[u8]) -> usize {
+/// Counts the bytes at the end that are an incomplete character.
+fn incomplete_len(bytes: &[u8]) -> usize {
     let is_continuation = |byte: u8| byte & 0b1100_0000 == 0b1000_0000;
     let Some(start) = bytes.iter().rev().take(3).position(|byte| !is_continuation(*byte)) else { return 0 };
     let length = start + 1;

@@ -1,4 +1,4 @@
-//! Why a plan could not be written.
+//! Errors of reading and writing the files of a patch.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -7,29 +7,29 @@ use pintle_env::EnvError;
 
 use crate::error::{ToolError, ToolErrorKind};
 
-/// A plan that could not be written to the files.
+/// A plan that could not be carried out.
 ///
-/// What was written before it stopped has been taken back, but for [`left_changed`](Self::left_changed).
+/// The changes before the failure have been undone, except for [`left_changed`](Self::left_changed).
 #[derive(Debug, thiserror::Error)]
 #[error("{path} cannot be written, and {}", outcome(.left_changed))]
 #[non_exhaustive]
 pub struct ApplyPlanError {
-    /// The file at which it stopped.
+    /// The file that could not be written.
     pub path: String,
-    /// The files that could not be put back; empty where no file is changed.
+    /// The files that could not be restored; empty if no file is changed.
     pub left_changed: Vec<LeftChanged>,
-    /// Why it stopped.
+    /// The cause.
     #[source]
     pub cause: ApplyPlanCause,
 }
 
-/// A file that could not be put back. `Display` names it, and where its content is.
+/// A file that could not be restored. `Display` shows its path and the path of its old content.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LeftChanged {
     /// The file.
     pub path: String,
-    /// Where it is instead, with its content of before, if it is still there.
+    /// The path that now has its old content, if any.
     pub kept_at: Option<PathBuf>,
 }
 
@@ -37,36 +37,36 @@ pub struct LeftChanged {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ApplyPlanCause {
-    /// The file does not have the content that the plan was made for: somebody else changed it meanwhile.
+    /// The file was changed by others after it was read.
     #[error("it is not what it was when it was read")]
     Changed,
-    /// Two paths of the patch are one file, as they can be where symbolic links lead to one place.
+    /// Two paths of the patch lead to the same file through symbolic links.
     #[error("it is the same file as {other}")]
     SameFile {
-        /// The path that comes before it in the patch.
+        /// The path that is earlier in the patch.
         other: String,
     },
-    /// A file is to be made where a symbolic link stands that leads to nothing.
+    /// The path of a new file is a dangling symbolic link.
     #[error("a symbolic link to nothing stands there")]
     LinkToNowhere,
-    /// The environment failed, for instance because the disk is full.
+    /// The environment failed, for example because the disk is full.
     #[error(transparent)]
     Environment(#[from] EnvError),
 }
 
-/// Why the files of a patch could not be read.
+/// The files of a patch could not be read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadFilesError {
-    /// The files hold more than [`MAX_FILES_BYTES`](super::MAX_FILES_BYTES) together.
+    /// The files have more than [`MAX_FILES_BYTES`](super::MAX_FILES_BYTES) in total.
     #[error("{path} is too large: the files of a patch may hold {} MiB together", .limit >> 20)]
     TooLarge {
-        /// The file with which they do.
+        /// The file that exceeds the limit.
         path: String,
         /// The limit, in bytes.
         limit: u64,
     },
-    /// The environment failed, or something stands there that is no file.
+    /// The environment failed, or a path is not a file.
     #[error(transparent)]
     Environment(#[from] EnvError),
 }
@@ -92,7 +92,7 @@ impl fmt::Display for LeftChanged {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.path)?;
         match &self.kept_at {
-            Some(place) => write!(f, " (kept as {})", place.display()),
+            Some(path) => write!(f, " (kept as {})", path.display()),
             None => Ok(()),
         }
     }
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_says_what_is_changed_and_what_is_not() {
+    fn a_failure_tells_which_files_are_changed() {
         let full = EnvError::from_io("write", Path::new("/b"), std::io::ErrorKind::StorageFull.into());
         let lost = EnvError::EnvironmentLost { environment: "box".into(), source: None };
         let rows = [

@@ -1,4 +1,4 @@
-//! Steps that are done side by side.
+//! Concurrent steps of a transaction.
 
 use std::future::{Future, poll_fn};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,41 +9,41 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 use super::error::{ApplyPlanCause, LeftChanged};
 use super::step::Step;
 
-/// How many steps are done at a time. A write waits for the disk, or for the far side of a connection, and not for a
-/// processor; files that a disk is asked to keep at the same time it keeps together.
-const AT_ONCE: usize = 16;
+/// The most concurrent steps. Writes wait for a disk or a remote host rather than a processor, and disks flush
+/// concurrent writes together.
+const MAX_CONCURRENT: usize = 16;
 
-/// Some steps of writing a plan, all of one kind.
+/// Steps of one kind in a transaction.
 #[derive(Debug)]
 pub(super) struct Stage<'a> {
     steps: Vec<Step<'a>>,
-    at_once: usize,
+    max_concurrent: usize,
 }
 
-/// A stage did not come to its end.
+/// A stage that failed.
 #[derive(Debug)]
 pub(super) struct Stopped<'s> {
-    /// The file at which it stopped.
+    /// The file that failed.
     pub(super) path: &'s str,
     pub(super) cause: ApplyPlanCause,
-    /// What the steps that failed have done all the same, and what could not be taken back.
+    /// The effects of failed steps that could not be undone.
     pub(super) left_changed: Vec<LeftChanged>,
 }
 
 impl<'a> Stage<'a> {
-    /// Steps that can be done in any order.
-    pub(super) fn side_by_side(steps: Vec<Step<'a>>) -> Self {
-        Self { steps, at_once: AT_ONCE }
+    /// Steps that are independent of each other.
+    pub(super) fn concurrent(steps: Vec<Step<'a>>) -> Self {
+        Self { steps, max_concurrent: MAX_CONCURRENT }
     }
 
-    /// Steps of which each must find what those before it leave.
-    pub(super) fn one_by_one(steps: Vec<Step<'a>>) -> Self {
-        Self { steps, at_once: 1 }
+    /// Steps that depend on those before them.
+    pub(super) fn sequential(steps: Vec<Step<'a>>) -> Self {
+        Self { steps, max_concurrent: 1 }
     }
 
-    /// Does the steps, and adds those that are done to `done`, in an order whose reverse undoes them.
+    /// Runs the steps, and adds the successful ones to `done`, to be undone in reverse order.
     ///
-    /// When one fails, those that have begun come to their end and no other begins.
+    /// When one fails, running steps finish and no other is started.
     pub(super) async fn run<'s>(
         &'s self,
         env: &dyn ExecutionEnvironment,
@@ -58,10 +58,10 @@ impl<'a> Stage<'a> {
                 None => {}
             }
         }
-        // What takes the most room is undone first: there may be none left.
+        // The steps that use the most disk space are undone first, since the disk may be full.
         done.get_mut(before..).unwrap_or_default().sort_by_key(|step| step.growth());
         let left_changed = retract(env, &failures).await;
-        let Some((step, cause)) = failures.into_iter().next() else { return self.tell_apart(env).await };
+        let Some((step, cause)) = failures.into_iter().next() else { return self.check_distinct(env).await };
         let other = match cause {
             ApplyPlanCause::Changed => self.other_name(env, step).await,
             ApplyPlanCause::SameFile { .. }
@@ -69,12 +69,12 @@ impl<'a> Stage<'a> {
             | ApplyPlanCause::Environment(_) => None,
         };
         match other {
-            Some(other) => Err(self.one_file(step, other, left_changed)),
+            Some(other) => Err(self.same_file(step, other, left_changed)),
             None => Err(Stopped { path: step.path(), cause, left_changed }),
         }
     }
 
-    /// What became of each step; `None` where another one failed before it began.
+    /// Returns the outcome of each step; `None` if it was not started because another one had failed.
     async fn attempt_each(&self, env: &dyn ExecutionEnvironment) -> Vec<Option<Result<(), ApplyPlanCause>>> {
         let has_failed = &AtomicBool::new(false);
         let attempts = self.steps.iter().map(|step| async move {
@@ -87,27 +87,27 @@ impl<'a> Stage<'a> {
             }
             Some(outcome)
         });
-        at_most(self.at_once, attempts).await
+        run_concurrently(self.max_concurrent, attempts).await
     }
 
-    /// Sees that no file was written under two names, as it can be where links lead to one place.
+    /// Checks that no file was written under two names, which links make possible.
     ///
-    /// Steps that are done side by side find the file as it was before either of them.
-    async fn tell_apart<'s>(&'s self, env: &dyn ExecutionEnvironment) -> Result<(), Stopped<'s>> {
-        if self.steps.len() < 2 || self.at_once == 1 {
+    /// Concurrent steps cannot detect this themselves, since each finds the file as it was before both.
+    async fn check_distinct<'s>(&'s self, env: &dyn ExecutionEnvironment) -> Result<(), Stopped<'s>> {
+        if self.steps.len() < 2 || self.max_concurrent == 1 {
             return Ok(());
         }
         let others = self.steps.iter().map(|step| self.other_name(env, step));
-        let others = at_most(self.at_once, others).await;
+        let others = run_concurrently(self.max_concurrent, others).await;
         let found = self.steps.iter().zip(others).find_map(|(step, other)| Some((step, other?)));
         match found {
-            Some((step, other)) => Err(self.one_file(step, other, Vec::new())),
+            Some((step, other)) => Err(self.same_file(step, other, Vec::new())),
             None => Ok(()),
         }
     }
 
-    /// The other step whose content stands where that of this one should. Content of somebody else says nothing: a
-    /// tool that watches the files may have put it there.
+    /// Returns the step whose content is at this step's path. Content of neither step is ignored: a program that
+    /// watches the files, such as a formatter, may have written it.
     async fn other_name<'s>(
         &'s self,
         env: &dyn ExecutionEnvironment,
@@ -115,7 +115,7 @@ impl<'a> Stage<'a> {
     ) -> Option<&'s Step<'a>> {
         let new = step.written()?;
         let longest = self.steps.iter().filter_map(Step::written).map(<[u8]>::len).max()? as u64;
-        // What cannot be read now tells nothing either.
+        // A file that cannot be read is ignored as well.
         let found = env.read(step.path().as_ref(), Some(0..longest + 1)).await.ok()?;
         if found == new {
             return None;
@@ -123,21 +123,21 @@ impl<'a> Stage<'a> {
         self.steps.iter().find(|other| other.written() == Some(&found))
     }
 
-    /// Stopped at the later of two steps that are about one file.
-    fn one_file<'s>(
+    /// Returns the failure of the later of two steps that write the same file.
+    fn same_file<'s>(
         &'s self,
         one: &'s Step<'a>,
         other: &'s Step<'a>,
         left_changed: Vec<LeftChanged>,
     ) -> Stopped<'s> {
-        let place = |step: &Step<'a>| self.steps.iter().position(|candidate| candidate == step);
-        let (earlier, later) = if place(one) < place(other) { (one, other) } else { (other, one) };
+        let position = |step: &Step<'a>| self.steps.iter().position(|candidate| candidate == step);
+        let (earlier, later) = if position(one) < position(other) { (one, other) } else { (other, one) };
         let cause = ApplyPlanCause::SameFile { other: earlier.path().to_owned() };
         Stopped { path: later.path(), cause, left_changed }
     }
 }
 
-/// Undoes steps, the last one first; adds the files for which it failed to `left_changed`.
+/// Undoes steps in reverse order, and adds the files for which this failed to `left_changed`.
 pub(super) async fn undo(
     env: &dyn ExecutionEnvironment,
     done: &[&Step<'_>],
@@ -145,12 +145,12 @@ pub(super) async fn undo(
 ) {
     for step in done.iter().rev() {
         if let Err(error) = step.undo(env).await {
-            note(left_changed, step, &error);
+            record_left_changed(left_changed, step, &error);
         }
     }
 }
 
-/// Takes back what steps did that failed in the environment.
+/// Undoes the effects of steps that failed in the environment.
 async fn retract(
     env: &dyn ExecutionEnvironment,
     failures: &[(&Step<'_>, ApplyPlanCause)],
@@ -160,14 +160,14 @@ async fn retract(
         if let ApplyPlanCause::Environment(_) = cause
             && let Err(error) = step.retract(env).await
         {
-            note(&mut left_changed, step, &error);
+            record_left_changed(&mut left_changed, step, &error);
         }
     }
     left_changed
 }
 
-fn note(left_changed: &mut Vec<LeftChanged>, step: &Step<'_>, error: &EnvError) {
-    tracing::warn!(path = step.path(), %error, "a change of a failed patch cannot be taken back");
+fn record_left_changed(left_changed: &mut Vec<LeftChanged>, step: &Step<'_>, error: &EnvError) {
+    tracing::warn!(path = step.path(), %error, "a change of a failed patch cannot be undone");
     if let Some(left) = step.left_changed()
         && !left_changed.iter().any(|other| other.path == left.path)
     {
@@ -175,22 +175,22 @@ fn note(left_changed: &mut Vec<LeftChanged>, step: &Step<'_>, error: &EnvError) 
     }
 }
 
-/// Drives `tasks` to their ends, at most `limit` at a time. The results are in the order of the tasks.
-async fn at_most<T, F: Future<Output = T>>(limit: usize, tasks: impl Iterator<Item = F>) -> Vec<T> {
+/// Runs `tasks` to completion, at most `limit` at a time. The results are in the order of the tasks.
+async fn run_concurrently<T, F: Future<Output = T>>(limit: usize, tasks: impl Iterator<Item = F>) -> Vec<T> {
     let mut waiting = tasks.enumerate();
     let mut running = Vec::with_capacity(limit);
     let mut results = Vec::new();
     poll_fn(|context| {
         loop {
             let free = limit.saturating_sub(running.len());
-            running.extend(waiting.by_ref().take(free).map(|(place, task)| (place, Box::pin(task))));
+            running.extend(waiting.by_ref().take(free).map(|(index, task)| (index, Box::pin(task))));
             if running.is_empty() {
                 return Poll::Ready(());
             }
             let before = results.len();
-            running.retain_mut(|(place, task)| match task.as_mut().poll(context) {
+            running.retain_mut(|(index, task)| match task.as_mut().poll(context) {
                 Poll::Ready(result) => {
-                    results.push((*place, result));
+                    results.push((*index, result));
                     false
                 }
                 Poll::Pending => true,
@@ -201,7 +201,7 @@ async fn at_most<T, F: Future<Output = T>>(limit: usize, tasks: impl Iterator<It
         }
     })
     .await;
-    results.sort_by_key(|(place, _)| *place);
+    results.sort_by_key(|(index, _)| *index);
     results.into_iter().map(|(_, result)| result).collect()
 }
 
@@ -212,12 +212,12 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn tasks_run_side_by_side_within_the_limit_and_answer_in_order() {
+    async fn tasks_run_concurrently_up_to_the_limit() {
         for (limit, tasks, most) in [(1, 5, 1), (3, 50, 3), (16, 4, 4), (2, 0, 0)] {
             let (running, peak) = (&AtomicUsize::new(0), &AtomicUsize::new(0));
             let tasks = (0..tasks).map(|number| async move {
                 peak.fetch_max(running.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
-                // Some come to their end before others that began earlier.
+                // Some finish before others that started earlier.
                 for _ in 0..(number * 7) % 5 + 1 {
                     tokio::task::yield_now().await;
                 }
@@ -225,7 +225,7 @@ mod tests {
                 number
             });
             let expected: Vec<usize> = (0..tasks.len()).collect();
-            assert_eq!(at_most(limit, tasks).await, expected);
+            assert_eq!(run_concurrently(limit, tasks).await, expected);
             assert_eq!(peak.load(Ordering::Relaxed), most);
         }
     }

@@ -1,4 +1,4 @@
-//! One step of writing a plan, and how it is undone.
+//! The steps of a transaction, and how they are undone.
 
 use std::path::{Path, PathBuf};
 
@@ -6,38 +6,40 @@ use pintle_env::{EnvError, ExecutionEnvironment};
 
 use super::error::{ApplyPlanCause, LeftChanged};
 
-/// What a file's length is rounded up to on most file systems, in bytes.
+/// The block size of most file systems, in bytes.
 pub(super) const BLOCK: usize = 4096;
 
-/// One thing done to the files, with what is needed to undo it.
+/// One operation on files, with the data to undo it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Step<'a> {
-    /// Takes room that later writes need; `path` is the largest of the files.
-    Reserve { path: &'a str, room: PathBuf, contents: Vec<&'a [u8]> },
-    /// Gives that room back.
-    Release { path: &'a str, room: PathBuf },
-    /// Sees that a file is as the plan found it.
+    /// Reserves disk space for later writes with a temporary file; `path` is the largest of the written files.
+    Reserve { path: &'a str, temporary: PathBuf, contents: Vec<&'a [u8]> },
+    /// Releases that space.
+    Release { path: &'a str, temporary: PathBuf },
+    /// Checks that a file has the content that was planned for.
     Compare { path: &'a str, content: &'a [u8] },
-    /// Gives a file that goes a name that nobody looks at.
+    /// Renames a file that will be deleted to a temporary name.
     SetAside { path: &'a str, aside: PathBuf, content: &'a [u8] },
-    /// Does nothing: it stands for a directory that the writes after it make on their way.
+    /// Does nothing; undoing it removes a directory that later writes create.
     Directory { path: &'a str, directory: PathBuf },
-    /// Gives a file another path. It keeps the file itself, with its mode.
+    /// Renames a file, which keeps its mode.
     Rename { from: &'a str, to: &'a str, content: &'a [u8] },
     /// Writes a file.
     Write { path: &'a str, old: Option<&'a [u8]>, new: &'a [u8] },
-    /// Removes what was set aside.
+    /// Removes a file that was set aside.
     Discard { path: &'a str, aside: PathBuf, content: &'a [u8] },
-    /// Removes a file at once, where nothing comes after it that could fail.
+    /// Removes a file directly, if no later step can fail.
     Remove { path: &'a str, content: &'a [u8] },
 }
 
 impl Step<'_> {
-    /// Does it, if the files are as the plan found them.
+    /// Runs the step, if the files have the content that was planned for.
     pub(super) async fn run(&self, env: &dyn ExecutionEnvironment) -> Result<(), ApplyPlanCause> {
         match self {
-            Self::Reserve { room, contents, .. } => env.write(room, &in_blocks(contents)).await?,
-            Self::Release { room, .. } => env.remove(room).await?,
+            Self::Reserve { temporary, contents, .. } => {
+                env.write(temporary, &padded_to_blocks(contents)).await?
+            }
+            Self::Release { temporary, .. } => env.remove(temporary).await?,
             Self::Compare { path, content } => expect(env, path, Some(content)).await?,
             Self::SetAside { path, aside, .. } => env.rename(Path::new(path), aside).await?,
             Self::Directory { .. } => {}
@@ -59,40 +61,40 @@ impl Step<'_> {
         Ok(())
     }
 
-    /// Takes it back.
+    /// Undoes the step.
     pub(super) async fn undo(&self, env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
         match self {
             Self::Release { .. } | Self::Compare { .. } => Ok(()),
-            // It was given back, as a rule.
-            Self::Reserve { room, .. } => unless_missing(env.remove(room).await),
+            // Usually the space was released before.
+            Self::Reserve { temporary, .. } => ignore_missing(env.remove(temporary).await),
             Self::SetAside { path, aside, .. } => env.rename(aside, Path::new(path)).await,
             Self::Directory { directory, .. } => remove_if_empty(env, directory).await,
             Self::Rename { from, to, .. } => env.rename(Path::new(to), Path::new(from)).await,
             Self::Write { path, old: Some(old), .. } => env.write(Path::new(path), old).await,
-            // Whoever removed it did what is to be done.
-            Self::Write { path, old: None, .. } => unless_missing(env.remove(Path::new(path)).await),
+            // Others may have removed the file.
+            Self::Write { path, old: None, .. } => ignore_missing(env.remove(Path::new(path)).await),
             Self::Discard { aside, content, .. } => env.write(aside, content).await,
             Self::Remove { path, content } => env.write(Path::new(path), content).await,
         }
     }
 
-    /// Takes it back after it failed, if it was done all the same: as when the connection is lost before the answer.
+    /// Undoes a failed step that took effect, as when the connection is lost before the response.
     pub(super) async fn retract(&self, env: &dyn ExecutionEnvironment) -> Result<(), EnvError> {
         let was_done = match self {
-            // These names are nobody else's.
+            // The temporary names are unique, so undoing is safe in any case.
             Self::Reserve { .. } | Self::SetAside { .. } => true,
             Self::Release { .. } | Self::Compare { .. } | Self::Directory { .. } => false,
             Self::Rename { from, to, content } => {
-                stands(env, from, None).await? && stands(env, to, Some(content)).await?
+                has_content(env, from, None).await? && has_content(env, to, Some(content)).await?
             }
-            Self::Write { path, old, new } => *old != Some(*new) && stands(env, path, Some(new)).await?,
-            Self::Discard { aside, .. } => stands(env, aside, None).await?,
-            Self::Remove { path, .. } => stands(env, path, None).await?,
+            Self::Write { path, old, new } => *old != Some(*new) && has_content(env, path, Some(new)).await?,
+            Self::Discard { aside, .. } => has_content(env, aside, None).await?,
+            Self::Remove { path, .. } => has_content(env, path, None).await?,
         };
-        if was_done { unless_missing(self.undo(env).await) } else { Ok(()) }
+        if was_done { ignore_missing(self.undo(env).await) } else { Ok(()) }
     }
 
-    /// The file of the plan that it is about.
+    /// Returns the file of the plan.
     pub(super) fn path(&self) -> &str {
         match self {
             Self::Reserve { path, .. }
@@ -107,8 +109,8 @@ impl Step<'_> {
         }
     }
 
-    /// What is not as it was if it cannot be taken back: a file of the plan, and where its old content is if it has
-    /// another name only.
+    /// Returns the file that stays changed if the step cannot be undone, with the path of its old content if it was
+    /// only renamed.
     pub(super) fn left_changed(&self) -> Option<LeftChanged> {
         let (path, kept_at) = match self {
             Self::Reserve { .. } | Self::Release { .. } | Self::Compare { .. } | Self::Directory { .. } => {
@@ -123,7 +125,7 @@ impl Step<'_> {
         Some(LeftChanged { path: (*path).to_owned(), kept_at })
     }
 
-    /// The content that it writes to a file of the plan.
+    /// Returns the content that the step writes.
     pub(super) fn written(&self) -> Option<&[u8]> {
         match self {
             Self::Write { new, .. } => Some(new),
@@ -138,7 +140,7 @@ impl Step<'_> {
         }
     }
 
-    /// How many bytes longer a file is by it; what undoing it gives back.
+    /// Returns the number of bytes by which the file grows, which undoing frees.
     pub(super) fn growth(&self) -> i64 {
         let length = |content: &[u8]| i64::try_from(content.len()).unwrap_or(i64::MAX);
         let old = if let Self::Write { old: Some(old), .. } = self { length(old) } else { 0 };
@@ -146,63 +148,64 @@ impl Step<'_> {
     }
 }
 
-/// Contents as they take room on a disk, one after the other.
-fn in_blocks(contents: &[&[u8]]) -> Vec<u8> {
-    let mut room = Vec::new();
+/// Concatenates contents, each padded to whole blocks.
+fn padded_to_blocks(contents: &[&[u8]]) -> Vec<u8> {
+    let mut blocks = Vec::new();
     for content in contents {
-        room.extend_from_slice(content);
-        room.resize(room.len().next_multiple_of(BLOCK), 0);
+        blocks.extend_from_slice(content);
+        blocks.resize(blocks.len().next_multiple_of(BLOCK), 0);
     }
-    room
+    blocks
 }
 
-/// Removes a directory that nobody else has put something in.
+/// Removes a directory, unless others have put files into it.
 async fn remove_if_empty(env: &dyn ExecutionEnvironment, directory: &Path) -> Result<(), EnvError> {
-    // The way may never have been gone, or a file may stand there.
+    // The directory may not have been created, or may be a file.
     if !env.metadata(directory).await.is_ok_and(|metadata| metadata.is_dir()) {
         return Ok(());
     }
     match env.remove(directory).await {
         Err(EnvError::IsADirectory { .. }) => Ok(()),
-        removed => unless_missing(removed),
+        removed => ignore_missing(removed),
     }
 }
 
-fn unless_missing(done: Result<(), EnvError>) -> Result<(), EnvError> {
+/// Treats a missing file as success.
+fn ignore_missing(done: Result<(), EnvError>) -> Result<(), EnvError> {
     match done {
         Err(EnvError::NotFound { .. }) => Ok(()),
         done => done,
     }
 }
 
-/// Compares what is at a path with what the plan was made for; `None` is nothing.
+/// Compares the content of a path with the one that was planned for; `None` means no file.
 async fn expect(
     env: &dyn ExecutionEnvironment,
     path: impl AsRef<Path>,
     content: Option<&[u8]>,
 ) -> Result<(), ApplyPlanCause> {
-    if holds(env, path.as_ref(), content).await? { Ok(()) } else { Err(ApplyPlanCause::Changed) }
+    if matches(env, path.as_ref(), content).await? { Ok(()) } else { Err(ApplyPlanCause::Changed) }
 }
 
-/// Whether a path has this content, as [`holds`]; what is no file has none.
-async fn stands(
+/// As [`matches`], but `false` for a directory or special file.
+async fn has_content(
     env: &dyn ExecutionEnvironment,
     path: impl AsRef<Path>,
     content: Option<&[u8]>,
 ) -> Result<bool, EnvError> {
-    match holds(env, path.as_ref(), content).await {
+    match matches(env, path.as_ref(), content).await {
         Err(EnvError::IsADirectory { .. } | EnvError::NotARegularFile { .. }) => Ok(false),
         found => found,
     }
 }
 
-/// Whether a path has this content; `None` is nothing.
-async fn holds(
+/// Returns whether a path has this content; `None` means no file.
+async fn matches(
     env: &dyn ExecutionEnvironment,
     path: &Path,
     content: Option<&[u8]>,
 ) -> Result<bool, EnvError> {
-    // One byte more shows that there is more.
+    // One byte more detects a longer file.
     let enough = content.map_or(0, <[u8]>::len) as u64 + 1;
     match env.read(path, Some(0..enough)).await {
         Ok(found) => Ok(content == Some(found.as_slice())),

@@ -1,4 +1,4 @@
-//! What there is to do for a plan.
+//! The steps of a transaction, from a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -7,61 +7,61 @@ use std::path::{Path, PathBuf};
 use pintle_env::{EnvError, ExecutionEnvironment};
 use pintle_patch::{Change, ChangeKind, Plan};
 
+use super::directory_cache::DirectoryCache;
 use super::error::{ApplyPlanCause, ApplyPlanError};
-use super::place::Places;
 use super::stage::Stage;
 use super::step::{BLOCK, Step};
 
-/// How much room is taken by one file, in bytes; a larger content has a file alone.
-const ROOM: usize = 1 << 20;
+/// The disk space that one temporary file reserves, in bytes. Larger content has its own file.
+const RESERVATION: usize = 1 << 20;
 
 /// Collects the steps of a plan.
 pub(super) struct Steps<'a> {
     env: &'a dyn ExecutionEnvironment,
-    places: Places<'a>,
-    /// Begins the names of the files that are needed for a while.
+    cache: DirectoryCache<'a>,
+    /// The common prefix of temporary names.
     prefix: String,
-    /// How many names were made.
+    /// The number of temporary names so far.
     names: usize,
-    /// Whether room is taken for each content before the first change.
+    /// Whether disk space is reserved before the first change.
     reserve: bool,
-    /// The directories that get new contents, with the files and these contents.
-    rooms: BTreeMap<PathBuf, Vec<(&'a str, &'a [u8])>>,
-    /// What is compared before anything is set aside: a link and what it leads to may both go.
+    /// The directories with new contents, each with its files and their contents.
+    reserved: BTreeMap<PathBuf, Vec<(&'a str, &'a [u8])>>,
+    /// Files that are compared before any is set aside, since a link and its target may both be deleted.
     compares: Vec<Step<'a>>,
-    /// What goes, before the rest changes: a link that goes may lead to a file that changes.
+    /// Files that are set aside before the others change, since a deleted link may lead to a changed file.
     asides: Vec<Step<'a>>,
-    /// The directories that writes and renames make.
+    /// The directories that writes and renames create.
     directories: BTreeMap<PathBuf, &'a str>,
-    /// The files that are there in the end, by their resolved paths.
+    /// The resolved paths of the files that exist afterwards.
     files: BTreeSet<PathBuf>,
     renames: Vec<Step<'a>>,
     writes: Vec<Step<'a>>,
-    /// The end of what was set aside, when nothing else can fail any more.
+    /// Files that were set aside are removed last, when no other step can fail.
     discards: Vec<Step<'a>>,
 }
 
 impl<'a> Steps<'a> {
-    /// The stages in which a plan is written, in order. It looks at the files and changes none.
+    /// Returns the stages of a plan, in order. Reads the files but changes none.
     ///
     /// # Errors
     ///
-    /// What can be told to be wrong before anything is changed.
+    /// Conflicts that are detectable before any change.
     pub(super) async fn of(
         env: &'a dyn ExecutionEnvironment,
         plan: &'a Plan,
     ) -> Result<Vec<Stage<'a>>, ApplyPlanError> {
         if let [Change { path, old: Some(content), new: None, .. }] = plan.changes.as_slice() {
-            return Ok(vec![Stage::one_by_one(vec![Step::Remove { path, content }])]);
+            return Ok(vec![Stage::sequential(vec![Step::Remove { path, content }])]);
         }
         let mut steps = Self {
             env,
-            places: Places::new(env),
+            cache: DirectoryCache::new(env),
             prefix: format!(".pintle-{:016x}", RandomState::new().build_hasher().finish()),
             names: 0,
-            // One content is written at once or not at all.
+            // A single write is atomic.
             reserve: plan.changes.iter().filter(|change| change.new.is_some()).count() > 1,
-            rooms: BTreeMap::new(),
+            reserved: BTreeMap::new(),
             compares: Vec::new(),
             asides: Vec::new(),
             directories: BTreeMap::new(),
@@ -80,24 +80,25 @@ impl<'a> Steps<'a> {
     async fn into_stages(mut self) -> Vec<Stage<'a>> {
         let (reservations, releases) = self.reservations();
         let mut directories = Vec::new();
-        // The outermost is the first.
+        // The outermost directories come first.
         for (directory, path) in &self.directories {
             let is_outermost = directory.parent().is_none_or(|above| !self.directories.contains_key(above));
-            // A link to a directory that is made meanwhile is not made. Below what is missing there is none.
-            if !(is_outermost && self.places.is_link(directory).await) {
+            // A link to a directory that is created meanwhile is not created. Below a missing directory there is no
+            // link.
+            if !(is_outermost && self.cache.is_link(directory).await) {
                 directories.push(Step::Directory { path, directory: directory.clone() });
             }
         }
         vec![
-            Stage::side_by_side(reservations),
-            Stage::side_by_side(releases),
-            Stage::side_by_side(self.compares),
-            Stage::side_by_side(self.asides),
-            Stage::one_by_one(directories),
-            // Two files that came to one place would not come back.
-            Stage::one_by_one(self.renames),
-            Stage::side_by_side(self.writes),
-            Stage::side_by_side(self.discards),
+            Stage::concurrent(reservations),
+            Stage::concurrent(releases),
+            Stage::concurrent(self.compares),
+            Stage::concurrent(self.asides),
+            Stage::sequential(directories),
+            // Concurrent renames to the same target could not be undone.
+            Stage::sequential(self.renames),
+            Stage::concurrent(self.writes),
+            Stage::concurrent(self.discards),
         ]
     }
 
@@ -105,8 +106,8 @@ impl<'a> Steps<'a> {
         let path = change.path.as_str();
         match (&change.kind, change.old.as_deref(), change.new.as_deref()) {
             (ChangeKind::Renamed { from }, Some(old), Some(new)) => {
-                if self.places.is_link(Path::new(from)).await {
-                    // Elsewhere a relative link would name another file.
+                if self.cache.is_link(Path::new(from)).await {
+                    // In another directory a relative link would lead to another file.
                     self.set_aside(from, old);
                     self.write(path, None, new).await
                 } else {
@@ -132,9 +133,9 @@ impl<'a> Steps<'a> {
         if old.is_none() {
             self.expect_no_link(path).await?;
         }
-        let directory = self.make_way(path).await;
+        let directory = self.create_parents(path).await;
         if self.reserve {
-            self.rooms.entry(directory).or_default().push((path, new));
+            self.reserved.entry(directory).or_default().push((path, new));
         }
         self.writes.push(Step::Write { path, old, new });
         Ok(())
@@ -142,32 +143,32 @@ impl<'a> Steps<'a> {
 
     async fn rename(&mut self, from: &'a str, to: &'a str, content: &'a [u8]) -> Result<(), ApplyPlanError> {
         self.expect_no_link(to).await?;
-        self.make_way(to).await;
+        self.create_parents(to).await;
         self.renames.push(Step::Rename { from, to, content });
         Ok(())
     }
 
-    /// Gives a file that goes another name until all is done: the file itself can come back, with its mode and even
-    /// if it is a link, and on a full disk.
+    /// Renames a deleted file until the end, so that the file itself can be restored with its mode, even if it is a
+    /// link or the disk is full.
     fn set_aside(&mut self, path: &'a str, content: &'a [u8]) {
-        let aside = Path::new(path).with_file_name(self.name());
+        let aside = Path::new(path).with_file_name(self.temporary_name());
         self.compares.push(Step::Compare { path, content });
         self.asides.push(Step::SetAside { path, aside: aside.clone(), content });
         self.discards.push(Step::Discard { path, aside, content });
     }
 
-    /// A link to nowhere is nothing to a reader, and would come to an end that nobody could put back.
+    /// Refuses a dangling link, whose target reads as missing and could not be restored.
     async fn expect_no_link(&mut self, path: &str) -> Result<(), ApplyPlanError> {
-        if !self.places.is_link(Path::new(path)).await {
+        if !self.cache.is_link(Path::new(path)).await {
             return Ok(());
         }
         Err(ApplyPlanError::new(path, ApplyPlanCause::LinkToNowhere, Vec::new()))
     }
 
-    /// Notes a file that is there in the end, and the directories that will be made for it. Returns the nearest one
-    /// that is there, which is on the same file system as a rule.
-    async fn make_way(&mut self, path: &'a str) -> PathBuf {
-        let (nearest, missing) = self.places.above(path).await;
+    /// Records a file that exists afterwards and the directories that are created for it. Returns the nearest existing
+    /// directory, which usually is on the same file system.
+    async fn create_parents(&mut self, path: &'a str) -> PathBuf {
+        let (nearest, missing) = self.cache.existing_ancestor(path).await;
         for directory in missing {
             self.directories.entry(directory).or_insert(path);
         }
@@ -175,7 +176,7 @@ impl<'a> Steps<'a> {
         nearest
     }
 
-    /// Of a file and one below it, neither can be told to be the wrong one once they are written side by side.
+    /// Refuses a file below another file of the plan, since concurrent writes would not detect it.
     fn expect_no_file_below_a_file(&self) -> Result<(), ApplyPlanError> {
         let below = self.directories.iter().find(|(directory, _)| self.files.contains(*directory));
         let Some((directory, path)) = below else { return Ok(()) };
@@ -183,38 +184,40 @@ impl<'a> Steps<'a> {
         Err(ApplyPlanError::new(path, cause.into(), Vec::new()))
     }
 
-    /// Takes the room for all new contents, then gives it back.
+    /// Returns the steps that reserve the space for all new contents, and those that release it.
     fn reservations(&mut self) -> (Vec<Step<'a>>, Vec<Step<'a>>) {
-        let rooms = std::mem::take(&mut self.rooms);
+        let reserved = std::mem::take(&mut self.reserved);
         let mut steps = Vec::new();
-        for (directory, files) in &rooms {
-            for files in in_rooms(files) {
+        for (directory, files) in &reserved {
+            for files in reservation_groups(files) {
                 let Some((path, _largest)) = files.iter().max_by_key(|(_, content)| content.len()) else {
                     continue;
                 };
-                let room = directory.join(self.name());
+                let temporary = directory.join(self.temporary_name());
                 let contents = files.iter().map(|(_, content)| *content).collect();
                 steps.push((
-                    Step::Reserve { path, room: room.clone(), contents },
-                    Step::Release { path, room },
+                    Step::Reserve { path, temporary: temporary.clone(), contents },
+                    Step::Release { path, temporary },
                 ));
             }
         }
         steps.into_iter().unzip()
     }
 
-    fn name(&mut self) -> String {
+    fn temporary_name(&mut self) -> String {
         self.names += 1;
         format!("{}-{}", self.prefix, self.names)
     }
 }
 
-/// Files whose contents take about [`ROOM`] bytes together, so that no more than that is held at a time.
-fn in_rooms<'s, 'a>(files: &'s [(&'a str, &'a [u8])]) -> impl Iterator<Item = &'s [(&'a str, &'a [u8])]> {
+/// Groups files so that the contents of a group have about [`RESERVATION`] bytes, which bounds the memory for one.
+fn reservation_groups<'s, 'a>(
+    files: &'s [(&'a str, &'a [u8])],
+) -> impl Iterator<Item = &'s [(&'a str, &'a [u8])]> {
     let mut taken = 0;
     files.chunk_by(move |(_, before), (_, next)| {
         taken += before.len().next_multiple_of(BLOCK);
-        let fits = taken + next.len() <= ROOM;
+        let fits = taken + next.len() <= RESERVATION;
         if !fits {
             taken = 0;
         }
@@ -227,13 +230,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_is_taken_in_parts() {
-        let contents = [0, 10, 5000, ROOM, 1, ROOM / 2, ROOM / 2, ROOM - 1].map(|length| vec![b'x'; length]);
+    fn space_is_reserved_in_parts() {
+        const MAX: usize = RESERVATION;
+        let contents = [0, 10, 5000, MAX, 1, MAX / 2, MAX / 2, MAX - 1].map(|length| vec![b'x'; length]);
         let files: Vec<(&str, &[u8])> = contents.iter().map(|content| ("f", content.as_slice())).collect();
-        let parts: Vec<Vec<usize>> =
-            in_rooms(&files).map(|part| part.iter().map(|(_, content)| content.len()).collect()).collect();
-        let expected: [&[usize]; 5] = [&[0, 10, 5000], &[ROOM], &[1, ROOM / 2], &[ROOM / 2], &[ROOM - 1]];
+        let parts: Vec<Vec<usize>> = reservation_groups(&files)
+            .map(|part| part.iter().map(|(_, content)| content.len()).collect())
+            .collect();
+        let expected: [&[usize]; 5] = [&[0, 10, 5000], &[MAX], &[1, MAX / 2], &[MAX / 2], &[MAX - 1]];
         assert_eq!(parts, expected);
-        assert_eq!(in_rooms(&[]).count(), 0);
+        assert_eq!(reservation_groups(&[]).count(), 0);
     }
 }

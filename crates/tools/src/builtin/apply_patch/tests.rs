@@ -1,17 +1,17 @@
 use serde_json::json;
 
 use super::*;
-use crate::builtin::workbench::Workbench;
+use crate::harness::Harness;
 use crate::tool::ChangeKind;
 
 fn arguments(patch: &str) -> String {
     json!({"patch": format!("*** Begin Patch\n{patch}*** End Patch\n")}).to_string()
 }
 
-/// What stands in the directory, hidden names included.
-#[expect(clippy::disallowed_methods, reason = "the test looks past the environment at what it left")]
-fn names(bench: &Workbench) -> Vec<String> {
-    let entries = std::fs::read_dir(bench.path(".")).unwrap();
+/// Lists the directory, with hidden files.
+#[expect(clippy::disallowed_methods, reason = "the test checks files without the environment")]
+fn names(harness: &Harness) -> Vec<String> {
+    let entries = std::fs::read_dir(harness.path(".")).unwrap();
     let mut names: Vec<String> =
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
@@ -20,10 +20,10 @@ fn names(bench: &Workbench) -> Vec<String> {
 
 #[tokio::test]
 async fn every_operation_is_applied_and_listed() {
-    let bench = Workbench::new();
-    bench.write("src/main.py", "def main():\r\n    print(1)\r\n    return 0\r\n");
-    bench.write("old.txt", "old\n");
-    bench.write("gone.txt", "gone\n");
+    let harness = Harness::new();
+    harness.write("src/main.py", "def main():\r\n    print(1)\r\n    return 0\r\n");
+    harness.write("old.txt", "old\n");
+    harness.write("gone.txt", "gone\n");
     let patch = "\
 *** Add File: docs/new.md
 +# New
@@ -39,8 +39,8 @@ async fn every_operation_is_applied_and_listed() {
 +new
 *** Delete File: gone.txt
 ";
-    let execution = bench.execute(ApplyPatch::new(), &arguments(patch)).await;
-    insta::assert_snapshot!(bench.mask(&execution.result.text()), @"
+    let execution = harness.execute(ApplyPatch::new(), &arguments(patch)).await;
+    insta::assert_snapshot!(harness.mask(&execution.result.text()), @"
     The patch was applied:
     A docs/new.md
     M src/main.py
@@ -48,10 +48,10 @@ async fn every_operation_is_applied_and_listed() {
     D gone.txt
     Note: patch line 4: `.` segments of a path were dropped
     ");
-    assert_eq!(bench.text("docs/new.md"), "# New\n");
-    assert_eq!(bench.text("src/main.py"), "def main():\r\n    print(1)\r\n    return 1\r\n");
-    assert_eq!(bench.text("kept/new.txt"), "new\n");
-    assert_eq!((bench.read("old.txt"), bench.read("gone.txt")), (None, None));
+    assert_eq!(harness.text("docs/new.md"), "# New\n");
+    assert_eq!(harness.text("src/main.py"), "def main():\r\n    print(1)\r\n    return 1\r\n");
+    assert_eq!(harness.text("kept/new.txt"), "new\n");
+    assert_eq!((harness.read("old.txt"), harness.read("gone.txt")), (None, None));
     let changes: Vec<_> =
         execution.changes.iter().map(|change| (change.path.as_str(), change.kind.clone())).collect();
     assert_eq!(
@@ -68,26 +68,26 @@ async fn every_operation_is_applied_and_listed() {
 
 #[tokio::test]
 async fn two_spellings_of_a_path_are_one_file() {
-    let bench = Workbench::new();
-    bench.write("a.txt", "1\n2\n");
-    let absolute = bench.path("sub/../a.txt");
+    let harness = Harness::new();
+    harness.write("a.txt", "1\n2\n");
+    let absolute = harness.path("sub/../a.txt");
     let patch = format!(
         "*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: {}\n@@\n-2\n+two\n",
         absolute.display()
     );
     assert_eq!(
-        bench.call(ApplyPatch::new(), &arguments(&patch)).await,
+        harness.call(ApplyPatch::new(), &arguments(&patch)).await,
         "ok: The patch was applied:\nM a.txt"
     );
-    assert_eq!(bench.text("a.txt"), "one\ntwo\n");
+    assert_eq!(harness.text("a.txt"), "one\ntwo\n");
 }
 
 #[tokio::test]
-async fn nothing_is_written_when_one_operation_does_not_fit() {
-    let bench = Workbench::new();
-    bench.write("a.txt", "one\ntwo\nthree\n");
+async fn nothing_is_written_if_an_operation_does_not_apply() {
+    let harness = Harness::new();
+    harness.write("a.txt", "one\ntwo\nthree\n");
     let patch = "*** Add File: new.txt\n+new\n*** Update File: a.txt\n@@\n one\n-2\n+zwei\n three\n";
-    insta::assert_snapshot!(bench.call(ApplyPatch::new(), &arguments(patch)).await, @"
+    insta::assert_snapshot!(harness.call(ApplyPatch::new(), &arguments(patch)).await, @"
     error: Tool error (apply_patch): a.txt, hunk 1 (patch line 5): the old lines are not in the file
     first difference at line 2:
       expected: `2`
@@ -95,17 +95,17 @@ async fn nothing_is_written_when_one_operation_does_not_fit() {
     nearest places:
       line 1: `one`
     ");
-    assert_eq!((bench.read("new.txt"), bench.text("a.txt")), (None, "one\ntwo\nthree\n".to_owned()));
+    assert_eq!((harness.read("new.txt"), harness.text("a.txt")), (None, "one\ntwo\nthree\n".to_owned()));
 }
 
 #[tokio::test]
-async fn what_was_written_is_taken_back_when_the_disk_fails() {
-    let bench = Workbench::new();
-    bench.write("a.txt", "one\n");
-    bench.write("b.txt", "two\n");
-    bench.write("c.txt", "three\n");
-    bench.write("wall", "x\n");
-    // The last file would stand below another file.
+async fn changes_are_undone_when_a_write_fails() {
+    let harness = Harness::new();
+    harness.write("a.txt", "one\n");
+    harness.write("b.txt", "two\n");
+    harness.write("c.txt", "three\n");
+    harness.write("wall", "x\n");
+    // The last path is below a file.
     let patch = "\
 *** Update File: a.txt
 @@
@@ -122,23 +122,23 @@ async fn what_was_written_is_taken_back_when_the_disk_fails() {
 *** Add File: wall/below
 +never
 ";
-    let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+    let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
     insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing wall/below failed: DIR/wall/below is not a directory; no file is changed");
-    let kept = ["a.txt", "b.txt", "c.txt"].map(|name| bench.text(name));
+    let kept = ["a.txt", "b.txt", "c.txt"].map(|name| harness.text(name));
     assert_eq!(kept, ["one\n", "two\n", "three\n"]);
-    assert_eq!((bench.read("d.txt"), bench.read("new.txt")), (None, None));
-    assert_eq!(names(&bench), ["a.txt", "b.txt", "c.txt", "wall"]);
+    assert_eq!((harness.read("d.txt"), harness.read("new.txt")), (None, None));
+    assert_eq!(names(&harness), ["a.txt", "b.txt", "c.txt", "wall"]);
 }
 
 #[tokio::test]
-async fn what_is_put_back_is_the_file_itself() {
+async fn deleted_files_are_restored_with_their_inode() {
     use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
-    let bench = Workbench::new();
-    bench.write("tool.sh", "run\n");
-    bench.write("wall", "x\n");
-    std::fs::set_permissions(bench.path("tool.sh"), std::fs::Permissions::from_mode(0o750)).unwrap();
-    symlink("tool.sh", bench.path("link")).unwrap();
-    let inode = |name: &str| bench.path(name).symlink_metadata().unwrap().ino();
+    let harness = Harness::new();
+    harness.write("tool.sh", "run\n");
+    harness.write("wall", "x\n");
+    std::fs::set_permissions(harness.path("tool.sh"), std::fs::Permissions::from_mode(0o750)).unwrap();
+    symlink("tool.sh", harness.path("link")).unwrap();
+    let inode = |name: &str| harness.path(name).symlink_metadata().unwrap().ino();
     let before = [inode("tool.sh"), inode("link")];
     let patch = "\
 *** Delete File: link
@@ -148,20 +148,20 @@ async fn what_is_put_back_is_the_file_itself() {
 *** Add File: wall/below
 +never
 ";
-    let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+    let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
     insta::assert_snapshot!(answer, @"error: Tool error (apply_patch): The patch fits, but writing wall/below failed: DIR/wall/below is not a directory; no file is changed");
     assert_eq!([inode("tool.sh"), inode("link")], before);
-    assert_eq!(bench.path("tool.sh").metadata().unwrap().mode() & 0o777, 0o750);
-    assert_eq!(names(&bench), ["link", "tool.sh", "wall"]);
+    assert_eq!(harness.path("tool.sh").metadata().unwrap().mode() & 0o777, 0o750);
+    assert_eq!(names(&harness), ["link", "tool.sh", "wall"]);
 }
 
 #[tokio::test]
-async fn directories_that_were_made_do_not_stay() {
-    let bench = Workbench::new();
-    bench.write("a", "old\n");
-    bench.write("there/f", "x\n");
-    bench.write("wall", "x\n");
-    // A directory takes the place of a file, and gives it back when what follows fails.
+async fn new_directories_are_removed_on_failure() {
+    let harness = Harness::new();
+    harness.write("a", "old\n");
+    harness.write("there/f", "x\n");
+    harness.write("wall", "x\n");
+    // A directory replaces a file, which is restored when a later change fails.
     let patch = "\
 *** Delete File: a
 *** Add File: a/b/c
@@ -175,21 +175,21 @@ async fn directories_that_were_made_do_not_stay() {
 *** Add File: wall/below
 +never
 ";
-    let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+    let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
     assert!(answer.ends_with("wall/below is not a directory; no file is changed"), "{answer}");
     assert_eq!(
-        (names(&bench), bench.text("a")),
+        (names(&harness), harness.text("a")),
         (vec!["a".to_owned(), "there".to_owned(), "wall".to_owned()], "old\n".to_owned())
     );
-    let there = bench.env.list_directory(Path::new("there"), 9).await.unwrap();
+    let there = harness.env.list_directory(Path::new("there"), 9).await.unwrap();
     assert_eq!(there.iter().map(|entry| entry.name.to_str().unwrap()).collect::<Vec<_>>(), ["f"]);
 }
 
 #[tokio::test]
-async fn a_file_below_a_file_of_the_same_patch_is_refused() {
-    let bench = Workbench::new();
-    bench.write("a", "one\n");
-    bench.write("b", "x\n");
+async fn a_file_below_another_new_file_is_refused() {
+    let harness = Harness::new();
+    harness.write("a", "one\n");
+    harness.write("b", "x\n");
     let rows = [
         ("*** Add File: new\n+x\n*** Add File: new/below/f\n+x\n", "new/below/f", "new"),
         ("*** Add File: new/below/f\n+x\n*** Add File: new\n+x\n", "new/below/f", "new"),
@@ -197,46 +197,46 @@ async fn a_file_below_a_file_of_the_same_patch_is_refused() {
         ("*** Add File: new/f\n+x\n*** Update File: b\n*** Move to: new\n", "new/f", "new"),
     ];
     for (patch, path, file) in rows {
-        let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+        let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
         let expected = format!(
             "error: Tool error (apply_patch): The patch fits, but writing {path} failed: \
              DIR/{file} is not a directory; no file is changed"
         );
         assert_eq!(answer, expected);
         assert_eq!(
-            (names(&bench), bench.text("a")),
+            (names(&harness), harness.text("a")),
             (vec!["a".to_owned(), "b".to_owned()], "one\n".to_owned())
         );
     }
 }
 
 #[tokio::test]
-async fn a_directory_whose_last_file_is_deleted_stays() {
-    let bench = Workbench::new();
-    bench.write("one/f", "x\n");
-    bench.write("two/f", "x\n");
+async fn an_emptied_directory_stays() {
+    let harness = Harness::new();
+    harness.write("one/f", "x\n");
+    harness.write("two/f", "x\n");
     for patch in ["*** Delete File: one/f\n", "*** Update File: two/f\n*** Move to: f\n"] {
-        let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+        let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
         assert!(answer.starts_with("ok: "), "{answer}");
     }
-    assert_eq!(names(&bench), ["f", "one", "two"]);
+    assert_eq!(names(&harness), ["f", "one", "two"]);
 }
 
 #[tokio::test]
-async fn two_paths_that_are_one_file_are_noticed() {
+async fn two_paths_to_one_file_are_refused() {
     use std::os::unix::fs::symlink;
-    let bench = Workbench::new();
-    bench.write("a.txt", "1\n2\n");
-    bench.write("real/f", "x\n");
-    symlink("a.txt", bench.path("b.txt")).unwrap();
-    symlink("real", bench.path("folder")).unwrap();
+    let harness = Harness::new();
+    harness.write("a.txt", "1\n2\n");
+    harness.write("real/f", "x\n");
+    symlink("a.txt", harness.path("b.txt")).unwrap();
+    symlink("real", harness.path("linked")).unwrap();
     let rows = [
         ("*** Update File: a.txt\n@@\n-1\n+one\n*** Update File: b.txt\n@@\n-2\n+two\n", "b.txt", "a.txt"),
-        ("*** Add File: folder/new\n+1\n*** Add File: real/new\n+2\n", "real/new", "folder/new"),
-        ("*** Add File: real/d/new\n+1\n*** Add File: folder/d/new\n+22\n", "folder/d/new", "real/d/new"),
+        ("*** Add File: linked/new\n+1\n*** Add File: real/new\n+2\n", "real/new", "linked/new"),
+        ("*** Add File: real/d/new\n+1\n*** Add File: linked/d/new\n+22\n", "linked/d/new", "real/d/new"),
     ];
     for (patch, path, other) in rows {
-        let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+        let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
         assert_eq!(
             answer,
             format!(
@@ -244,49 +244,49 @@ async fn two_paths_that_are_one_file_are_noticed() {
                  use one path for it; no file is changed"
             )
         );
-        assert_eq!((bench.text("a.txt"), bench.text("real/f")), ("1\n2\n".to_owned(), "x\n".to_owned()));
-        assert_eq!(names(&bench), ["a.txt", "b.txt", "folder", "real"]);
-        assert_eq!(bench.env.list(Path::new("real")).await.unwrap().len(), 1);
+        assert_eq!((harness.text("a.txt"), harness.text("real/f")), ("1\n2\n".to_owned(), "x\n".to_owned()));
+        assert_eq!(names(&harness), ["a.txt", "b.txt", "linked", "real"]);
+        assert_eq!(harness.env.list(Path::new("real")).await.unwrap().len(), 1);
     }
 }
 
 #[tokio::test]
-async fn nothing_is_made_at_the_end_of_a_link_to_nowhere() {
-    let bench = Workbench::new();
-    bench.write("f", "x\n");
-    std::os::unix::fs::symlink("nowhere", bench.path("link")).unwrap();
+async fn a_dangling_link_is_not_followed() {
+    let harness = Harness::new();
+    harness.write("f", "x\n");
+    std::os::unix::fs::symlink("nowhere", harness.path("link")).unwrap();
     for patch in ["*** Add File: link\n+x\n", "*** Add File: a\n+x\n*** Update File: f\n*** Move to: link\n"]
     {
-        let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+        let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
         assert_eq!(
             answer,
             "error: Tool error (apply_patch): link cannot be written: a symbolic link to nothing stands there; \
              remove the link or make its target first; no file is changed"
         );
-        assert_eq!(names(&bench), ["f", "link"]);
+        assert_eq!(names(&harness), ["f", "link"]);
     }
 }
 
 #[tokio::test]
-async fn a_link_and_what_it_leads_to_go_together() {
+async fn a_link_and_its_target_can_both_be_deleted() {
     for order in [["real", "link"], ["link", "real"]] {
-        let bench = Workbench::new();
-        bench.write("real", "x\n");
-        std::os::unix::fs::symlink("real", bench.path("link")).unwrap();
+        let harness = Harness::new();
+        harness.write("real", "x\n");
+        std::os::unix::fs::symlink("real", harness.path("link")).unwrap();
         let patch = order.map(|name| format!("*** Delete File: {name}\n")).concat();
-        let answer = bench.call(ApplyPatch::new(), &arguments(&patch)).await;
+        let answer = harness.call(ApplyPatch::new(), &arguments(&patch)).await;
         assert!(answer.starts_with("ok: "), "{answer}");
-        assert!(names(&bench).is_empty(), "{:?}", names(&bench));
+        assert!(names(&harness).is_empty(), "{:?}", names(&harness));
     }
 }
 
 #[tokio::test]
-async fn a_patch_that_is_no_patch_is_refused_without_much_ado() {
-    let bench = Workbench::new();
+async fn an_invalid_patch_is_refused_in_few_words() {
+    let harness = Harness::new();
     let call = async |patch: String| {
         let input = ApplyPatchInput { patch };
         assert!(ApplyPatch::new().writes(&input).is_empty());
-        ApplyPatch::new().call(input, &bench.context()).await.unwrap_err()
+        ApplyPatch::new().call(input, &harness.context()).await.unwrap_err()
     };
     let lines = "@@ def f():\n".repeat(1_000_000);
     let rows = [
@@ -303,15 +303,16 @@ async fn a_patch_that_is_no_patch_is_refused_without_much_ado() {
         assert!(text.starts_with(reason) && text.len() < 1_000, "`{reason}` in {text}");
     }
     let long = format!("*** Begin Patch\n*** Add File: {}\n+x\n*** End Patch\n", "d/".repeat(1 << 20));
-    let error = ApplyPatch::new().call(ApplyPatchInput { patch: long }, &bench.context()).await.unwrap_err();
+    let error =
+        ApplyPatch::new().call(ApplyPatchInput { patch: long }, &harness.context()).await.unwrap_err();
     let text = error.for_model();
     assert!(text.ends_with("/d/… has 2097151 bytes: a path has at most 4096") && text.len() < 200, "{text}");
-    assert!(names(&bench).is_empty());
+    assert!(names(&harness).is_empty());
 }
 
 #[tokio::test]
-async fn a_file_that_changed_after_it_was_read_is_left_alone() {
-    let bench = Workbench::new();
+async fn a_file_that_changed_after_reading_is_kept() {
+    let harness = Harness::new();
     let rows = [
         ("*** Update File: f\n@@\n-old\n+new\n", Some("old\n"), Some("else\n")),
         ("*** Update File: f\n@@\n-old\n+new\n", Some("old\n"), None),
@@ -325,80 +326,84 @@ async fn a_file_that_changed_after_it_was_read_is_left_alone() {
             planned.map(|content| ("f".to_owned(), content.as_bytes().to_vec())).into_iter().collect();
         let plan = plan(&patch, &files, &ApplyOptions::default()).unwrap();
         match found {
-            Some(content) => bench.write("f", content),
-            None => bench.env.remove(Path::new("f")).await.unwrap(),
+            Some(content) => harness.write("f", content),
+            None => harness.env.remove(Path::new("f")).await.unwrap(),
         }
-        let error = apply_plan(bench.env.as_ref(), &plan).await.unwrap_err();
+        let error = apply_plan(harness.env.as_ref(), &plan).await.unwrap_err();
         assert!(matches!(error.cause, ApplyPlanCause::Changed), "{body}: {error:?}");
-        assert_eq!(bench.read("f").as_deref(), found.map(str::as_bytes), "{body}");
-        assert_eq!(bench.read("g"), None, "{body}");
-        bench.write("f", "old\n");
+        assert_eq!(harness.read("f").as_deref(), found.map(str::as_bytes), "{body}");
+        assert_eq!(harness.read("g"), None, "{body}");
+        harness.write("f", "old\n");
     }
 }
 
 #[tokio::test]
 async fn a_link_that_is_moved_becomes_a_file() {
-    let bench = Workbench::new();
-    bench.write("real.txt", "one\n");
-    std::os::unix::fs::symlink("real.txt", bench.path("link")).unwrap();
+    let harness = Harness::new();
+    harness.write("real.txt", "one\n");
+    std::os::unix::fs::symlink("real.txt", harness.path("link")).unwrap();
     let patch = "*** Update File: link\n*** Move to: sub/moved\n@@\n-one\n+1\n";
-    let answer = bench.call(ApplyPatch::new(), &arguments(patch)).await;
+    let answer = harness.call(ApplyPatch::new(), &arguments(patch)).await;
     assert_eq!(answer, "ok: The patch was applied:\nR link -> sub/moved");
-    assert_eq!((bench.text("real.txt"), bench.text("sub/moved")), ("one\n".to_owned(), "1\n".to_owned()));
-    assert!(!bench.path("sub/moved").is_symlink());
-    assert_eq!(names(&bench), ["real.txt", "sub"]);
+    assert_eq!((harness.text("real.txt"), harness.text("sub/moved")), ("one\n".to_owned(), "1\n".to_owned()));
+    assert!(!harness.path("sub/moved").is_symlink());
+    assert_eq!(names(&harness), ["real.txt", "sub"]);
 }
 
 #[tokio::test]
-async fn a_file_makes_way_for_a_directory() {
-    let bench = Workbench::new();
-    bench.write("a", "file\n");
+async fn a_directory_can_replace_a_deleted_file() {
+    let harness = Harness::new();
+    harness.write("a", "file\n");
     let patch = "*** Delete File: a\n*** Add File: a/b\n+below\n";
     assert_eq!(
-        bench.call(ApplyPatch::new(), &arguments(patch)).await,
+        harness.call(ApplyPatch::new(), &arguments(patch)).await,
         "ok: The patch was applied:\nD a\nA a/b"
     );
-    assert_eq!(bench.text("a/b"), "below\n");
+    assert_eq!(harness.text("a/b"), "below\n");
 }
 
 #[tokio::test]
-async fn a_link_is_followed_when_it_is_updated_and_goes_alone_when_it_is_deleted() {
-    let bench = Workbench::new();
-    bench.write("real/a.txt", "one\n");
-    bench.write("real/b.txt", "two\n");
+async fn a_link_is_followed_by_updates_not_deletions() {
+    let harness = Harness::new();
+    harness.write("real/a.txt", "one\n");
+    harness.write("real/b.txt", "two\n");
     for name in ["a.txt", "b.txt"] {
-        std::os::unix::fs::symlink(bench.path("real").join(name), bench.path(name)).unwrap();
+        std::os::unix::fs::symlink(harness.path("real").join(name), harness.path(name)).unwrap();
     }
     let patch = "*** Update File: a.txt\n@@\n-one\n+1\n*** Delete File: b.txt\n";
     assert_eq!(
-        bench.call(ApplyPatch::new(), &arguments(patch)).await,
+        harness.call(ApplyPatch::new(), &arguments(patch)).await,
         "ok: The patch was applied:\nM a.txt\nD b.txt"
     );
-    assert!(bench.path("a.txt").is_symlink() && !bench.path("b.txt").is_symlink());
-    assert_eq!((bench.text("real/a.txt"), bench.text("real/b.txt")), ("1\n".to_owned(), "two\n".to_owned()));
+    assert!(harness.path("a.txt").is_symlink() && !harness.path("b.txt").is_symlink());
+    assert_eq!(
+        (harness.text("real/a.txt"), harness.text("real/b.txt")),
+        ("1\n".to_owned(), "two\n".to_owned())
+    );
 }
 
 #[tokio::test]
-async fn bytes_that_the_patch_does_not_name_stay_as_they_are() {
-    let bench = Workbench::new();
+async fn other_bytes_of_a_file_stay_unchanged() {
+    let harness = Harness::new();
     let rows: [(&[u8], &[u8]); 4] = [
         (b"\xEF\xBB\xBFold\r\nkeep\r\n", b"\xEF\xBB\xBFnew\r\nkeep\r\n"),
         (b"old\nkeep", b"new\nkeep"),
-        // A last line that is touched is given its end.
+        // A changed last line gets a line end.
         (b"keep\nold", b"keep\nnew\n"),
         (b"caf\xE9\nold\n\xFF\n", b"caf\xE9\nnew\n\xFF\n"),
     ];
     for (before, after) in rows {
-        bench.write("f", before);
-        let answer = bench.call(ApplyPatch::new(), &arguments("*** Update File: f\n@@\n-old\n+new\n")).await;
+        harness.write("f", before);
+        let answer =
+            harness.call(ApplyPatch::new(), &arguments("*** Update File: f\n@@\n-old\n+new\n")).await;
         assert_eq!(answer, "ok: The patch was applied:\nM f");
-        assert_eq!(bench.read("f").unwrap(), after, "{}", String::from_utf8_lossy(after));
+        assert_eq!(harness.read("f").unwrap(), after, "{}", String::from_utf8_lossy(after));
     }
 }
 
 #[tokio::test]
-async fn what_is_no_patch_is_answered_with_what_was_expected() {
-    let bench = Workbench::new();
+async fn failed_patches_explain_themselves() {
+    let harness = Harness::new();
     let rows = [
         json!({"patch": "hello"}),
         json!({"patch": "*** Begin Patch\n*** Update File: missing.txt\n@@\n-a\n+b\n*** End Patch"}),
@@ -406,7 +411,7 @@ async fn what_is_no_patch_is_answered_with_what_was_expected() {
     ];
     let mut answers = Vec::new();
     for arguments in rows {
-        answers.push(bench.call(ApplyPatch::new(), &arguments.to_string()).await);
+        answers.push(harness.call(ApplyPatch::new(), &arguments.to_string()).await);
     }
     insta::assert_snapshot!(answers.join("\n"), @"
     error: Tool error (apply_patch): patch line 1: expected `*** Begin Patch` alone on the first line; found `hello`
@@ -416,7 +421,7 @@ async fn what_is_no_patch_is_answered_with_what_was_expected() {
 }
 
 #[test]
-fn the_files_that_a_patch_writes_are_known_before() {
+fn a_call_declares_the_files_of_its_patch() {
     let input = |patch: &str| ApplyPatchInput { patch: patch.to_owned() };
     let patch = "*** Begin Patch\n*** Add File: a\n+\n*** Update File: b\n*** Move to: c\n*** End Patch";
     assert_eq!(ApplyPatch::new().writes(&input(patch)), [Path::new("a"), Path::new("b"), Path::new("c")]);

@@ -1,4 +1,4 @@
-//! Writing a plan: all of it, or nothing.
+//! Transactions: all changes of a plan are made, or none.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,15 +10,15 @@ use super::error::{ApplyPlanError, ReadFilesError};
 use super::stage;
 use super::steps::Steps;
 
-/// The most bytes that the files of one patch may have together: 256 MiB.
+/// The most bytes that the files of one patch may have in total: 256 MiB.
 pub const MAX_FILES_BYTES: u64 = 256 << 20;
 
-/// Reads what [`pintle_patch::plan()`] must be given: the content of every path of the patch that is a file.
+/// Reads the input of [`pintle_patch::plan()`]: the content of every path of the patch that is a file.
 ///
 /// # Errors
 ///
-/// [`ReadFilesError::TooLarge`] above [`MAX_FILES_BYTES`], and the errors of [`ExecutionEnvironment::read`] for what
-/// is there and is no file, or cannot be read.
+/// [`ReadFilesError::TooLarge`] above [`MAX_FILES_BYTES`], and the errors of [`ExecutionEnvironment::read`] for paths
+/// that exist but cannot be read as a file.
 pub async fn read_files(
     env: &dyn ExecutionEnvironment,
     patch: &Patch,
@@ -26,21 +26,20 @@ pub async fn read_files(
     read_within(MAX_FILES_BYTES, env, patch).await
 }
 
-/// Makes every change of a plan, or none.
+/// Makes all changes of a plan, or none.
 ///
-/// Each file is compared with what the plan was made for before it is changed. Before the first change of several the
-/// room for all new contents is taken and given back, so that a full disk is noticed in time. If a step fails, all
-/// before it are undone in reverse order, and directories that were made for new files are removed if they are empty.
-/// A directory whose last file is deleted stays. Mode and owner of a file stay; a symbolic link is followed when its
-/// file is updated, goes alone when it is deleted, and becomes a file when it is moved.
+/// Before a file is changed, its content is compared with the one that was planned for. Before the first of several
+/// changes, disk space for all new contents is reserved and released, so that a full disk is detected early. If a step
+/// fails, all steps before it are undone in reverse order, and new directories are removed if they are empty. A
+/// directory whose last file is deleted stays. Files keep their mode and owner. A symbolic link is followed when its
+/// file is updated, is itself removed when it is deleted, and becomes a file when it is moved.
 ///
-/// Changes that do not depend on each other are made side by side, some at a time. Files that are needed for a while
-/// have names that begin with `.pintle-`. Dropping the future leaves them and what is written by then, as a lost
-/// machine would.
+/// Independent changes run concurrently, some at a time. Temporary files have names that start with `.pintle-`.
+/// Dropping the future leaves them and the changes made so far.
 ///
 /// # Errors
 ///
-/// [`ApplyPlanError`] with the file at which it stopped, the cause, and what could not be put back, if anything.
+/// [`ApplyPlanError`] with the file that failed, the cause, and the files that could not be restored.
 pub async fn apply_plan(env: &dyn ExecutionEnvironment, plan: &Plan) -> Result<(), ApplyPlanError> {
     let stages = Steps::of(env, plan).await?;
     let mut done = Vec::new();
@@ -61,16 +60,16 @@ async fn read_within(
 ) -> Result<BTreeMap<String, Vec<u8>>, ReadFilesError> {
     let too_large = |path: &str| ReadFilesError::TooLarge { path: path.to_owned(), limit };
     let mut files = BTreeMap::new();
-    let mut room = limit;
+    let mut remaining = limit;
     for path in patch.paths() {
-        // One byte more than allowed shows that there is more.
-        match env.read(Path::new(path), Some(0..room + 1)).await {
+        // One byte more than allowed detects a larger file.
+        match env.read(Path::new(path), Some(0..remaining + 1)).await {
             Ok(content) => {
-                room = room.checked_sub(content.len() as u64).ok_or_else(|| too_large(path))?;
+                remaining = remaining.checked_sub(content.len() as u64).ok_or_else(|| too_large(path))?;
                 files.insert(path.to_owned(), content);
             }
             Err(EnvError::TooLarge { .. }) => return Err(too_large(path)),
-            // What is a file now may be a directory once the patch has deleted it.
+            // The patch may delete a file to create a directory with its name.
             Err(EnvError::NotFound { .. } | EnvError::NotADirectory { .. }) => {}
             Err(error) => return Err(error.into()),
         }

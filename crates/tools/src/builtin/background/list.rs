@@ -1,21 +1,21 @@
-//! `shell_list`: the background commands of the session.
+//! `shell_list`: lists the background commands.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::BackgroundStatus;
+use crate::background::BackgroundStatus;
 use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most characters of a command line that are shown.
-const SHOWN: usize = 120;
+/// The most characters of a command line that are listed.
+const MAX_COMMAND: usize = 120;
 
 /// Lists the background commands of the session.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShellList(());
 
-/// The arguments of `shell_list`: none.
+/// The arguments of `shell_list`, which has none.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[non_exhaustive]
 pub struct ShellListInput {}
@@ -57,8 +57,8 @@ impl Tool for ShellList {
 fn line(status: &BackgroundStatus) -> String {
     let BackgroundStatus { id, command, state, age, unread } = status;
     let first = command.lines().next().unwrap_or_default();
-    let cut = first.chars().count() > SHOWN || first.len() < command.trim_end().len();
-    let shown: String = first.chars().take(SHOWN).collect();
+    let cut = first.chars().count() > MAX_COMMAND || first.len() < command.trim_end().len();
+    let shown: String = first.chars().take(MAX_COMMAND).collect();
     let more = if cut { "…" } else { "" };
     format!("{id}: {state}, {} s, {unread} bytes unread: {shown}{more}", age.as_secs())
 }

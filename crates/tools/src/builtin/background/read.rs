@@ -1,4 +1,4 @@
-//! `shell_read`: what a background command has written.
+//! `shell_read`: reads the output of a background command.
 
 use std::time::Duration;
 
@@ -9,9 +9,9 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Reads what a background command has written since it was last read.
+/// Reads the output of a background command since the last read.
 ///
-/// It waits at most as long as a command may run ([`CommandTimeouts::max`](crate::CommandTimeouts::max)).
+/// It waits at most for the longest time-out of a command ([`CommandTimeouts::max`](crate::CommandTimeouts::max)).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShellRead(());
 
@@ -49,7 +49,7 @@ impl Tool for ShellRead {
         Effect::Read
     }
 
-    /// What was read once does not come again.
+    /// Output can be read only once.
     fn repeatable(&self) -> bool {
         false
     }

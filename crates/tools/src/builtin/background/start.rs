@@ -1,4 +1,4 @@
-//! `shell_start`: a command that runs on.
+//! `shell_start`: starts a command in the background.
 
 use std::time::Duration;
 
@@ -9,12 +9,12 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// How long a command that fails at once has to do so.
-const FIRST_LOOK: Duration = Duration::from_millis(250);
+/// The time to wait for the first output or an immediate failure.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// Starts a command in the background, in the [`BackgroundCommands`](super::BackgroundCommands) of the call.
 ///
-/// The result has its number and what it wrote or came to within a quarter of a second.
+/// The result has its id, and its output and state after a quarter of a second.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShellStart(());
 
@@ -73,9 +73,9 @@ impl Tool for ShellStart {
         };
         let output = tokio::select! {
             biased;
-            // The command runs, and the model must know it.
+            // The command was started, and the model must know its id.
             () = cx.cancel.cancelled() => cx.background.read(id, Duration::ZERO).await?,
-            output = cx.background.read(id, FIRST_LOOK) => output?,
+            output = cx.background.read(id, FIRST_WAIT) => output?,
         };
         Ok(ToolOutput::new(format!("Started background command {id}.\n{}", output.for_model())))
     }

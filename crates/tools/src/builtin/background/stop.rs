@@ -1,4 +1,4 @@
-//! `shell_stop`: the end of a background command.
+//! `shell_stop`: terminates a background command.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,7 +7,7 @@ use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Ends a background command with everything that it started.
+/// Terminates a background command and its child processes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ShellStop(());
 
@@ -43,7 +43,7 @@ impl Tool for ShellStop {
         Effect::Execute
     }
 
-    /// What is gone is not ended twice.
+    /// Stopping an ended command does nothing.
     fn repeatable(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! `shell_write`: something for a background command to read.
+//! `shell_write`: writes to the input of a background command.
 
 use schemars::JsonSchema;
 use serde::Deserialize;

@@ -1,4 +1,4 @@
-//! Replacing text in the bytes of a file.
+//! Replacement of text in the bytes of a file.
 
 use std::collections::BTreeMap;
 
@@ -8,61 +8,61 @@ use pintle_patch::{
 };
 
 use super::Edit;
-use super::blanks::OtherBlanks;
+use super::whitespace::LooseOccurrences;
 use crate::error::{ToolError, ToolErrorKind};
 
 /// The most line numbers that a message lists.
-const LISTED: usize = 10;
+const MAX_LISTED: usize = 10;
 
-/// The least length of a text that is taken for a trace of an earlier edit, in bytes.
-const MIN_TELLING: usize = 8;
+/// The least length of new text that counts as a sign of an earlier edit, in bytes.
+const MIN_SIGN: usize = 8;
 
 /// A file after an edit.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Replaced {
     pub(super) content: Vec<u8>,
-    /// The line, from 1, at which each replaced text began.
+    /// The first line of each replaced text, from 1.
     pub(super) lines: Vec<usize>,
-    /// What the model should know of how the place was found.
+    /// Notes for the model about a loose match.
     pub(super) notes: Vec<String>,
 }
 
-/// Replaces exactly, or else the only place that fits loosely.
+/// Replaces exact occurrences, or the only loose one.
 pub(super) fn replace(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
     let text = Text::new(file);
     let old = fold(edit.old);
-    let places = occurrences(&text.folded, &old);
-    match places.as_slice() {
+    let offsets = occurrences(&text.folded, &old);
+    match offsets.as_slice() {
         [] if file.is_empty() => {
             Err(conflict(format!("old_string does not occur in {path}: the file is empty")))
         }
-        [] => loosely(path, file, edit),
+        [] => replace_loosely(path, file, edit),
         [_] if edit.expected.is_none_or(|expected| expected == 1) => {
-            Ok(text.replaced(&places, &old, edit.new))
+            Ok(text.replaced(&offsets, &old, edit.new))
         }
-        _ if edit.all && edit.expected.is_none() => Ok(text.replaced(&places, &old, edit.new)),
-        _ if edit.expected == Some(places.len()) => Ok(text.replaced(&places, &old, edit.new)),
-        _ => Err(wrong_count(path, &text.lines_at(&places), edit)),
+        _ if edit.all && edit.expected.is_none() => Ok(text.replaced(&offsets, &old, edit.new)),
+        _ if edit.expected == Some(offsets.len()) => Ok(text.replaced(&offsets, &old, edit.new)),
+        _ => Err(wrong_count(path, &text.lines_at(&offsets), edit)),
     }
 }
 
-/// Ascending line numbers for a message, each once: all of them if there are few.
+/// Lists ascending line numbers for a message, each once, and counts those that are left out.
 pub(super) fn list_lines(lines: &[usize]) -> String {
     let mut lines = lines.to_vec();
     lines.dedup();
     let noun = if lines.len() == 1 { "line" } else { "lines" };
-    let mut listed: Vec<String> = lines.iter().take(LISTED).map(usize::to_string).collect();
-    if let Some(more) = lines.len().checked_sub(LISTED).filter(|more| *more > 0) {
+    let mut listed: Vec<String> = lines.iter().take(MAX_LISTED).map(usize::to_string).collect();
+    if let Some(more) = lines.len().checked_sub(MAX_LISTED).filter(|more| *more > 0) {
         listed.push(format!("and {more} more"));
     }
     format!("{noun} {}", listed.join(", "))
 }
 
-/// A file whose line ends do not matter: its bytes with every CRLF as an LF, and the way back.
+/// A file with every CRLF folded to an LF, and a mapping back to the original.
 struct Text<'a> {
     file: &'a [u8],
     folded: Vec<u8>,
-    /// Where in `folded` the line feeds of CRLFs are, in order.
+    /// The offsets in `folded` of the line feeds of CRLFs, in order.
     crlf: Vec<usize>,
 }
 
@@ -81,61 +81,62 @@ impl<'a> Text<'a> {
         Self { file, folded, crlf }
     }
 
-    /// The offset in the file of one in `folded`.
-    fn origin(&self, folded: usize) -> usize {
+    /// Maps an offset in `folded` to one in the file.
+    fn original_offset(&self, folded: usize) -> usize {
         folded + self.crlf.partition_point(|at| *at < folded)
     }
 
-    /// Puts `new` in the place of `old` at ascending places, with the line ends that the file has there.
-    fn replaced(&self, places: &[usize], old: &str, new: &str) -> Replaced {
+    /// Replaces `old` by `new` at ascending offsets, with the line ends that the file has there.
+    fn replaced(&self, offsets: &[usize], old: &str, new: &str) -> Replaced {
         let lf = fold(new);
         let crlf = lf.replace('\n', "\r\n");
         let mut feeds = self.line_feeds().peekable();
         let mut last_is_crlf = false;
         let mut content = Vec::with_capacity(self.file.len());
         let mut done = 0;
-        for place in places {
-            while let Some(feed) = feeds.next_if(|feed| feed < place) {
+        for offset in offsets {
+            while let Some(feed) = feeds.next_if(|feed| feed < offset) {
                 last_is_crlf = self.is_crlf(feed);
             }
-            // The last line may have no end: the one before it tells.
+            // The last line may have no line end; then the previous one decides.
             let ends_in_crlf = feeds.peek().map_or(last_is_crlf, |feed| self.is_crlf(*feed));
-            let (start, end) = (self.origin(*place), self.origin(place + old.len()));
+            let start = self.original_offset(*offset);
+            let end = self.original_offset(offset + old.len());
             content.extend_from_slice(self.file.get(done..start).unwrap_or_default());
             content.extend_from_slice(if ends_in_crlf { crlf.as_bytes() } else { lf.as_bytes() });
             done = end;
         }
         content.extend_from_slice(self.file.get(done..).unwrap_or_default());
-        Replaced { content, lines: self.lines_at(places), notes: Vec::new() }
+        Replaced { content, lines: self.lines_at(offsets), notes: Vec::new() }
     }
 
-    /// The line of the new text, if that shows that the edit was made: it is there once, as a part of a line at one
-    /// end at least, and it is long enough to say something.
+    /// Returns the line of the new text, if that is a sign that the edit was already applied: the text occurs once,
+    /// starts or ends within a line, and has a minimum length.
     ///
-    /// Of whole lines the patch engine says whether they show it.
+    /// For whole lines, the patch engine detects an applied edit.
     fn line_of_new(&self, edit: &Edit<'_>) -> Option<usize> {
         let (old, new) = (fold(edit.old), fold(edit.new));
-        // Lines that are in the old text too outlive any other change of the file.
+        // Lines of the old text may have been there before.
         let is_kept = new.lines().all(|line| old.contains(line.trim()));
-        if new.trim().len() < MIN_TELLING || is_kept {
+        if new.trim().len() < MIN_SIGN || is_kept {
             return None;
         }
-        let places = occurrences(&self.folded, &new);
-        match places.as_slice() {
-            [place] if !self.is_whole_lines(*place, &new) => self.lines_at(&places).first().copied(),
+        let offsets = occurrences(&self.folded, &new);
+        match offsets.as_slice() {
+            [offset] if !self.is_whole_lines(*offset, &new) => self.lines_at(&offsets).first().copied(),
             _ => None,
         }
     }
 
-    /// Whether `text`, which is at `place`, begins and ends where lines do.
-    fn is_whole_lines(&self, place: usize, text: &str) -> bool {
+    /// Returns whether `text`, which is at `offset`, starts and ends at line boundaries.
+    fn is_whole_lines(&self, offset: usize, text: &str) -> bool {
         let is_feed = |at: usize| self.folded.get(at) == Some(&b'\n');
-        let end = place + text.len();
-        (place == 0 || is_feed(place - 1))
+        let end = offset + text.len();
+        (offset == 0 || is_feed(offset - 1))
             && (text.ends_with('\n') || end == self.folded.len() || is_feed(end))
     }
 
-    /// Where in `folded` the lines end.
+    /// Returns the offsets of line feeds in `folded`.
     fn line_feeds(&self) -> impl Iterator<Item = usize> {
         self.folded.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at)
     }
@@ -144,40 +145,38 @@ impl<'a> Text<'a> {
         self.crlf.binary_search(&feed).is_ok()
     }
 
-    /// The line numbers of ascending places.
-    fn lines_at(&self, places: &[usize]) -> Vec<usize> {
+    /// Returns the line numbers of ascending offsets.
+    fn lines_at(&self, offsets: &[usize]) -> Vec<usize> {
         let (mut line, mut counted) = (1, 0);
-        let mut lines = Vec::with_capacity(places.len());
-        for place in places {
-            let between = self.folded.get(counted..*place).unwrap_or_default();
+        let mut lines = Vec::with_capacity(offsets.len());
+        for offset in offsets {
+            let between = self.folded.get(counted..*offset).unwrap_or_default();
             line += between.iter().filter(|byte| **byte == b'\n').count();
-            counted = *place;
+            counted = *offset;
             lines.push(line);
         }
         lines
     }
 }
 
-/// An argument in the form in which a file is searched: how it writes line ends says nothing about the file's.
+/// Folds every CRLF of an argument to an LF, since its line ends need not be those of the file.
 pub(super) fn fold(argument: &str) -> String {
     argument.replace("\r\n", "\n")
 }
 
-/// Where `needle` begins, in order and without overlap.
-///
-/// A text can only be found in a stretch of whole characters, so the bytes between such stretches are skipped.
+/// Returns the offsets of `needle`, in order and without overlap. Invalid UTF-8 is skipped.
 fn occurrences(haystack: &[u8], needle: &str) -> Vec<usize> {
-    let mut places = Vec::new();
+    let mut offsets = Vec::new();
     let mut start = 0;
     for chunk in haystack.utf8_chunks() {
-        places.extend(chunk.valid().match_indices(needle).map(|(at, _)| start + at));
+        offsets.extend(chunk.valid().match_indices(needle).map(|(at, _)| start + at));
         start += chunk.valid().len() + chunk.invalid().len();
     }
-    places
+    offsets
 }
 
-/// Finds the old text as whole lines, by the rules of `apply_patch`: the loose match must be the only one.
-fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
+/// Replaces whole lines by the rules of `apply_patch`: the loose match must be the only one.
+fn replace_loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolError> {
     let update = UpdateFile::new(path, vec![Hunk::new(hunk_lines(edit))]);
     let patch = Patch::new(vec![Operation::Update(update)]);
     let files = BTreeMap::from([(path.to_owned(), file.to_vec())]);
@@ -191,7 +190,7 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
             "{path} already has new_string where old_string fits but for blanks or typography"
         )));
     };
-    // The engine ends a last line that it touches; here the arguments say everything.
+    // The patch engine ends a last line that it changes; here the arguments decide.
     if !file.ends_with(b"\n") && !edit.new.is_empty() && !edit.new.ends_with('\n') {
         let kept = content.strip_suffix(b"\n").map(|kept| kept.strip_suffix(b"\r").unwrap_or(kept).len());
         content.truncate(kept.unwrap_or(content.len()));
@@ -201,7 +200,7 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
     for diagnostic in &plan.diagnostics {
         if let DiagnosticKind::LooseMatch { level, file_line, blanks } = &diagnostic.kind {
             lines = vec![*file_line];
-            let how = blanks.as_deref().map(in_words).unwrap_or_default();
+            let how = blanks.as_deref().map(described).unwrap_or_default();
             notes.push(format!(
                 "old_string matched only {level}{how}; check that the result is as you want it"
             ));
@@ -212,13 +211,13 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
     Ok(Replaced { content, lines, notes })
 }
 
-/// Where the file's blanks are not those of the argument.
-fn in_words(blanks: &BlankDifference) -> String {
+/// Describes a difference in whitespace.
+fn described(blanks: &BlankDifference) -> String {
     let BlankDifference { file_line, column, expected, found, .. } = blanks;
     format!(" (line {file_line}, column {column}: old_string has {expected}, the file {found})")
 }
 
-/// Both texts as the lines of a hunk. What they share at both ends is context, so that the file's own lines stay.
+/// Returns the hunk that makes an edit. Shared lines at both ends are context, so that the file's own lines stay.
 fn hunk_lines(edit: &Edit<'_>) -> Vec<HunkLine> {
     let (old, new) = (fold(edit.old), fold(edit.new));
     let (old, new) = (lines_of(&old), lines_of(&new));
@@ -237,7 +236,7 @@ fn hunk_lines(edit: &Edit<'_>) -> Vec<HunkLine> {
         .collect()
 }
 
-/// The lines of an argument: a final line feed ends the last one, and an empty text has none.
+/// Splits an argument into lines. A final line feed ends the last one, and an empty text has none.
 fn lines_of(text: &str) -> Vec<&str> {
     match text.strip_suffix('\n').unwrap_or(text) {
         "" if text.is_empty() => Vec::new(),
@@ -245,7 +244,7 @@ fn lines_of(text: &str) -> Vec<&str> {
     }
 }
 
-/// The number of the first line in which two texts differ.
+/// Returns the number of the first line in which two texts differ.
 fn first_difference(old: &[u8], new: &[u8]) -> usize {
     let same = old.iter().zip(new).take_while(|(old, new)| old == new);
     same.filter(|(byte, _)| **byte == b'\n').count() + 1
@@ -272,34 +271,27 @@ fn wrong_count(path: &str, lines: &[usize], edit: &Edit<'_>) -> ToolError {
     })
 }
 
-/// Why no place fits, in the words of this tool.
+/// Converts an error of the patch engine to the words of this tool.
 fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> ToolError {
     #[expect(
         clippy::wildcard_enum_match_arm,
-        reason = "what is not about the place is said in the engine's words"
+        reason = "the engine's own words are good enough for the others"
     )]
     let message = match error.kind.as_ref() {
         ApplyErrorKind::ContextNotFound { difference, nearest, .. } => {
             let text = Text::new(file);
-            if let Some(blanks) = OtherBlanks::find(&text.folded, &fold(edit.old)) {
-                return conflict(blanks.describe(path)).with_source(error);
+            match LooseOccurrences::find(&text.folded, &fold(edit.old)) {
+                Some(loose) => loose.describe(path),
+                None => {
+                    let difference = difference.as_ref().map(ToString::to_string);
+                    text_not_found(path, text.line_of_new(edit), difference, nearest)
+                }
             }
-            let mut message = format!("old_string does not occur in {path}");
-            if let Some(line) = text.line_of_new(edit) {
-                message.push_str(&format!(", but new_string does, at line {line}: already applied?"));
-            } else if nearest.is_empty() && difference.is_none() {
-                message.push_str(", and no line of it is like it; is it the right file?");
-            }
-            if let Some(difference) = difference {
-                message.push('\n');
-                message.push_str(&difference.to_string());
-            }
-            message + &candidates("nearest places", nearest)
         }
-        ApplyErrorKind::Ambiguous { level, candidates: places } => {
+        ApplyErrorKind::Ambiguous { level, candidates } => {
             let message =
                 format!("old_string does not occur in {path} exactly, and {level} it occurs several times");
-            message + &candidates("it matches", places)
+            message + &listed("it matches", candidates)
         }
         ApplyErrorKind::Indentation { file_line, differences, new_line } => {
             indentation(path, *file_line, differences, new_line.as_deref())
@@ -312,6 +304,27 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
         other => format!("old_string does not occur in {path}: {other}"),
     };
     conflict(message).with_source(error)
+}
+
+/// Returns the message for text that does not occur even without whitespace. `line_of_new` is the line of the new text,
+/// if the edit seems to be applied.
+fn text_not_found(
+    path: &str,
+    line_of_new: Option<usize>,
+    difference: Option<String>,
+    nearest: &[Candidate],
+) -> String {
+    let mut message = format!("old_string does not occur in {path}");
+    if let Some(line) = line_of_new {
+        message.push_str(&format!(", but new_string does, at line {line}: already applied?"));
+    } else if nearest.is_empty() && difference.is_none() {
+        message.push_str(", and no line of it is like it; is it the right file?");
+    }
+    if let Some(difference) = difference {
+        message.push('\n');
+        message.push_str(&difference);
+    }
+    message + &listed("nearest places", nearest)
 }
 
 fn indentation(
@@ -334,11 +347,13 @@ fn indentation(
     message
 }
 
-fn candidates(title: &str, candidates: &[Candidate]) -> String {
+/// Lists candidates below a title.
+fn listed(title: &str, candidates: &[Candidate]) -> String {
     if candidates.is_empty() {
         return String::new();
     }
-    let lines = candidates.iter().map(|place| format!("\n  line {}: `{}`", place.file_line, place.text));
+    let lines =
+        candidates.iter().map(|candidate| format!("\n  line {}: `{}`", candidate.file_line, candidate.text));
     format!("\n{title}:{}", lines.collect::<String>())
 }
 

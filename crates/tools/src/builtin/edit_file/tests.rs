@@ -4,19 +4,19 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::builtin::workbench::Workbench;
+use crate::harness::Harness;
 
 fn once<'a>(old: &'a str, new: &'a str) -> Edit<'a> {
     Edit { old, new, all: false, expected: None }
 }
 
-/// What becomes of a file, or the message for the model.
+/// Returns the new content of a file, or the message for the model.
 fn edited(file: &[u8], edit: &Edit<'_>) -> Result<Vec<u8>, String> {
     replace("f", file, edit).map(|replaced| replaced.content).map_err(|error| error.for_model().to_owned())
 }
 
 #[test]
-fn exact_text_is_replaced_and_the_rest_of_the_bytes_stay() {
+fn exact_text_is_replaced_and_other_bytes_stay() {
     let rows: [(&[u8], &str, &str, &[u8]); 10] = [
         (b"let a = 1;\n", "1", "2", b"let a = 2;\n"),
         (b"a\nb\nc\n", "b\n", "", b"a\nc\n"),
@@ -36,7 +36,7 @@ fn exact_text_is_replaced_and_the_rest_of_the_bytes_stay() {
 }
 
 #[test]
-fn the_only_place_that_fits_loosely_is_taken_and_reported() {
+fn the_only_loose_match_is_replaced_and_reported() {
     let rows = [
         ("keep  \nold\n", "keep\nold\n", "keep\nnew\n", "keep  \nnew\n", "trailing"),
         ("say “hi”\n", "say \"hi\"\n", "say \"ho\"\n", "say \"ho\"\n", "typographic"),
@@ -50,7 +50,7 @@ fn the_only_place_that_fits_loosely_is_taken_and_reported() {
 }
 
 #[test]
-fn new_lines_are_indented_as_the_file_is() {
+fn new_lines_are_indented_like_the_file() {
     let rows = [
         ("\told", "    old", "    new", "\tnew", "1 tab in place of 4 spaces"),
         ("\told\r\n\tlast", "    old\n    last", "    new\n    last", "\tnew\r\n\tlast", "1 tab in place of"),
@@ -78,7 +78,7 @@ fn new_lines_are_indented_as_the_file_is() {
 }
 
 #[test]
-fn what_cannot_be_indented_to_fit_is_refused() {
+fn unclear_indentation_is_refused() {
     let file = b"if x:\n\ty()\n";
     insta::assert_snapshot!(edited(file, &once("if x:\n    y()\n", "if x:\n    z()\n")).unwrap_err(), @"
     old_string occurs in f only with other indentation, at line 1, and the difference is not the same on every line. Give both with the indentation of the file
@@ -91,7 +91,7 @@ fn what_cannot_be_indented_to_fit_is_refused() {
 }
 
 #[test]
-fn a_missing_text_is_answered_with_the_first_difference_and_the_nearest_places() {
+fn missing_text_is_answered_with_nearest_lines() {
     let file = b"fn one() {\n    call(1);\n    done();\n}\n\nfn two() {\n    call(2);\n    done();\n}\n";
     let error = edited(file, &once("fn two() {\n    call(3);\n    done();\n}", "x")).unwrap_err();
     insta::assert_snapshot!(error, @"
@@ -108,7 +108,7 @@ fn a_missing_text_is_answered_with_the_first_difference_and_the_nearest_places()
 }
 
 #[test]
-fn twins_are_named() {
+fn duplicates_are_listed() {
     let file = b"x = 1\n\nx = 1\nx  =  1\n";
     insta::assert_snapshot!(edited(file, &once("x = 1", "x = 2")).unwrap_err(), @"old_string occurs 2 times in f, at lines 1, 3. Add neighbouring lines to make it unique, or set replace_all to replace every one");
     insta::assert_snapshot!(edited(b"\tx = 1\n    x = 1\n", &once("\t\tx = 1\n", "\t\tx = 2\n")).unwrap_err(), @"
@@ -122,13 +122,13 @@ fn twins_are_named() {
 }
 
 #[test]
-fn what_was_done_already_is_said() {
+fn an_applied_edit_is_recognized() {
     insta::assert_snapshot!(edited(b"a\nnew line\nb\n", &once("a\nold line\nb\n", "a\nnew line\nb\n")).unwrap_err(), @"old_string does not occur in f, but new_string does, at line 1: already applied?");
     insta::assert_snapshot!(edited(b"a \n", &once("a\n", "a \n")).unwrap_err(), @"f already has new_string where old_string fits but for blanks or typography");
 }
 
 #[test]
-fn counts_decide() {
+fn the_expected_count_must_match() {
     let every = |expected, all| Edit { old: "x", new: "y", all, expected };
     assert_eq!(edited(b"x x x", &every(None, true)).unwrap(), b"y y y");
     assert_eq!(edited(b"x x x", &every(Some(3), false)).unwrap(), b"y y y");
@@ -138,21 +138,21 @@ fn counts_decide() {
     assert_eq!(edited(b"aaaa", &Edit { old: "aa", new: "b", all: true, expected: None }).unwrap(), b"bb");
 }
 
-/// Minified files are one line: looking for its end at every place would take for ever.
+/// Minified files have one long line; searching for its end at every occurrence would take forever.
 #[test]
-fn many_places_in_one_long_line_are_replaced_in_one_pass() {
+fn many_matches_in_one_line_take_linear_time() {
     let file = "x;".repeat(1_000_000);
     let edit = Edit { old: ";", new: ";\n", all: true, expected: None };
     assert_eq!(edited(file.as_bytes(), &edit).unwrap(), "x;\n".repeat(1_000_000).into_bytes());
 }
 
 #[tokio::test]
-async fn a_call_edits_the_file_and_says_where() {
-    let bench = Workbench::new();
-    bench.write("a.rs", "fn main() {\n    old();\n    old();\n}\n");
+async fn an_edit_reports_its_lines() {
+    let harness = Harness::new();
+    harness.write("a.rs", "fn main() {\n    old();\n    old();\n}\n");
     let arguments =
         json!({"file_path": "a.rs", "old_string": "old()", "new_string": "new()", "replace_all": true});
-    let execution = bench.execute(EditFile::new(), &arguments.to_string()).await;
+    let execution = harness.execute(EditFile::new(), &arguments.to_string()).await;
     assert_eq!(execution.result.text(), "Replaced 2 occurrences in a.rs (at lines 2, 3)");
     insta::assert_snapshot!(execution.changes[0].diff, @"
     --- a/a.rs
@@ -165,21 +165,21 @@ async fn a_call_edits_the_file_and_says_where() {
     +    new();
      }
     ");
-    assert_eq!(bench.text("a.rs"), "fn main() {\n    new();\n    new();\n}\n");
+    assert_eq!(harness.text("a.rs"), "fn main() {\n    new();\n    new();\n}\n");
 
     let arguments =
         json!({"file_path": "a.rs", "old_string": "fn main() { \n", "new_string": "fn test() {\n"});
-    insta::assert_snapshot!(bench.call(EditFile::new(), &arguments.to_string()).await, @"
+    insta::assert_snapshot!(harness.call(EditFile::new(), &arguments.to_string()).await, @"
     ok: Replaced 1 occurrence in a.rs (at line 1)
     Note: old_string matched only ignoring trailing blanks (line 1, column 12: old_string has 1 space, the file none); check that the result is as you want it
     ");
 }
 
 #[tokio::test]
-async fn calls_that_cannot_work_say_why() {
-    let bench = Workbench::new();
-    bench.write("main.rs", "x\n");
-    bench.write("utf16.txt", b"\xFF\xFEx\0\n\0");
+async fn failed_edits_explain_themselves() {
+    let harness = Harness::new();
+    harness.write("main.rs", "x\n");
+    harness.write("utf16.txt", b"\xFF\xFEx\0\n\0");
     let rows = [
         json!({"file_path": "main.rs", "old_string": "", "new_string": "y"}),
         json!({"file_path": "main.rs", "old_string": "x", "new_string": "x"}),
@@ -190,10 +190,10 @@ async fn calls_that_cannot_work_say_why() {
     ];
     let mut answers = Vec::new();
     for arguments in rows {
-        answers.push(bench.call(EditFile::new(), &arguments.to_string()).await);
+        answers.push(harness.call(EditFile::new(), &arguments.to_string()).await);
     }
     insta::assert_snapshot!(answers.join("\n"), @"
-    error: Tool error (edit_file): old_string is empty, so it says no place; to create a file or to replace all of one, write the whole file
+    error: Tool error (edit_file): old_string is empty, so it does not say what to replace; to create a file or to replace all of one, write the whole file
     error: Tool error (edit_file): old_string and new_string are identical, so there is nothing to change
     error: Tool error (edit_file): old_string and new_string are identical, so there is nothing to change
     error: Tool error (edit_file): DIR/mian.rs does not exist. Did you mean main.rs?
@@ -203,27 +203,27 @@ async fn calls_that_cannot_work_say_why() {
 }
 
 #[tokio::test]
-async fn the_gemini_variant_counts_what_it_expects() {
-    let bench = Workbench::new();
-    bench.write("a", "x x\n");
+async fn the_gemini_variant_checks_the_expected_count() {
+    let harness = Harness::new();
+    harness.write("a", "x x\n");
     let call = |expected: usize| {
         let arguments = json!({
             "file_path": "a", "instruction": "Rename x.", "old_string": "x", "new_string": "y",
             "expected_replacements": expected,
         });
-        let bench = &bench;
-        async move { bench.call(EditFile::gemini(), &arguments.to_string()).await }
+        let harness = &harness;
+        async move { harness.call(EditFile::gemini(), &arguments.to_string()).await }
     };
     assert!(call(3).await.starts_with("error: "));
-    assert_eq!(bench.text("a"), "x x\n");
+    assert_eq!(harness.text("a"), "x x\n");
     assert_eq!(call(2).await, "ok: Replaced 2 occurrences in a (at line 1)");
-    assert_eq!(bench.text("a"), "y y\n");
+    assert_eq!(harness.text("a"), "y y\n");
 }
 
 proptest! {
-    /// The file after the edit is the one that a plain replacement of LF text would give, with its own line ends.
+    /// The result equals a replacement in LF text, converted to the line ends of the file.
     #[test]
-    fn an_edit_is_a_plain_replacement_whatever_the_line_ends(
+    fn line_ends_do_not_affect_an_edit(
         before in "[ab\n]{0,12}",
         old in "[ab\n]{1,4}",
         new in "[xy\n]{0,4}",

@@ -1,24 +1,24 @@
-//! What is searched for, and what is found.
+//! Queries and results of web searches.
 
-/// What to search for.
+/// A web search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchQuery {
     /// The words.
     pub query: String,
-    /// The most hits wanted.
+    /// The most hits to return.
     pub max_results: usize,
-    /// If there are any, only pages of these domains and those below them are wanted.
+    /// If not empty, only pages of these domains and their subdomains are returned.
     pub allowed_domains: Vec<String>,
-    /// Pages of these domains and those below them are not wanted.
+    /// Pages of these domains and their subdomains are not returned.
     pub blocked_domains: Vec<String>,
 }
 
-/// What was found.
+/// The results of a web search.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SearchResults {
-    /// What the engine itself says to the question, if it is one that does.
+    /// The search engine's own answer, if it gives one.
     pub answer: Option<String>,
     /// The pages, the best first.
     pub hits: Vec<SearchHit>,
@@ -30,48 +30,48 @@ pub struct SearchResults {
 pub struct SearchHit {
     /// The title of the page.
     pub title: String,
-    /// Its address.
+    /// Its URL.
     pub url: String,
-    /// What stands there, in a few lines; may be empty.
+    /// An excerpt of a few lines; may be empty.
     pub snippet: String,
 }
 
 impl SearchQuery {
-    /// These words, and at most so many hits.
+    /// A search for these words, with at most `max_results` hits.
     #[must_use]
     pub fn new(query: impl Into<String>, max_results: usize) -> Self {
         Self { query: query.into(), max_results, allowed_domains: Vec::new(), blocked_domains: Vec::new() }
     }
 
-    /// With domains that pages must be of, and domains that they must not be of.
+    /// With allowed and blocked domains.
     #[must_use]
     pub fn with_domains(mut self, allowed: Vec<String>, blocked: Vec<String>) -> Self {
         (self.allowed_domains, self.blocked_domains) = (allowed, blocked);
         self
     }
 
-    /// Whether a page is of a domain that is wanted. The tools leave out what is not, so that an engine need not.
+    /// Returns whether the domain of a page is allowed. The tools remove other hits, so a client need not.
     #[must_use]
     pub fn wants(&self, url: &str) -> bool {
         let host = host_of(url);
-        let is_below = |domain: &String| {
+        let is_within = |domain: &String| {
             let domain = domain.trim().trim_start_matches('.').to_ascii_lowercase();
             let rest = host.strip_suffix(&domain);
             !domain.is_empty() && rest.is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
         };
-        let allowed = self.allowed_domains.is_empty() || self.allowed_domains.iter().any(is_below);
-        allowed && !self.blocked_domains.iter().any(is_below)
+        let allowed = self.allowed_domains.is_empty() || self.allowed_domains.iter().any(is_within);
+        allowed && !self.blocked_domains.iter().any(is_within)
     }
 }
 
 impl SearchResults {
-    /// These hits.
+    /// Results with these hits.
     #[must_use]
     pub fn new(hits: Vec<SearchHit>) -> Self {
         Self { answer: None, hits }
     }
 
-    /// With what the engine says to the question.
+    /// With the search engine's own answer.
     #[must_use]
     pub fn with_answer(mut self, answer: impl Into<String>) -> Self {
         self.answer = Some(answer.into());
@@ -80,14 +80,14 @@ impl SearchResults {
 }
 
 impl SearchHit {
-    /// A hit.
+    /// A hit with its title, URL and excerpt.
     #[must_use]
     pub fn new(title: impl Into<String>, url: impl Into<String>, snippet: impl Into<String>) -> Self {
         Self { title: title.into(), url: url.into(), snippet: snippet.into() }
     }
 }
 
-/// The host of an address in lower case; empty if it has none.
+/// Returns the host of a URL in lower case; empty if it has none.
 fn host_of(url: &str) -> String {
     let rest = url.split_once("://").map_or("", |(_scheme, rest)| rest);
     let authority = rest.split(['/', '?', '#', '\\']).next().unwrap_or_default();
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_are_wanted_by_their_domain() {
+    fn hits_are_filtered_by_domain() {
         let rows: [(&str, &[&str], &[&str], bool); 10] = [
             ("https://docs.rs/serde", &[], &[], true),
             ("https://docs.rs/serde", &["docs.rs"], &[], true),

@@ -1,23 +1,23 @@
-//! A shell line, taken apart as far as rules need it.
+//! A parser for shell lines, as far as rules need one.
 
 use std::iter::Peekable;
 use std::str::Chars;
 
 use super::pattern::Pattern;
 
-/// How deep scripts within scripts are looked into.
+/// The deepest nesting of scripts within scripts that is searched.
 const MAX_DEPTH: usize = 4;
 
-/// What the shell does more with than to split words and commands.
+/// Characters that the shell does not take literally, besides separators and quotes.
 const EXPANDED: &[char] = &['$', '`', '(', ')', '{', '}', '<', '>', '*', '?', '[', ']'];
 
 /// Redirections that change no file.
 const HARMLESS: [&str; 3] = ["2>&1", "2>/dev/null", ">/dev/null"];
 
-/// The shells whose scripts are looked into.
+/// The shells whose scripts are parsed.
 const SHELLS: [&str; 4] = ["sh", "bash", "dash", "zsh"];
 
-/// The commands of a line, each as its words without quotes.
+/// The commands of a line, each as a list of words without quotes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CommandLine {
     commands: Vec<Vec<String>>,
@@ -25,14 +25,14 @@ pub(super) struct CommandLine {
 }
 
 impl CommandLine {
-    /// Takes a line apart. Whatever it is, something comes of it; [`CommandLine::is_plain`] says whether it is all.
+    /// Parses a line. This never fails; [`CommandLine::is_plain`] tells whether the result is exact.
     pub(super) fn parse(line: &str) -> Self {
         let mut scanner = Scanner::new(line);
         scanner.scan();
         scanner.finish()
     }
 
-    /// A program and its arguments; a shell with a script is taken for the script.
+    /// Takes a program and its arguments. For a shell with a script, the script is parsed.
     pub(super) fn of_words(words: Vec<String>) -> Self {
         if let [shell, flag, script] = words.as_slice()
             && SHELLS.contains(&base_name(shell))
@@ -41,18 +41,18 @@ impl CommandLine {
             && flag.ends_with('c')
         {
             let line = Self::parse(script);
-            return if is_systems_own(shell) { line } else { line.unreliable() };
+            return if is_system_program(shell) { line } else { line.unreliable() };
         }
         Self { commands: vec![words], is_plain: true }
     }
 
-    /// The same, but a rule that allows may not rely on it.
+    /// Marks the result as inexact, so that no rule allows it.
     pub(super) fn unreliable(mut self) -> Self {
         self.is_plain = false;
         self
     }
 
-    /// Whether the words are the ones that will run, no more and no others.
+    /// Returns whether exactly these words will run.
     pub(super) fn is_plain(&self) -> bool {
         self.is_plain && !self.commands.is_empty()
     }
@@ -61,21 +61,21 @@ impl CommandLine {
         self.commands.iter().map(Vec::as_slice)
     }
 
-    /// Whether a command of this pattern stands anywhere: at any word of any command, and in a word that is itself a
+    /// Returns whether the pattern matches anywhere: from any word of any command on, or within a word that is itself a
     /// line.
     pub(super) fn mentions(&self, pattern: &Pattern) -> bool {
         self.mentions_within(pattern, MAX_DEPTH)
     }
 
     fn mentions_within(&self, pattern: &Pattern, depth: usize) -> bool {
-        let stands_at = |words: &[String]| {
+        let matches_from = |words: &[String]| {
             (0..words.len()).any(|from| words.get(from..).is_some_and(|rest| pattern.matches_anywhere(rest)))
         };
         let within = |word: &String| {
             let is_line = word.contains(|c: char| c.is_whitespace() || ";|&`$(){}".contains(c));
             is_line && depth > 0 && Self::parse(word).mentions_within(pattern, depth - 1)
         };
-        self.commands.iter().any(|words| stands_at(words) || words.iter().any(within))
+        self.commands.iter().any(|words| matches_from(words) || words.iter().any(within))
     }
 }
 
@@ -83,8 +83,8 @@ fn base_name(program: &str) -> &str {
     program.rsplit('/').next().unwrap_or(program)
 }
 
-/// Whether a program is the one that the system finds under its name. What stands elsewhere may be anything.
-fn is_systems_own(program: &str) -> bool {
+/// Returns whether a program is the system's, by its path. A program elsewhere may be anything.
+fn is_system_program(program: &str) -> bool {
     let name = base_name(program);
     matches!(program.strip_suffix(name), Some("" | "/bin/" | "/usr/bin/"))
 }
@@ -93,7 +93,7 @@ struct Scanner<'a> {
     rest: Peekable<Chars<'a>>,
     commands: Vec<Vec<String>>,
     words: Vec<String>,
-    /// `None` between words: an empty pair of quotes is a word.
+    /// The current word; `None` between words. An empty pair of quotes is a word.
     word: Option<String>,
     is_plain: bool,
 }
@@ -146,7 +146,7 @@ impl<'a> Scanner<'a> {
         true
     }
 
-    /// Leaves out a redirection that changes no file, where one stands as a word of its own.
+    /// Skips a redirection that changes no file, if it is a word by itself.
     fn skip_harmless(&mut self) -> bool {
         if self.word.is_some() {
             return false;
@@ -162,7 +162,7 @@ impl<'a> Scanner<'a> {
         false
     }
 
-    /// Passes over what the shell does: to the end of the line, and a quote in it is none.
+    /// Skips to the end of the line. Quotes have no meaning in a comment.
     fn comment(&mut self) {
         while self.rest.next_if(|character| *character != '\n').is_some() {}
     }
@@ -205,7 +205,7 @@ impl<'a> Scanner<'a> {
 
     fn escaped(&mut self) {
         match self.rest.next() {
-            // The line goes on.
+            // The line continues.
             Some('\n') => {}
             Some(character) => self.push(character),
             None => self.is_plain = false,
@@ -218,7 +218,7 @@ impl<'a> Scanner<'a> {
 
     fn end_word(&mut self) {
         let Some(word) = self.word.take() else { return };
-        // A variable that is set before a command changes what the command is.
+        // A variable set before a command may change which program runs.
         self.is_plain &= !(self.words.is_empty() && word.contains('='));
         self.words.push(word);
     }
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_taken_apart_as_a_shell_does() {
+    fn lines_are_split_as_a_shell_does() {
         let rows = [
             ("git status", "git_status"),
             ("  git   log -1\t", "git_log_-1"),
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_of_words_is_no_line_unless_it_is_a_shell_with_a_script() {
+    fn a_word_list_is_parsed_only_as_a_shell_script() {
         let of =
             |words: &[&str]| CommandLine::of_words(words.iter().map(|word| (*word).to_owned()).collect());
         assert_eq!(of(&["a", "b; c"]).commands, [["a", "b; c"]]);
@@ -306,7 +306,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_quoted_comes_back_as_it_is(words in prop::collection::vec("\\PC{1,8}", 1..5)) {
+        fn quoted_words_stay_literal(words in prop::collection::vec("\\PC{1,8}", 1..5)) {
             prop_assume!(!words[0].contains('='));
             let quoted: Vec<String> =
                 words.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''"))).collect();
@@ -316,7 +316,7 @@ mod tests {
         }
 
         #[test]
-        fn no_line_panics(line in "\\PC*") {
+        fn no_line_causes_a_panic(line in "\\PC*") {
             let parsed = CommandLine::parse(&line);
             let pattern = Pattern::parse("rm *").unwrap();
             let _either = parsed.mentions(&pattern);

@@ -1,11 +1,11 @@
-//! The words of one command, with wildcards.
+//! Patterns of commands.
 
 use std::fmt;
 
-/// What may not stand in a pattern: it separates commands, or the shell makes something else of it.
+/// Characters that a pattern must not contain: command separators, and what the shell interprets.
 const FOREIGN: &[char] = &[';', '&', '|', '<', '>', '(', ')', '`', '$', '"', '\'', '\\', '\n', '\r'];
 
-/// A pattern that no command could match.
+/// A pattern that no command can match.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the command pattern `{pattern}` {problem}, expected the words of one command such as `git log *`")]
 pub struct PatternError {
@@ -13,7 +13,7 @@ pub struct PatternError {
     problem: String,
 }
 
-/// One command.
+/// The words of one command, with wildcards.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Pattern {
     words: Vec<String>,
@@ -38,12 +38,12 @@ impl Pattern {
         Ok(Self { words, is_open })
     }
 
-    /// Whether these words are a command of this pattern.
+    /// Returns whether this command matches.
     pub(super) fn matches(&self, command: &[String]) -> bool {
         self.fits(command, wildcard)
     }
 
-    /// As [`Pattern::matches`], but a program may also be named by its path.
+    /// As [`Pattern::matches`], but also matches a program by the last part of its path.
     pub(super) fn matches_anywhere(&self, command: &[String]) -> bool {
         self.fits(command, |pattern, word| {
             let name = word.rsplit('/').next().unwrap_or(word);
@@ -68,15 +68,15 @@ impl fmt::Display for Pattern {
     }
 }
 
-/// Whether `text` is what `pattern` describes, where `*` stands for any characters. Takes time in proportion to the
-/// product of both lengths at most.
+/// Returns whether `text` matches `pattern`, where `*` matches any characters. Takes at most time proportional to the
+/// product of both lengths.
 fn wildcard(pattern: &str, text: &str) -> bool {
     let mut pieces = pattern.split('*');
     let first = pieces.next().unwrap_or_default();
     let Some(mut rest) = text.strip_prefix(first) else { return false };
     let Some(last) = pieces.next_back() else { return rest.is_empty() };
     for piece in pieces {
-        // The earliest place leaves the most for what follows.
+        // The earliest match leaves the most for the rest.
         let Some((_, after)) = rest.split_once(piece) else { return false };
         rest = after;
     }
@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_star_stands_for_any_characters() {
+    fn a_star_matches_any_characters() {
         let rows = [
             ("a", "a", true),
             ("a", "ab", false),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_never_match_is_refused() {
+    fn a_pattern_that_cannot_match_is_refused() {
         let rows = [
             (
                 "",

@@ -1,28 +1,30 @@
 use serde_json::json;
 
 use super::*;
-use crate::gate::workbench::{call, doing};
+use crate::gate::harness::{call, probe};
 
 fn gate() -> CommandGate {
     let rules = [
-        ("git status", Ruling::Allow),
-        ("git log *", Ruling::Allow),
-        ("cargo *", Ruling::Allow),
-        ("npm run test:*", Ruling::Allow),
-        ("rm *", Ruling::Deny),
-        ("git push *", Ruling::Deny),
-        ("cargo publish *", Ruling::Ask),
+        ("git status", Permission::Allow),
+        ("git log *", Permission::Allow),
+        ("cargo *", Permission::Allow),
+        ("npm run test:*", Permission::Allow),
+        ("rm *", Permission::Deny),
+        ("git push *", Permission::Deny),
+        ("cargo publish *", Permission::Ask),
     ];
-    rules.into_iter().fold(CommandGate::new(), |gate, (pattern, ruling)| gate.with(pattern, ruling).unwrap())
+    rules
+        .into_iter()
+        .fold(CommandGate::new(), |gate, (pattern, permission)| gate.with(pattern, permission).unwrap())
 }
 
-/// `ok`, `deny RULE`, `ask RULE`, or `ask` if no rule allows it.
+/// Returns `ok`, `deny RULE`, `ask RULE`, or `ask` if no rule matches.
 async fn verdict(gate: &CommandGate, arguments: Value) -> String {
     let reason = |reason: String| match reason.split_once('`') {
         Some((_, rule)) => format!(" {}", rule.trim_end_matches('`')),
         None => String::new(),
     };
-    match gate.check(&call(doing(Effect::Execute), arguments).await).await {
+    match gate.check(&call(probe(Effect::Execute), arguments).await).await {
         Verdict::Allow => "ok".to_owned(),
         Verdict::Deny { reason: why } => format!("deny{}", reason(why)),
         Verdict::Ask { reason: why } => format!("ask{}", reason(why)),
@@ -42,7 +44,7 @@ async fn the_strictest_rule_that_matches_decides() {
         ("npm run tests", "ask"),
         ("ls", "ask"),
         ("cargo test; ls", "ask"),
-        // What the shell would make something of is not allowed by a rule.
+        // A rule does not allow what the shell would interpret.
         ("cargo test > /etc/passwd", "ask"),
         ("cargo test $(ls)", "ask"),
         ("cargo `ls`", "ask"),
@@ -58,7 +60,7 @@ async fn the_strictest_rule_that_matches_decides() {
         ("! git status", "ask"),
         ("time git status", "ask"),
         ("git() { ls; }; git log", "ask"),
-        // A denial is found wherever it stands.
+        // A denial matches anywhere.
         ("rm -rf /", "deny rm *"),
         ("rm", "deny rm *"),
         ("/bin/rm x", "deny rm *"),
@@ -97,7 +99,7 @@ async fn the_strictest_rule_that_matches_decides() {
 }
 
 #[tokio::test]
-async fn what_no_rule_names_is_as_the_host_says() {
+async fn a_command_without_a_rule_has_the_default() {
     let rows = [
         (json!({"command": "ls"}), "ok"),
         (json!({"command": "rm x"}), "deny rm *"),
@@ -108,22 +110,22 @@ async fn what_no_rule_names_is_as_the_host_says() {
         (json!({"session": 1, "chars": "rm x\n"}), "deny rm *"),
         (json!({}), "ok"),
     ];
-    let open = gate().otherwise(Ruling::Allow);
-    let closed = CommandGate::new().with("*", Ruling::Allow).unwrap().otherwise(Ruling::Deny);
+    let open = gate().otherwise(Permission::Allow);
+    let closed = CommandGate::new().with("*", Permission::Allow).unwrap().otherwise(Permission::Deny);
     for (arguments, expected) in rows {
         assert_eq!(verdict(&open, arguments.clone()).await, expected, "{arguments}");
     }
     assert_eq!(verdict(&closed, json!({"command": "anything at all"})).await, "ok");
     assert_eq!(verdict(&closed, json!({"command": "ls", "cmd": "ls"})).await, "deny", "which one runs?");
     assert_eq!(verdict(&closed, json!({"command": ["/tmp/bash", "-c", "ls"]})).await, "deny");
-    assert_eq!(verdict(&closed, json!({"chars": "ls\n"})).await, "deny", "not a command that is known");
+    assert_eq!(verdict(&closed, json!({"chars": "ls\n"})).await, "deny", "not a known command");
     assert_eq!(verdict(&closed, json!({"command": "echo $X"})).await, "deny");
 }
 
 #[tokio::test]
 async fn only_commands_are_judged() {
     for effect in [Effect::Read, Effect::Write, Effect::Network] {
-        let call = call(doing(effect), json!({"command": "rm x"})).await;
+        let call = call(probe(effect), json!({"command": "rm x"})).await;
         assert_eq!(gate().check(&call).await, Verdict::Allow, "{effect:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! `AskUserQuestion`: questions that only the user can answer.
+//! `AskUserQuestion`: asks the user questions.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::error::ToolError;
 use crate::native::questions::{Question, ask};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Asks the user and gives the turn back to them, as [`AskUser`](crate::builtin::AskUser) does.
+/// Asks the user and ends the run, like [`AskUser`](crate::builtin::AskUser).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AskUserQuestion(());
 
@@ -69,12 +69,12 @@ impl Tool for AskUserQuestion {
          settle it. Put all that you need to know into one call, and make no other call beside it."
     }
 
-    /// Nothing changes, neither here nor elsewhere.
+    /// A question has no side effect.
     fn effect(&self) -> Effect {
         Effect::Read
     }
 
-    /// Nobody wants to be asked twice.
+    /// The user should not be asked twice.
     fn repeatable(&self) -> bool {
         false
     }
@@ -88,6 +88,6 @@ impl Tool for AskUserQuestion {
 impl UserQuestion {
     fn as_question(&self) -> Question<'_> {
         let options = self.options.iter().map(|option| (option.label.as_str(), option.description.as_str()));
-        Question { text: &self.question, options: options.collect(), several: self.multi_select }
+        Question { text: &self.question, options: options.collect(), multiple: self.multi_select }
     }
 }

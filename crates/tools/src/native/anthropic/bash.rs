@@ -1,4 +1,4 @@
-//! `Bash`: a command line, run to its end.
+//! `Bash`: runs a command, in the foreground or in the background.
 
 use std::time::Duration;
 
@@ -9,26 +9,27 @@ use serde::Deserialize;
 use crate::builtin::BackgroundState;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::kind::ToolKind;
 use crate::native::command::{notes, run};
 use crate::native::number::milliseconds;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// How long a command may run where the call does not say.
+/// The default time-out.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long it may run at most, besides what the session allows.
+/// The longest time-out, if the session's maximum is not lower.
 const MAX_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// How long a background command that fails at once has to do so.
-const FIRST_LOOK: Duration = Duration::from_millis(250);
+/// The time to wait for the first output or an immediate failure of a background command.
+const FIRST_WAIT: Duration = Duration::from_millis(250);
 
 /// Runs a command in the system's shell.
 ///
-/// With `run_in_background` the call returns at once, and [`TaskOutput`](super::TaskOutput) and
-/// [`TaskStop`](super::TaskStop) know the command by the ID of the result. It ends with the session.
+/// With `run_in_background` the call returns at once, with an ID for [`TaskOutput`](super::TaskOutput) and
+/// [`TaskStop`](super::TaskStop). The command ends with the session at the latest.
 ///
-/// Else the result is what it wrote to both streams, in order of arrival; that of one that fails is an error and begins
-/// with `Exit code N`.
+/// Otherwise the result is the output of both streams, in order of arrival, after `Exit code N` if that is not zero. A
+/// non-zero exit code is a result, not a failure of the call; a time-out is a failure.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Bash(());
 
@@ -88,19 +89,22 @@ impl Tool for Bash {
             preface.push_str(&note);
             preface.push('\n');
         }
-        let (success, timed_out) = (result.success(), result.timed_out.then_some(limit));
+        let timed_out = result.timed_out.then_some(limit);
         let text = if preface.is_empty() && result.output.is_empty() {
             "(Bash completed with no output)".into()
         } else {
             result.output
         };
-        Ok(ToolOutput::new(text).with_preface(preface).with_error(!success).with_timed_out(timed_out))
+        Ok(ToolOutput::new(text)
+            .with_preface(preface)
+            .with_error(timed_out.is_some())
+            .with_timed_out(timed_out))
     }
 }
 
-/// Starts a command that goes on after the call. One that fails at once says so in the result.
+/// Starts a command in the background. An immediate exit is part of the result.
 async fn start(command: &str, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-    // Programs such as `rg` would wait for an input that nobody writes to.
+    // Programs such as `rg` would wait for input from a pipe.
     let line = Command::shell(command).with_stdin(Stdin::Null);
     let id = tokio::select! {
         biased;
@@ -110,9 +114,9 @@ async fn start(command: &str, cx: &ToolContext) -> Result<ToolOutput, ToolError>
         }
         id = cx.background.start_command(cx.env.as_ref(), command, line) => id?,
     };
-    let look = if cx.cancel.is_cancelled() { Duration::ZERO } else { FIRST_LOOK };
-    let output = cx.background.follow(id, look, cx.on_output.clone()).await?;
-    let failed = !matches!(output.status.state, BackgroundState::Running | BackgroundState::Exited(0));
+    let wait = if cx.cancel.is_cancelled() { Duration::ZERO } else { FIRST_WAIT };
+    let output = cx.background.follow(id, wait, cx.on_output.clone()).await?;
+    let failed = matches!(output.status.state, BackgroundState::Stopped | BackgroundState::Lost(_));
     let mut text = format!("Command running in background with ID: {id}. Read its output with TaskOutput.");
     if output.status.state != BackgroundState::Running {
         text = format!("Command started in background with ID: {id}. It {} at once.", output.status.state);

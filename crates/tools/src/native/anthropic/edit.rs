@@ -1,4 +1,4 @@
-//! `Edit`: `edit_file` under its other name.
+//! `Edit`: replaces text in a file.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,10 @@ use serde::Deserialize;
 use crate::builtin;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Replaces an exact text in a file, as [`EditFile`](builtin::EditFile) does.
+/// Replaces an exact text in a file, like [`EditFile`](builtin::EditFile).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Edit(());
 
@@ -60,7 +61,7 @@ impl Tool for Edit {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 

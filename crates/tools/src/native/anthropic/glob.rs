@@ -1,4 +1,4 @@
-//! `Glob`: files by name.
+//! `Glob`: finds files by name.
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +8,10 @@ use serde::Deserialize;
 use crate::builtin::search_base;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Finds files by a pattern: absolute paths, those that were changed last at the end.
+/// Finds files by a pattern. Returns absolute paths, the newest last.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Glob(());
 

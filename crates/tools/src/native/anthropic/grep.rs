@@ -1,4 +1,4 @@
-//! `Grep`: text in files.
+//! `Grep`: searches the content of files.
 
 mod render;
 
@@ -11,15 +11,16 @@ use serde::Deserialize;
 use self::render::Page;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::kind::ToolKind;
 use crate::native::number::count;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most results that are asked of the environment: where the call sets no limit, the limits on outputs do the rest.
-const MOST: usize = 10_000;
+/// The most results that are requested from the environment. Without a limit in the call, the output limits apply.
+const MAX_RESULTS: usize = 10_000;
 
 /// Searches the content of files.
 ///
-/// Paths are relative to the working directory where they are inside. Long lines are cut as those of
+/// Paths inside of the working directory are relative. Long lines are cut like those of
 /// [`builtin::Grep`](crate::builtin::Grep).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Grep(());
@@ -63,12 +64,12 @@ pub struct GrepInput {
     pub offset: Option<f64>,
 }
 
-/// What `Grep` returns.
+/// The form of a result of `Grep`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum GrepOutputMode {
-    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    // Doc comments would turn the list of names in the schema into a list of objects.
     #[expect(missing_docs, reason = "the field's comment explains all three")]
     Content,
     #[default]
@@ -139,7 +140,7 @@ fn request(input: GrepInput, page: Page) -> Result<GrepRequest, ToolError> {
     let lines = |own: Option<f64>| own.or(around).map_or(0, count);
     let mut request = GrepRequest::new(input.pattern)
         .with_case_insensitive(input.ignore_case.unwrap_or(false))
-        .with_max_results(page.end().unwrap_or(MOST).clamp(1, MOST))
+        .with_max_results(page.end().unwrap_or(MAX_RESULTS).clamp(1, MAX_RESULTS))
         .with_output_mode(match input.output_mode.unwrap_or_default() {
             GrepOutputMode::Content => GrepMode::Content,
             GrepOutputMode::FilesWithMatches => GrepMode::FilesWithMatches,
@@ -151,7 +152,7 @@ fn request(input: GrepInput, page: Page) -> Result<GrepRequest, ToolError> {
     Ok(request)
 }
 
-/// The files of a type, as ripgrep names types. A name that is not known here is taken for an extension.
+/// Returns the glob for a file type of ripgrep. An unknown type is taken as an extension.
 fn glob_of_type(name: &str) -> String {
     let extensions = match name {
         "c" => "{c,h}",

@@ -1,4 +1,4 @@
-//! `NotebookEdit`: one cell of a Jupyter notebook.
+//! `NotebookEdit`: edits one cell of a Jupyter notebook.
 
 mod document;
 
@@ -11,11 +11,12 @@ use self::document::{Document, NewCell};
 use crate::builtin::{file_change, unreadable, write_edited};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Changes, inserts or deletes one cell of a notebook. Every byte outside of the cell stays as it is.
+/// Replaces, inserts or deletes one cell of a notebook. Every byte outside of the cell stays unchanged.
 ///
-/// A code cell that changes loses its outputs and its execution count, since they are of other code.
+/// A changed code cell loses its outputs and its execution count, which belong to the old code.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NotebookEdit(());
 
@@ -36,19 +37,19 @@ pub struct NotebookEditInput {
     pub edit_mode: Option<NotebookEditMode>,
 }
 
-/// What a cell holds.
+/// The kind of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum CellKind {
-    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    // Doc comments would turn the list of names in the schema into a list of objects.
     #[expect(missing_docs, reason = "the names say it")]
     Code,
     #[expect(missing_docs, reason = "the names say it")]
     Markdown,
 }
 
-/// What becomes of a cell.
+/// The kind of an edit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
@@ -96,7 +97,7 @@ impl Tool for NotebookEdit {
         vec![PathBuf::from(&input.notebook_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 
@@ -110,14 +111,14 @@ impl Tool for NotebookEdit {
             let message = format!("{} is no notebook: it is not UTF-8", input.notebook_path);
             ToolError::new(ToolErrorKind::Failed, message).with_source(source)
         })?;
-        let (new, done) = edited(text, &input, cx)?;
+        let (new, report) = edited(text, &input, cx)?;
         write_edited(cx, path, &old, new.as_bytes()).await?;
         let change = file_change(&input.notebook_path, Some(old), new.as_bytes());
-        Ok(ToolOutput::new(format!("{done} in {}.", input.notebook_path)).with_change(change))
+        Ok(ToolOutput::new(format!("{report} in {}.", input.notebook_path)).with_change(change))
     }
 }
 
-/// The notebook after the edit, and what was done.
+/// Returns the edited notebook and the report for the model.
 fn edited(text: &str, input: &NotebookEditInput, cx: &ToolContext) -> Result<(String, String), ToolError> {
     let document = Document::parse(&input.notebook_path, text)?;
     let wanted = input.cell_id.as_deref().map(|id| document.find(id)).transpose()?;

@@ -1,19 +1,21 @@
-//! `Read`: `read_file` with the numbers of `cat -n`.
+//! `Read`: `read_file` with line numbers like those of `cat -n`.
 
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{PastTheEnd, ReadFile, ReadFileInput};
+use crate::builtin::{FileView, OffsetPastEnd, empty_file, read_file};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::kind::ToolKind;
 use crate::native::number::count;
-use crate::native::numbered::{Numbered, text_of};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
+use crate::truncate::ShortenedText;
 
-/// Reads a file, as [`ReadFile`] does. A line comes as its number, right-aligned to six places, `→` and its text.
+/// Reads a file, like [`ReadFile`](crate::builtin::ReadFile). A line has the form of its number, right-aligned to six
+/// columns, `→` and its text.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Read(());
 
@@ -61,42 +63,26 @@ impl Tool for Read {
     }
 
     async fn call(&self, input: ReadInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let first = input.offset.map_or(1, count).max(1);
-        let request = ReadFileInput {
-            file_path: input.file_path.clone(),
-            offset: Some(first),
-            limit: input.limit.map(|limit| count(limit).max(1)),
-        };
-        let read = ReadFile::new().call(request, cx).await;
-        let output = match read {
-            Err(error) if PastTheEnd::of(&error).is_some() => {
-                return Ok(ToolOutput::new(reminder(error.for_model())));
+        let (offset, limit) = (input.offset.map(count), input.limit.map(|limit| count(limit).max(1)));
+        match read_file(cx, &input.file_path, offset, limit).await {
+            Ok(FileView::Lines(lines)) => {
+                let mut text = ShortenedText::default();
+                let first_cut = lines.append_to(&mut text, |text, number| {
+                    let _infallible = write!(text, "{number:>6}→");
+                });
+                lines.append_notes(&mut text, first_cut);
+                Ok(text.into())
             }
-            output => output?,
-        };
-        let text = text_of(&output.text)?;
-        let shown = if is_empty(&input.file_path, cx).await { reminder(&text) } else { render(&text, first) };
-        Ok(ToolOutput { text: shown.into(), ..output })
+            Ok(FileView::Empty(path)) => Ok(ToolOutput::new(reminder(&empty_file(&path)))),
+            Ok(view @ (FileView::Notebook(_) | FileView::Image(..))) => Ok(view.into_output()),
+            Err(error) if OffsetPastEnd::of(&error).is_some() => {
+                Ok(ToolOutput::new(reminder(error.for_model())))
+            }
+            Err(error) => Err(error),
+        }
     }
-}
-
-async fn is_empty(path: &str, cx: &ToolContext) -> bool {
-    cx.env.metadata(Path::new(path)).await.is_ok_and(|metadata| metadata.len == 0)
 }
 
 fn reminder(text: &str) -> String {
     format!("<system-reminder>Warning: {text}</system-reminder>")
-}
-
-fn render(text: &str, first: usize) -> String {
-    let numbered = Numbered::of(text, first);
-    let mut shown = String::with_capacity(text.len() + numbered.lines.len() * 6);
-    for (number, line) in (first..).zip(&numbered.lines) {
-        let _infallible = writeln!(shown, "{number:>6}→{line}");
-    }
-    shown.push_str(numbered.rest);
-    if numbered.rest.is_empty() {
-        shown.pop();
-    }
-    shown
 }

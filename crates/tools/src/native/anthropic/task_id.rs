@@ -1,9 +1,9 @@
-//! The ID of a task, which is the number of a background command.
+//! Task IDs, which are the ids of background commands.
 
 use crate::error::{ToolError, ToolErrorKind};
 
-/// The number that an ID stands for.
-pub(super) fn number_of(task_id: &str) -> Result<u64, ToolError> {
+/// Parses a task ID.
+pub(super) fn parse_task_id(task_id: &str) -> Result<u64, ToolError> {
     task_id.trim().parse().map_err(|source: std::num::ParseIntError| {
         let message = format!(
             "`task_id`: expected the ID that Bash gave for a background command, such as \"1\", got {task_id:?}"

@@ -1,21 +1,22 @@
-//! `TaskOutput`: what a command in the background has written.
+//! `TaskOutput`: reads the output of a background command.
 
 use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::task_id::number_of;
+use super::task_id::parse_task_id;
 use crate::builtin::{BackgroundOutput, BackgroundState};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::kind::ToolKind;
 use crate::native::number::milliseconds;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// How long a call waits at most, besides what the session allows.
+/// The longest wait, if the session's maximum is not lower.
 const MAX_WAIT: Duration = Duration::from_secs(600);
 
-/// Returns the new output of a command that [`Bash`](super::Bash) started in the background, and whether it runs.
+/// Returns the new output and the state of a command that [`Bash`](super::Bash) started in the background.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskOutput(());
 
@@ -58,7 +59,7 @@ impl Tool for TaskOutput {
         Effect::Read
     }
 
-    /// What was read once does not come again.
+    /// Output can be read only once.
     fn repeatable(&self) -> bool {
         false
     }
@@ -68,7 +69,7 @@ impl Tool for TaskOutput {
     }
 
     async fn call(&self, input: TaskOutputInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let id = number_of(&input.task_id)?;
+        let id = parse_task_id(&input.task_id)?;
         let wait = if input.block { milliseconds(input.timeout).min(MAX_WAIT) } else { Duration::ZERO };
         tokio::select! {
             biased;
@@ -77,14 +78,14 @@ impl Tool for TaskOutput {
                 Err(ToolError::new(ToolErrorKind::Cancelled, message))
             }
             output = cx.background.follow(id, wait.min(cx.timeouts.max), cx.on_output.clone()) => {
-                Ok(told(output?, input.block))
+                Ok(result_of(output?, input.block))
             }
         }
     }
 }
 
-/// The form in which Claude Code tells what became of a task.
-fn told(output: BackgroundOutput, waited: bool) -> ToolOutput {
+/// Formats the output and state of a command like Claude Code.
+fn result_of(output: BackgroundOutput, waited: bool) -> ToolOutput {
     let (retrieval, status) = match &output.status.state {
         BackgroundState::Running if waited => ("timeout", "running"),
         BackgroundState::Running => ("not_ready", "running"),

@@ -1,15 +1,16 @@
-//! `TaskStop`: the end of a command in the background.
+//! `TaskStop`: terminates a background command.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::task_id::number_of;
+use super::task_id::parse_task_id;
 use crate::builtin::BackgroundState;
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Ends a command that [`Bash`](super::Bash) started in the background, with everything that it started.
+/// Terminates a command that [`Bash`](super::Bash) started in the background, and its child processes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TaskStop(());
 
@@ -46,7 +47,7 @@ impl Tool for TaskStop {
         Effect::Execute
     }
 
-    /// What is gone is not ended twice.
+    /// Stopping an ended command does nothing.
     fn repeatable(&self) -> bool {
         true
     }
@@ -60,7 +61,7 @@ impl Tool for TaskStop {
             let message = "`task_id`: required, but missing";
             return Err(ToolError::new(ToolErrorKind::InvalidArguments, message));
         };
-        let id = number_of(&task_id)?;
+        let id = parse_task_id(&task_id)?;
         let output = tokio::select! {
             biased;
             () = cx.cancel.cancelled() => {
@@ -70,11 +71,11 @@ impl Tool for TaskStop {
             output = cx.background.stop(id) => output?,
         };
         let state = &output.status.state;
-        let done = if *state == BackgroundState::Stopped {
+        let report = if *state == BackgroundState::Stopped {
             format!("Task {id} was stopped: {}\n", output.status.command)
         } else {
             format!("Task {id} had ended before: it {state}\n")
         };
-        Ok(ToolOutput::new(output.text).with_preface(done))
+        Ok(ToolOutput::new(output.text).with_preface(report))
     }
 }

@@ -1,4 +1,4 @@
-//! `TodoWrite`: the list of what is to be done.
+//! `TodoWrite`: takes the list of tasks.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -7,8 +7,8 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Takes the whole list of what is to be done. It is kept where the model reads it again, in the conversation, and
-/// hosts see it in the call's arguments.
+/// Takes the complete list of tasks. The tool stores nothing: the model reads the list in the conversation, and
+/// applications in the arguments of the call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TodoWrite(());
 
@@ -40,7 +40,7 @@ pub struct Todo {
 #[serde(rename_all = "snake_case")]
 #[schemars(inline)]
 pub enum TodoStatus {
-    // Comments here would become part of the schema, and turn its list of names into a list of objects.
+    // Doc comments would turn the list of names in the schema into a list of objects.
     #[expect(missing_docs, reason = "the names say it")]
     Pending,
     #[expect(missing_docs, reason = "the names say it")]
@@ -69,7 +69,7 @@ impl Tool for TodoWrite {
     }
 
     fn effect(&self) -> Effect {
-        // It touches nothing outside of the conversation.
+        // The list has no side effect.
         Effect::Read
     }
 

@@ -1,4 +1,4 @@
-//! `WebFetch`: a page of the web, as text.
+//! `WebFetch`: fetches a web page as text.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::context::ToolContext;
 use crate::error::ToolError;
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Gets a page, as [`WebFetch`](crate::builtin::WebFetch) does. No second model stands between: the model that calls
-/// reads the page itself, whatever its `prompt` asks of it.
+/// Fetches a page, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the page itself; no second
+/// model answers the `prompt`.
 #[derive(Clone, Debug)]
 pub struct WebFetch {
     client: Arc<dyn WebClient>,
@@ -28,7 +28,7 @@ pub struct WebFetchInput {
 }
 
 impl WebFetch {
-    /// The tool over a client.
+    /// The tool with this client.
     #[must_use]
     pub fn new(client: Arc<dyn WebClient>) -> Self {
         Self { client }
@@ -52,7 +52,7 @@ impl Tool for WebFetch {
         Effect::Network
     }
 
-    /// Getting a page changes nothing.
+    /// Fetching has no side effect.
     fn repeatable(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! `WebSearch`: pages of the web, by words.
+//! `WebSearch`: searches the web.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::tool::{Effect, Tool, ToolOutput};
 /// The most hits that are shown.
 const MAX_HITS: usize = 10;
 
-/// Searches the web, as [`WebSearch`](crate::builtin::WebSearch) does.
+/// Searches the web, like [`WebSearch`](crate::builtin::WebSearch).
 #[derive(Clone, Debug)]
 pub struct WebSearch {
     client: Arc<dyn WebSearchClient>,
@@ -33,7 +33,7 @@ pub struct WebSearchInput {
 }
 
 impl WebSearch {
-    /// The tool over an engine.
+    /// The tool with this client.
     #[must_use]
     pub fn new(client: Arc<dyn WebSearchClient>) -> Self {
         Self { client }
@@ -57,7 +57,7 @@ impl Tool for WebSearch {
         Effect::Network
     }
 
-    /// Searching changes nothing.
+    /// Searching has no side effect.
     fn repeatable(&self) -> bool {
         true
     }

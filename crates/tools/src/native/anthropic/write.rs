@@ -1,4 +1,4 @@
-//! `Write`: `write_file` under its other name.
+//! `Write`: creates or replaces a file.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,10 @@ use serde::Deserialize;
 use crate::builtin::{Written, write_file};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{ChangeKind, Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{ChangeKind, Effect, Tool, ToolOutput};
 
-/// Creates or replaces a file, as [`WriteFile`](crate::builtin::WriteFile) does.
+/// Creates or replaces a file, like [`WriteFile`](crate::builtin::WriteFile).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Write(());
 
@@ -59,7 +60,7 @@ impl Tool for Write {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 

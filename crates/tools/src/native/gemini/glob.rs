@@ -1,4 +1,4 @@
-//! `glob`: files by name.
+//! `glob`: finds files by name.
 
 use std::path::{Path, PathBuf};
 
@@ -8,9 +8,10 @@ use serde::Deserialize;
 use crate::builtin::search_base;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Finds files by a pattern: absolute paths, the newest first, below a line that counts them.
+/// Finds files by a pattern. Returns absolute paths, the newest first, below a line with their number.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Glob(());
 
@@ -58,15 +59,15 @@ impl Tool for Glob {
     async fn call(&self, input: GlobInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let directory = Path::new(input.dir_path.as_deref().unwrap_or("."));
         let found = cx.env.glob(&input.pattern, directory).await?;
-        let (pattern, place) = (&input.pattern, cx.env.resolve(directory).display().to_string());
+        let (pattern, base) = (&input.pattern, cx.env.resolve(directory).display().to_string());
         if found.is_empty() {
             return Ok(ToolOutput::new(format!(
-                "No files found matching pattern \"{pattern}\" within {place}"
+                "No files found matching pattern \"{pattern}\" within {base}"
             )));
         }
         let paths: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
         Ok(ToolOutput::new(format!(
-            "Found {} file(s) matching \"{pattern}\" within {place}, sorted by modification time (newest first):\n{}",
+            "Found {} file(s) matching \"{pattern}\" within {base}, sorted by modification time (newest first):\n{}",
             paths.len(),
             paths.join("\n")
         )))

@@ -1,4 +1,4 @@
-//! `google_web_search`: pages of the web, by words.
+//! `google_web_search`: searches the web.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::tool::{Effect, Tool, ToolOutput};
 /// The most hits that are shown.
 const MAX_HITS: usize = 10;
 
-/// Searches the web, as [`WebSearch`](crate::builtin::WebSearch) does.
+/// Searches the web, like [`WebSearch`](crate::builtin::WebSearch).
 #[derive(Clone, Debug)]
 pub struct GoogleWebSearch {
     client: Arc<dyn WebSearchClient>,
@@ -28,7 +28,7 @@ pub struct GoogleWebSearchInput {
 }
 
 impl GoogleWebSearch {
-    /// The tool over an engine.
+    /// The tool with this client.
     #[must_use]
     pub fn new(client: Arc<dyn WebSearchClient>) -> Self {
         Self { client }
@@ -51,7 +51,7 @@ impl Tool for GoogleWebSearch {
         Effect::Network
     }
 
-    /// Searching changes nothing.
+    /// Searching has no side effect.
     fn repeatable(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! `list_directory`: what stands in one directory.
+//! `list_directory`: lists one directory.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,10 @@ use serde::Deserialize;
 use crate::builtin::unreadable;
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Lists one directory: directories first, then files with their sizes.
+/// Lists a directory: subdirectories first, then files with their sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ListDirectory(());
 
@@ -60,14 +61,14 @@ impl Tool for ListDirectory {
             Ok(entries) => entries,
             Err(error) => return Err(unreadable(cx.env.as_ref(), path, error).await),
         };
-        let place = cx.env.resolve(path).display().to_string();
+        let directory = cx.env.resolve(path).display().to_string();
         if entries.is_empty() {
-            return Ok(ToolOutput::new(format!("Directory {place} is empty.")));
+            return Ok(ToolOutput::new(format!("Directory {directory} is empty.")));
         }
-        // The sort is stable, and names are in order already.
+        // The sort is stable, so the names stay in order.
         entries.sort_by_key(|entry| !entry.is_dir);
         let lines: Vec<String> = entries.iter().map(line).collect();
-        Ok(ToolOutput::new(format!("Directory listing for {place}:\n{}", lines.join("\n"))))
+        Ok(ToolOutput::new(format!("Directory listing for {directory}:\n{}", lines.join("\n"))))
     }
 }
 

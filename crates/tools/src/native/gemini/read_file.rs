@@ -1,20 +1,21 @@
-//! `read_file`: the text as it stands in the file.
+//! `read_file`: the text of a file without line numbers.
 
 use std::path::{Path, PathBuf};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{self, PastTheEnd};
+use crate::builtin::{FileLines, FileView, OffsetPastEnd, read_file};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::kind::ToolKind;
 use crate::native::number::count;
-use crate::native::numbered::{Numbered, text_of};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
+use crate::truncate::ShortenedText;
 
-/// Reads a file, as [`builtin::ReadFile`] does, and shows it without line numbers.
+/// Reads a file, like [`builtin::ReadFile`](crate::builtin::ReadFile), and shows it without line numbers.
 ///
-/// Where the file has lines before or after those that are shown, a header says which they are.
+/// If the file has lines before or after those that are shown, a header says so.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ReadFile(());
 
@@ -63,49 +64,47 @@ impl Tool for ReadFile {
 
     async fn call(&self, input: ReadFileInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let skipped = input.offset.map_or(0, count);
-        let first = skipped.saturating_add(1);
-        let request = builtin::ReadFileInput {
-            file_path: input.file_path.clone(),
-            offset: Some(first),
-            limit: input.limit.map(|limit| count(limit).max(1)),
-        };
-        let read = builtin::ReadFile::new().call(request, cx).await;
-        let output = read.map_err(|error| recounted(error, &input.file_path, skipped))?;
-        let text = text_of(&output.text)?;
-        let numbered = Numbered::of(&text, first);
-        if numbered.lines.is_empty() {
-            return Ok(output);
+        let limit = input.limit.map(|limit| count(limit).max(1));
+        let view = read_file(cx, &input.file_path, Some(skipped.saturating_add(1)), limit).await;
+        match view.map_err(|error| with_zero_based_offset(error, &input.file_path, skipped))? {
+            FileView::Lines(lines) => Ok(show(&input.file_path, &lines, cx).await.into()),
+            view @ (FileView::Notebook(_) | FileView::Image(..) | FileView::Empty(_)) => {
+                Ok(view.into_output())
+            }
         }
-        let content = numbered.lines.join("\n");
-        let shown = if first > 1 || !numbered.rest.is_empty() {
-            let last = skipped + numbered.lines.len();
-            let cut = first_cut(&numbered.lines).map(|index| skipped + index);
-            format!("{}{content}", header(&input.file_path, first, last, cut, cx).await)
-        } else {
-            content
-        };
-        Ok(ToolOutput { text: shown.into(), ..output })
     }
 }
 
-/// An offset that is past the end, as the call counts it: from 0.
-fn recounted(error: ToolError, path: &str, skipped: usize) -> ToolError {
-    let Some(PastTheEnd { lines }) = PastTheEnd::of(&error) else { return error };
+/// Words an offset past the end with offsets counted from 0, as this tool counts them.
+fn with_zero_based_offset(error: ToolError, path: &str, skipped: usize) -> ToolError {
+    let Some(OffsetPastEnd { lines }) = OffsetPastEnd::of(&error) else { return error };
     let message = format!(
         "offset {skipped} is past the end of {path}, which has {lines} lines; the first is at offset 0"
     );
     ToolError::new(error.kind(), message).with_source(error)
 }
 
-/// The first of these lines that was cut. One that is read alone comes whole.
-fn first_cut(lines: &[&str]) -> Option<usize> {
-    let is_long = |line: &&str| line.chars().nth(builtin::MAX_LINE).is_some();
-    lines.iter().position(is_long).filter(|_| lines.len() > 1)
+/// Returns lines, below a header unless they are the whole file. A header that is only about cut lines is for the
+/// model.
+async fn show(path: &str, lines: &FileLines, cx: &ToolContext) -> ShortenedText {
+    let mut content = ShortenedText::default();
+    let first_cut = lines.append_to(&mut content, |_text, _number| {});
+    let is_part = lines.first() > 1 || lines.has_more();
+    let mut shown = ShortenedText::default();
+    if is_part {
+        shown.push(&header(path, lines, None, cx).await);
+    }
+    if first_cut.is_some() {
+        shown.shortened = Some(header(path, lines, first_cut, cx).await);
+    }
+    shown.append(&content);
+    shown
 }
 
-/// What a model must know of a text that is not the whole file. `cut` is the offset of a line that was cut.
-async fn header(path: &str, first: usize, last: usize, cut: Option<usize>, cx: &ToolContext) -> String {
-    // A file that is too long to be counted is cut all the same.
+/// Returns the header of a part of a file. `first_cut` is the number of the first line that is cut.
+async fn header(path: &str, lines: &FileLines, first_cut: Option<usize>, cx: &ToolContext) -> String {
+    let (first, last) = (lines.first(), lines.last());
+    // The lines of a file that is too large are not counted.
     let counted = cx.env.read_file(Path::new(path), None, None).await.map(|text| text.lines().count());
     let total = counted.as_ref().map_or_else(|_| "many".to_owned(), usize::to_string);
     let mut action = if counted.is_ok_and(|total| total <= last) {
@@ -113,9 +112,10 @@ async fn header(path: &str, first: usize, last: usize, cut: Option<usize>, cx: &
     } else {
         format!("To go on, call 'read_file' with offset: {last} and a 'limit'.")
     };
-    if let Some(offset) = cut {
+    if let Some(number) = first_cut {
         action.push_str(&format!(
-            " To read a long line whole, read it alone, such as with offset: {offset} and limit: 1."
+            " To read a long line whole, read it alone, such as with offset: {} and limit: 1.",
+            number.saturating_sub(1)
         ));
     }
     format!(

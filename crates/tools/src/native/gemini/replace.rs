@@ -1,4 +1,4 @@
-//! `replace`: one text in the place of another.
+//! `replace`: replaces text in a file.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,11 @@ use serde::Deserialize;
 use crate::builtin;
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::kind::ToolKind;
 use crate::native::number::count;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Replaces an exact text in a file, as [`builtin::EditFile`] does.
+/// Replaces an exact text in a file, like [`builtin::EditFile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Replace(());
 
@@ -64,7 +65,7 @@ impl Tool for Replace {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 

@@ -1,4 +1,4 @@
-//! `run_shell_command`: a command line, run to its end.
+//! `run_shell_command`: runs a command.
 
 use pintle_env::ExecRequest;
 use schemars::JsonSchema;
@@ -6,14 +6,16 @@ use serde::Deserialize;
 
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::kind::ToolKind;
 use crate::native::command::{notes, run};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 
 /// Runs a command in the system's shell.
 ///
-/// There is no time-out in the arguments: a command may run as long as the session allows at most
-/// ([`CommandTimeouts::max`](crate::CommandTimeouts::max)). One that fails is no error of the call.
+/// The arguments have no time-out; the session's maximum applies
+/// ([`CommandTimeouts::max`](crate::CommandTimeouts::max)). A non-zero exit code is a result, not a failure of the
+/// call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RunShellCommand(());
 

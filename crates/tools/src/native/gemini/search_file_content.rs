@@ -1,4 +1,4 @@
-//! `search_file_content`: text in files.
+//! `search_file_content`: searches the content of files.
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -7,15 +7,16 @@ use pintle_env::{ExecutionEnvironment, GrepOutput, GrepRequest};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{cut_line, shown};
+use crate::builtin::{cut_line, display_path};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// The most matching lines of a call.
-const MOST: usize = 1_000;
+/// The most matching lines per call.
+const MAX_MATCHES: usize = 1_000;
 
-/// Searches the content of files, without regard to case.
+/// Searches the content of files, ignoring case.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SearchFileContent(());
 
@@ -63,7 +64,8 @@ impl Tool for SearchFileContent {
     }
 
     async fn call(&self, input: SearchFileContentInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        let mut request = GrepRequest::new(&input.pattern).with_case_insensitive(true).with_max_results(MOST);
+        let mut request =
+            GrepRequest::new(&input.pattern).with_case_insensitive(true).with_max_results(MAX_MATCHES);
         request.path = input.dir_path.as_ref().map(Into::into);
         request.glob_filter.clone_from(&input.include);
         let found = cx.env.grep(&request).await?;
@@ -72,18 +74,18 @@ impl Tool for SearchFileContent {
 }
 
 fn render(env: &dyn ExecutionEnvironment, input: &SearchFileContentInput, found: &GrepOutput) -> String {
-    let place = input.dir_path.as_deref().unwrap_or(".");
+    let directory = input.dir_path.as_deref().unwrap_or(".");
     let filter =
         input.include.as_ref().map_or_else(String::new, |include| format!(" (filter: \"{include}\")"));
-    let sought = format!("for pattern \"{}\" in path \"{place}\"{filter}", input.pattern);
+    let search = format!("for pattern \"{}\" in path \"{directory}\"{filter}", input.pattern);
     let count: usize = found.files.iter().map(|file| file.lines.len()).sum();
     if count == 0 {
-        return format!("No matches found {sought}.");
+        return format!("No matches found {search}.");
     }
     let noun = if count == 1 { "match" } else { "matches" };
-    let mut text = format!("Found {count} {noun} {sought}:\n---\n");
+    let mut text = format!("Found {count} {noun} {search}:\n---\n");
     for file in &found.files {
-        let _infallible = writeln!(text, "File: {}", shown(env, &file.path));
+        let _infallible = writeln!(text, "File: {}", display_path(env, &file.path));
         for line in &file.lines {
             let _infallible = writeln!(text, "L{}: {}", line.number, cut_line(&line.text));
         }

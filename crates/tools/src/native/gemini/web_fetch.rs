@@ -1,4 +1,4 @@
-//! `web_fetch`: the pages whose addresses stand in a text.
+//! `web_fetch`: fetches the web pages whose URLs are in a text.
 
 use std::sync::Arc;
 
@@ -12,17 +12,17 @@ use crate::error::{ToolError, ToolErrorKind};
 use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule, truncate_to};
 
-/// The most addresses of one call.
+/// The most URLs per call.
 const MAX_PAGES: usize = 20;
 
-/// The most characters of all pages together; each gets an equal part.
+/// The most characters of all pages in total, divided equally.
 const MAX_CHARS: usize = 100_000;
 
-/// What an address, a marker and the line between two pages may take besides, for each page.
-const FRAME: usize = 1_000;
+/// The most additional characters per page, for its URL, truncation marker and separator.
+const OVERHEAD: usize = 1_000;
 
-/// Gets every page that the prompt names, as [`WebFetch`](crate::builtin::WebFetch) gets one. No second model stands
-/// between: the model that calls reads the pages itself.
+/// Fetches every page that the prompt names, like [`WebFetch`](crate::builtin::WebFetch). The calling model reads the
+/// pages itself; no second model summarizes them.
 #[derive(Clone, Debug)]
 pub struct WebFetch {
     client: Arc<dyn WebClient>,
@@ -37,7 +37,7 @@ pub struct WebFetchInput {
 }
 
 impl WebFetch {
-    /// The tool over a client.
+    /// The tool with this client.
     #[must_use]
     pub fn new(client: Arc<dyn WebClient>) -> Self {
         Self { client }
@@ -61,13 +61,13 @@ impl Tool for WebFetch {
         Effect::Network
     }
 
-    /// Getting pages changes nothing.
+    /// Fetching has no side effect.
     fn repeatable(&self) -> bool {
         true
     }
 
     fn truncation(&self) -> TruncationRule {
-        TruncationRule::new(MAX_CHARS + MAX_PAGES * FRAME, TruncationMode::HeadTail)
+        TruncationRule::new(MAX_CHARS + MAX_PAGES * OVERHEAD, TruncationMode::HeadTail)
             .with_marker(TruncationMarker::Characters)
     }
 
@@ -95,7 +95,7 @@ impl Tool for WebFetch {
             })
             .collect();
         match pages.into_iter().next() {
-            // Alone, it is the failure of the call.
+            // The error of a single page is the error of the call.
             Some(Err(error)) if texts.len() == 1 => Err(error),
             _ => Ok(ToolOutput::new(texts.join("\n\n---\n\n")).with_error(failed)),
         }
@@ -103,7 +103,7 @@ impl Tool for WebFetch {
 }
 
 impl WebFetch {
-    /// The pages, side by side, in the order of their addresses. Dropping the future ends every request.
+    /// Fetches pages concurrently; the results are in the order of the URLs. Dropping the future cancels the requests.
     async fn fetch_all(
         &self,
         addresses: &[&str],
@@ -125,7 +125,7 @@ impl WebFetch {
     }
 }
 
-/// The addresses in a text, each once, in order, without the punctuation that ends a sentence or holds them.
+/// Returns the URLs in a text, each once, without surrounding punctuation.
 fn addresses_in(text: &str) -> Vec<&str> {
     let mut addresses = Vec::new();
     for word in text.split_whitespace() {
@@ -147,7 +147,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_are_found_where_people_put_them() {
+    fn urls_are_found_in_prose_and_markup() {
         let rows: [(&str, &[&str]); 6] = [
             (
                 "Sum up https://a.example/x, and http://b.example.",

@@ -1,4 +1,4 @@
-//! `write_file`: a whole file at once.
+//! `write_file`: creates or replaces a file.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,10 @@ use serde::Deserialize;
 use crate::builtin::{self, Written};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{ChangeKind, Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{ChangeKind, Effect, Tool, ToolOutput};
 
-/// Creates or replaces a file, as [`builtin::WriteFile`] does.
+/// Creates or replaces a file, like [`builtin::WriteFile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteFile(());
 
@@ -59,7 +60,7 @@ impl Tool for WriteFile {
         vec![PathBuf::from(&input.file_path)]
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 

@@ -1,4 +1,4 @@
-//! `apply_patch` with free text in the place of JSON.
+//! `apply_patch` with free text instead of JSON.
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -8,14 +8,15 @@ use pintle_patch::{ChangeKind, Plan};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{self, check_patch, patch_told, written_by};
+use crate::builtin::{self, check_patch, output_of, written_by};
 use crate::context::ToolContext;
 use crate::error::ToolError;
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Applies a patch in the v4a format, as [`builtin::ApplyPatch`] does.
+/// Applies a patch in the v4a format, like [`builtin::ApplyPatch`].
 ///
-/// Where the provider has tools with free text, the input is the patch itself, held to a grammar.
+/// If the provider supports free-text tools, the input is the patch itself, constrained by a grammar.
 #[derive(Clone, Debug, Default)]
 pub struct ApplyPatch {
     inner: builtin::ApplyPatch,
@@ -69,7 +70,7 @@ impl Tool for ApplyPatch {
         written_by(&input.input)
     }
 
-    fn rehearsable(&self) -> bool {
+    fn supports_dry_run(&self) -> bool {
         true
     }
 
@@ -78,17 +79,17 @@ impl Tool for ApplyPatch {
         let plan = self.inner.apply(input.input, cx).await.map_err(unverified)?;
         let tenths = (started.elapsed().as_secs_f64() * 10.0).round() / 10.0;
         let head = format!("Exit code: 0\nWall time: {tenths} seconds\nOutput:\n");
-        Ok(patch_told(report(&plan), &plan).with_preface(head))
+        Ok(output_of(&plan, report(&plan)).with_preface(head))
     }
 }
 
-/// As codex begins what it says of a patch that it does not apply.
+/// Adds the prefix that codex puts before the error of a patch.
 fn unverified(error: ToolError) -> ToolError {
     let message = format!("apply_patch verification failed: {}", error.for_model());
     ToolError::new(error.kind(), message).with_source(error)
 }
 
-/// The files with their letters: what was added, then what was modified or renamed, then what was deleted.
+/// Lists the files with a letter for their change: added, then modified or renamed, then deleted.
 fn report(plan: &Plan) -> String {
     let mut report = String::from("Success. Updated the following files:");
     for letter in ['A', 'M', 'D'] {

@@ -1,4 +1,4 @@
-//! `exec_command`: a command that answers after a while, whether or not it has ended.
+//! `exec_command`: runs a command, in the background after some time.
 
 use std::time::{Duration, Instant};
 
@@ -6,29 +6,31 @@ use pintle_env::{Command, Stdin};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use crate::builtin::{BackgroundOutput, BackgroundState, sought_a_tool};
+use crate::builtin::{BackgroundOutput, BackgroundState, missing_apply_patch};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
+use crate::kind::ToolKind;
 use crate::native::number::{count, milliseconds};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::{TruncationMarker, TruncationMode, TruncationRule};
 
-/// How long a call waits for the end of its command where it does not say.
+/// The default time to wait for the command.
 const DEFAULT_WAIT: Duration = Duration::from_secs(10);
 
-/// How long it waits at least.
+/// The least time to wait for the command.
 const MIN_WAIT: Duration = Duration::from_millis(250);
 
-/// How long the start of a command is waited for at least.
+/// The least time-out for starting a command.
 const START_LIMIT: Duration = Duration::from_secs(10);
 
-/// The most of an output that a model reads, in tokens of four bytes.
+/// The most output that the model reads, in tokens of four bytes.
 const MAX_TOKENS: usize = 10_000;
 
 /// Starts a command among the session's [background commands](crate::builtin::BackgroundCommands) and waits for it.
 ///
-/// The call returns when the command has ended or its time is over. In the second case the command runs on, and
-/// [`WriteStdin`](super::WriteStdin) reads its new output. It ends with the session.
+/// The call returns when the command has exited or the wait time is over. In the latter case the command keeps running,
+/// at most until the session ends, and [`WriteStdin`](super::WriteStdin) reads its new output. A non-zero exit code is
+/// a result, not a failure of the call.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ExecCommand(());
 
@@ -82,7 +84,7 @@ impl Tool for ExecCommand {
     async fn call(&self, input: ExecCommandInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let started = Instant::now();
         let wait = input.yield_time_ms.map_or(DEFAULT_WAIT, milliseconds);
-        // With an open input that nobody writes to, programs such as `rg` would wait for it.
+        // Programs such as `rg` would wait for input from a pipe.
         let stdin = if input.tty.unwrap_or(false) { Stdin::Piped } else { Stdin::Null };
         let mut command = Command::shell(&input.cmd).with_stdin(stdin);
         if let Some(directory) = input.workdir.as_deref().filter(|directory| !directory.is_empty()) {
@@ -90,18 +92,22 @@ impl Tool for ExecCommand {
         }
         let id = start(&input.cmd, command, wait, cx).await?;
         let output = output_of(id, wait, cx).await?;
-        Ok(told(output, started.elapsed(), input.max_output_tokens, cx))
+        Ok(result_of(output, started.elapsed(), input.max_output_tokens, cx))
     }
 }
 
-/// As codex cuts: ten thousand tokens, half from each end.
+/// The truncation of codex: ten thousand tokens, half from each end.
 pub(super) const TRUNCATION: TruncationRule =
     TruncationRule::new(4 * MAX_TOKENS, TruncationMode::HeadTail).with_marker(TruncationMarker::Tokens);
 
-/// Starts a command. A remote environment runs only so many at once, and a place there is waited for as long as the
-/// call may take.
-async fn start(told: &str, command: Command, wait: Duration, cx: &ToolContext) -> Result<u64, ToolError> {
-    let starting = cx.background.start_command(cx.env.as_ref(), told, command);
+/// Starts a command. A remote environment limits concurrent commands; the start waits as long as the call may take.
+async fn start(
+    command_line: &str,
+    command: Command,
+    wait: Duration,
+    cx: &ToolContext,
+) -> Result<u64, ToolError> {
+    let starting = cx.background.start_command(cx.env.as_ref(), command_line, command);
     tokio::select! {
         biased;
         () = cx.cancel.cancelled() => {
@@ -111,26 +117,26 @@ async fn start(told: &str, command: Command, wait: Duration, cx: &ToolContext) -
         started = tokio::time::timeout(wait.max(START_LIMIT), starting) => match started {
             Ok(started) => started,
             Err(_elapsed) => {
-                let message = "the command was not started: there was no place for it beside those that run; end one \
-                    of them, or wait for its end";
+                let message = "the command was not started: too many commands run already; end one of them, or wait \
+                    for its end";
                 Err(ToolError::new(ToolErrorKind::Failed, message))
             }
         },
     }
 }
 
-/// What a command has written when it ends or the time is over; who watches the call sees it come.
+/// Waits until the command exits or the time is over, streams the output, and returns it.
 pub(super) async fn output_of(
     id: u64,
     wait: Duration,
     cx: &ToolContext,
 ) -> Result<BackgroundOutput, ToolError> {
     let wait = wait.clamp(MIN_WAIT, cx.timeouts.max.max(MIN_WAIT));
-    unless_stopped(id, cx, cx.background.follow(id, wait, cx.on_output.clone())).await
+    unless_cancelled(id, cx, cx.background.follow(id, wait, cx.on_output.clone())).await
 }
 
-/// Works with a command. A call that is told to stop takes the command with it.
-pub(super) async fn unless_stopped<T>(
+/// Awaits `work` with a command. Cancelling the call terminates the command.
+pub(super) async fn unless_cancelled<T>(
     id: u64,
     cx: &ToolContext,
     work: impl Future<Output = Result<T, ToolError>>,
@@ -146,8 +152,8 @@ pub(super) async fn unless_stopped<T>(
     }
 }
 
-/// The form in which codex tells what became of a command.
-pub(super) fn told(
+/// Formats the output and state of a command like codex.
+pub(super) fn result_of(
     output: BackgroundOutput,
     waited: Duration,
     max_tokens: Option<f64>,
@@ -165,17 +171,18 @@ pub(super) fn told(
         preface.push_str(&format!("Older output that was not kept: {} bytes\n", output.dropped));
     }
     if let BackgroundState::Exited(code) = output.status.state {
-        preface.extend(sought_a_tool(code, &output.text).map(|note| format!("Note: {note}\n")));
+        let hint = missing_apply_patch(code, &output.text);
+        preface.extend(hint.map(|hint| format!("Note: {hint}\n")));
     }
     preface.push_str("Output:\n");
-    let failed = !matches!(output.status.state, BackgroundState::Running | BackgroundState::Exited(0));
+    let failed = matches!(output.status.state, BackgroundState::Stopped | BackgroundState::Lost(_));
     ToolOutput::new(output.text)
         .with_preface(preface)
         .with_max_chars(max_tokens.map(|tokens| count(tokens).max(1).saturating_mul(4)))
         .with_error(failed)
 }
 
-/// Six hexadecimal digits that stand for the call: the same call has the same, so that a replay tells the same.
+/// Returns six hexadecimal digits derived from the id of the call, so that a replay gives the same text.
 fn chunk_id(cx: &ToolContext) -> String {
     let hash = cx.call_id.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)

@@ -1,4 +1,4 @@
-//! `request_user_input`: questions that only the user can answer.
+//! `request_user_input`: asks the user questions.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use crate::error::ToolError;
 use crate::native::questions::{Question, ask};
 use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Asks the user and gives the turn back to them, as [`AskUser`](crate::builtin::AskUser) does.
+/// Asks the user and ends the run, like [`AskUser`](crate::builtin::AskUser).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RequestUserInput(());
 
@@ -64,12 +64,12 @@ impl Tool for RequestUserInput {
          user. Use it when a decision that only the user can make holds up the work, and make no other call beside it."
     }
 
-    /// Nothing changes, neither here nor elsewhere.
+    /// A question has no side effect.
     fn effect(&self) -> Effect {
         Effect::Read
     }
 
-    /// Nobody wants to be asked twice.
+    /// The user should not be asked twice.
     fn repeatable(&self) -> bool {
         false
     }
@@ -83,6 +83,6 @@ impl Tool for RequestUserInput {
 impl InputQuestion {
     fn as_question(&self) -> Question<'_> {
         let options = self.options.iter().map(|option| (option.label.as_str(), option.description.as_str()));
-        Question { text: &self.question, options: options.collect(), several: false }
+        Question { text: &self.question, options: options.collect(), multiple: false }
     }
 }

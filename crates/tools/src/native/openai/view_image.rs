@@ -1,4 +1,4 @@
-//! `view_image`: a picture of the project.
+//! `view_image`: shows an image file.
 
 use std::path::PathBuf;
 
@@ -8,9 +8,10 @@ use serde::Deserialize;
 use crate::builtin::{ReadFile, ReadFileInput};
 use crate::context::ToolContext;
 use crate::error::{ToolError, ToolErrorKind};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::kind::ToolKind;
+use crate::tool::{Effect, Tool, ToolOutput};
 
-/// Shows an image to the model, as [`ReadFile`] does.
+/// Shows an image to the model, like [`ReadFile`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ViewImage(());
 
@@ -55,7 +56,7 @@ impl Tool for ViewImage {
     }
 
     async fn call(&self, input: ViewImageInput, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
-        // One line is enough to see that a file is no image.
+        // One line is enough to detect a text file.
         let request = ReadFileInput { file_path: input.path.clone(), offset: None, limit: Some(1) };
         let output = ReadFile::new().call(request, cx).await?;
         if output.images.is_empty() {

@@ -1,29 +1,30 @@
-//! `write_stdin`: a command that still runs, spoken to or listened to.
+//! `write_stdin`: writes to a running command and reads its output.
 
 use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::exec_command::{TRUNCATION, output_of, told, unless_stopped};
+use super::exec_command::{TRUNCATION, output_of, result_of, unless_cancelled};
 use crate::context::ToolContext;
 use crate::error::ToolError;
+use crate::kind::ToolKind;
 use crate::native::number::{count, milliseconds};
-use crate::tool::{Effect, Tool, ToolKind, ToolOutput};
+use crate::tool::{Effect, Tool, ToolOutput};
 use crate::truncate::TruncationRule;
 
-/// How long a call waits after it has written, where it does not say.
+/// The default time to wait after writing.
 const WRITE_WAIT: Duration = Duration::from_millis(250);
 
-/// How long a call waits that only reads.
+/// The default time to wait when only reading.
 const POLL_WAIT: Duration = Duration::from_secs(5);
 
-/// What a terminal sends for Ctrl-C.
+/// The character that a terminal sends for Ctrl-C.
 const INTERRUPT: &str = "\u{3}";
 
 /// Writes to a command that [`ExecCommand`](super::ExecCommand) started, and returns its new output.
 ///
-/// There is no terminal behind a command, so that Ctrl-C alone (U+0003) ends it here.
+/// Commands have no terminal, so the tool itself handles Ctrl-C (U+0003): it terminates the command.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteStdin(());
 
@@ -80,11 +81,11 @@ impl Tool for WriteStdin {
             cx.background.stop(id).await?
         } else {
             if !chars.is_empty() {
-                unless_stopped(id, cx, cx.background.write(id, chars.as_bytes(), false)).await?;
+                unless_cancelled(id, cx, cx.background.write(id, chars.as_bytes(), false)).await?;
             }
             let usual = if chars.is_empty() { POLL_WAIT } else { WRITE_WAIT };
             output_of(id, input.yield_time_ms.map_or(usual, milliseconds), cx).await?
         };
-        Ok(told(output, started.elapsed(), input.max_output_tokens, cx))
+        Ok(result_of(output, started.elapsed(), input.max_output_tokens, cx))
     }
 }

@@ -2,10 +2,10 @@ use super::anthropic::{Bash, Edit, Glob, Grep, Read, TaskOutput, TaskStop, TodoW
 use super::*;
 
 #[tokio::test]
-async fn a_file_comes_with_numbers_and_arrows() {
-    let bench = Workbench::new();
-    bench.write("a.txt", "one\n\tTwo | 2\n\n");
-    bench.write("empty.txt", "");
+async fn lines_have_numbers_and_arrows() {
+    let harness = Harness::new();
+    harness.write("a.txt", "one\n\tTwo | 2\n\n");
+    harness.write("empty.txt", "");
     let rows = [
         (json!({"file_path": "a.txt"}), "     1→one\n     2→\tTwo | 2\n     3→"),
         (
@@ -22,63 +22,63 @@ async fn a_file_comes_with_numbers_and_arrows() {
         ),
     ];
     for (arguments, expected) in rows {
-        let answer = bench.call(Read::new(), &arguments.to_string()).await;
+        let answer = harness.call(Read::new(), &arguments.to_string()).await;
         assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
     }
     assert_eq!(
-        bench.call(Read::new(), r#"{"file_path": "b.txt"}"#).await,
+        harness.call(Read::new(), r#"{"file_path": "b.txt"}"#).await,
         "error: Tool error (Read): DIR/b.txt does not exist. Did you mean a.txt?"
     );
 }
 
 #[tokio::test]
-async fn an_image_comes_as_an_image() {
-    let bench = Workbench::new();
-    bench.write("a.png", b"\x89PNG\r\n\x1a\nrest");
-    let execution = bench.execute(Read::new(), r#"{"file_path": "a.png"}"#).await;
+async fn an_image_is_returned_as_an_image() {
+    let harness = Harness::new();
+    harness.write("a.png", b"\x89PNG\r\n\x1a\nrest");
+    let execution = harness.execute(Read::new(), r#"{"file_path": "a.png"}"#).await;
     assert_eq!(execution.result.images.len(), 1);
     assert_eq!(text(&execution.result), "[a.png: image/png, 12 bytes, shown as an image]");
 }
 
 #[tokio::test]
 async fn a_file_is_written_and_edited() {
-    let bench = Workbench::new();
+    let harness = Harness::new();
     let written = r#"{"file_path": "src/a.py", "content": "x = 1\ny = 1\n"}"#;
-    let made = bench.execute(Write::new(), written).await;
-    assert_eq!(text(&made.result), "File created successfully at: src/a.py");
-    assert_eq!(made.changes[0].kind, ChangeKind::Added);
-    assert_eq!(bench.call(Write::new(), written).await, "ok: The file src/a.py has been updated.");
+    let created = harness.execute(Write::new(), written).await;
+    assert_eq!(text(&created.result), "File created successfully at: src/a.py");
+    assert_eq!(created.changes[0].kind, ChangeKind::Added);
+    assert_eq!(harness.call(Write::new(), written).await, "ok: The file src/a.py has been updated.");
 
     let edit = |old: &str, new: &str, all: bool| {
         json!({"file_path": "src/a.py", "old_string": old, "new_string": new, "replace_all": all}).to_string()
     };
     assert_eq!(
-        bench.call(Edit::new(), &edit("x = 1", "x = 2", false)).await,
+        harness.call(Edit::new(), &edit("x = 1", "x = 2", false)).await,
         "ok: The file src/a.py has been updated successfully."
     );
-    insta::assert_snapshot!(bench.call(Edit::new(), &edit(" = ", " == ", false)).await, @"error: Tool error (Edit): old_string occurs 2 times in src/a.py, at lines 1, 2. Add neighbouring lines to make it unique, or set replace_all to replace every one");
+    insta::assert_snapshot!(harness.call(Edit::new(), &edit(" = ", " == ", false)).await, @"error: Tool error (Edit): old_string occurs 2 times in src/a.py, at lines 1, 2. Add neighbouring lines to make it unique, or set replace_all to replace every one");
     assert_eq!(
-        bench.call(Edit::new(), &edit(" = ", " == ", true)).await,
+        harness.call(Edit::new(), &edit(" = ", " == ", true)).await,
         "ok: The file src/a.py has been updated. All occurrences were replaced: 2."
     );
-    assert_eq!(bench.text("src/a.py"), "x == 2\ny == 1\n");
-    let loose = bench.call(Edit::new(), &edit("  x == 2", "  x == 3", false)).await;
+    assert_eq!(harness.text("src/a.py"), "x == 2\ny == 1\n");
+    let loose = harness.call(Edit::new(), &edit("  x == 2", "  x == 3", false)).await;
     assert!(loose.contains("\nNote: old_string matched only"), "{loose}");
 }
 
 #[tokio::test]
-async fn a_command_tells_its_exit_code_first() {
-    let bench = Workbench::new();
+async fn a_non_zero_exit_is_a_result() {
+    let harness = Harness::new();
     let rows = [
         (json!({"command": "{ echo out; echo err >&2; } 2>&1"}), "ok: out\nerr\n"),
         (json!({"command": "true", "description": "Nothing"}), "ok: (Bash completed with no output)"),
-        (json!({"command": "echo out; exit 3", "timeout": 60000}), "error: Exit code 3\nout\n"),
-        (json!({"command": "exit 4"}), "error: Exit code 4\n"),
+        (json!({"command": "echo out; exit 3", "timeout": 60000}), "ok: Exit code 3\nout\n"),
+        (json!({"command": "exit 4"}), "ok: Exit code 4\n"),
     ];
     for (arguments, expected) in rows {
-        assert_eq!(bench.call(Bash::new(), &arguments.to_string()).await, expected, "{arguments}");
+        assert_eq!(harness.call(Bash::new(), &arguments.to_string()).await, expected, "{arguments}");
     }
-    let slow = bench.call(Bash::new(), r#"{"command": "echo out; sleep 60", "timeout": 200}"#).await;
+    let slow = harness.call(Bash::new(), r#"{"command": "echo out; sleep 60", "timeout": 200}"#).await;
     assert_eq!(
         slow,
         "error: Exit code 143\nCommand timed out after 0.2s. Set timeout to give it longer.\nout\n"
@@ -86,21 +86,21 @@ async fn a_command_tells_its_exit_code_first() {
 }
 
 #[tokio::test]
-async fn long_output_is_cut_and_the_exit_code_stays() {
-    let bench = Workbench::new();
+async fn long_output_keeps_its_exit_code() {
+    let harness = Harness::new();
     let arguments = r#"{"command": "seq 1 40000; exit 3"}"#;
-    let execution = bench.execute(Bash::new(), arguments).await;
+    let execution = harness.execute(Bash::new(), arguments).await;
     let seen = text(&execution.result);
     assert!(seen.starts_with("Exit code 3\n1\n2\n"), "{seen}");
     assert!(seen.ends_with("\n40000\n") && seen.contains("lines omitted"), "{seen}");
-    assert!(execution.output.len() > 200_000, "the host has all of it");
+    assert!(execution.output.len() > 200_000, "the application has all of it");
 }
 
 #[tokio::test]
-async fn matches_are_told_in_three_forms() {
-    let bench = Workbench::new();
-    bench.write("a.rs", "fn One() {}\n\n\nfn two() {}\n// end\n");
-    bench.write("sub/b.py", "def fn():\n    pass\n");
+async fn matches_have_three_output_modes() {
+    let harness = Harness::new();
+    harness.write("a.rs", "fn One() {}\n\n\nfn two() {}\n// end\n");
+    harness.write("sub/b.py", "def fn():\n    pass\n");
     let rows = [
         (json!({"pattern": "fn"}), "Found 2 files\na.rs\nsub/b.py"),
         (json!({"pattern": "fn", "type": "py"}), "Found 1 file\nsub/b.py"),
@@ -126,46 +126,46 @@ async fn matches_are_told_in_three_forms() {
         (json!({"pattern": "nowhere", "output_mode": "content"}), "No matches found"),
     ];
     for (arguments, expected) in rows {
-        let answer = bench.call(Grep::new(), &arguments.to_string()).await;
+        let answer = harness.call(Grep::new(), &arguments.to_string()).await;
         assert_eq!(answer, format!("ok: {expected}"), "{arguments}");
     }
     assert_eq!(
-        bench.call(Grep::new(), r#"{"pattern": "a", "glob": "*.rs", "type": "rust"}"#).await,
+        harness.call(Grep::new(), r#"{"pattern": "a", "glob": "*.rs", "type": "rust"}"#).await,
         "error: Tool error (Grep): glob and type exclude each other: give the one that says it best"
     );
 }
 
 #[tokio::test]
-async fn files_are_found_with_their_whole_paths() {
-    let bench = Workbench::new();
-    bench.write("src/a.rs", "");
-    assert_eq!(bench.call(Glob::new(), r#"{"pattern": "**/*.rs"}"#).await, "ok: DIR/src/a.rs");
-    assert_eq!(bench.call(Glob::new(), r#"{"pattern": "*.c", "path": "src"}"#).await, "ok: No files found");
+async fn files_are_found_with_absolute_paths() {
+    let harness = Harness::new();
+    harness.write("src/a.rs", "");
+    assert_eq!(harness.call(Glob::new(), r#"{"pattern": "**/*.rs"}"#).await, "ok: DIR/src/a.rs");
+    assert_eq!(harness.call(Glob::new(), r#"{"pattern": "*.c", "path": "src"}"#).await, "ok: No files found");
 }
 
 #[tokio::test]
-async fn a_list_is_taken_as_it_is() {
-    let bench = Workbench::new();
+async fn a_todo_list_is_accepted() {
+    let harness = Harness::new();
     let todos = json!({"todos": [
         {"content": "Read", "status": "completed", "activeForm": "Reading"},
         {"content": "Write", "status": "in_progress", "activeForm": "Writing"},
     ]});
     assert_eq!(
-        bench.call(TodoWrite::new(), &todos.to_string()).await,
+        harness.call(TodoWrite::new(), &todos.to_string()).await,
         "ok: The list was taken: 0 pending, 1 in progress, 1 completed. Go on with the work."
     );
 }
 
 #[tokio::test]
-async fn a_command_goes_on_in_the_background() {
-    let bench = Workbench::new();
-    let cx = bench.context();
+async fn a_command_runs_in_the_background() {
+    let harness = Harness::new();
+    let cx = harness.context();
     let call = async |tool: Box<dyn DynTool>, arguments: Value| {
         let mut registry = crate::ToolRegistry::new();
         registry.register_shared(tool.into()).unwrap();
         let name = registry.names().next().unwrap().to_owned();
         let call = pintle_llm::ToolCall::from_raw("call_1", name, arguments.to_string());
-        let prepared = crate::pipeline::prepare(&registry, &[], bench.env.as_ref(), &call).await;
+        let prepared = crate::pipeline::prepare(&registry, &[], harness.env.as_ref(), &call).await;
         let crate::pipeline::Preparation::Ready(call) = prepared else { panic!("{prepared:?}") };
         let execution = crate::pipeline::execute(&call, &cx, &crate::TruncationLimits::new()).await;
         let sign = if execution.result.is_error { "error" } else { "ok" };
@@ -190,7 +190,7 @@ async fn a_command_goes_on_in_the_background() {
     <status>running</status>
     (no new output)
     ");
-    bench.write("go", "");
+    harness.write("go", "");
     insta::assert_snapshot!(call(Box::new(TaskOutput::new()), json!({"task_id": "1"})).await, @"
     ok: <retrieval_status>success</retrieval_status>
     <task_id>1</task_id>
@@ -203,9 +203,7 @@ async fn a_command_goes_on_in_the_background() {
     let gone =
         call(Box::new(Bash::new()), json!({"command": "no-such-program", "run_in_background": true})).await;
     assert!(
-        gone.starts_with(
-            "error: Command started in background with ID: 2. It exited with code 127 at once.\n"
-        ),
+        gone.starts_with("ok: Command started in background with ID: 2. It exited with code 127 at once.\n"),
         "{gone}"
     );
     call(Box::new(Bash::new()), json!({"command": "sleep 600", "run_in_background": true})).await;

@@ -5,13 +5,13 @@ fn options() -> Value {
 }
 
 #[tokio::test]
-async fn questions_go_to_the_user_with_their_options() {
-    let bench = Workbench::new();
+async fn questions_are_shown_with_their_options() {
+    let harness = Harness::new();
     let both = json!({"questions": [
         {"question": "Which database?", "header": "Database", "options": options()},
         {"question": "Which tables?", "header": "Tables", "options": options(), "multiSelect": true},
     ]});
-    let execution = bench.execute(anthropic::AskUserQuestion::new(), &both.to_string()).await;
+    let execution = harness.execute(anthropic::AskUserQuestion::new(), &both.to_string()).await;
     insta::assert_snapshot!(execution.question.unwrap(), @"
     (1/2) Which database?
     1. SQLite: One file.
@@ -25,7 +25,7 @@ async fn questions_go_to_the_user_with_their_options() {
     let one = json!({"questions": [
         {"id": "database", "question": "Which database?", "header": "Database", "options": options()},
     ]});
-    let execution = bench.execute(openai::RequestUserInput::new(), &one.to_string()).await;
+    let execution = harness.execute(openai::RequestUserInput::new(), &one.to_string()).await;
     insta::assert_snapshot!(execution.question.unwrap(), @"
     Which database?
     1. SQLite: One file.
@@ -35,11 +35,11 @@ async fn questions_go_to_the_user_with_their_options() {
 }
 
 #[tokio::test]
-async fn what_nobody_could_answer_is_not_asked() {
-    let bench = Workbench::new();
+async fn unanswerable_questions_are_refused() {
+    let harness = Harness::new();
     let ask = async |questions: Value| {
         let arguments = json!({"questions": questions}).to_string();
-        bench.call(openai::RequestUserInput::new(), &arguments).await
+        harness.call(openai::RequestUserInput::new(), &arguments).await
     };
     let rows = [
         (json!([]), "questions is empty; give at least one"),

@@ -6,12 +6,12 @@ use crate::builtin::{
     WebSearchClient,
 };
 
-/// Has a page at every address that does not hold `none`, and finds three pages for what is not `nothing`.
+/// A client with a page at every URL without `none`, and with hits for every query but `nothing`.
 #[derive(Debug)]
-pub(super) struct Library;
+pub(super) struct FakeWeb;
 
 #[async_trait]
-impl WebClient for Library {
+impl WebClient for FakeWeb {
     async fn fetch(&self, request: FetchRequest) -> Result<WebPage, WebError> {
         if request.url.contains("none") {
             return Err(WebError::new(WebErrorKind::Failed, "no such host"));
@@ -23,7 +23,7 @@ impl WebClient for Library {
 }
 
 #[async_trait]
-impl WebSearchClient for Library {
+impl WebSearchClient for FakeWeb {
     async fn search(&self, query: SearchQuery) -> Result<SearchResults, WebError> {
         if query.query == "nothing" {
             return Ok(SearchResults::default());
@@ -34,11 +34,11 @@ impl WebSearchClient for Library {
 }
 
 #[tokio::test]
-async fn a_page_comes_whole() {
-    let bench = Workbench::new();
+async fn a_page_is_fetched_completely() {
+    let harness = Harness::new();
     let fetch = async |url: &str| {
         let arguments = json!({"url": url, "prompt": "Sum it up."}).to_string();
-        bench.call(anthropic::WebFetch::new(Arc::new(Library)), &arguments).await
+        harness.call(anthropic::WebFetch::new(Arc::new(FakeWeb)), &arguments).await
     };
     assert_eq!(fetch("https://a/").await, "ok: https://a/ (status 200, text/html)\n\n# Page");
     assert_eq!(fetch("https://gone/").await, "error: https://gone/ (status 404, text/html)\n\n# Page");
@@ -46,11 +46,11 @@ async fn a_page_comes_whole() {
 }
 
 #[tokio::test]
-async fn every_page_that_a_prompt_names_comes() {
-    let bench = Workbench::new();
+async fn every_page_in_a_prompt_is_fetched() {
+    let harness = Harness::new();
     let fetch = async |prompt: &str| {
         let arguments = json!({"prompt": prompt}).to_string();
-        bench.call(gemini::WebFetch::new(Arc::new(Library)), &arguments).await
+        harness.call(gemini::WebFetch::new(Arc::new(FakeWeb)), &arguments).await
     };
     insta::assert_snapshot!(fetch("Compare https://a/ with https://none/ and https://gone/.").await, @"
     ok: https://a/ (status 200, text/html)
@@ -74,15 +74,15 @@ async fn every_page_that_a_prompt_names_comes() {
         "error: Tool error (web_fetch): `prompt`: expected 1 to 20 addresses that begin with https:// or http://, found 0"
     );
     let two = fetch("https://long/1 https://long/2").await;
-    assert_eq!(two.matches('x').count() / 1000, 99, "each has half of the room");
+    assert_eq!(two.matches('x').count() / 1000, 99, "each page has half of the limit");
     assert_eq!(two.matches("characters omitted").count(), 2);
 }
 
 #[tokio::test]
-async fn hits_come_in_the_form_of_the_family() {
-    let bench = Workbench::new();
+async fn hits_have_the_form_of_the_agent() {
+    let harness = Harness::new();
     let claude = async |arguments: Value| {
-        bench.call(anthropic::WebSearch::new(Arc::new(Library)), &arguments.to_string()).await
+        harness.call(anthropic::WebSearch::new(Arc::new(FakeWeb)), &arguments.to_string()).await
     };
     insta::assert_snapshot!(claude(json!({"query": "is it so"})).await, @r#"
     ok: Web search results for query: "is it so"
@@ -114,7 +114,7 @@ async fn hits_come_in_the_form_of_the_family() {
     "#);
     let gemini = async |query: &str| {
         let arguments = json!({"query": query}).to_string();
-        bench.call(gemini::GoogleWebSearch::new(Arc::new(Library)), &arguments).await
+        harness.call(gemini::GoogleWebSearch::new(Arc::new(FakeWeb)), &arguments).await
     };
     insta::assert_snapshot!(gemini("is it so").await, @r#"
     ok: Web search results for "is it so":

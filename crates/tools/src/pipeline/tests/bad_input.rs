@@ -1,4 +1,4 @@
-//! What models and tools get wrong, each with its answer.
+//! Mistakes of models and tools.
 
 use std::future::pending;
 use std::time::Duration;
@@ -9,28 +9,28 @@ use super::*;
 use crate::context::CommandTimeouts;
 use crate::truncate::{TruncationMarker, TruncationMode};
 
-/// Does what its one argument says.
-struct Odd {
+/// A tool that misbehaves as its argument says.
+struct Faulty {
     waits: bool,
 }
 
 #[derive(Deserialize, JsonSchema)]
-struct OddInput {
-    /// What goes wrong.
+struct FaultyInput {
+    /// The fault.
     what: String,
-    /// How much.
+    /// The size of the fault.
     amount: Option<usize>,
 }
 
-impl Tool for Odd {
-    type Input = OddInput;
+impl Tool for Faulty {
+    type Input = FaultyInput;
 
     fn name(&self) -> &str {
-        "odd"
+        "faulty"
     }
 
     fn description(&self) -> &str {
-        "Goes wrong."
+        "Misbehaves."
     }
 
     fn effect(&self) -> Effect {
@@ -49,7 +49,7 @@ impl Tool for Odd {
         TruncationRule::new(20, TruncationMode::HeadTail).with_marker(TruncationMarker::Tokens)
     }
 
-    async fn call(&self, input: OddInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+    async fn call(&self, input: FaultyInput, _cx: &ToolContext) -> Result<ToolOutput, ToolError> {
         let amount = input.amount.unwrap_or(1);
         match input.what.as_str() {
             "hang" => pending().await,
@@ -69,18 +69,18 @@ impl Tool for Odd {
     }
 }
 
-fn odd() -> ToolRegistry {
+fn registry() -> ToolRegistry {
     let mut registry = ToolRegistry::new();
-    registry.register(Odd { waits: false }).unwrap();
+    registry.register(Faulty { waits: false }).unwrap();
     registry
 }
 
-async fn odd_call(arguments: Value) -> Execution {
-    run(&odd(), &call("odd", &arguments)).await
+async fn faulty_call(arguments: Value) -> Execution {
+    run(&registry(), &call("faulty", &arguments)).await
 }
 
 #[tokio::test]
-async fn what_is_mended_is_told_to_the_host_and_can_be_switched_off() {
+async fn repairs_are_reported_and_can_be_disabled() {
     let rows = [
         (json!({"what": "a", "amount": "3"}).to_string(), vec!["`amount`: the number was taken from a text"]),
         (json!({"what": "a", "amount": 3.0}).to_string(), vec!["`amount`: the fraction is a whole number"]),
@@ -94,29 +94,29 @@ async fn what_is_mended_is_told_to_the_host_and_can_be_switched_off() {
         ),
         (json!({"what": "a", "amount": 3}).to_string(), vec![]),
     ];
-    let mut exact = odd();
+    let mut exact = registry();
     exact.set_argument_repair(false);
-    assert!(odd().repairs_arguments() && !exact.repairs_arguments());
+    assert!(registry().repairs_arguments() && !exact.repairs_arguments());
     for (arguments, expected) in rows {
-        let call = ToolCall::from_raw("call_7", "odd", arguments.as_str());
-        let Preparation::Ready(prepared) = prepared(&odd(), &call).await else { panic!("{arguments}") };
+        let call = ToolCall::from_raw("call_7", "faulty", arguments.as_str());
+        let Preparation::Ready(prepared) = prepared(&registry(), &call).await else { panic!("{arguments}") };
         assert_eq!(prepared.arguments(), &json!({"what": "a", "amount": 3}));
-        let told: Vec<String> = prepared.repairs().iter().map(ToString::to_string).collect();
-        assert_eq!(told, expected, "{arguments}");
-        assert_eq!(run(&odd(), &call).await.result.text(), "aaa");
+        let repairs: Vec<String> = prepared.repairs().iter().map(ToString::to_string).collect();
+        assert_eq!(repairs, expected, "{arguments}");
+        assert_eq!(run(&registry(), &call).await.result.text(), "aaa");
 
-        // 5.0 is an integer to a schema, so that only the tool refuses it.
+        // To a schema 5.0 is an integer, so only the tool refuses it.
         let refused = match super::prepared(&exact, &call).await {
             Preparation::Refused(error) => error.kind() == ToolErrorKind::InvalidArguments,
-            Preparation::Ready(_) => run(&exact, &call).await.error == Some(ToolErrorKind::InvalidArguments),
-            Preparation::Ask { .. } => panic!("nobody asks"),
+            Preparation::Ready(_) => false,
+            Preparation::Ask { .. } => panic!("there is no gate"),
         };
         assert_eq!(refused, !expected.is_empty(), "{arguments}");
     }
 }
 
 #[tokio::test]
-async fn ten_megabytes_of_arguments_are_taken_or_refused_in_a_few_words() {
+async fn huge_arguments_are_accepted_or_refused_briefly() {
     let long = "x".repeat(10_000_000);
     let rows = [
         long.clone(),
@@ -128,44 +128,48 @@ async fn ten_megabytes_of_arguments_are_taken_or_refused_in_a_few_words() {
         format!("{{\"what\": {}", "{\"a\":".repeat(2_000_000)),
     ];
     for raw in rows {
-        let refused = refusal(&odd(), &ToolCall::from_raw("1", "odd", raw.as_str())).await;
-        assert!(refused.starts_with("InvalidArguments: Invalid arguments for tool: odd\n- "), "{refused}");
+        let refused = refusal(&registry(), &ToolCall::from_raw("1", "faulty", raw.as_str())).await;
+        assert!(refused.starts_with("InvalidArguments: Invalid arguments for tool: faulty\n- "), "{refused}");
         assert!(refused.len() < 1_500, "{refused}");
     }
-    let execution = odd_call(json!({"what": long.as_str()})).await;
+    let execution = faulty_call(json!({"what": long.as_str()})).await;
     assert_eq!(execution.output.len(), 10_000_000);
-    let refused = refusal(&odd(), &call(&long, &json!({}))).await;
-    assert!(refused.len() < 300 && refused.ends_with("x…. Available tools: odd."), "{refused}");
+    let refused = refusal(&registry(), &call(&long, &json!({}))).await;
+    assert!(refused.len() < 300 && refused.ends_with("x…. Available tools: faulty."), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_tool_that_hangs_is_stopped_and_one_that_waits_is_not() {
-    let Preparation::Ready(call) = prepared(&odd(), &call("odd", &json!({"what": "hang"}))).await else {
+async fn a_hanging_tool_is_stopped_unless_it_waits() {
+    let Preparation::Ready(call) = prepared(&registry(), &call("faulty", &json!({"what": "hang"}))).await
+    else {
         panic!("the call fits")
     };
     let timeouts = CommandTimeouts { max: Duration::from_secs(30), ..CommandTimeouts::default() };
     let cx = ToolContext::new(Arc::new(environment()), "1").with_timeouts(timeouts);
-    let execution = execute(&call, &cx, &TruncationLimits::new().with_chars("odd", 1_000)).await;
-    assert_eq!(execution.result.text(), "Tool error (odd): no answer within 90 s, so the call was stopped");
+    let execution = execute(&call, &cx, &TruncationLimits::new().with_chars("faulty", 1_000)).await;
+    assert_eq!(
+        execution.result.text(),
+        "Tool error (faulty): no answer within 90 s, so the call was stopped"
+    );
     assert_eq!(execution.error, Some(ToolErrorKind::TimedOut));
-    assert!(!cx.cancel.is_cancelled(), "the session tells a stopped call by this");
+    assert!(!cx.cancel.is_cancelled(), "only a session cancels a call");
 
-    let mut patient = ToolRegistry::new();
-    patient.register(Odd { waits: true }).unwrap();
-    let call = super::call("odd", &json!({"what": "wait"}));
-    assert_eq!(run(&patient, &call).await.result.text(), "at last");
+    let mut waiting = ToolRegistry::new();
+    waiting.register(Faulty { waits: true }).unwrap();
+    let call = super::call("faulty", &json!({"what": "wait"}));
+    assert_eq!(run(&waiting, &call).await.result.text(), "at last");
 }
 
 #[tokio::test]
-async fn nothing_is_said_to_be_nothing() {
-    let execution = odd_call(json!({"what": "nothing"})).await;
+async fn empty_output_is_reported() {
+    let execution = faulty_call(json!({"what": "nothing"})).await;
     assert_eq!((execution.result.text().as_str(), execution.output.len()), ("(no output)", 0));
     assert!(!execution.result.is_error);
 }
 
 #[tokio::test]
-async fn a_hundred_megabytes_go_to_a_spool_file() {
-    let execution = odd_call(json!({"what": "0123456789", "amount": 10_000_000})).await;
+async fn a_huge_output_goes_to_a_spool_file() {
+    let execution = faulty_call(json!({"what": "0123456789", "amount": 10_000_000})).await;
     assert_eq!(
         execution.result.text(),
         "Total output lines: 1\n\n0123456789…24999995 tokens truncated…0123456789"
@@ -176,54 +180,54 @@ async fn a_hundred_megabytes_go_to_a_spool_file() {
 }
 
 #[tokio::test]
-async fn bytes_that_are_no_text_are_replaced_and_counted() {
-    let execution = odd_call(json!({"what": "bytes", "amount": 20})).await;
+async fn invalid_utf8_is_replaced_and_counted() {
+    let execution = faulty_call(json!({"what": "bytes", "amount": 20})).await;
     assert_eq!(execution.result.text(), "\u{FFFD}".repeat(20));
     assert_eq!(execution.output.read_at(0, 100).unwrap(), [0xff; 20]);
 }
 
 #[tokio::test]
-async fn a_preface_is_read_first_and_is_not_cut_with_the_text() {
-    let execution = odd_call(json!({"what": "preface", "amount": 5})).await;
+async fn a_preface_is_not_truncated_with_the_text() {
+    let execution = faulty_call(json!({"what": "preface", "amount": 5})).await;
     assert_eq!(
         execution.result.text(),
         "Exit code: 0\nTotal output lines: 1\n\n0123…11 tokens truncated…6789"
     );
     assert_eq!(execution.output.len(), 50);
-    let execution = odd_call(json!({"what": "long preface"})).await;
+    let execution = faulty_call(json!({"what": "long preface"})).await;
     assert_eq!(execution.result.text(), format!("{}…x", "y".repeat(2_000)));
 }
 
 #[tokio::test]
-async fn a_panic_of_any_length_is_told_in_a_few_words() {
-    let execution = run(&odd(), &call("odd", &json!({"what": "panic", "amount": 1_000_000}))).await;
+async fn a_panic_is_reported_briefly() {
+    let execution = run(&registry(), &call("faulty", &json!({"what": "panic", "amount": 1_000_000}))).await;
     assert_eq!(execution.error, Some(ToolErrorKind::Failed));
     assert!(execution.output.len() < 700);
 }
 
 proptest! {
     #[test]
-    fn whatever_a_model_writes_is_taken_or_refused_in_a_few_words(
-        name in prop_oneof![Just("odd".to_owned()), ".{0,20}"],
+    fn any_arguments_are_accepted_or_refused_briefly(
+        name in prop_oneof![Just("faulty".to_owned()), ".{0,20}"],
         raw in prop_oneof![
             ".{0,200}",
             r#"[{}\[\]":, a-z0-9]{0,60}"#,
             r#"\{"(what|how|amount|[a-z]{1,5})": ?("[^"\\]{0,9}"|[0-9.]{1,5}|null|true|\[\]|\{\})\}"#,
         ],
-        mend in any::<bool>(),
+        repair in any::<bool>(),
     ) {
-        let mut registry = odd();
-        registry.set_argument_repair(mend);
+        let mut registry = registry();
+        registry.set_argument_repair(repair);
         let call = ToolCall::from_raw("1", name, raw);
         let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
         match runtime.block_on(prepared(&registry, &call)) {
             Preparation::Ready(call) => {
-                let validator = registry.get("odd").unwrap().validator().unwrap();
+                let validator = registry.get("faulty").unwrap().validator().unwrap();
                 prop_assert!(validator.is_valid(call.arguments()));
-                prop_assert!(mend || call.repairs().is_empty());
+                prop_assert!(repair || call.repairs().is_empty());
             }
             Preparation::Refused(error) => prop_assert!(error.for_model().len() < 4_000),
-            Preparation::Ask { .. } => prop_assert!(false, "nobody asks"),
+            Preparation::Ask { .. } => prop_assert!(false, "there is no gate"),
         }
     }
 }

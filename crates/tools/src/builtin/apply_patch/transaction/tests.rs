@@ -8,7 +8,7 @@ use pintle_patch::{ApplyOptions, parse, plan};
 
 use super::super::error::ApplyPlanCause;
 use super::*;
-use crate::builtin::workbench::Workbench;
+use crate::harness::Harness;
 
 const EVERYTHING: &str = "\
 *** Begin Patch
@@ -64,20 +64,20 @@ const AFTER: [(&str, Option<&str>); 13] = [
     ("way/below", Some("below\n")),
 ];
 
-/// What goes wrong. Changes count from 0.
+/// A fault at the change with this number, from 0.
 #[derive(Clone, Copy, Debug)]
 enum Fault {
-    /// A change fails and is not made.
-    NotDone(usize),
-    /// A change is made and said to have failed.
-    Done(usize),
-    /// Nothing works any more from this change on.
+    /// The change fails.
+    Fails(usize),
+    /// The change takes effect but is reported as failed.
+    FailsAfterEffect(usize),
+    /// The environment is lost from this change on.
     Lost(usize),
-    /// Somebody writes to `main.py` just before this change.
-    Meddled(usize),
+    /// Another program writes to `main.py` just before this change.
+    ConcurrentWrite(usize),
 }
 
-/// An environment in which something goes wrong.
+/// An environment with a fault.
 #[derive(Debug)]
 struct Faulty {
     inner: Arc<dyn ExecutionEnvironment>,
@@ -87,15 +87,17 @@ struct Faulty {
 
 impl Faulty {
     fn failure() -> EnvError {
-        EnvError::from_io("change", Path::new("it"), std::io::Error::other("as the test wants it"))
+        EnvError::from_io("change", Path::new("it"), std::io::Error::other("injected"))
     }
 
-    fn still_there(&self) -> Result<(), EnvError> {
+    fn check_connection(&self) -> Result<(), EnvError> {
         match self.fault {
             Fault::Lost(from) if self.changes.load(Ordering::Relaxed) > from => {
                 Err(EnvError::EnvironmentLost { environment: "it".to_owned(), source: None })
             }
-            Fault::Lost(_) | Fault::NotDone(_) | Fault::Done(_) | Fault::Meddled(_) => Ok(()),
+            Fault::Lost(_) | Fault::Fails(_) | Fault::FailsAfterEffect(_) | Fault::ConcurrentWrite(_) => {
+                Ok(())
+            }
         }
     }
 
@@ -104,12 +106,14 @@ impl Faulty {
         change: impl Future<Output = Result<(), EnvError>> + Send,
     ) -> Result<(), EnvError> {
         let number = self.changes.fetch_add(1, Ordering::Relaxed);
-        self.still_there()?;
+        self.check_connection()?;
         match self.fault {
-            Fault::NotDone(at) if at == number => return Err(Self::failure()),
-            Fault::Done(at) if at == number => return change.await.and(Err(Self::failure())),
-            Fault::Meddled(at) if at == number => self.inner.write("main.py".as_ref(), b"theirs\n").await?,
-            Fault::NotDone(_) | Fault::Done(_) | Fault::Lost(_) | Fault::Meddled(_) => {}
+            Fault::Fails(at) if at == number => return Err(Self::failure()),
+            Fault::FailsAfterEffect(at) if at == number => return change.await.and(Err(Self::failure())),
+            Fault::ConcurrentWrite(at) if at == number => {
+                self.inner.write("main.py".as_ref(), b"theirs\n").await?;
+            }
+            Fault::Fails(_) | Fault::FailsAfterEffect(_) | Fault::Lost(_) | Fault::ConcurrentWrite(_) => {}
         }
         change.await
     }
@@ -134,7 +138,7 @@ impl ExecutionEnvironment for Faulty {
     }
 
     async fn read(&self, path: &Path, range: Option<Range<u64>>) -> Result<Vec<u8>, EnvError> {
-        self.still_there()?;
+        self.check_connection()?;
         self.inner.read(path, range).await
     }
 
@@ -143,12 +147,12 @@ impl ExecutionEnvironment for Faulty {
     }
 
     async fn metadata(&self, path: &Path) -> Result<Metadata, EnvError> {
-        self.still_there()?;
+        self.check_connection()?;
         self.inner.metadata(path).await
     }
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
-        self.still_there()?;
+        self.check_connection()?;
         self.inner.list(path).await
     }
 
@@ -163,7 +167,7 @@ impl ExecutionEnvironment for Faulty {
 
 type Tree = BTreeMap<String, Option<String>>;
 
-/// Everything in the working directory; directories have no content.
+/// Returns all paths in the working directory with their content; `None` for directories.
 async fn tree(env: &dyn ExecutionEnvironment) -> Tree {
     let mut tree = Tree::new();
     for entry in env.list_directory(Path::new(""), 99).await.unwrap() {
@@ -177,27 +181,27 @@ async fn tree(env: &dyn ExecutionEnvironment) -> Tree {
     tree
 }
 
-/// A tree with `BEFORE` in it, in memory or on the disk; the bench must outlive it.
-async fn before(bench: &Workbench, in_memory: bool) -> Arc<dyn ExecutionEnvironment> {
+/// Creates the files of `BEFORE`, in memory or on disk. The harness must outlive the environment.
+async fn before(harness: &Harness, in_memory: bool) -> Arc<dyn ExecutionEnvironment> {
     let env: Arc<dyn ExecutionEnvironment> =
-        if in_memory { Arc::new(MemoryEnvironment::new("/project")) } else { Arc::clone(&bench.env) as _ };
+        if in_memory { Arc::new(MemoryEnvironment::new("/project")) } else { Arc::clone(&harness.env) as _ };
     for (path, content) in BEFORE {
         env.write(path.as_ref(), content.as_bytes()).await.unwrap();
     }
     env
 }
 
-/// Applies the patch where something goes wrong; the trees before and after, and what came of it.
+/// Applies the patch with a fault; returns the trees before and after, and the outcome.
 async fn apply(fault: Fault, in_memory: bool) -> (Tree, Tree, Result<(), ApplyPlanError>) {
-    let bench = Workbench::new();
-    let env = before(&bench, in_memory).await;
+    let harness = Harness::new();
+    let env = before(&harness, in_memory).await;
     let patch = parse(EVERYTHING).unwrap();
     let files = read_files(env.as_ref(), &patch).await.unwrap();
     let plan = plan(&patch, &files, &ApplyOptions::default()).unwrap();
-    let there = tree(env.as_ref()).await;
+    let before = tree(env.as_ref()).await;
     let faulty = Faulty { inner: Arc::clone(&env), fault, changes: AtomicUsize::new(0) };
     let applied = apply_plan(&faulty, &plan).await;
-    (there, tree(env.as_ref()).await, applied)
+    (before, tree(env.as_ref()).await, applied)
 }
 
 fn is_applied(tree: &Tree) -> bool {
@@ -205,9 +209,9 @@ fn is_applied(tree: &Tree) -> bool {
 }
 
 #[tokio::test]
-async fn whatever_fails_the_tree_is_as_it_was() {
+async fn any_failure_restores_the_tree() {
     for in_memory in [true, false] {
-        for fault in [Fault::NotDone, Fault::Done] {
+        for fault in [Fault::Fails, Fault::FailsAfterEffect] {
             let mut failures = 0;
             loop {
                 let (before, after, applied) = apply(fault(failures), in_memory).await;
@@ -221,14 +225,14 @@ async fn whatever_fails_the_tree_is_as_it_was() {
                 assert_eq!(after, before, "{fault:?}, in memory: {in_memory}");
                 failures += 1;
             }
-            // Two rooms, taken and given back, two files set aside and discarded, two renames, six writes.
+            // Two reservations and releases, two files set aside and discarded, two renames, six writes.
             assert_eq!(failures, 2 + 2 + 2 + 2 + 6 + 2);
         }
     }
 }
 
 #[tokio::test]
-async fn what_cannot_be_put_back_is_named() {
+async fn files_that_cannot_be_restored_are_listed() {
     let mut lost = 0;
     loop {
         let (before, after, applied) = apply(Fault::Lost(lost), true).await;
@@ -241,8 +245,8 @@ async fn what_cannot_be_put_back_is_named() {
             let is_named = error.left_changed.iter().any(|left| {
                 left.path == *path || left.kept_at.as_deref().is_some_and(|kept| kept == Path::new(path))
             });
-            let is_room = path.contains(".pintle-") && error.left_changed.is_empty();
-            assert!(is_named || is_room || before.contains_key(path), "{path}: {error:?}");
+            let is_temporary = path.contains(".pintle-") && error.left_changed.is_empty();
+            assert!(is_named || is_temporary || before.contains_key(path), "{path}: {error:?}");
         }
         lost += 1;
     }
@@ -250,10 +254,10 @@ async fn what_cannot_be_put_back_is_named() {
 }
 
 #[tokio::test]
-async fn what_somebody_else_writes_meanwhile_stays() {
+async fn concurrent_changes_by_others_are_kept() {
     let (mut refused, mut number) = (0, 0);
     loop {
-        let (mut before, mut after, applied) = apply(Fault::Meddled(number), true).await;
+        let (mut before, mut after, applied) = apply(Fault::ConcurrentWrite(number), true).await;
         let theirs = after.get("main.py").unwrap().as_deref() == Some("theirs\n");
         match applied {
             Err(error) => {
@@ -281,8 +285,8 @@ async fn what_somebody_else_writes_meanwhile_stays() {
 }
 
 #[tokio::test]
-async fn many_files_are_written_side_by_side() {
-    let bench = Workbench::new();
+async fn many_files_are_written_concurrently() {
+    let harness = Harness::new();
     let text: String = (0..500)
         .flat_map(|number| {
             ["*** Add File: new/", &format!("{}/{number}\n", number % 7), "+x\n"].map(str::to_owned)
@@ -291,21 +295,21 @@ async fn many_files_are_written_side_by_side() {
     let patch = parse(&format!("*** Begin Patch\n{text}*** End Patch\n")).unwrap();
     let empty = BTreeMap::new();
     let plan = plan(&patch, &empty, &ApplyOptions::default()).unwrap();
-    // The last of them has no place.
-    bench.write("file", "x");
+    // The last path is below a file.
+    harness.write("file", "x");
     let mut too_much = plan.clone();
     let mut last = too_much.changes.last().unwrap().clone();
     last.path = "file/below".to_owned();
     too_much.changes.push(last);
-    let error = apply_plan(bench.env.as_ref(), &too_much).await.unwrap_err();
+    let error = apply_plan(harness.env.as_ref(), &too_much).await.unwrap_err();
     assert_eq!((error.path.as_str(), error.left_changed.len()), ("file/below", 0));
-    assert_eq!(tree(bench.env.as_ref()).await.len(), 1);
-    apply_plan(bench.env.as_ref(), &plan).await.unwrap();
-    assert_eq!(tree(bench.env.as_ref()).await.len(), 1 + 1 + 7 + 500);
+    assert_eq!(tree(harness.env.as_ref()).await.len(), 1);
+    apply_plan(harness.env.as_ref(), &plan).await.unwrap();
+    assert_eq!(tree(harness.env.as_ref()).await.len(), 1 + 1 + 7 + 500);
 }
 
 #[tokio::test]
-async fn files_have_a_limit_together() {
+async fn the_total_size_of_files_is_limited() {
     let limit = 2 << 20;
     let half = vec![b'x'; 1 << 20];
     let env = MemoryEnvironment::new("/project")

@@ -1,13 +1,13 @@
-//! Edits that are out of date because lines were deleted from the file, or were not.
+//! Outdated edits, of files from which lines were or were not deleted.
 //!
-//! The deletions are made in this tool's own sources: a message that is wrong for them is wrong for real work.
+//! The files are this tool's own sources: a message that is wrong for them is wrong for real code.
 
 use super::{edited, once};
 
 const SOURCES: [&str; 3] =
-    [include_str!("../replace.rs"), include_str!("../blanks.rs"), include_str!("../../edit_file.rs")];
+    [include_str!("../replace.rs"), include_str!("../whitespace.rs"), include_str!("../../edit_file.rs")];
 
-/// Calls `check` with the lines of a source and the bounds of a run in it.
+/// Calls `check` with the lines of a source and the bounds of a range of lines.
 fn for_each_run(mut check: impl FnMut(&[&str], usize, usize)) {
     for source in SOURCES {
         let lines: Vec<&str> = source.lines().collect();
@@ -27,17 +27,18 @@ fn is_telling(line: &str) -> bool {
     line.contains(char::is_alphanumeric)
 }
 
-/// What is wrong with the answer to an edit that neither fits nor was made.
+/// Returns the message for an edit that neither applies nor was applied, if it is wrong.
 fn falsehood(file: &str, old: &str, new: &str) -> Option<String> {
     let message = edited(file.as_bytes(), &once(old, new)).err()?;
-    // The lines below the first quote the sources, which have these very words.
+    // The other lines quote the sources, which contain these words.
     let claim = message.lines().next().unwrap_or_default();
     let has = |line: &str| is_telling(line) && file.lines().any(|found| found == line);
-    let blank_place = message.lines().any(|line| line.starts_with("  line ") && line.ends_with(": ``"));
+    let has_blank_candidate =
+        message.lines().any(|line| line.starts_with("  line ") && line.ends_with(": ``"));
     let is_false = claim.contains("already")
         || claim.contains("right file") && old.lines().any(has)
         || message.contains("\nnearest places") && !message.contains("\nfirst difference")
-        || blank_place;
+        || has_blank_candidate;
     is_false.then(|| format!("{message}\n--- old\n{old}--- new\n{new}"))
 }
 
@@ -48,7 +49,7 @@ fn assert_none(count: usize, falsehoods: &[String]) {
 }
 
 #[test]
-fn a_deletion_of_lines_of_which_one_has_changed_is_not_called_applied() {
+fn deleting_a_changed_line_is_not_called_applied() {
     let (mut count, mut falsehoods) = (0, Vec::new());
     for_each_run(|lines, start, end| {
         if !is_telling(lines[start]) {
@@ -67,7 +68,7 @@ fn a_deletion_of_lines_of_which_one_has_changed_is_not_called_applied() {
 }
 
 #[test]
-fn a_deletion_of_more_lines_than_were_deleted_is_not_called_applied() {
+fn deleting_more_lines_is_not_called_applied() {
     let (mut count, mut falsehoods) = (0, Vec::new());
     for_each_run(|lines, start, end| {
         let more = &lines[start.saturating_sub(2)..start];
@@ -87,7 +88,7 @@ fn a_deletion_of_more_lines_than_were_deleted_is_not_called_applied() {
 }
 
 #[test]
-fn a_change_beside_deleted_lines_is_answered_with_the_lines_that_are_left() {
+fn a_change_beside_deleted_lines_shows_the_rest() {
     let (mut count, mut falsehoods) = (0, Vec::new());
     for_each_run(|lines, start, end| {
         for above in [0, 2] {

@@ -1,24 +1,24 @@
-//! The three forms in which matches are told.
+//! The three forms of results.
 
 use pintle_env::{ExecutionEnvironment, GrepFile, GrepLine, GrepOutput};
 
-use crate::builtin::{cut_line, shown};
+use crate::builtin::{cut_line, display_path};
 
-/// Which of the results are shown.
+/// The range of results that is shown.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Page {
     pub(super) offset: usize,
-    /// `None` shows all.
+    /// The most results; `None` for all.
     pub(super) limit: Option<usize>,
 }
 
 impl Page {
-    /// How many results must be found to fill the page; `None` if there is no limit.
+    /// Returns the number of results up to the end of the page; `None` without a limit.
     pub(super) fn end(self) -> Option<usize> {
         self.limit.map(|limit| self.offset.saturating_add(limit))
     }
 
-    /// The results on the page, and whether it holds less than all.
+    /// Returns the results on the page, and whether others are left out.
     fn of(self, mut results: Vec<String>, found: &GrepOutput) -> (Vec<String>, bool) {
         let all = results.len();
         results.truncate(self.end().unwrap_or(usize::MAX));
@@ -33,8 +33,7 @@ impl Page {
     }
 }
 
-/// `path:line:text` for each match; lines of context have dashes in the place of the colons, and `--` stands between
-/// groups that are apart.
+/// Shows `path:line:text` for each match. Context lines have dashes instead of colons, and `--` separates groups.
 pub(super) fn content(
     env: &dyn ExecutionEnvironment,
     found: &GrepOutput,
@@ -44,21 +43,21 @@ pub(super) fn content(
     let has_context = found.files.iter().flat_map(|file| &file.lines).any(|line| !line.is_match);
     let mut lines = Vec::new();
     for file in &found.files {
-        let path = shown(env, &file.path);
+        let path = display_path(env, &file.path);
         let mut last: Option<u64> = None;
         for line in &file.lines {
-            let apart = last.is_none_or(|last| last + 1 != line.number);
-            if has_context && apart && !lines.is_empty() {
+            let is_separate = last.is_none_or(|last| last + 1 != line.number);
+            if has_context && is_separate && !lines.is_empty() {
                 lines.push("--".to_owned());
             }
-            lines.push(told(&path, line, numbers));
+            lines.push(match_line(&path, line, numbers));
             last = Some(line.number);
         }
     }
     finish(lines, found, page, "No matches found")
 }
 
-fn told(path: &str, line: &GrepLine, numbers: bool) -> String {
+fn match_line(path: &str, line: &GrepLine, numbers: bool) -> String {
     let separator = if line.is_match { ':' } else { '-' };
     let text = cut_line(&line.text);
     if numbers {
@@ -68,9 +67,9 @@ fn told(path: &str, line: &GrepLine, numbers: bool) -> String {
     }
 }
 
-/// `Found N files`, then their paths.
+/// Shows `Found N files` and their paths.
 pub(super) fn files(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Page) -> String {
-    let paths: Vec<String> = found.files.iter().map(|file| shown(env, &file.path)).collect();
+    let paths: Vec<String> = found.files.iter().map(|file| display_path(env, &file.path)).collect();
     let (paths, partial) = page.of(paths, found);
     if paths.is_empty() {
         return with_note("No files found".to_owned(), partial, page);
@@ -79,9 +78,9 @@ pub(super) fn files(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Pa
     with_note(format!("Found {} {noun}\n{}", paths.len(), paths.join("\n")), partial, page)
 }
 
-/// `path:N` for each file, then the sum.
+/// Shows `path:N` for each file, and the sum.
 pub(super) fn counts(env: &dyn ExecutionEnvironment, found: &GrepOutput, page: Page) -> String {
-    let counted = |file: &GrepFile| format!("{}:{}", shown(env, &file.path), file.matches);
+    let counted = |file: &GrepFile| format!("{}:{}", display_path(env, &file.path), file.matches);
     let (lines, partial) = page.of(found.files.iter().map(counted).collect(), found);
     if lines.is_empty() {
         return with_note("No matches found".to_owned(), partial, page);

@@ -1,4 +1,4 @@
-//! A notebook as text in which the cells have places, so that one can change and the rest stays as it is.
+//! A notebook as text with the ranges of its cells, so that one can change and the rest stays unchanged.
 
 use std::ops::Range;
 
@@ -9,18 +9,18 @@ use serde_json::{Map, Value, json};
 use super::CellKind;
 use crate::error::{ToolError, ToolErrorKind};
 
-/// A notebook of format 4.
+/// A notebook in format 4.
 pub(super) struct Document<'a> {
     text: &'a str,
-    /// The list of cells, brackets included.
+    /// The range of the list of cells, with its brackets.
     list: Range<usize>,
     cells: Vec<Cell<'a>>,
-    /// Whether cells have IDs, as they have since format 4.5.
+    /// Whether cells have IDs, which format 4.5 introduced.
     has_ids: bool,
 }
 
 struct Cell<'a> {
-    place: Range<usize>,
+    range: Range<usize>,
     json: &'a str,
     id: Option<String>,
 }
@@ -29,7 +29,7 @@ struct Cell<'a> {
 pub(super) struct NewCell<'a> {
     pub(super) kind: CellKind,
     pub(super) source: &'a str,
-    /// What the new ID is drawn from.
+    /// The seed of the new ID.
     pub(super) seed: &'a str,
 }
 
@@ -62,17 +62,17 @@ impl<'a> Document<'a> {
         let raw: Vec<&'a RawValue> = serde_json::from_str(outline.cells.get()).map_err(broken)?;
         let cell = |raw: &&'a RawValue| {
             let Identity { id } = serde_json::from_str(raw.get()).map_err(broken)?;
-            Ok(Cell { place: place_of(text, raw.get()), json: raw.get(), id })
+            Ok(Cell { range: range_in(text, raw.get()), json: raw.get(), id })
         };
         Ok(Self {
             text,
-            list: place_of(text, outline.cells.get()),
+            list: range_in(text, outline.cells.get()),
             cells: raw.iter().map(cell).collect::<Result<_, ToolError>>()?,
             has_ids: outline.nbformat_minor >= 5,
         })
     }
 
-    /// Which cell has this ID, or else this number, counted from 1 as `read_file` does.
+    /// Returns the index of the cell with this ID, or else with this number, counted from 1 like in `read_file`.
     pub(super) fn find(&self, wanted: &str) -> Result<usize, ToolError> {
         let wanted = wanted.trim();
         let by_id = self.cells.iter().position(|cell| cell.id.as_deref() == Some(wanted));
@@ -88,13 +88,13 @@ impl<'a> Document<'a> {
         })
     }
 
-    /// The ID of a cell, or its number if it has none.
+    /// Returns the ID of a cell, or its number if it has none.
     pub(super) fn name(&self, at: usize) -> String {
         let id = self.cells.get(at).and_then(|cell| cell.id.clone());
         id.unwrap_or_else(|| (at + 1).to_string())
     }
 
-    /// The notebook with another content in a cell.
+    /// Returns the notebook with new content in a cell.
     pub(super) fn replaced(
         &self,
         at: usize,
@@ -103,8 +103,8 @@ impl<'a> Document<'a> {
     ) -> Result<String, ToolError> {
         let Some(cell) = self.cells.get(at) else { return Ok(self.text.to_owned()) };
         let mut object: Map<String, Value> = serde_json::from_str(cell.json).map_err(unwritable)?;
-        let in_one = object.get("source").is_some_and(Value::is_string);
-        object.insert("source".into(), if in_one { source.into() } else { lines_of(source) });
+        let is_string = object.get("source").is_some_and(Value::is_string);
+        object.insert("source".into(), if is_string { source.into() } else { lines_of(source) });
         if let Some(kind) = kind {
             object.insert("cell_type".into(), json!(kind));
         }
@@ -115,21 +115,21 @@ impl<'a> Document<'a> {
             object.remove("outputs");
             object.remove("execution_count");
         }
-        Ok(self.spliced(cell.place.clone(), &self.written(&object)?))
+        Ok(self.spliced(cell.range.clone(), &self.serialized(&object)?))
     }
 
-    /// The notebook without a cell, and without the comma that set it off.
+    /// Returns the notebook without a cell and the comma next to it.
     pub(super) fn without(&self, at: usize) -> String {
         let before = at.checked_sub(1).and_then(|before| self.cells.get(before));
         match (before, self.cells.get(at), self.cells.get(at + 1)) {
-            (_, Some(cell), Some(next)) => self.spliced(cell.place.start..next.place.start, ""),
-            (Some(before), Some(cell), None) => self.spliced(before.place.end..cell.place.end, ""),
+            (_, Some(cell), Some(next)) => self.spliced(cell.range.start..next.range.start, ""),
+            (Some(before), Some(cell), None) => self.spliced(before.range.end..cell.range.end, ""),
             (None, Some(_), None) => self.spliced(self.list.clone(), "[]"),
             (_, None, _) => self.text.to_owned(),
         }
     }
 
-    /// The notebook with one more cell, after another one or at the beginning, and the name of the new one.
+    /// Returns the notebook with a new cell, after another one or at the beginning, and the name of the new cell.
     pub(super) fn with_new(
         &self,
         after: Option<usize>,
@@ -148,56 +148,55 @@ impl<'a> Document<'a> {
         }
         object.insert("metadata".into(), json!({}));
         object.insert("source".into(), lines_of(cell.source));
-        let (written, gap) = (self.written(&object)?, self.gap());
+        let (json, gap) = (self.serialized(&object)?, self.gap());
         let text = match (after.and_then(|after| self.cells.get(after)), self.cells.first()) {
-            (Some(before), _) => {
-                self.spliced(before.place.end..before.place.end, &format!(",{gap}{written}"))
-            }
+            (Some(before), _) => self.spliced(before.range.end..before.range.end, &format!(",{gap}{json}")),
             (None, Some(first)) => {
-                self.spliced(first.place.start..first.place.start, &format!("{written},{gap}"))
+                self.spliced(first.range.start..first.range.start, &format!("{json},{gap}"))
             }
             (None, None) => {
                 let end = if gap.is_empty() { "" } else { "\n " };
-                self.spliced(self.list.clone(), &format!("[{gap}{written}{end}]"))
+                self.spliced(self.list.clone(), &format!("[{gap}{json}{end}]"))
             }
         };
         Ok((text, id.unwrap_or_else(|| number.to_string())))
     }
 
-    fn spliced(&self, place: Range<usize>, with: &str) -> String {
-        let (before, after) = (self.text.get(..place.start), self.text.get(place.end..));
-        [before.unwrap_or_default(), with, after.unwrap_or_default()].concat()
+    /// Returns the text with a range replaced.
+    fn spliced(&self, range: Range<usize>, replacement: &str) -> String {
+        let (before, after) = (self.text.get(..range.start), self.text.get(range.end..));
+        [before.unwrap_or_default(), replacement, after.unwrap_or_default()].concat()
     }
 
-    /// What stands between the opening bracket and the first cell: line end and indentation, or nothing in a notebook
-    /// on one line. Jupyter indents by one space.
+    /// Returns the whitespace before the first cell: line end and indentation, or nothing if the notebook is one line.
+    /// Jupyter indents by one space.
     fn gap(&self) -> &'a str {
         match self.cells.first() {
-            Some(first) => self.text.get(self.list.start + 1..first.place.start).unwrap_or_default(),
+            Some(first) => self.text.get(self.list.start + 1..first.range.start).unwrap_or_default(),
             None if self.text.contains('\n') => "\n  ",
             None => "",
         }
     }
 
-    /// A cell as JSON, indented as those that are there.
-    fn written(&self, cell: &Map<String, Value>) -> Result<String, ToolError> {
+    /// Returns a cell as JSON with the indentation of the notebook.
+    fn serialized(&self, cell: &Map<String, Value>) -> Result<String, ToolError> {
         let gap = self.gap();
         if !gap.contains('\n') {
             return serde_json::to_string(cell).map_err(unwritable);
         }
         let indentation = gap.rsplit('\n').next().unwrap_or_default();
-        // A cell stands two levels deep.
+        // A cell is two levels deep.
         let unit = indentation.get(..indentation.len().div_ceil(2)).unwrap_or_default();
         let mut bytes = Vec::new();
         let formatter = serde_json::ser::PrettyFormatter::with_indent(unit.as_bytes());
         cell.serialize(&mut serde_json::Serializer::with_formatter(&mut bytes, formatter))
             .map_err(unwritable)?;
-        // Line feeds of the content are escaped, so these are all of the layout.
+        // Line feeds within strings are escaped, so all others are layout.
         let line_end = if gap.contains("\r\n") { "\r\n" } else { "\n" };
         Ok(String::from_utf8_lossy(&bytes).replace('\n', &format!("{line_end}{indentation}")))
     }
 
-    /// An ID that no cell has: eight hexadecimal digits, the same for the same call.
+    /// Returns an unused ID of eight hexadecimal digits, which is the same for the same call.
     fn new_id(&self, cell: &NewCell<'_>) -> String {
         let seed = [cell.seed, cell.source].concat();
         let mut hash = seed.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -213,13 +212,13 @@ impl<'a> Document<'a> {
     }
 }
 
-/// Where a part that was borrowed from `text` stands in it.
-fn place_of(text: &str, part: &str) -> Range<usize> {
+/// Returns the range of a part that was borrowed from `text`.
+fn range_in(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()
 }
 
-/// A text as notebooks keep it: a list of lines, each with its end.
+/// Splits a text into the list of lines of the notebook format, with their line ends.
 fn lines_of(source: &str) -> Value {
     source.split_inclusive('\n').collect::<Vec<_>>().into()
 }

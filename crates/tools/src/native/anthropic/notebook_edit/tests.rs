@@ -1,9 +1,9 @@
 use serde_json::{Value, json};
 
 use super::*;
-use crate::builtin::workbench::Workbench;
+use crate::harness::Harness;
 
-/// As Jupyter writes it, with ids.
+/// A notebook as Jupyter writes it, with ids.
 const NOTEBOOK: &str = r##"{
  "cells": [
   {
@@ -33,16 +33,16 @@ const NOTEBOOK: &str = r##"{
 "##;
 
 async fn edit(notebook: &str, arguments: Value) -> (String, String) {
-    let bench = Workbench::new();
-    bench.write("n.ipynb", notebook);
+    let harness = Harness::new();
+    harness.write("n.ipynb", notebook);
     let mut call = json!({"notebook_path": "n.ipynb", "new_source": ""});
     call.as_object_mut().unwrap().extend(arguments.as_object().unwrap().clone());
-    let told = bench.call(NotebookEdit::new(), &call.to_string()).await;
-    (told, bench.text("n.ipynb"))
+    let told = harness.call(NotebookEdit::new(), &call.to_string()).await;
+    (told, harness.text("n.ipynb"))
 }
 
 #[tokio::test]
-async fn a_cell_is_replaced_and_all_else_stays() {
+async fn replacing_a_cell_changes_nothing_else() {
     let (told, after) = edit(NOTEBOOK, json!({"cell_id": "c1", "new_source": "y = 2\nprint(y)\n"})).await;
     assert_eq!(told, "ok: Updated cell c1 in n.ipynb.");
     let (head, _) = NOTEBOOK.split_once("  {\n   \"cell_type\": \"code\"").unwrap();
@@ -67,7 +67,7 @@ async fn a_cell_is_replaced_and_all_else_stays() {
 }
 
 #[tokio::test]
-async fn cells_are_inserted_where_they_are_wanted() {
+async fn cells_are_inserted_at_the_given_position() {
     let added = json!({"edit_mode": "insert", "cell_type": "markdown", "new_source": "two\nlines"});
     let sources = |text: &str| -> Vec<String> {
         let notebook: Value = serde_json::from_str(text).unwrap();
@@ -89,7 +89,7 @@ async fn cells_are_inserted_where_they_are_wanted() {
             "{told}"
         );
         assert_eq!(sources(&text), order);
-        // What was there is there, byte for byte.
+        // The other cells are unchanged, byte for byte.
         assert!(
             text.contains(r#""metadata": {"weight":  1.50},"#)
                 && text.ends_with(&NOTEBOOK[NOTEBOOK.find(" ],\n").unwrap()..]),
@@ -99,7 +99,7 @@ async fn cells_are_inserted_where_they_are_wanted() {
 }
 
 #[tokio::test]
-async fn what_is_inserted_and_deleted_again_leaves_the_bytes_as_they_were() {
+async fn inserting_and_deleting_restores_the_bytes() {
     let compact = r#"{"cells":[{"cell_type":"raw","metadata":{},"source":"a"}],"metadata":{},"nbformat":4,"nbformat_minor":2}"#;
     let windows = NOTEBOOK.replace('\n', "\r\n");
     for notebook in [NOTEBOOK, compact, &windows] {
@@ -143,7 +143,7 @@ async fn what_is_inserted_and_deleted_again_leaves_the_bytes_as_they_were() {
 }
 
 #[tokio::test]
-async fn a_cell_may_become_one_of_the_other_kind() {
+async fn a_cell_can_change_its_kind() {
     let (_, text) =
         edit(NOTEBOOK, json!({"cell_id": "c1", "cell_type": "markdown", "new_source": "text"})).await;
     let notebook: Value = serde_json::from_str(&text).unwrap();
@@ -154,7 +154,7 @@ async fn a_cell_may_become_one_of_the_other_kind() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_edited_says_why_and_stays() {
+async fn failed_edits_explain_themselves_and_change_nothing() {
     let old = r#"{"cells": [], "nbformat": 3}"#;
     let rows = [
         (NOTEBOOK, json!({}), "`cell_id`: required with edit_mode replace, but missing"),

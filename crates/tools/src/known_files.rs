@@ -1,4 +1,4 @@
-//! What a session knows of files, so that it notices when someone else changes them.
+//! The last known state of files, to detect changes by others.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,49 +7,49 @@ use std::time::SystemTime;
 use pintle_env::{ExecutionEnvironment, Metadata};
 use pintle_llm::Fingerprint;
 
-use crate::recent::RecentFiles;
+use crate::recent_files::RecentFiles;
 
-/// The state of each file that the calls of a session have read or written last.
+/// The state of each file when a call of the session last read or wrote it.
 ///
-/// The built-in tools that read and write files keep it, and a tool that replaces a whole file uses it to tell the
-/// model of changes that it has not seen. It refuses nothing: that is for
-/// [`ReadBeforeWrite`](crate::gate::ReadBeforeWrite). Clones share one state, which holds 10,000 files at most.
+/// The built-in file tools keep it up to date. A tool that replaces a whole file uses it to tell the model of changes
+/// that it has not seen. It does not refuse anything; the gate [`ReadBeforeWrite`](crate::gate::ReadBeforeWrite) does.
+/// Clones share the state, which holds at most 10,000 files.
 #[derive(Clone, Debug, Default)]
 pub struct KnownFiles {
-    files: Arc<Mutex<RecentFiles<Option<Seen>>>>,
+    files: Arc<Mutex<RecentFiles<Option<FileState>>>>,
 }
 
-/// The state in which a file was seen.
+/// The state of a file when the session last read or wrote it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
-    /// All of its content.
+enum FileState {
+    /// All of its content is known.
     Content { len: u64, hash: Fingerprint },
-    /// A part of its content.
+    /// Only a part of its content is known.
     Part { len: u64, modified: Option<SystemTime> },
 }
 
-/// How the content of a file compares with what the session has seen of it.
+/// The result of comparing a file with its last known state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Acquaintance {
-    /// The session has not seen the file.
+pub(crate) enum Comparison {
+    /// The session has neither read nor written the file.
     Unknown,
-    /// The file is as it was.
+    /// The file is unchanged.
     Current,
     /// The file has been modified since.
     Changed {
-        /// The size in bytes that it had.
+        /// Its former size in bytes.
         len: u64,
     },
 }
 
 impl KnownFiles {
-    /// The state of a session that has seen no file.
+    /// The state of a new session.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Notes that a call read a file with this metadata, which begins with `sample`.
+    /// Records that a call read a file with this metadata, which begins with `sample`.
     pub(crate) async fn read(
         &self,
         env: &dyn ExecutionEnvironment,
@@ -59,55 +59,57 @@ impl KnownFiles {
     ) {
         let Metadata { len, modified, .. } = *metadata;
         let seen = match sample.len() as u64 == len {
-            true => Seen::content(sample),
-            false => Seen::Part { len, modified },
+            true => FileState::content(sample),
+            false => FileState::Part { len, modified },
         };
-        self.set(&real(env, path).await, Some(seen));
+        self.set(&canonical_path(env, path).await, Some(seen));
     }
 
-    /// Notes that a call wrote the whole content of a file.
+    /// Records that a call wrote the complete content of a file.
     pub(crate) async fn wrote(&self, env: &dyn ExecutionEnvironment, path: &Path, content: &[u8]) {
-        self.set(&real(env, path).await, Some(Seen::content(content)));
+        self.set(&canonical_path(env, path).await, Some(FileState::content(content)));
     }
 
-    /// Compares a file with what the session has seen of it. `content` is all that is there now, unless it is too
-    /// large to hold.
+    /// Compares a file with its last known state. `content` is its current content; `None` if that is too large to
+    /// hold.
     pub(crate) async fn compare(
         &self,
         env: &dyn ExecutionEnvironment,
         path: &Path,
         content: Option<&[u8]>,
-    ) -> Acquaintance {
-        let seen = self.get(&real(env, path).await);
+    ) -> Comparison {
+        let seen = self.get(&canonical_path(env, path).await);
         let (len, is_current) = match (seen, content) {
-            (None, _) => return Acquaintance::Unknown,
-            (Some(seen @ Seen::Content { len, .. }), Some(content)) => (len, seen == Seen::content(content)),
-            (Some(Seen::Content { len, .. }), None) => (len, false),
-            (Some(Seen::Part { len, modified }), _) => {
+            (None, _) => return Comparison::Unknown,
+            (Some(seen @ FileState::Content { len, .. }), Some(content)) => {
+                (len, seen == FileState::content(content))
+            }
+            (Some(FileState::Content { len, .. }), None) => (len, false),
+            (Some(FileState::Part { len, modified }), _) => {
                 let now = env.metadata(path).await.ok();
                 (len, now.is_some_and(|now| (now.len, now.modified) == (len, modified)))
             }
         };
-        if is_current { Acquaintance::Current } else { Acquaintance::Changed { len } }
+        if is_current { Comparison::Current } else { Comparison::Changed { len } }
     }
 
-    fn get(&self, path: &Path) -> Option<Seen> {
+    fn get(&self, path: &Path) -> Option<FileState> {
         *self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path)
     }
 
-    fn set(&self, path: &Path, seen: Option<Seen>) {
+    fn set(&self, path: &Path, seen: Option<FileState>) {
         *self.files.lock().unwrap_or_else(PoisonError::into_inner).get(path) = seen;
     }
 }
 
-impl Seen {
+impl FileState {
     fn content(content: &[u8]) -> Self {
         Self::Content { len: content.len() as u64, hash: Fingerprint::of(content) }
     }
 }
 
-/// One name for each file, however a call spells it.
-pub(crate) async fn real(env: &dyn ExecutionEnvironment, path: &Path) -> PathBuf {
+/// Returns the canonical path of a file, so that each file has one name.
+pub(crate) async fn canonical_path(env: &dyn ExecutionEnvironment, path: &Path) -> PathBuf {
     env.canonicalize(path).await.unwrap_or_else(|_no_links| env.resolve(path))
 }
 
@@ -125,26 +127,26 @@ mod tests {
         files.read(env, Path::new(PATH), &metadata, &content[..sample]).await;
     }
 
-    async fn compare(files: &KnownFiles, env: &MemoryEnvironment) -> Acquaintance {
+    async fn compare(files: &KnownFiles, env: &MemoryEnvironment) -> Comparison {
         let content = env.read(Path::new(PATH), None).await.unwrap();
         files.compare(env, Path::new("x/../a"), Some(&content)).await
     }
 
     #[tokio::test]
-    async fn a_change_by_someone_else_is_noticed() {
+    async fn a_change_by_others_is_detected() {
         let env = MemoryEnvironment::new("/p").with_file("a", "one");
         for sample in [3, 2] {
             let files = KnownFiles::new();
             env.write_file(Path::new(PATH), "one").await.unwrap();
-            assert_eq!(compare(&files, &env).await, Acquaintance::Unknown);
+            assert_eq!(compare(&files, &env).await, Comparison::Unknown);
             read(&files, &env, sample).await;
-            assert_eq!(compare(&files, &env).await, Acquaintance::Current);
+            assert_eq!(compare(&files, &env).await, Comparison::Current);
             env.write_file(Path::new(PATH), "longer").await.unwrap();
-            assert_eq!(compare(&files, &env).await, Acquaintance::Changed { len: 3 });
+            assert_eq!(compare(&files, &env).await, Comparison::Changed { len: 3 });
             files.wrote(&env, Path::new(PATH), b"longer").await;
-            assert_eq!(compare(&files, &env).await, Acquaintance::Current);
+            assert_eq!(compare(&files, &env).await, Comparison::Current);
             env.write_file(Path::new(PATH), "LONGER").await.unwrap();
-            assert_eq!(compare(&files, &env).await, Acquaintance::Changed { len: 6 }, "of the same length");
+            assert_eq!(compare(&files, &env).await, Comparison::Changed { len: 6 }, "of the same length");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! An environment that writes into memory, over one that is only read.
+//! An environment that holds writes in memory, on top of one that it only reads.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use pintle_env::{Command, DirEntry, EnvError, ExecutionEnvironment, FileKind, Metadata, Process};
 
-/// The most bytes that are written into memory.
+/// The most bytes held in memory.
 const MAX_BYTES: usize = 64 << 20;
 
-/// Files as they would be.
+/// The files as they would be after the call.
 #[derive(Debug)]
 pub(super) struct Overlay {
     inner: Arc<dyn ExecutionEnvironment>,
@@ -38,7 +38,7 @@ impl Overlay {
         self.layer().get(path).cloned()
     }
 
-    /// Whether a file was written below this path.
+    /// Returns whether a file was written below this path.
     fn is_directory_above(&self, path: &Path) -> bool {
         let layer = self.layer();
         let mut below = layer.range(path.to_owned()..).filter(|(file, _)| file.starts_with(path));
@@ -95,8 +95,8 @@ impl ExecutionEnvironment for Overlay {
             Some(Entry::Removed) => Err(not_found(path)),
             Some(Entry::Written(bytes)) => {
                 let Range { start, end } = range.unwrap_or(0..u64::MAX);
-                let place = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
-                Ok(bytes.get(place(start)..place(end)).unwrap_or_default().to_vec())
+                let index = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                Ok(bytes.get(index(start)..index(end)).unwrap_or_default().to_vec())
             }
         }
     }
@@ -127,12 +127,12 @@ impl ExecutionEnvironment for Overlay {
 
     async fn list(&self, path: &Path) -> Result<Vec<DirEntry>, EnvError> {
         let path = self.resolve(path);
-        let there = match self.inner.list(&path).await {
+        let listed = match self.inner.list(&path).await {
             Err(EnvError::NotFound { .. }) if self.is_directory_above(&path) => Vec::new(),
-            listed => listed?,
+            result => result?,
         };
         let mut entries: BTreeMap<PathBuf, DirEntry> =
-            there.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
+            listed.into_iter().map(|entry| (entry.name.clone(), entry)).collect();
         for (file, entry) in self.layer().iter() {
             let Ok(inside) = file.strip_prefix(&path) else { continue };
             let mut names = inside.components();
@@ -187,7 +187,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_written_is_seen_above_and_not_below() {
+    async fn writes_are_visible_only_in_the_overlay() {
         let inner = Arc::new(MemoryEnvironment::new("/p").with_file("a", "one").with_file("d/b", "b"));
         let before = inner.files();
         let env = Overlay::new(inner.clone());

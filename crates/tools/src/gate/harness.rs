@@ -1,4 +1,4 @@
-//! Calls of a tool that says of itself what a test wants, and does nothing.
+//! Prepared calls for tests, of a tool whose effect, reads and writes the test chooses.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,14 +9,15 @@ use pintle_llm::{ToolCall, ToolDefinition};
 use serde_json::{Value, json};
 
 use super::Verdict;
+use crate::call::{Execution, PreparedCall};
 use crate::context::ToolContext;
 use crate::error::{DefinitionError, ToolError};
-use crate::pipeline::{Execution, Preparation, PreparedCall, execute, prepare};
+use crate::pipeline::execute;
 use crate::registry::ToolRegistry;
-use crate::tool::{DynTool, Effect, ToolOutput};
+use crate::tool::{DynTool, Effect, ToolInput, ToolOutput};
 use crate::truncate::TruncationLimits;
 
-/// Reads what the argument `reads` lists and writes what `writes` lists, or says so.
+/// A tool that reads the paths in its argument `reads` and writes those in `writes`.
 pub(super) struct Probe {
     name: &'static str,
     kind: &'static str,
@@ -34,7 +35,7 @@ impl Probe {
     }
 }
 
-pub(super) fn doing(effect: Effect) -> Probe {
+pub(super) fn probe(effect: Effect) -> Probe {
     Probe::new("probe", effect)
 }
 
@@ -53,12 +54,9 @@ impl DynTool for Probe {
         Some(self.kind.to_owned())
     }
 
-    fn read_paths(&self, arguments: &Value) -> Vec<PathBuf> {
-        paths(arguments, "reads")
-    }
-
-    fn written_paths(&self, arguments: &Value) -> Vec<PathBuf> {
-        paths(arguments, "writes")
+    fn parse(&self, arguments: &Value) -> Result<ToolInput, ToolError> {
+        let (reads, writes) = (paths(arguments, "reads"), paths(arguments, "writes"));
+        Ok(ToolInput::new(arguments.clone()).with_reads(reads).with_writes(writes))
     }
 
     async fn call_json(&self, arguments: Value, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
@@ -77,12 +75,13 @@ fn paths(arguments: &Value, name: &str) -> Vec<PathBuf> {
     list.iter().map(|path| PathBuf::from(path.as_str().unwrap())).collect()
 }
 
-/// A prepared call in an empty `/project`.
+/// Prepares a call in an empty `/project`.
 pub(super) async fn call(tool: impl DynTool, arguments: Value) -> PreparedCall {
     call_in(&MemoryEnvironment::new("/project"), tool, arguments).await
 }
 
-pub(super) async fn call_in(
+/// Prepares a call without gates.
+pub(crate) async fn call_in(
     env: &dyn ExecutionEnvironment,
     tool: impl DynTool,
     arguments: Value,
@@ -91,13 +90,11 @@ pub(super) async fn call_in(
     registry.register(tool).unwrap();
     let name = registry.names().next().unwrap().to_owned();
     let call = ToolCall::from_raw("call_1", name, arguments.to_string());
-    match prepare(&registry, &[], env, &call).await {
-        Preparation::Ready(call) => call,
-        other @ (Preparation::Ask { .. } | Preparation::Refused(_)) => panic!("{other:?}"),
-    }
+    PreparedCall::new(&registry, env, &call).unwrap().with_resolved_targets(env).await
 }
 
-pub(super) async fn run(env: &Arc<MemoryEnvironment>, call: &PreparedCall) -> Execution {
+/// Executes a prepared call with the default limits.
+pub(crate) async fn execute_in(env: &Arc<MemoryEnvironment>, call: &PreparedCall) -> Execution {
     let cx = ToolContext::new(Arc::clone(env) as _, call.call_id());
     execute(call, &cx, &TruncationLimits::new()).await
 }

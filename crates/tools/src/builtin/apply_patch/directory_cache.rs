@@ -1,4 +1,4 @@
-//! Where the files of a plan are, asked once.
+//! A cache of facts about directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -6,22 +6,22 @@ use std::path::{Path, PathBuf};
 
 use pintle_env::ExecutionEnvironment;
 
-/// Looks at directories, at each one once.
-pub(super) struct Places<'a> {
+/// Facts about directories, each requested only once.
+pub(super) struct DirectoryCache<'a> {
     env: &'a dyn ExecutionEnvironment,
-    /// Which paths are directories, and which are not.
+    /// Whether a path is a directory.
     directories: BTreeMap<PathBuf, bool>,
-    /// The names of the symbolic links in directories.
+    /// The names of the symbolic links in each directory.
     links: BTreeMap<PathBuf, BTreeSet<OsString>>,
 }
 
-impl<'a> Places<'a> {
+impl<'a> DirectoryCache<'a> {
     pub(super) fn new(env: &'a dyn ExecutionEnvironment) -> Self {
         Self { env, directories: BTreeMap::new(), links: BTreeMap::new() }
     }
 
-    /// The nearest directory above a path that is there, and those below it that are not, the outermost first.
-    pub(super) async fn above(&mut self, path: &str) -> (PathBuf, Vec<PathBuf>) {
+    /// Returns the nearest existing ancestor of a path, and the missing directories below it, the outermost first.
+    pub(super) async fn existing_ancestor(&mut self, path: &str) -> (PathBuf, Vec<PathBuf>) {
         let path = self.env.resolve(Path::new(path));
         let mut missing = Vec::new();
         for directory in path.ancestors().skip(1) {
@@ -31,16 +31,16 @@ impl<'a> Places<'a> {
             }
             missing.push(directory.to_path_buf());
         }
-        // There is no root; then there is nothing to be made either.
+        // No ancestor exists, not even the root, so there is nothing to create.
         (self.env.working_directory().to_path_buf(), Vec::new())
     }
 
-    /// Whether a symbolic link stands at the path.
+    /// Returns whether the path is a symbolic link.
     pub(super) async fn is_link(&mut self, path: &Path) -> bool {
         let path = self.env.resolve(path);
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else { return false };
         if !self.links.contains_key(parent) {
-            // Where nobody can tell, it is taken for a file, as almost all are.
+            // If the directory cannot be listed, assume that there are no links.
             let entries = self.env.list(parent).await.unwrap_or_default();
             let links = entries.into_iter().filter(|entry| entry.is_symlink);
             let names = links.map(|entry| entry.name.into_os_string()).collect();

@@ -1,4 +1,4 @@
-//! From what a model wrote to arguments that fit the tool's schema.
+//! Arguments from the model's text to values that fit the tool's schema.
 
 use std::sync::OnceLock;
 
@@ -10,38 +10,31 @@ use crate::registry::RegisteredTool;
 use crate::repair::{self, ArgumentRepair, RepairKind};
 use crate::schema;
 
-/// Arguments that fit.
-pub(super) struct Arguments {
-    pub(super) value: CallArguments,
-    /// The same, as a call keeps them.
-    pub(super) given: Given,
-    /// What was mended in them.
+/// The outcome of [`fit`].
+pub(super) struct Fitted {
+    /// The arguments as an object that fits the schema.
+    pub(super) object: CallArguments,
+    /// The same, as a prepared call keeps them.
+    pub(super) arguments: Arguments,
+    /// The repairs that were made.
     pub(super) repairs: Vec<ArgumentRepair>,
 }
 
-/// Arguments that a call keeps.
+/// The arguments that a prepared call keeps.
 ///
-/// Free text is shared with the history. The object that it is an argument of has a copy of it, which may be megabytes
-/// long, and is made where somebody looks at it.
+/// Free text is shared with the history. An object with the text as a property holds a copy, which may be megabytes
+/// long, so it is built only on demand.
 #[derive(Clone, Debug)]
-pub(super) enum Given {
+pub(super) enum Arguments {
     Object(CallArguments),
     Text { name: String, text: CallArguments, object: OnceLock<Value> },
 }
 
-impl Given {
+impl Arguments {
     pub(super) fn object(&self) -> &Value {
         match self {
             Self::Object(arguments) => arguments,
             Self::Text { name, text, object } => object.get_or_init(|| object_with(name, text)),
-        }
-    }
-
-    /// A copy of the object.
-    pub(super) fn to_object(&self) -> Value {
-        match self {
-            Self::Object(arguments) => Value::clone(arguments),
-            Self::Text { name, text, .. } => object_with(name, text),
         }
     }
 }
@@ -50,52 +43,52 @@ fn object_with(name: &str, text: &Value) -> Value {
     Value::Object(Map::from_iter([(name.to_owned(), text.clone())]))
 }
 
-/// Takes a call's arguments, and mends them if that is wanted.
+/// Parses a call's arguments, repairs them if `repair` is set, and checks them against the schema.
 ///
 /// # Errors
 ///
-/// Each mistake that is left, in words for the model; and a schema that is none.
-pub(super) fn fit(tool: &RegisteredTool, call: &ToolCall, mend: bool) -> Result<Arguments, ToolError> {
+/// The remaining mistakes in words for the model, or a schema that cannot be compiled.
+pub(super) fn fit(tool: &RegisteredTool, call: &ToolCall, repair: bool) -> Result<Fitted, ToolError> {
     let validator = tool.validator()?;
     let mut repairs = Vec::new();
-    let mut value = object_of(tool, call, mend, &mut repairs)?;
-    if mend {
+    let mut object = object_of(tool, call, repair, &mut repairs)?;
+    if repair {
         let schema = &tool.definition().parameters;
-        repairs.extend(repair::repair(validator, schema, tool.aliases(), &mut value));
+        repairs.extend(repair::repair(validator, schema, tool.aliases(), &mut object));
     }
-    let mistakes = schema::mistakes(validator, &value);
+    let mistakes = schema::mistakes(validator, &object);
     if !mistakes.is_empty() {
         let list: Vec<String> = mistakes.iter().map(|mistake| format!("- {mistake}")).collect();
         return Err(invalid(&call.name, &list.join("\n")));
     }
     for repair in &repairs {
-        tracing::info!(tool = call.name, %repair, "an argument was mended");
+        tracing::info!(tool = call.name, %repair, "repaired an argument");
     }
-    let given = match text_field(tool, call) {
+    let arguments = match text_parameter(tool, call) {
         Some(name) if repairs.is_empty() => {
-            Given::Text { name: name.to_owned(), text: call.arguments.clone(), object: OnceLock::new() }
+            Arguments::Text { name: name.to_owned(), text: call.arguments.clone(), object: OnceLock::new() }
         }
-        Some(_) | None => Given::Object(value.clone()),
+        Some(_) | None => Arguments::Object(object.clone()),
     };
-    Ok(Arguments { value, given, repairs })
+    Ok(Fitted { object, arguments, repairs })
 }
 
-/// The arguments as an object: free text goes into the only required field. An object in a text is a mistake that
-/// can be mended.
+/// Returns the arguments as an object. Free text becomes the only required property. A string that holds an object is a
+/// mistake that can be repaired.
 fn object_of(
     tool: &RegisteredTool,
     call: &ToolCall,
-    mend: bool,
+    repair: bool,
     repairs: &mut Vec<ArgumentRepair>,
 ) -> Result<CallArguments, ToolError> {
     match (&*call.arguments, call.kind) {
-        (text @ Value::String(_), ToolCallKind::Custom) => match text_field(tool, call) {
+        (text @ Value::String(_), ToolCallKind::Custom) => match text_parameter(tool, call) {
             Some(name) => Ok(object_with(name, text).into()),
             None => Err(invalid(&call.name, "- expected a JSON object with named arguments, got free text")),
         },
         (Value::String(raw), ToolCallKind::Function) => match serde_json::from_str::<Value>(raw) {
             Ok(Value::Object(map)) => Ok(Value::Object(map).into()),
-            Ok(Value::String(text)) if mend && let Some(map) = repair::object_in(&text) => {
+            Ok(Value::String(text)) if repair && let Some(map) = repair::object_in(&text) => {
                 repairs.push(ArgumentRepair::new("", RepairKind::JsonFromText));
                 Ok(Value::Object(map).into())
             }
@@ -109,8 +102,8 @@ fn object_of(
     }
 }
 
-/// The only required field of the tool, if the call is one with free text.
-fn text_field<'t>(tool: &'t RegisteredTool, call: &ToolCall) -> Option<&'t str> {
+/// Returns the only required parameter of the tool, if the call's input is free text.
+fn text_parameter<'t>(tool: &'t RegisteredTool, call: &ToolCall) -> Option<&'t str> {
     if call.kind != ToolCallKind::Custom || !call.arguments.is_string() {
         return None;
     }

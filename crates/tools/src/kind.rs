@@ -2,11 +2,10 @@
 
 use std::fmt;
 
-/// What a tool is, whatever it is called: a shell is a [`ToolKind::Shell`] under the names `shell`, `Bash` and
-/// `run_shell_command`.
+/// The kind of a tool, independent of its name: `shell`, `Bash` and `run_shell_command` are all [`ToolKind::Shell`].
 ///
-/// A tool says its kind as text ([`Tool::kind`](crate::Tool::kind)), because hosts have kinds of their own; this is
-/// the vocabulary of the loop specification. Default limits on outputs are keyed by it.
+/// These are the kinds of the loop specification, and default output limits are keyed by them. A tool reports its kind
+/// as text ([`Tool::kind`](crate::Tool::kind)), so that an application can have kinds of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ToolKind {
     /// Reads a file.
@@ -15,15 +14,15 @@ pub enum ToolKind {
     ReadManyFiles,
     /// Writes a whole file.
     WriteFile,
-    /// Replaces a text in a file.
+    /// Replaces text in a file.
     EditFile,
     /// Applies a patch.
     ApplyPatch,
     /// Runs a command.
     Shell,
-    /// Looks for a pattern in files.
+    /// Searches the content of files.
     Grep,
-    /// Looks for files by name.
+    /// Finds files by name.
     Glob,
     /// Lists a directory.
     ListDir,
@@ -46,7 +45,7 @@ impl ToolKind {
         Self::SpawnAgent,
     ];
 
-    /// The name that the loop specification gives to the tool of this kind.
+    /// Returns the name of this kind's tool in the loop specification.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -63,7 +62,7 @@ impl ToolKind {
         }
     }
 
-    /// The kind of this name; `None` for a host's own.
+    /// Returns the kind with this name; `None` for a custom one.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_kind_is_found_by_its_name_and_no_other_is() {
+    fn every_kind_is_found_by_its_name() {
         for kind in ToolKind::ALL {
             assert_eq!(ToolKind::from_name(&kind.to_string()), Some(kind));
         }

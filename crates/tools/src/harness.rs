@@ -1,4 +1,4 @@
-//! A directory of its own for each test, and calls as a session makes them.
+//! A test harness: calls through the whole pipeline, in a temporary directory.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,15 +14,15 @@ use crate::tool::DynTool;
 use crate::truncate::TruncationLimits;
 
 /// A temporary directory with a local environment in it.
-pub(crate) struct Workbench {
+pub(crate) struct Harness {
     directory: TempDir,
     pub(crate) env: Arc<LocalEnvironment>,
 }
 
-impl Workbench {
+impl Harness {
     pub(crate) fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
-        // Tests need no more of the machine's environment than a place for programs.
+        // Of the machine's environment, tests need only the directories of programs.
         let path = [("PATH".into(), "/usr/local/bin:/usr/bin:/bin".into())];
         let env = LocalEnvironment::with_host_env(directory.path(), path).unwrap();
         Self { directory, env: Arc::new(env) }
@@ -32,14 +32,14 @@ impl Workbench {
         self.directory.path().join(name)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "fixtures stand there before the environment is used")]
+    #[expect(clippy::disallowed_methods, reason = "fixtures are written before the environment is used")]
     pub(crate) fn write(&self, name: &str, content: impl AsRef<[u8]>) {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, content).unwrap();
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the test looks past the environment at what it did")]
+    #[expect(clippy::disallowed_methods, reason = "the test checks files without the environment")]
     pub(crate) fn read(&self, name: &str) -> Option<Vec<u8>> {
         std::fs::read(self.path(name)).ok()
     }
@@ -52,7 +52,7 @@ impl Workbench {
         ToolContext::new(self.env.clone(), "call_1")
     }
 
-    /// What the model sees of a call: `ok: ` or `error: `, and the text, with the directory as `DIR`.
+    /// Returns what the model reads of a call: `ok: ` or `error: `, and the text, with the directory as `DIR`.
     pub(crate) async fn call(&self, tool: impl DynTool, arguments: &str) -> String {
         let (is_error, text) = match self.prepare(tool, arguments).await {
             Preparation::Ready(call) => {
@@ -73,7 +73,7 @@ impl Workbench {
         prepare(&registry, &[], self.env.as_ref(), &call).await
     }
 
-    /// A call through the whole pipeline, with arguments that must fit.
+    /// Executes a call whose arguments must be valid.
     pub(crate) async fn execute(&self, tool: impl DynTool, arguments: &str) -> Execution {
         self.execute_in(&self.context(), tool, arguments).await
     }

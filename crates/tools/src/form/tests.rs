@@ -2,13 +2,12 @@ use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pintle_env::LocalEnvironment;
-use pintle_llm::ToolCall;
+use pintle_llm::{Grammar, ToolCall};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 
 use super::*;
 use crate::context::ToolContext;
-use crate::error::{ToolError, ToolErrorKind};
 use crate::pipeline::{Preparation, prepare};
 use crate::registry::ToolRegistry;
 use crate::tool::{Effect, ToolOutput};
@@ -31,17 +30,18 @@ impl JsonSchema for Counted {
     }
 }
 
-/// A text that fits a pattern which is none.
+/// An input whose schema holds an invalid pattern.
 #[derive(Deserialize, JsonSchema)]
-struct Wrong {
-    /// What.
+struct InvalidSchema {
+    /// A text.
     #[expect(dead_code, reason = "only the schema is looked at")]
     #[schemars(regex(pattern = "("))]
     text: String,
 }
 
+/// A tool whose texts and rules are fields.
 #[derive(Clone)]
-struct Worded<I> {
+struct Configurable<I> {
     name: &'static str,
     description: String,
     kind: &'static str,
@@ -51,12 +51,12 @@ struct Worded<I> {
     input: fn(I),
 }
 
-impl<I> Worded<I> {
+impl<I> Configurable<I> {
     fn new() -> Self {
         Self {
-            name: "worded",
-            description: "Says.".into(),
-            kind: "worded",
+            name: "configurable",
+            description: "Does nothing.".into(),
+            kind: "configurable",
             aliases: &[],
             grammar: None,
             chars: 100,
@@ -65,7 +65,7 @@ impl<I> Worded<I> {
     }
 }
 
-impl<I: JsonSchema + for<'de> Deserialize<'de> + Send + 'static> Tool for Worded<I> {
+impl<I: JsonSchema + for<'de> Deserialize<'de> + Send + 'static> Tool for Configurable<I> {
     type Input = I;
 
     fn name(&self) -> &str {
@@ -104,7 +104,7 @@ impl<I: JsonSchema + for<'de> Deserialize<'de> + Send + 'static> Tool for Worded
 
 async fn refusal(registry: &ToolRegistry, arguments: &str) -> Option<(ToolErrorKind, String)> {
     let env = LocalEnvironment::with_host_env("/project", []).unwrap();
-    let call = ToolCall::from_raw("c1", "worded", arguments);
+    let call = ToolCall::from_raw("c1", "configurable", arguments);
     match prepare(registry, &[], &env, &call).await {
         Preparation::Refused(error) => Some((error.kind(), error.for_model().to_owned())),
         Preparation::Ready(_) | Preparation::Ask { .. } => None,
@@ -112,82 +112,85 @@ async fn refusal(registry: &ToolRegistry, arguments: &str) -> Option<(ToolErrorK
 }
 
 #[tokio::test]
-async fn a_schema_is_derived_when_it_is_asked_for_and_then_never_again() {
+async fn a_schema_is_derived_once_and_on_demand() {
     let (mut first, mut second) = (ToolRegistry::new(), ToolRegistry::new());
     for registry in [&mut first, &mut second] {
-        registry.register_proven(Worded::<Counted>::new()).unwrap();
-        assert_eq!(registry.names().collect::<Vec<_>>(), ["worded"]);
+        registry.register_static(Configurable::<Counted>::new()).unwrap();
+        assert_eq!(registry.names().collect::<Vec<_>>(), ["configurable"]);
     }
     assert_eq!(DERIVED.load(Ordering::Relaxed), 0);
-    let told = first.definitions();
-    assert_eq!(told[0].parameters["additionalProperties"], false, "it is the whole schema");
-    assert_eq!((told, DERIVED.load(Ordering::Relaxed)), (second.definitions(), 1));
+    let definitions = first.definitions();
+    assert_eq!(definitions[0].parameters["additionalProperties"], false, "it is the complete schema");
+    assert_eq!((definitions, DERIVED.load(Ordering::Relaxed)), (second.definitions(), 1));
     assert_eq!(refusal(&first, "{}").await, None);
     let (kind, text) = refusal(&second, r#"{"x": 1}"#).await.unwrap();
     assert_eq!(
         (kind, text.as_str()),
-        (ToolErrorKind::InvalidArguments, "Invalid arguments for tool: worded\n- `x`: no such argument")
+        (
+            ToolErrorKind::InvalidArguments,
+            "Invalid arguments for tool: configurable\n- `x`: no such argument"
+        )
     );
     assert_eq!(DERIVED.load(Ordering::Relaxed), 1);
 }
 
 #[test]
-fn tools_share_a_form_if_they_differ_in_nothing_that_shows() {
+fn identical_tools_of_one_type_share_a_form() {
     #[derive(Deserialize, JsonSchema)]
     struct Input {}
-    let plain = Worded::<Input>::new;
-    let form = |tool: &Worded<Input>| ToolForm::proven(tool).unwrap();
+    let plain = Configurable::<Input>::new;
+    let form = |tool: &Configurable<Input>| ToolForm::shared(tool).unwrap();
     let grammar = Grammar { syntax: "lark".into(), definition: "start: \"a\"".into() };
     let others = [
-        Worded { name: "other", ..plain() },
-        Worded { description: "Sings.".into(), ..plain() },
-        Worded { kind: "shell", ..plain() },
-        Worded { aliases: &[("a", "b")], ..plain() },
-        Worded { grammar: Some(grammar), ..plain() },
-        Worded { chars: 7, ..plain() },
+        Configurable { name: "other", ..plain() },
+        Configurable { description: "Does something.".into(), ..plain() },
+        Configurable { kind: "shell", ..plain() },
+        Configurable { aliases: &[("a", "b")], ..plain() },
+        Configurable { grammar: Some(grammar), ..plain() },
+        Configurable { chars: 7, ..plain() },
     ];
+    let first = form(&plain());
     for other in others {
-        assert!(Arc::ptr_eq(&form(&plain()), &form(&plain())));
-        assert!(!Arc::ptr_eq(&form(&plain()), &form(&other)));
+        assert!(!Arc::ptr_eq(&first, &form(&other)));
+        assert!(Arc::ptr_eq(&first, &form(&plain())));
         assert!(form(&other).is_like(&ToolForm::of(&other).unwrap()));
-        assert!(!form(&other).is_like(&form(&plain())), "{:?}", form(&other));
+        assert!(!form(&other).is_like(&first), "{:?}", form(&other));
     }
-    let kept = FORMS.lock().unwrap()[&TypeId::of::<Worded<Input>>()].len();
-    assert_eq!(kept, KEPT, "there is an end to it");
 }
 
 #[tokio::test]
-async fn a_schema_that_is_wrong_is_found_by_the_proof_and_refused_at_a_call() {
+async fn an_invalid_schema_fails_verification_and_calls() {
     let mut registry = ToolRegistry::new();
-    assert!(registry.register(Worded::<Wrong>::new()).is_err());
-    registry.register_proven(Worded::<Wrong>::new()).unwrap();
-    let error = registry.prove().unwrap_err();
-    assert_eq!(error.to_string(), "tool `worded` cannot be registered");
+    assert!(registry.register(Configurable::<InvalidSchema>::new()).is_err());
+    registry.register_static(Configurable::<InvalidSchema>::new()).unwrap();
+    let error = registry.verify_definitions().unwrap_err();
+    assert_eq!(error.to_string(), "tool `configurable` cannot be registered");
     let (kind, text) = refusal(&registry, r#"{"text": "a"}"#).await.unwrap();
     assert_eq!(kind, ToolErrorKind::Failed);
     assert!(
-        text.starts_with("tool `worded` cannot be called: the schema of its arguments is wrong: "),
+        text.starts_with("tool `configurable` cannot be called: the schema of its arguments is wrong: "),
         "{text}"
     );
 }
 
 #[test]
-fn a_name_that_is_wrong_is_refused_at_once() {
+fn an_invalid_name_is_refused_at_registration() {
     let mut registry = ToolRegistry::new();
-    let error = registry.register_proven(Worded::<Wrong> { name: "no name", ..Worded::new() }).unwrap_err();
+    let tool = Configurable::<InvalidSchema> { name: "no name", ..Configurable::new() };
+    let error = registry.register_static(tool).unwrap_err();
     assert_eq!(error.to_string(), "tool `no name` cannot be registered");
     assert_eq!(registry.names().count(), 0);
 }
 
 #[test]
-fn a_form_of_another_tool_is_no_proof() {
+fn the_form_of_another_tool_fails_verification() {
     #[derive(Deserialize, JsonSchema)]
     struct Input {}
-    let (plain, other) = (Worded::<Input>::new(), Worded { description: "Sings.".into(), ..Worded::new() });
+    let plain = Configurable::<Input>::new;
+    let other = Configurable { description: "Does something.".into(), ..plain() };
     let mut registry = ToolRegistry::new();
-    registry.register_as(ToolForm::proven::<Worded<Input>>(&plain).unwrap(), Arc::new(plain));
-    registry.prove().unwrap();
-    registry
-        .register_as(ToolForm::proven::<Worded<Input>>(&other).unwrap(), Arc::new(Worded::<Input>::new()));
-    assert!(registry.prove().is_err());
+    registry.insert_with(ToolForm::shared(&plain()).unwrap(), Arc::new(plain()));
+    registry.verify_definitions().unwrap();
+    registry.insert_with(ToolForm::shared(&other).unwrap(), Arc::new(plain()));
+    assert!(registry.verify_definitions().is_err());
 }

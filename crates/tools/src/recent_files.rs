@@ -1,38 +1,38 @@
-//! A map of files that forgets the one that was used longest ago.
+//! A map of files that evicts the least recently used one.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-/// The most files that are remembered.
+/// The most files that are kept.
 const MAX_FILES: usize = 10_000;
 
-/// Facts about files, by path, for [`MAX_FILES`] of them.
+/// Values for the [`MAX_FILES`] most recently used files, by path.
 #[derive(Debug, Default)]
 pub(crate) struct RecentFiles<T> {
     by_path: HashMap<PathBuf, Used<T>>,
-    /// Counts up with each use, so that the file that was used longest ago can be found.
+    /// Counts uses, to find the least recently used file.
     clock: u64,
 }
 
 #[derive(Debug, Default)]
 struct Used<T> {
-    facts: T,
-    at: u64,
+    value: T,
+    last_use: u64,
 }
 
 impl<T: Default> RecentFiles<T> {
-    /// The facts about a file, which is used by that. About a new one there are none yet.
+    /// Returns the value for a file, and marks the file as used. A new file has the default value.
     pub(crate) fn get(&mut self, path: &Path) -> &mut T {
         self.clock += 1;
         if self.by_path.len() >= MAX_FILES && !self.by_path.contains_key(path) {
-            let oldest = self.by_path.iter().min_by_key(|(_, used)| used.at);
+            let oldest = self.by_path.iter().min_by_key(|(_, used)| used.last_use);
             if let Some(oldest) = oldest.map(|(path, _)| path.clone()) {
                 self.by_path.remove(&oldest);
             }
         }
         let used = self.by_path.entry(path.to_owned()).or_default();
-        used.at = self.clock;
-        &mut used.facts
+        used.last_use = self.clock;
+        &mut used.value
     }
 }
 
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_file_that_was_used_longest_ago_is_forgotten() {
+    fn the_least_recently_used_file_is_evicted() {
         let mut files = RecentFiles::default();
         for index in 0..MAX_FILES {
             *files.get(Path::new(&index.to_string())) = Some(index);

@@ -1,22 +1,22 @@
-//! Text that a file has with other blanks.
+//! Search for text that a file has with other whitespace.
 
 use pintle_patch::BlankDifference;
 
 use super::replace::list_lines;
 
-/// The most bytes of a file that are searched: the blanks of a longer one are not what people look at.
+/// The largest file that is searched, in bytes.
 const MAX_SEARCHED: usize = 1 << 20;
 
-/// Where a file has a text, if spaces and tabs do not count.
-pub(super) struct OtherBlanks {
-    /// The lines, from 1, at which it begins.
+/// The occurrences of a text in a file, ignoring spaces and tabs.
+pub(super) struct LooseOccurrences {
+    /// The first line of each occurrence, from 1.
     lines: Vec<usize>,
-    /// The first blanks that differ at the first of them.
+    /// The first difference in whitespace at the first occurrence.
     difference: BlankDifference,
 }
 
-impl OtherBlanks {
-    /// Looks for `old` in a file whose line ends are `\n`.
+impl LooseOccurrences {
+    /// Searches a file with `\n` line ends for `old`.
     pub(super) fn find(file: &[u8], old: &str) -> Option<Self> {
         let file = std::str::from_utf8(file).ok().filter(|file| file.len() <= MAX_SEARCHED)?;
         let dense: String = file.chars().filter(|character| !is_blank(*character)).collect();
@@ -24,18 +24,18 @@ impl OtherBlanks {
         if wanted.trim().is_empty() {
             return None;
         }
-        // What stands before a place is as many characters that are no blanks.
-        let places = dense.match_indices(&wanted).map(|(at, _)| at);
-        let counts = counted_up_to(&dense, places, |between| between.chars().count());
-        let mut starts = place_of(file, &counts).into_iter();
+        // The number of non-blank characters before an occurrence is the same in both texts.
+        let offsets = dense.match_indices(&wanted).map(|(at, _)| at);
+        let counts = cumulative_counts(&dense, offsets, |between| between.chars().count());
+        let mut starts = offsets_after(file, &counts).into_iter();
         let start = starts.next()?;
         let difference = difference(file, old, start, wanted.chars().count())?;
         let starts = std::iter::once(start).chain(starts);
-        let feeds = counted_up_to(file, starts, |between| between.matches('\n').count());
+        let feeds = cumulative_counts(file, starts, |between| between.matches('\n').count());
         Some(Self { lines: feeds.into_iter().map(|feeds| feeds + 1).collect(), difference })
     }
 
-    /// What the model should know of it.
+    /// Returns the message for the model.
     pub(super) fn describe(&self, path: &str) -> String {
         let BlankDifference { file_line, column, expected, found, .. } = &self.difference;
         format!(
@@ -46,35 +46,36 @@ impl OtherBlanks {
     }
 }
 
-/// How much stands before each of some ascending places, looking at the text once.
-fn counted_up_to(
+/// Returns the count of the text before each of some ascending offsets, in one pass.
+fn cumulative_counts(
     text: &str,
-    places: impl Iterator<Item = usize>,
+    offsets: impl Iterator<Item = usize>,
     count: impl Fn(&str) -> usize,
 ) -> Vec<usize> {
     let (mut done, mut counted) = (0, 0);
-    places
-        .map(|place| {
-            counted += count(text.get(done..place).unwrap_or_default());
-            done = place;
+    offsets
+        .map(|offset| {
+            counted += count(text.get(done..offset).unwrap_or_default());
+            done = offset;
             counted
         })
         .collect()
 }
 
-/// The bytes at which the characters stand that have so many before them, blanks not counted; `counts` ascend.
-fn place_of(file: &str, counts: &[usize]) -> Vec<usize> {
+/// Returns the offset of the character after each number of non-blank characters; `counts` must ascend.
+fn offsets_after(file: &str, counts: &[usize]) -> Vec<usize> {
     let mut dense =
         file.char_indices().filter(|(_, character)| !is_blank(*character)).map(|(at, _)| at).enumerate();
     counts.iter().filter_map(|count| dense.find(|(number, _)| number == count).map(|(_, at)| at)).collect()
 }
 
-/// The first blanks in which `old` differs from the file, where it begins at `start` and has `length` other characters.
+/// Returns the first difference in whitespace between `old` and the file, where it starts at `start` and has `length`
+/// non-blank characters.
 fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<BlankDifference> {
     let (before, rest) = file.split_at_checked(start)?;
     let last = rest.char_indices().filter(|(_, character)| !is_blank(*character)).nth(length - 1);
     let end = last.map(|(at, character)| at + character.len_utf8())?;
-    // Blanks around the text belong to it where it has some itself.
+    // Surrounding whitespace belongs to the occurrence if `old` has some.
     let leading = if old.starts_with(is_blank) { before.trim_end_matches(is_blank).len() } else { start };
     let after = rest.get(end..)?;
     let trailing =
@@ -102,7 +103,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_blanks_that_differ_are_named() {
+    fn the_first_difference_in_whitespace_is_reported() {
         let rows = [
             (
                 "\tfor i {\n\t\tsay(i)\n",
@@ -132,7 +133,7 @@ mod tests {
             ("x\n  ab", "a b ", "line 2", "line 2, column 4, old_string has 1 space, the file none"),
         ];
         for (file, old, lines, difference) in rows {
-            let found = OtherBlanks::find(file.as_bytes(), old).unwrap_or_else(|| panic!("{old:?}"));
+            let found = LooseOccurrences::find(file.as_bytes(), old).unwrap_or_else(|| panic!("{old:?}"));
             let expected = format!(
                 "old_string does not occur in f; with other blanks it does, at {lines}. Give them as the file has them: in {difference}"
             );
@@ -140,19 +141,19 @@ mod tests {
         }
     }
 
-    /// This takes long where each place is counted from the beginning of the file.
+    /// Counting from the beginning of the file for each occurrence would take minutes.
     #[test]
-    fn many_places_cost_no_more_than_the_file() {
+    fn many_occurrences_take_linear_time() {
         let file = "é\"a\": 1,\n".repeat(90_000);
-        let found = OtherBlanks::find(file.as_bytes(), "\"a\":1").unwrap();
+        let found = LooseOccurrences::find(file.as_bytes(), "\"a\":1").unwrap();
         assert_eq!((found.lines.len(), found.lines.last()), (90_000, Some(&90_000)));
     }
 
     #[test]
-    fn what_is_not_there_is_not_found() {
+    fn missing_text_is_not_found() {
         for (file, old) in [("a\nb", "a b c"), ("a", "  "), ("a\nb", "a b"), ("", "a")] {
-            assert!(OtherBlanks::find(file.as_bytes(), old).is_none(), "{old:?}");
+            assert!(LooseOccurrences::find(file.as_bytes(), old).is_none(), "{old:?}");
         }
-        assert!(OtherBlanks::find(b"\xFF a", "a").is_none());
+        assert!(LooseOccurrences::find(b"\xFF a", "a").is_none());
     }
 }

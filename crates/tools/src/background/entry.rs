@@ -1,4 +1,4 @@
-//! One background command: its process, what it wrote, and its end.
+//! One background command with its process and its output.
 
 use std::collections::VecDeque;
 use std::future::Future;
@@ -14,13 +14,13 @@ use tokio_util::sync::CancellationToken;
 use super::{BackgroundOutput, BackgroundState, BackgroundStatus};
 use crate::error::{ToolError, ToolErrorKind};
 
-/// The most bytes of output that wait to be read.
+/// The most bytes of unread output.
 const MAX_UNREAD: usize = 1 << 20;
 
-/// How long the output of a command that has ended is waited for.
-const DRAIN: Duration = Duration::from_millis(250);
+/// The time to read the remaining output of an ended command.
+const DRAIN_LIMIT: Duration = Duration::from_millis(250);
 
-/// How long a command may take to read what is written to it.
+/// The time that a command may take to read its input.
 const WRITE_LIMIT: Duration = Duration::from_secs(5);
 
 type Input = Box<dyn AsyncWrite + Send + Unpin>;
@@ -40,35 +40,35 @@ struct Log {
     unread: VecDeque<u8>,
     dropped: u64,
     state: BackgroundState,
-    /// How long it ran, once it has ended.
+    /// The run time, once it has ended.
     ran: Option<Duration>,
-    /// Who sees the output come, while somebody waits for it, and under which number.
-    watch: Option<(u64, OutputSink)>,
-    /// How many have watched.
-    watches: u64,
+    /// The sink that the output is streamed to, with the number of its follower.
+    sink: Option<(u64, OutputSink)>,
+    /// The number of followers so far.
+    followers: u64,
 }
 
 impl Log {
-    /// Ends the watching of this number; somebody else may watch by now.
-    fn end_watch(&mut self, number: u64) {
-        self.watch.take_if(|(current, _)| *current == number);
+    /// Removes the sink, unless a later follower has replaced it.
+    fn remove_sink(&mut self, number: u64) {
+        self.sink.take_if(|(current, _)| *current == number);
     }
 }
 
-/// Ends the watching when it is dropped.
-pub(super) struct Watch<'a> {
+/// Streams output to a sink until it is dropped.
+pub(super) struct Follower<'a> {
     entry: &'a Entry,
     number: u64,
 }
 
-impl Drop for Watch<'_> {
+impl Drop for Follower<'_> {
     fn drop(&mut self) {
-        self.entry.lock().end_watch(self.number);
+        self.entry.lock().remove_sink(self.number);
     }
 }
 
 impl Entry {
-    /// The command, and the future that drives its process to its end. Dropping the future ends the process.
+    /// Returns the command, and the future that drives its process. Dropping the future terminates the process.
     pub(super) fn new(
         id: u64,
         command: &str,
@@ -79,8 +79,8 @@ impl Entry {
             dropped: 0,
             state: BackgroundState::Running,
             ran: None,
-            watch: None,
-            watches: 0,
+            sink: None,
+            followers: 0,
         };
         let entry = Arc::new(Self {
             id,
@@ -103,32 +103,32 @@ impl Entry {
         self.status_in(&self.lock())
     }
 
-    /// Has `sink` see the output come: first what waits to be read, then what follows, until it is read.
-    pub(super) fn watch(&self, sink: OutputSink) -> Watch<'_> {
+    /// Streams unread and new output to `sink`, until [`take_output`](Self::take_output).
+    pub(super) fn follow(&self, sink: OutputSink) -> Follower<'_> {
         let mut log = self.lock();
-        let waiting: Vec<u8> = log.unread.iter().copied().collect();
-        // Called under the lock, as below, so that the pieces come in order.
-        if !waiting.is_empty() {
-            sink(OutputChunk::new(OutputStream::Stdout, waiting));
+        let unread: Vec<u8> = log.unread.iter().copied().collect();
+        // Called under the lock, like in `keep`, so that the chunks stay in order.
+        if !unread.is_empty() {
+            sink(OutputChunk::new(OutputStream::Stdout, unread));
         }
-        log.watches += 1;
-        let number = log.watches;
-        log.watch = Some((number, sink));
+        log.followers += 1;
+        let number = log.followers;
+        log.sink = Some((number, sink));
         drop(log);
-        Watch { entry: self, number }
+        Follower { entry: self, number }
     }
 
-    /// The new output. What may be the beginning of a character waits for its rest while the command runs. What comes
-    /// later is not for who has watched this.
-    pub(super) fn take_output(&self, watch: Option<&Watch<'_>>) -> BackgroundOutput {
+    /// Takes the unread output, and ends the stream to `follower`. While the command runs, an incomplete character
+    /// stays unread.
+    pub(super) fn take_output(&self, follower: Option<&Follower<'_>>) -> BackgroundOutput {
         let mut log = self.lock();
-        if let Some(watch) = watch {
-            log.end_watch(watch.number);
+        if let Some(follower) = follower {
+            log.remove_sink(follower.number);
         }
-        // Nothing of a megabyte that was read once stays behind.
+        // Also releases the buffer, which may have grown to a megabyte.
         let mut bytes = Vec::from(std::mem::take(&mut log.unread));
         if log.state == BackgroundState::Running {
-            let rest = bytes.split_off(bytes.len() - unfinished(&bytes));
+            let rest = bytes.split_off(bytes.len() - incomplete_len(&bytes));
             log.unread.extend(rest);
         }
         let dropped = std::mem::take(&mut log.dropped);
@@ -141,12 +141,12 @@ impl Entry {
     }
 
     pub(super) async fn ended(&self) {
-        // The sender lives as long as the entry does.
+        // Cannot fail: the sender lives as long as the entry.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
     pub(super) async fn ended_within(&self, wait: Duration) {
-        // Time that has passed is an answer, too.
+        // The caller does not need to know which came first.
         let _ = timeout(wait, self.ended()).await;
     }
 
@@ -167,8 +167,8 @@ impl Entry {
             Ok(Ok(())) => {}
             Ok(Err(error)) => return Err(failed("it does not read its input any more").with_source(error)),
             Err(_elapsed) => {
-                let (taken, all) = (written, bytes.len());
-                return Err(failed(&format!("it took {taken} of {all} bytes and does not read the rest")));
+                let len = bytes.len();
+                return Err(failed(&format!("it took {written} of {len} bytes and does not read the rest")));
             }
         }
         if close {
@@ -193,7 +193,7 @@ impl Entry {
         let excess = log.unread.len().saturating_sub(MAX_UNREAD);
         log.unread.drain(..excess);
         log.dropped += excess as u64;
-        if let Some((_, sink)) = &log.watch {
+        if let Some((_, sink)) = &log.sink {
             sink(chunk);
         }
     }
@@ -204,7 +204,7 @@ impl Entry {
             log.state = state;
             log.ran = Some(self.started.elapsed());
         }
-        // A writer that holds the input meets the closed pipe by itself.
+        // A writer that holds the lock gets an error from the closed pipe.
         if let Ok(mut input) = self.input.try_lock() {
             *input = None;
         }
@@ -216,7 +216,7 @@ impl Entry {
     }
 }
 
-/// Keeps the output until the process has ended or is to be stopped; then ends what is left of it.
+/// Reads the output until the process exits or is stopped, then terminates what is left of it.
 async fn drive(entry: Arc<Entry>, mut process: Box<dyn Process>) {
     let mut output = process.take_output();
     let exited = loop {
@@ -226,9 +226,9 @@ async fn drive(entry: Arc<Entry>, mut process: Box<dyn Process>) {
             () = keep_next(&entry, &mut output), if output.is_some() => {}
         }
     };
-    // Jobs that hold the output open are ended with the command.
-    let _ =
-        timeout(if exited.is_some() { DRAIN } else { Duration::ZERO }, keep_all(&entry, &mut output)).await;
+    // Child processes may hold the output open; they are terminated with the command.
+    let drain_limit = if exited.is_some() { DRAIN_LIMIT } else { Duration::ZERO };
+    let _ = timeout(drain_limit, keep_all(&entry, &mut output)).await;
     let ended = {
         let mut ending = process.terminate(TERMINATE_GRACE);
         loop {
@@ -238,7 +238,7 @@ async fn drive(entry: Arc<Entry>, mut process: Box<dyn Process>) {
             }
         }
     };
-    let _ = timeout(DRAIN, keep_all(&entry, &mut output)).await;
+    let _ = timeout(DRAIN_LIMIT, keep_all(&entry, &mut output)).await;
     entry.end(match (exited, ended) {
         (Some(Ok(status)), Ok(_)) => BackgroundState::Exited(status.code()),
         (None, Ok(_)) => BackgroundState::Stopped,
@@ -252,14 +252,14 @@ async fn keep_all(entry: &Entry, output: &mut Option<Box<dyn ProcessOutput>>) {
     }
 }
 
-/// Keeps the next piece; after the last one there is no output any more. Cancel safe, as the trait's method is.
+/// Keeps the next chunk, and sets `output` to `None` at the end. Cancel safe, like the trait's method.
 async fn keep_next(entry: &Entry, output: &mut Option<Box<dyn ProcessOutput>>) {
     let Some(open) = output else { return };
     match open.next_chunk().await {
         Ok(Some(chunk)) => entry.keep(chunk),
         Ok(None) => *output = None,
         Err(error) => {
-            tracing::debug!(%error, "the rest of a background command's output cannot be had");
+            tracing::debug!(%error, "cannot read the rest of a background command's output");
             *output = None;
         }
     }
@@ -275,8 +275,8 @@ async fn write_all(pipe: &mut Input, bytes: &[u8], written: &mut usize) -> std::
     pipe.flush().await
 }
 
-/// How many bytes at the end may be the beginning of a character.
-fn unfinished(bytes: &[u8]) -> usize {
+/// Counts the bytes at the end that may be an incomplete character.
+fn incomplete_len(bytes: &[u8]) -> usize {
     let tail = bytes.get(bytes.len().saturating_sub(3)..).unwrap_or_default();
     let start = tail.iter().rposition(|byte| *byte >= 0xC0);
     let Some(character) = start.and_then(|start| tail.get(start..)) else { return 0 };
@@ -295,10 +295,10 @@ fn reason(error: &EnvError) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::unfinished;
+    use super::incomplete_len;
 
     #[test]
-    fn the_beginning_of_a_character_is_told_from_what_is_no_character() {
+    fn an_incomplete_character_is_told_from_invalid_bytes() {
         let rows: [(&[u8], usize); 8] = [
             (b"", 0),
             (b"abc", 0),
@@ -310,7 +310,7 @@ mod tests {
             (b"a\x82\x82", 0),
         ];
         for (bytes, expected) in rows {
-            assert_eq!(unfinished(bytes), expected, "{bytes:?}");
+            assert_eq!(incomplete_len(bytes), expected, "{bytes:?}");
         }
     }
 }

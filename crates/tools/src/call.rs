@@ -1,0 +1,249 @@
+//! A prepared call, and the result of its execution.
+
+mod arguments;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use pintle_env::{ExecutionEnvironment, Output};
+use pintle_llm::{Fingerprint, ToolCall, ToolResult};
+use serde_json::Value;
+
+use self::arguments::{Arguments, Fitted};
+use crate::error::{ToolError, ToolErrorKind};
+use crate::registry::{RegisteredTool, ToolRegistry};
+use crate::repair::ArgumentRepair;
+use crate::schema;
+use crate::tool::{DynTool, Effect, FileChange, ToolInput};
+
+/// A call that may run: its tool is known, and its arguments are valid.
+#[derive(Clone, Debug)]
+pub struct PreparedCall {
+    call_id: String,
+    arguments: Arguments,
+    input: InputSlot,
+    repairs: Vec<ArgumentRepair>,
+    reads: Vec<PathBuf>,
+    writes: Vec<PathBuf>,
+    targets: Vec<PathBuf>,
+    tool: Arc<RegisteredTool>,
+}
+
+/// The parsed input of a call, until an execution takes it. Clones share it.
+#[derive(Clone)]
+struct InputSlot(Arc<Mutex<Option<ToolInput>>>);
+
+/// The result of a call.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Execution {
+    /// The result for the model, truncated.
+    pub result: ToolResult,
+    /// The complete output.
+    pub output: Output,
+    /// The kind of failure, if the call failed.
+    pub error: Option<ToolErrorKind>,
+    /// The time-out that a command exceeded, if it did.
+    pub timed_out: Option<Duration>,
+    /// The files that changed.
+    pub changes: Vec<FileChange>,
+    /// A question to the user, which ends the run until it is answered.
+    pub question: Option<String>,
+}
+
+impl PreparedCall {
+    /// Looks up the tool of a call, and parses and checks the arguments.
+    ///
+    /// # Errors
+    ///
+    /// An unknown tool, or arguments that the schema or the tool refuses.
+    pub(crate) fn new(
+        registry: &ToolRegistry,
+        env: &dyn ExecutionEnvironment,
+        call: &ToolCall,
+    ) -> Result<Self, ToolError> {
+        let tool = registry.get(&call.name).ok_or_else(|| unknown_tool(registry, &call.name))?;
+        let Fitted { object, arguments, repairs } = arguments::fit(tool, call, registry.repairs_arguments())?;
+        let mut input = tool.tool().parse(&object).map_err(|error| tool_error(tool.name(), error))?;
+        let resolved =
+            |paths: Vec<PathBuf>| -> Vec<PathBuf> { paths.iter().map(|path| env.resolve(path)).collect() };
+        let reads = resolved(std::mem::take(&mut input.reads));
+        let writes = resolved(std::mem::take(&mut input.writes));
+        Ok(Self {
+            call_id: call.id.clone(),
+            arguments,
+            input: InputSlot::new(input),
+            repairs,
+            reads,
+            targets: writes.clone(),
+            writes,
+            tool: Arc::clone(tool),
+        })
+    }
+
+    /// Resolves the links in the paths that the call writes, so that two names of one file have the same target.
+    pub(crate) async fn with_resolved_targets(mut self, env: &dyn ExecutionEnvironment) -> Self {
+        if self.effect() == Effect::Write {
+            for target in &mut self.targets {
+                // If links cannot be resolved or are dangling, the path itself is the target.
+                if let Ok(real) = env.canonicalize(target).await {
+                    *target = real;
+                }
+            }
+        }
+        self
+    }
+
+    /// Returns the parsed input. Only the first execution gets the one that was parsed when the call was prepared;
+    /// later ones parse the arguments again.
+    ///
+    /// # Errors
+    ///
+    /// Arguments that the tool refuses now.
+    pub(crate) fn take_input(&self) -> Result<ToolInput, ToolError> {
+        match self.input.take() {
+            Some(input) => Ok(input),
+            None => self.tool().parse(self.arguments()),
+        }
+    }
+
+    /// Returns a copy that does not take the parsed input from this call.
+    pub(crate) fn without_input(&self) -> Self {
+        Self { input: InputSlot::empty(), ..self.clone() }
+    }
+
+    /// Returns the tool's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.tool.name()
+    }
+
+    /// Returns the id that the result must carry.
+    #[must_use]
+    pub fn call_id(&self) -> &str {
+        &self.call_id
+    }
+
+    /// Returns the arguments, which fit the schema.
+    #[must_use]
+    pub fn arguments(&self) -> &Value {
+        self.arguments.object()
+    }
+
+    /// Returns the repairs of the arguments, in the order in which they were made. Empty if there were none.
+    #[must_use]
+    pub fn repairs(&self) -> &[ArgumentRepair] {
+        &self.repairs
+    }
+
+    /// Returns the files that the call may change, as absolute paths.
+    #[must_use]
+    pub fn writes(&self) -> &[PathBuf] {
+        &self.writes
+    }
+
+    /// Returns [`writes`](Self::writes) with all links resolved, as far as the environment resolves links. Calls that
+    /// share a target must run in order.
+    #[must_use]
+    pub fn targets(&self) -> &[PathBuf] {
+        &self.targets
+    }
+
+    /// Returns the files and directories that the call reads, as absolute paths.
+    #[must_use]
+    pub fn reads(&self) -> &[PathBuf] {
+        &self.reads
+    }
+
+    /// Returns the tool's canonical kind, such as `shell` for a tool called `Bash`.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.tool.kind()
+    }
+
+    /// Returns a hash over the id, the tool and the arguments.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let [id, name] = [&self.call_id, self.name()].map(|part| Fingerprint::of(part.as_bytes()));
+        // Arguments may be megabytes long.
+        let arguments = Fingerprint::of_text(self.arguments());
+        [id, name, arguments].into_iter().fold(Fingerprint::of(b"call"), Fingerprint::chain)
+    }
+
+    /// Returns the registered tool.
+    pub(crate) fn registered(&self) -> &RegisteredTool {
+        &self.tool
+    }
+
+    /// Returns the tool itself.
+    pub(crate) fn tool(&self) -> &dyn DynTool {
+        self.tool.tool()
+    }
+
+    /// Returns the side effect of the call.
+    #[must_use]
+    pub fn effect(&self) -> Effect {
+        self.tool.effect()
+    }
+
+    /// Returns whether repeating the call does no harm.
+    #[must_use]
+    pub fn is_repeatable(&self) -> bool {
+        self.tool.is_repeatable()
+    }
+}
+
+impl Execution {
+    /// The result of a call that did not run or did not return, such as one that was refused.
+    #[must_use]
+    pub fn failed(call_id: impl Into<String>, error: &ToolError) -> Self {
+        Self {
+            result: ToolResult::new(call_id, error.for_model(), true),
+            output: Output::from(error.for_model()),
+            error: Some(error.kind()),
+            timed_out: None,
+            changes: Vec::new(),
+            question: None,
+        }
+    }
+}
+
+impl InputSlot {
+    fn new(input: ToolInput) -> Self {
+        Self(Arc::new(Mutex::new(Some(input))))
+    }
+
+    fn empty() -> Self {
+        Self(Arc::default())
+    }
+
+    fn take(&self) -> Option<ToolInput> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+}
+
+impl fmt::Debug for InputSlot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("InputSlot")
+    }
+}
+
+/// Adds the tool's name to a failure, as the model reads it.
+pub(crate) fn tool_error(name: &str, error: ToolError) -> ToolError {
+    ToolError::new(error.kind(), format!("Tool error ({name}): {}", error.for_model())).with_source(error)
+}
+
+fn unknown_tool(registry: &ToolRegistry, name: &str) -> ToolError {
+    const MAX_NAME: usize = 128;
+    let similar = registry.similar_names(name);
+    let all: Vec<&str> = registry.names().collect();
+    let hint = match (similar.as_slice(), all.as_slice()) {
+        (_, []) => "There are no tools.".to_owned(),
+        ([], all) => format!("Available tools: {}.", all.join(", ")),
+        (similar, _) => format!("Did you mean {}?", similar.join(", ")),
+    };
+    let name = schema::shortened(name.to_owned(), MAX_NAME);
+    ToolError::new(ToolErrorKind::UnknownTool, format!("Unknown tool: {name}. {hint}"))
+}

@@ -1,0 +1,45 @@
+//! Suggestions of similar names, for "did you mean".
+
+/// The least Jaro-Winkler similarity of a suggestion, where 1 is equality.
+const MIN_SIMILARITY: f64 = 0.8;
+
+/// The most names that are suggested.
+const MAX_SUGGESTIONS: usize = 3;
+
+/// A longer name is not compared, in bytes.
+const MAX_LEN: usize = 512;
+
+/// Returns the candidates that are most similar to `wanted`, the best first. Case does not count.
+pub(crate) fn most_similar<T: AsRef<str>>(wanted: &str, candidates: impl Iterator<Item = T>) -> Vec<T> {
+    if wanted.len() > MAX_LEN {
+        return Vec::new();
+    }
+    let wanted = wanted.to_lowercase();
+    let mut scored: Vec<(f64, T)> = candidates
+        .map(|name| (strsim::jaro_winkler(&wanted, &name.as_ref().to_lowercase()), name))
+        .filter(|(score, _)| *score >= MIN_SIMILARITY)
+        .collect();
+    scored.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    scored.into_iter().take(MAX_SUGGESTIONS).map(|(_, name)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_similar_names_are_suggested_best_first() {
+        let names = ["read_file", "write_file", "read_many_files", "shell"];
+        let rows: [(&str, &[&str]); 5] = [
+            ("Read_File", &["read_file", "read_many_files"]),
+            ("readfile", &["read_file", "read_many_files"]),
+            ("shel", &["shell"]),
+            ("xyz", &[]),
+            ("", &[]),
+        ];
+        for (wanted, expected) in rows {
+            assert_eq!(most_similar(wanted, names.into_iter()), expected, "{wanted}");
+        }
+        assert!(most_similar(&"shell".repeat(200), names.into_iter()).is_empty());
+    }
+}

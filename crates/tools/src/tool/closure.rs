@@ -1,0 +1,97 @@
+//! Tools made from closures.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
+
+use super::{Effect, Tool, ToolOutput};
+use crate::context::ToolContext;
+use crate::error::ToolError;
+
+/// Makes a tool from a closure. The fields of `I` are the parameters, and their doc comments the descriptions.
+///
+/// The tool has [`Effect::Execute`], which assumes the worst; [`FnTool::with_effect`] sets another. For a tool that
+/// names the files it touches, implement [`Tool`].
+///
+/// ```
+/// use pintle_tools::{Effect, ToolRegistry, tool_fn};
+///
+/// #[derive(serde::Deserialize, schemars::JsonSchema)]
+/// struct CountLines {
+///     /// The file whose lines are counted.
+///     path: String,
+/// }
+///
+/// let count_lines = tool_fn("count_lines", "Counts the lines of a file.", |input: CountLines, cx| async move {
+///     let text = cx.env.read_file(input.path.as_ref(), None, None).await?;
+///     Ok(text.lines().count().to_string())
+/// });
+/// let mut registry = ToolRegistry::new();
+/// registry.register(count_lines.with_effect(Effect::Read))?;
+/// # Ok::<(), pintle_tools::DefinitionError>(())
+/// ```
+pub fn tool_fn<I, F, Fut, T>(name: impl Into<String>, description: impl Into<String>, run: F) -> FnTool<I, F>
+where
+    F: Fn(I, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, ToolError>> + Send,
+    T: Into<ToolOutput>,
+{
+    let (name, description) = (name.into(), description.into());
+    FnTool { name, description, effect: Effect::Execute, run, input: PhantomData }
+}
+
+/// A tool made from a closure by [`tool_fn`].
+pub struct FnTool<I, F> {
+    name: String,
+    description: String,
+    effect: Effect,
+    run: F,
+    input: PhantomData<fn(I)>,
+}
+
+impl<I, F> FnTool<I, F> {
+    /// With this side effect. A tool with [`Effect::Read`] runs in parallel with others and is repeatable.
+    #[must_use]
+    pub fn with_effect(mut self, effect: Effect) -> Self {
+        self.effect = effect;
+        self
+    }
+}
+
+impl<I, F, Fut, T> Tool for FnTool<I, F>
+where
+    I: DeserializeOwned + JsonSchema + Send + 'static,
+    F: Fn(I, ToolContext) -> Fut + Send + Sync + 'static,
+    Fut: Future<Output = Result<T, ToolError>> + Send,
+    T: Into<ToolOutput>,
+{
+    type Input = I;
+
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn description(&self) -> &str {
+        &self.description
+    }
+
+    fn effect(&self) -> Effect {
+        self.effect
+    }
+
+    async fn call(&self, input: I, cx: &ToolContext) -> Result<ToolOutput, ToolError> {
+        (self.run)(input, cx.clone()).await.map(Into::into)
+    }
+}
+
+impl<I, F> fmt::Debug for FnTool<I, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FnTool")
+            .field("name", &self.name)
+            .field("effect", &self.effect)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,69 @@
+//! The parsed input of one call.
+
+use std::any::Any;
+use std::fmt;
+use std::path::PathBuf;
+
+use crate::error::{ToolError, ToolErrorKind};
+
+/// The arguments of one call in the tool's own type, with the files that the call names.
+pub struct ToolInput {
+    value: Box<dyn Any + Send>,
+    pub(crate) reads: Vec<PathBuf>,
+    pub(crate) writes: Vec<PathBuf>,
+}
+
+impl ToolInput {
+    /// An input that names no files.
+    #[must_use]
+    pub fn new(value: impl Any + Send) -> Self {
+        Self { value: Box::new(value), reads: Vec::new(), writes: Vec::new() }
+    }
+
+    /// With the files and directories that the call reads.
+    #[must_use]
+    pub fn with_reads(mut self, reads: Vec<PathBuf>) -> Self {
+        self.reads = reads;
+        self
+    }
+
+    /// With the files that the call may change.
+    #[must_use]
+    pub fn with_writes(mut self, writes: Vec<PathBuf>) -> Self {
+        self.writes = writes;
+        self
+    }
+
+    /// Returns the value that [`ToolInput::new`] was given.
+    ///
+    /// # Errors
+    ///
+    /// [`ToolErrorKind::Failed`] if the value has another type, as when the input belongs to another tool.
+    pub fn into_value<T: Any>(self) -> Result<T, ToolError> {
+        let value = self.value.downcast::<T>().map_err(|_other_type| {
+            ToolError::new(ToolErrorKind::Failed, "the tool itself is broken: its input has another type")
+        })?;
+        Ok(*value)
+    }
+}
+
+impl fmt::Debug for ToolInput {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ToolInput")
+            .field("reads", &self.reads)
+            .field("writes", &self.writes)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_input_of_another_type_is_an_error() {
+        assert_eq!(ToolInput::new(7_u8).into_value::<u8>().unwrap(), 7);
+        let error = ToolInput::new(7_u8).into_value::<String>().unwrap_err();
+        assert_eq!(error.for_model(), "the tool itself is broken: its input has another type");
+    }
+}

@@ -1,0 +1,148 @@
+//! The result of one call, before truncation.
+
+use std::time::Duration;
+
+use pintle_env::Output;
+use pintle_llm::ImageData;
+use serde::{Deserialize, Serialize};
+
+use crate::truncate::ShortenedText;
+
+/// The result of a call as the tool returns it. The pipeline truncates it for the model.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ToolOutput {
+    /// The complete text, which events carry.
+    pub text: Output,
+    /// The text with long lines cut, if the model reads it in that form. The output limits apply to it as well.
+    pub shortened: Option<Output>,
+    /// A few lines that only the model reads, before the text, such as an exit code. The output limits do not apply to
+    /// them, but more than 2,000 characters are cut.
+    pub preface: String,
+    /// The most characters of the text that the call itself asked for. The output limits apply as well.
+    pub max_chars: Option<usize>,
+    /// Images for the model.
+    pub images: Vec<ImageData>,
+    /// Whether the call failed. A command that exits with a non-zero code has not failed: the code is its result.
+    pub is_error: bool,
+    /// The time-out that a command exceeded. The application is told of a failure; the text for the model is up to the
+    /// tool.
+    pub timed_out: Option<Duration>,
+    /// The files that changed, for people and applications.
+    pub changes: Vec<FileChange>,
+    /// A question to the user. The run ends after this round, and the next submitted message is the answer.
+    pub question: Option<String>,
+}
+
+impl ToolOutput {
+    /// A success with this text.
+    #[must_use]
+    pub fn new(text: impl Into<Output>) -> Self {
+        Self { text: text.into(), ..Self::default() }
+    }
+
+    /// With lines that the model reads before the text.
+    #[must_use]
+    pub fn with_preface(mut self, preface: impl Into<String>) -> Self {
+        self.preface = preface.into();
+        self
+    }
+
+    /// With the most characters that the call asked for.
+    #[must_use]
+    pub fn with_max_chars(mut self, max_chars: Option<usize>) -> Self {
+        self.max_chars = max_chars;
+        self
+    }
+
+    /// With an image.
+    #[must_use]
+    pub fn with_image(mut self, image: ImageData) -> Self {
+        self.images.push(image);
+        self
+    }
+
+    /// With this value of [`ToolOutput::is_error`].
+    #[must_use]
+    pub fn with_error(mut self, is_error: bool) -> Self {
+        self.is_error = is_error;
+        self
+    }
+
+    /// With the time-out that a command exceeded, if it did.
+    #[must_use]
+    pub fn with_timed_out(mut self, limit: Option<Duration>) -> Self {
+        self.timed_out = limit;
+        self
+    }
+
+    /// With a question to the user, which ends the run.
+    #[must_use]
+    pub fn with_question(mut self, question: impl Into<String>) -> Self {
+        self.question = Some(question.into());
+        self
+    }
+
+    /// With a file that changed.
+    #[must_use]
+    pub fn with_change(mut self, change: FileChange) -> Self {
+        self.changes.push(change);
+        self
+    }
+}
+
+impl From<String> for ToolOutput {
+    fn from(text: String) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<&str> for ToolOutput {
+    fn from(text: &str) -> Self {
+        Self::new(text)
+    }
+}
+
+impl From<ShortenedText> for ToolOutput {
+    fn from(text: ShortenedText) -> Self {
+        let ShortenedText { full, shortened } = text;
+        Self { shortened: shortened.map(Output::from), ..Self::new(full) }
+    }
+}
+
+/// One file that a call changed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct FileChange {
+    /// The path as the call named it.
+    pub path: String,
+    /// The kind of change.
+    pub kind: ChangeKind,
+    /// A unified diff; empty if there is no text to show.
+    pub diff: String,
+}
+
+impl FileChange {
+    /// A change with its diff.
+    #[must_use]
+    pub fn new(path: impl Into<String>, kind: ChangeKind, diff: impl Into<String>) -> Self {
+        Self { path: path.into(), kind, diff: diff.into() }
+    }
+}
+
+/// The kind of a [`FileChange`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChangeKind {
+    /// The file is new.
+    Added,
+    /// Its content changed.
+    Modified,
+    /// The file was deleted.
+    Deleted,
+    /// The file has a new name, and possibly new content.
+    Renamed {
+        /// The previous name.
+        from: String,
+    },
+}
