@@ -198,7 +198,7 @@ mod tests {
     #[test]
     fn a_seed_holds_the_files_of_a_folder() {
         let input = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("../crates/patch/tests/scenarios/009-paths-with-blanks-and-folders/input");
+            .join("../crates/patch/tests/scenarios/009-paths-with-spaces-and-directories/input");
         let mut seed = Vec::new();
         append_files(&mut seed, &input, &input).unwrap();
         assert!(seed.starts_with(&[SEPARATOR]), "{}", seed.escape_ascii());

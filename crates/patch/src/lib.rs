@@ -15,15 +15,15 @@ mod parse;
 mod pattern;
 mod plan;
 mod render;
-mod seek;
+mod search;
 mod syntax;
 mod text;
 mod update;
 
 pub use diagnostic::{Diagnostic, DiagnosticKind};
 pub use error::{
-    Action, ApplyError, ApplyErrorKind, BlankDifference, Candidate, Difference, Elsewhere, Mistake,
-    ParseError, ParseErrorKind, Wrapper,
+    Action, ApplyError, ApplyErrorKind, Candidate, Difference, Mistake, ParseError, ParseErrorKind,
+    UnusableMatch, WhitespaceDifference, Wrapper,
 };
 pub use level::MatchLevel;
 pub use options::ApplyOptions;

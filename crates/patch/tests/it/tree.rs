@@ -1,11 +1,11 @@
-//! Several operations on several files.
+//! Patches with several operations on several files.
 
 use pintle_patch::{ApplyErrorKind, ChangeKind};
 
 use crate::support::{applied, files, ours, planned};
 
 #[test]
-fn operations_apply_in_order_to_what_the_ones_before_leave() {
+fn operations_apply_in_order() {
     let before = files([("a", "1\n"), ("b", "2\n")]);
     let cases = [
         // A chain of moves is one rename.
@@ -20,19 +20,19 @@ fn operations_apply_in_order_to_what_the_ones_before_leave() {
             "M a\n",
             files([("a", "one\n"), ("b", "2\n")]),
         ),
-        // Two files change places.
+        // Two files swap paths.
         (
             "*** Update File: a\n*** Move to: t\n*** Update File: b\n*** Move to: a\n*** Update File: t\n*** Move to: b",
             "M a\nM b\n",
             files([("a", "2\n"), ("b", "1\n")]),
         ),
-        // What takes the place of a moved file is new.
+        // A file added at the old path of a moved one is new.
         (
             "*** Update File: a\n*** Move to: c\n*** Add File: a\n+new",
             "M a\nA c\n",
             files([("a", "new\n"), ("b", "2\n"), ("c", "1\n")]),
         ),
-        // A file that comes and goes leaves nothing.
+        // A file that is added and deleted leaves no change.
         ("*** Add File: c\n+x\n*** Delete File: c\n*** Delete File: b", "D b\n", files([("a", "1\n")])),
         (
             "*** Add File: c\n+x\n*** Update File: c\n@@\n-x\n+y",
@@ -98,7 +98,7 @@ rename to new
 }
 
 #[test]
-fn the_diff_of_an_absolute_path_stands_below_its_prefixes() {
+fn absolute_paths_follow_the_prefixes_of_a_diff() {
     let plan = planned(&files([("/w/a", "1\n")]), "*** Update File: /w/a\n@@\n-1\n+2", &ours()).unwrap();
     assert!(plan.unified_diff().starts_with("--- a/w/a\n+++ b/w/a\n"), "{}", plan.unified_diff());
 }
@@ -122,7 +122,7 @@ fn a_large_file_with_many_hunks_is_planned() {
 
 #[test]
 fn equal_lines_with_loose_context_are_searched_in_linear_time() {
-    // Each comparison fails at its last line: a plain search would need 10^9 steps.
+    // Each comparison fails at its last line, so a naive search would take 10^9 steps.
     let content = "  same\n".repeat(50_000);
     let hunk = format!("@@\n{}-other\n", " same\n".repeat(20_000));
     let body = format!("*** Update File: f\n{hunk}  same\n");
@@ -159,7 +159,7 @@ fn no_file_and_patch_are_quadratic() {
 }
 
 #[test]
-fn a_file_that_is_changed_in_thousands_of_sections_is_refused() {
+fn a_file_updated_by_too_many_sections_is_refused() {
     let content = format!("a\n{}\n", "x".repeat(1 << 20));
     let body = "*** Update File: f\n@@\n a\n+y\n".repeat(150);
     let error = planned(&files([("f", &content)]), body.trim_end(), &ours()).unwrap_err();

@@ -163,7 +163,7 @@ async fn seen<'p>(cx: &ToolContext, plan: &'p Plan) -> Vec<(&'p Path, &'p [u8])>
 /// Why a patch does not fit. If a file is missing, it names those that may be meant.
 async fn conflict(env: &dyn ExecutionEnvironment, error: ApplyError) -> ToolError {
     let mut message = error.to_string();
-    if matches!(*error.kind, ApplyErrorKind::Missing { taken_at: None, .. })
+    if matches!(*error.kind, ApplyErrorKind::Missing { removed_at: None, .. })
         && let Some(suggestion) = suggestion(env, Path::new(&error.path)).await
     {
         message.push_str(". ");

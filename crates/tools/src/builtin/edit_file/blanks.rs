@@ -1,6 +1,6 @@
 //! Text that a file has with other blanks.
 
-use pintle_patch::BlankDifference;
+use pintle_patch::WhitespaceDifference;
 
 use super::replace::list_lines;
 
@@ -12,7 +12,7 @@ pub(super) struct OtherBlanks {
     /// The lines, from 1, at which it begins.
     lines: Vec<usize>,
     /// The first blanks that differ at the first of them.
-    difference: BlankDifference,
+    difference: WhitespaceDifference,
 }
 
 impl OtherBlanks {
@@ -37,7 +37,7 @@ impl OtherBlanks {
 
     /// What the model should know of it.
     pub(super) fn describe(&self, path: &str) -> String {
-        let BlankDifference { file_line, column, expected, found, .. } = &self.difference;
+        let WhitespaceDifference { file_line, column, expected, found, .. } = &self.difference;
         format!(
             "old_string does not occur in {path}; with other blanks it does, at {}. Give them as the file has them: \
              in line {file_line}, column {column}, old_string has {expected}, the file {found}",
@@ -70,7 +70,7 @@ fn place_of(file: &str, counts: &[usize]) -> Vec<usize> {
 }
 
 /// The first blanks in which `old` differs from the file, where it begins at `start` and has `length` other characters.
-fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<BlankDifference> {
+fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<WhitespaceDifference> {
     let (before, rest) = file.split_at_checked(start)?;
     let last = rest.char_indices().filter(|(_, character)| !is_blank(*character)).nth(length - 1);
     let end = last.map(|(at, character)| at + character.len_utf8())?;
@@ -84,7 +84,7 @@ fn difference(file: &str, old: &str, start: usize, length: usize) -> Option<Blan
     let first_line = file.get(..leading)?.matches('\n').count() + 1;
     let pairs = old.split('\n').zip(found.split('\n')).enumerate();
     let mut differences = pairs.filter_map(|(at, (old, found))| {
-        let mut difference = BlankDifference::of(first_line + at, old, found)?;
+        let mut difference = WhitespaceDifference::of(first_line + at, old, found)?;
         if at == 0 {
             difference.column += file.get(line_start..leading)?.chars().count();
         }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use pintle_patch::{
-    ApplyError, ApplyErrorKind, ApplyOptions, BlankDifference, Candidate, DiagnosticKind, Hunk, HunkLine,
-    Operation, Patch, UpdateFile, plan,
+    ApplyError, ApplyErrorKind, ApplyOptions, Candidate, DiagnosticKind, Hunk, HunkLine, Operation, Patch,
+    UpdateFile, WhitespaceDifference, plan,
 };
 
 use super::Edit;
@@ -199,7 +199,7 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
     let mut lines = vec![first_difference(file, &content)];
     let mut notes = Vec::new();
     for diagnostic in &plan.diagnostics {
-        if let DiagnosticKind::LooseMatch { level, file_line, blanks } = &diagnostic.kind {
+        if let DiagnosticKind::LooseMatch { level, file_line, whitespace: blanks } = &diagnostic.kind {
             lines = vec![*file_line];
             let how = blanks.as_deref().map(in_words).unwrap_or_default();
             notes.push(format!(
@@ -213,8 +213,8 @@ fn loosely(path: &str, file: &[u8], edit: &Edit<'_>) -> Result<Replaced, ToolErr
 }
 
 /// Where the file's blanks are not those of the argument.
-fn in_words(blanks: &BlankDifference) -> String {
-    let BlankDifference { file_line, column, expected, found, .. } = blanks;
+fn in_words(blanks: &WhitespaceDifference) -> String {
+    let WhitespaceDifference { file_line, column, expected, found, .. } = blanks;
     format!(" (line {file_line}, column {column}: old_string has {expected}, the file {found})")
 }
 
@@ -317,7 +317,7 @@ fn not_found(path: &str, file: &[u8], edit: &Edit<'_>, error: ApplyError) -> Too
 fn indentation(
     path: &str,
     file_line: usize,
-    differences: &[BlankDifference],
+    differences: &[WhitespaceDifference],
     new_line: Option<&str>,
 ) -> String {
     let why = match new_line {
@@ -328,7 +328,7 @@ fn indentation(
         "old_string occurs in {path} only with other indentation, at line {file_line}, and {why}. Give both with \
          the indentation of the file"
     );
-    for BlankDifference { file_line, expected, found, .. } in differences {
+    for WhitespaceDifference { file_line, expected, found, .. } in differences {
         message.push_str(&format!("\n  line {file_line}: old_string has {expected}, the file {found}"));
     }
     message

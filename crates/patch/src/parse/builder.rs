@@ -1,31 +1,31 @@
-//! The patch as far as it is certain.
+//! Builds the operations of a patch from its items.
 
 use crate::parse::StreamItem;
 use crate::syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, UpdateFile};
 
-/// Builds the operations out of the items that are yielded, so that the two cannot differ.
+/// Builds the operations from the items that a stream yields, so that the two always agree.
 #[derive(Debug, Default)]
-pub(super) struct Draft {
+pub(super) struct PatchBuilder {
     pub(super) operations: Vec<Operation>,
-    /// The items that nobody has taken yet; none are kept where nobody will.
-    pub(super) untaken: Option<Vec<StreamItem>>,
-    /// Whether lines are left out of the operations.
+    /// Items not yet handed over; `None` if they are not collected.
+    pub(super) pending_items: Option<Vec<StreamItem>>,
+    /// Whether the lines of hunks and added files are omitted.
     pub(super) is_outline: bool,
-    /// The bytes of the added lines that follow directly, where that is known: room for the file that is added next.
-    pub(super) room: usize,
+    /// Bytes of the added lines that directly follow, if known: the initial capacity of the next added file.
+    pub(super) added_bytes_ahead: usize,
 }
 
-impl Draft {
+impl PatchBuilder {
     pub(super) fn push(&mut self, item: StreamItem) {
-        if let Some(untaken) = &mut self.untaken {
-            untaken.push(item.clone());
+        if let Some(pending_items) = &mut self.pending_items {
+            pending_items.push(item.clone());
         }
         match item {
             StreamItem::AddFile { path, line } => {
-                let room = if self.is_outline { 0 } else { self.room };
+                let capacity = if self.is_outline { 0 } else { self.added_bytes_ahead };
                 self.operations.push(Operation::Add(AddFile {
                     path,
-                    content: String::with_capacity(room),
+                    content: String::with_capacity(capacity),
                     line,
                 }));
             }
@@ -72,7 +72,7 @@ impl Draft {
         }
     }
 
-    /// The hunk that is being read.
+    /// Returns the hunk being read.
     fn hunk(&mut self) -> Option<&mut Hunk> {
         match self.operations.last_mut() {
             Some(Operation::Update(update)) => update.hunks.last_mut(),
