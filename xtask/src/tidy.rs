@@ -4,10 +4,12 @@
 //! own on trees made of strings.
 
 mod arrows;
+mod cycles;
 mod invariants;
 mod links;
 mod machine_paths;
 mod manifests;
+mod module_paths;
 mod readmes;
 mod rust_code;
 mod sources;
@@ -33,6 +35,11 @@ const RULES: &[Rule] = &[
         name: "fences",
         asks: "a fenced dependency is used by its owner only",
         check: arrows::check_fences,
+    },
+    Rule {
+        name: "module_cycles",
+        asks: "top-level modules form no cycle but those in the table",
+        check: cycles::check,
     },
     Rule { name: "manifests", asks: "manifests inherit from the workspace", check: manifests::check },
     Rule {
