@@ -1,7 +1,7 @@
-//! Environments against the plain programs that do the same without any of our promises.
+//! Environments compared with plain programs that do the same work without our guarantees.
 //!
-//! Both sides of a row start processes and wake threads, so that a busy machine disturbs them more than it disturbs
-//! a computation. `chrt -r 1` before the command keeps others out of the way.
+//! Both sides start processes and wake threads, so they are more sensitive to load than a computation. Run the command
+//! with `chrt -r 1` to reduce the noise.
 
 mod commands;
 mod print;
@@ -15,7 +15,7 @@ use pintle_env::{LocalEnvironment, LocalEnvironmentBuilder};
 
 use crate::{on_a_worker, report::Report, runtime};
 
-/// Measures the rows whose names have `wanted` in them.
+/// Measures the rows whose names contain `wanted`.
 pub(crate) fn run(wanted: &str) -> Report {
     let runtime = runtime();
     let mut rows = search::rows(&runtime, wanted);
@@ -25,7 +25,7 @@ pub(crate) fn run(wanted: &str) -> Report {
     rows.into()
 }
 
-/// A local environment with the variables of this process, in `directory`.
+/// Returns a builder for a local environment in `directory` with the variables of this process.
 fn local(directory: &Path) -> LocalEnvironmentBuilder {
     LocalEnvironment::builder(directory).host_env(std::env::vars_os())
 }

@@ -20,8 +20,8 @@ pub(crate) fn run(metadata: &Metadata, arguments: &[String]) -> Result<(), Failu
     }
     process::run(cargo("build", "measure", "pintle-benches").args(["--bin", "pintle-benches"]))?;
     // Linked statically, since loading a library would take longer than everything else that it does.
-    let floor = ["--bin", "floor-start", "--", "-C", "target-feature=+crt-static"];
-    process::run(cargo("rustc", "measure", "pintle-benches").args(floor))?;
+    let baseline = ["--bin", "baseline-start", "--", "-C", "target-feature=+crt-static"];
+    process::run(cargo("rustc", "measure", "pintle-benches").args(baseline))?;
     let program = metadata.target_directory.join("measure/pintle-benches");
     process::run(Command::new(program).current_dir(&metadata.workspace_root).args(arguments))
 }

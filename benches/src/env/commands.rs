@@ -1,4 +1,4 @@
-//! The shortest command against a bare spawn of the same shell.
+//! The shortest command compared with a bare spawn of the same shell.
 #![expect(clippy::disallowed_methods, reason = "the bare spawn has to be one")]
 
 use std::{process::Stdio, sync::Arc};
@@ -8,19 +8,19 @@ use tempfile::TempDir;
 use tokio::{process::Command, runtime::Runtime};
 
 use super::on_a_worker;
-use crate::measure::{Contest, Row};
+use crate::measure::{Comparison, Row};
 
 const AIM: f64 = 1.5;
 
-/// The shell of both sides; our own default would be bash, which takes longer to start.
+/// Shell of both sides. Our default would be bash, which starts more slowly.
 const SHELL: &str = "/bin/sh";
 
-/// Commands in each time that is taken, one after the other.
+/// Number of sequential commands per measurement.
 const COMMANDS: usize = 20;
 
 pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
-    let whats = ["exec of true", "exec of true, output read"];
-    let wanted: Vec<_> = whats.into_iter().filter(|what| what.contains(wanted)).collect();
+    let names = ["exec of true", "exec of true, output read"];
+    let wanted: Vec<_> = names.into_iter().filter(|what| what.contains(wanted)).collect();
     if wanted.is_empty() {
         return Vec::new();
     }
@@ -29,9 +29,9 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
     let environment = Arc::new(environment);
     let subject = || on_a_worker(runtime, execute(Arc::clone(&environment)));
     let rows = wanted.into_iter().map(|what| match what {
-        "exec of true" => Contest::new(what, "20 × spawn /bin/sh -c true, wait", AIM)
+        "exec of true" => Comparison::new(what, "20 × spawn /bin/sh -c true, wait", AIM)
             .measure(|| on_a_worker(runtime, spawn_and_wait()), subject),
-        _ => Contest::new(what, "20 × spawn /bin/sh -c true, read both pipes", AIM)
+        _ => Comparison::new(what, "20 × spawn /bin/sh -c true, read both pipes", AIM)
             .measure(|| on_a_worker(runtime, spawn_and_read()), subject),
     });
     let rows = rows.collect();

@@ -1,5 +1,5 @@
-//! A command that prints a gibibyte against `cat` at the other end of a pipe.
-#![expect(clippy::disallowed_methods, reason = "the programs to compare with have to be started")]
+//! A command that prints a gibibyte, compared with `cat` at the end of a pipe.
+#![expect(clippy::disallowed_methods, reason = "runs the programs to compare with")]
 
 use std::{
     path::Path,
@@ -12,7 +12,7 @@ use pintle_env::{ExecRequest, ExecResult, ExecutionEnvironment};
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::measure::{Contest, Row};
+use crate::measure::{Comparison, Row};
 use crate::status::{memory, reset_peak};
 
 const AIM: f64 = 1.5;
@@ -21,7 +21,7 @@ const LIMIT: Duration = Duration::from_secs(600);
 const BYTES: u64 = 1 << 30;
 const PRINT: &str = "head -c 1073741824 /dev/zero";
 
-/// A row: what `cat` writes to, and whether somebody listens to the output of ours.
+/// Rows: name, baseline, and the target that `cat` writes to.
 const PRINTS: [(&str, &str, Target); 2] = [
     ("print 1 GiB, all of it spooled", "cat, through a pipe to /dev/null", Target::Nothing),
     ("print 1 GiB, against a file", "cat, through a pipe to a file", Target::File),
@@ -35,10 +35,10 @@ enum Target {
 
 pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
     let wanted = PRINTS.into_iter().filter(|(what, ..)| what.contains(wanted));
-    wanted.map(|(what, floor, target)| measure(runtime, what, floor, target)).collect()
+    wanted.map(|(what, baseline, target)| measure(runtime, what, baseline, target)).collect()
 }
 
-fn measure(runtime: &Runtime, what: &'static str, floor: &'static str, target: Target) -> Row {
+fn measure(runtime: &Runtime, what: &'static str, baseline: &'static str, target: Target) -> Row {
     let directory = TempDir::new().expect("there is room for a directory");
     let environment = Arc::new(super::local(directory.path()).build().expect("the path is absolute"));
     let subject = || {
@@ -54,8 +54,9 @@ fn measure(runtime: &Runtime, what: &'static str, floor: &'static str, target: T
         drop(result);
         memory("VmHWM").saturating_sub(before)
     });
-    let row =
-        Contest::new(what, floor, AIM).with_rounds(ROUNDS).measure(|| cat(directory.path(), target), subject);
+    let row = Comparison::new(what, baseline, AIM)
+        .with_rounds(ROUNDS)
+        .measure(|| cat(directory.path(), target), subject);
     runtime.block_on(environment.cleanup()).expect("nothing is left");
     match peak {
         Some(peak) => row.with_note(format!("{what}: resident memory grew by {} KiB at most", peak >> 10)),
@@ -63,11 +64,11 @@ fn measure(runtime: &Runtime, what: &'static str, floor: &'static str, target: T
     }
 }
 
-/// What the shell itself can do.
+/// Runs the baseline.
 fn cat(directory: &Path, target: Target) {
     let line = match target {
         Target::Nothing => format!("{PRINT} | cat >/dev/null"),
-        // The old one is gone before the time is taken, as our spool file is.
+        // The file is removed within the measured time, as our spool file is.
         Target::File => format!("{PRINT} | cat >file; exec rm file"),
     };
     let status = Command::new("/bin/sh")

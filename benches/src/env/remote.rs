@@ -1,6 +1,6 @@
-//! Commands on a host and in a container against the plain clients.
+//! Commands on a remote host and in a container, compared with the plain clients.
 //!
-//! Where they are is said by the variables that `cargo xtask services up` prints; without them the rows are skipped.
+//! They are found by the variables that `cargo xtask services up` prints. Without these the rows are skipped.
 #![expect(clippy::disallowed_methods, reason = "the plain clients have to be started")]
 
 use std::{
@@ -14,11 +14,11 @@ use pintle_env::{ContainerImage, DockerEnvironment, ExecRequest, ExecutionEnviro
 use tempfile::TempDir;
 use tokio::runtime::Runtime;
 
-use crate::measure::{Contest, Row};
+use crate::measure::{Comparison, Row};
 
 const AIM: f64 = 1.5;
 
-/// The host of the services' configuration that takes the most sessions.
+/// The host of the test services that allows the most sessions.
 const HOST: &str = "root";
 
 const SSH: &str = "exec of true over ssh";
@@ -43,7 +43,7 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
     rows
 }
 
-/// Both sides have one control master, which was started before.
+/// Both sides share a control master, which is started before.
 fn ssh(runtime: &Runtime, config: &Path) -> Row {
     let sockets = TempDir::new().expect("there is room for a socket");
     let client = || {
@@ -77,13 +77,13 @@ fn docker(runtime: &Runtime, image: &str) -> Row {
 fn measure(
     runtime: &Runtime,
     what: &'static str,
-    floor: &'static str,
+    baseline: &'static str,
     environment: impl ExecutionEnvironment + 'static,
     plain: impl Fn() -> Output,
 ) -> Row {
     let environment = Arc::new(environment);
-    runtime.block_on(environment.initialize()).expect("the other side is there");
-    let row = Contest::new(what, floor, AIM).measure(plain, || {
+    runtime.block_on(environment.initialize()).expect("the environment is available");
+    let row = Comparison::new(what, baseline, AIM).measure(plain, || {
         let environment = Arc::clone(&environment);
         let running = async move { environment.exec_command(ExecRequest::new("true")).await };
         assert!(super::on_a_worker(runtime, running).expect("true runs").success());
@@ -92,7 +92,7 @@ fn measure(
     row
 }
 
-/// The output is read until all who hold it are gone, but not the errors: a master in the background keeps those.
+/// Runs a client and reads its output to the end. Standard error is ignored, since a background master keeps it open.
 fn run(command: &mut Command) -> Output {
     let output =
         command.stdin(Stdio::null()).stderr(Stdio::null()).output().expect("the client is installed");

@@ -1,5 +1,5 @@
-//! Searching a tree against `rg`, which looks at the same files for the same.
-#![expect(clippy::disallowed_methods, reason = "the program to compare with has to be started")]
+//! Searching a tree, compared with `rg` on the same files.
+#![expect(clippy::disallowed_methods, reason = "runs the program to compare with")]
 
 use std::{
     process::{Command, Output, Stdio},
@@ -10,11 +10,11 @@ use pintle_env::{ExecutionEnvironment, GrepMode, GrepOutput, GrepRequest, LocalE
 use tokio::runtime::Runtime;
 
 use super::tree::{RARE_WORD, Tree};
-use crate::measure::{Contest, Row};
+use crate::measure::{Comparison, Row};
 
 const AIM: f64 = 1.1;
 
-/// What `rg` has to be told to look at the files that we look at.
+/// Options for `rg` to search the same files as we do.
 const SAME_FILES: [&str; 7] = [
     "--no-config",
     "--hidden",
@@ -29,7 +29,7 @@ struct Search {
     what: &'static str,
     pattern: &'static str,
     mode: GrepMode,
-    /// Whether the content of the files is taken out of the cache before each search.
+    /// Whether the files are evicted from the page cache before each search.
     is_cold: bool,
 }
 
@@ -68,7 +68,7 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
         return Vec::new();
     }
     if Command::new("rg").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("SKIPPED: grep, there is no `rg`");
+        println!("SKIPPED: grep, `rg` is not installed");
         return Vec::new();
     }
     let tree = Tree::new();
@@ -77,14 +77,14 @@ pub(super) fn rows(runtime: &Runtime, wanted: &str) -> Vec<Row> {
 }
 
 fn measure(runtime: &Runtime, tree: &Tree, environment: &Arc<LocalEnvironment>, search: &Search) -> Row {
-    let floor = || ripgrep(tree, search);
+    let baseline = || ripgrep(tree, search);
     let subject = || grep(runtime, environment, search);
     let lines = |output: Output| output.stdout.split(|byte| *byte == b'\n').count() - 1;
-    assert_eq!(results(&subject(), search.mode), lines(floor()), "{}: not the same results", search.what);
+    assert_eq!(results(&subject(), search.mode), lines(baseline()), "{}: different results", search.what);
     let cool = || tree.cool();
-    let contest = Contest::new(search.what, "rg", AIM);
+    let contest = Comparison::new(search.what, "rg", AIM);
     let contest = if search.is_cold { contest.with_rounds(11).with_before(&cool) } else { contest };
-    contest.measure(floor, subject)
+    contest.measure(baseline, subject)
 }
 
 fn results(output: &GrepOutput, mode: GrepMode) -> usize {
@@ -94,7 +94,7 @@ fn results(output: &GrepOutput, mode: GrepMode) -> usize {
     }
 }
 
-/// All results, through a pipe: to `/dev/null` it would stop at the first.
+/// Runs `rg` with its output in a pipe: with `/dev/null` it would stop at the first match.
 fn ripgrep(tree: &Tree, search: &Search) -> Output {
     let mode = match search.mode {
         GrepMode::Content => "--line-number",

@@ -1,5 +1,5 @@
-//! A tree of text files, the same in every run.
-#![expect(clippy::disallowed_methods, reason = "a tree to search has to be written first")]
+//! A directory tree of text files, the same in every run.
+#![expect(clippy::disallowed_methods, reason = "writes the tree to search")]
 
 use std::{
     fmt::Write as _,
@@ -13,10 +13,10 @@ use tempfile::TempDir;
 const FILES: usize = 5_000;
 const FILES_PER_DIRECTORY: usize = 40;
 
-/// Files are this long on the average.
+/// Average size of a file.
 const FILE_BYTES: usize = 10_000;
 
-/// The word that one line in some ten thousand has.
+/// A word in about one of ten thousand lines.
 pub(crate) const RARE_WORD: &str = "hapax_legomenon";
 
 const WORDS: [&str; 24] = [
@@ -46,7 +46,7 @@ const WORDS: [&str; 24] = [
     "window",
 ];
 
-/// A tree of some 50 MB, removed when it is dropped.
+/// A tree of about 50 MB, removed on drop.
 pub(crate) struct Tree {
     directory: TempDir,
     files: Vec<PathBuf>,
@@ -57,7 +57,7 @@ impl Tree {
         let directory = TempDir::new().expect("there is room for a tree");
         let mut random = Random(0x9e37_79b9_7f4a_7c15);
         let files = (0..FILES).map(|number| {
-            let path = directory.path().join(place(number));
+            let path = directory.path().join(relative_path(number));
             fs::create_dir_all(path.parent().expect("it has one")).expect("a directory is made");
             fs::write(&path, text(&mut random)).expect("a file is written");
             path
@@ -71,7 +71,7 @@ impl Tree {
         self.directory.path()
     }
 
-    /// Takes the content of the files out of the page cache; names and sizes stay in theirs.
+    /// Evicts the content of the files from the page cache. Names and sizes remain cached.
     pub(crate) fn cool(&self) {
         for path in &self.files {
             let file = File::open(path).expect("it was written");
@@ -82,13 +82,13 @@ impl Tree {
     }
 }
 
-/// Directories in two levels, as in a source tree.
-fn place(number: usize) -> String {
+/// Returns a path with two levels of directories, as in a source tree.
+fn relative_path(number: usize) -> String {
     let directory = number / FILES_PER_DIRECTORY;
     format!("part_{}/module_{directory}/file_{number}.rs", directory % 10)
 }
 
-/// A file, between a half and one and a half times as long as the average.
+/// Returns the text of a file, of 0.5 to 1.5 times the average size.
 fn text(random: &mut Random) -> String {
     let wanted = FILE_BYTES / 2 + random.below(FILE_BYTES);
     let mut text = String::with_capacity(wanted + 100);
@@ -107,7 +107,7 @@ fn text(random: &mut Random) -> String {
     text
 }
 
-/// Xorshift: no randomness is wanted but that of a text.
+/// Xorshift generator: good enough for text.
 struct Random(u64);
 
 impl Random {

@@ -1,7 +1,7 @@
-//! What the same work costs by hand: hyper, tokio and `serde_json`, and no code of the crates that are measured.
+//! The same work written by hand: hyper, tokio and `serde_json`, without code of the measured crates.
 #![expect(
     clippy::disallowed_methods,
-    reason = "a floor is a program of its own: it spawns its tasks and its shells"
+    reason = "a baseline is a separate program that spawns its own tasks and shells"
 )]
 
 mod connection;
@@ -22,6 +22,6 @@ pub(crate) async fn run_true() -> String {
     command.args(["-c", "true"]).stdin(Stdio::null());
     let output = command.output().await.expect("the shell runs");
     let text = String::from_utf8_lossy(&output.stdout);
-    // As long as what the tool says of it, so that both sides send as much.
+    // As long as the output of the tool, so that both sides send as much.
     format!("{text}[exit code: {}]\n[duration: 1 ms]", output.status.code().unwrap_or(-1))
 }

@@ -1,8 +1,8 @@
-//! Server-sent events, as far as the floor needs them.
+//! Minimal parsing of server-sent events for the baseline.
 
 use serde_json::Value;
 
-/// Takes a stream piece by piece and gives the payload of each `data:` line.
+/// Splits a stream that arrives in pieces into the payloads of its `data:` lines.
 #[derive(Default)]
 pub(crate) struct Lines {
     rest: Vec<u8>,
@@ -26,12 +26,12 @@ impl Lines {
     }
 }
 
-/// The payloads of a whole stream.
+/// Returns the payloads of a complete stream.
 pub(crate) fn payloads(stream: &[u8]) -> Vec<&[u8]> {
     stream.split(|byte| *byte == b'\n').filter_map(payload).collect()
 }
 
-/// What decoding is measured against: each payload parsed, and nothing else. Gives how many there are.
+/// Parses each payload: the baseline of decoding. Returns their number.
 pub(crate) fn parse_payloads(payloads: &[&[u8]]) -> usize {
     payloads.iter().filter(|payload| serde_json::from_slice::<Value>(payload).is_ok()).count()
 }

@@ -1,4 +1,4 @@
-//! Answers of a model: their events, and the requests before them.
+//! Model responses: decoding of events, and encoding of requests.
 
 use std::{
     io::{BufRead, BufReader, Read as _, Write as _},
@@ -18,7 +18,7 @@ const EVENTS: usize = 5_000;
 const ROUNDS: usize = 500;
 const REQUESTS: usize = 4;
 
-/// The events of an answer into its text.
+/// Accumulates the events of a response.
 pub(crate) fn accumulate() {
     let delta = StreamEvent::TextDelta { text_id: "0".to_owned(), delta: " token".to_owned() };
     let mut accumulator = StreamAccumulator::new("openai", "bench");
@@ -30,7 +30,7 @@ pub(crate) fn accumulate() {
     assert_eq!(accumulator.response().expect("it has its end").text().len(), EVENTS * 6);
 }
 
-/// A stream of the Responses API with many small events.
+/// Decodes a stream of the Responses API with many small events.
 pub(crate) fn decode_responses() {
     let mut stream = String::from(
         "data: {\"type\":\"response.created\",\"response\":{\"id\":\"r\",\"model\":\"m\",\"output\":[]}}\n\n\
@@ -46,10 +46,12 @@ pub(crate) fn decode_responses() {
         "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"model\":\"m\",\"status\":\"completed\",\
          \"output\":[]}}\n\n",
     );
-    decode(stream, |url| Box::new(OpenAi::builder("k-bench").base_url(url).build().expect("the URL is one")));
+    decode(stream, |url| {
+        Box::new(OpenAi::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+    });
 }
 
-/// A stream of the Messages API with many small events.
+/// Decodes a stream of the Messages API with many small events.
 pub(crate) fn decode_anthropic() {
     let mut stream = String::from(
         "data: {\"type\":\"message_start\",\"message\":{\"id\":\"m\",\"type\":\"message\",\"role\":\"assistant\",\
@@ -67,11 +69,11 @@ pub(crate) fn decode_anthropic() {
          data: {\"type\":\"message_stop\"}\n\n",
     );
     decode(stream, |url| {
-        Box::new(Anthropic::builder("k-bench").base_url(url).build().expect("the URL is one"))
+        Box::new(Anthropic::builder("k-bench").base_url(url).build().expect("the URL is valid"))
     });
 }
 
-/// A stream of Chat Completions with many small events, as OpenAI sends them.
+/// Decodes a stream of Chat Completions with many small events, as OpenAI sends them.
 pub(crate) fn decode_chat() {
     let chunk = |delta: &str, finish: &str| {
         format!(
@@ -84,10 +86,10 @@ pub(crate) fn decode_chat() {
     stream.push_str(&chunk("{\"content\":\" token\"}", "null").repeat(EVENTS));
     stream.push_str(&chunk("{}", "\"stop\""));
     stream.push_str("data: [DONE]\n\n");
-    decode(stream, |url| Box::new(OpenAiCompatible::builder(url).build().expect("the URL is one")));
+    decode(stream, |url| Box::new(OpenAiCompatible::builder(url).build().expect("the URL is valid")));
 }
 
-/// A stream of the Gemini API with many small events.
+/// Decodes a stream of the Gemini API with many small events.
 pub(crate) fn decode_gemini() {
     let chunk = |finish: &str| {
         format!(
@@ -98,10 +100,12 @@ pub(crate) fn decode_gemini() {
     };
     let mut stream = chunk("").repeat(EVENTS);
     stream.push_str(&chunk("\"finishReason\":\"STOP\","));
-    decode(stream, |url| Box::new(Gemini::builder("k-bench").base_url(url).build().expect("the URL is one")));
+    decode(stream, |url| {
+        Box::new(Gemini::builder("k-bench").base_url(url).build().expect("the URL is valid"))
+    });
 }
 
-/// Requests with a long history, which has been encoded by the first of them.
+/// Encodes requests with a long history. The first request fills the cache of encodings.
 pub(crate) fn encode_responses() {
     let stream = "data: {\"type\":\"response.completed\",\"response\":{\"id\":\"r\",\"model\":\"m\",\
                   \"status\":\"completed\",\"output\":[]}}\n\n";
@@ -114,7 +118,7 @@ pub(crate) fn encode_responses() {
     }
     let request = Request::new("bench", messages);
     let url = serve(stream.to_owned());
-    let adapter = OpenAi::builder("k-bench").base_url(url).build().expect("the URL is one");
+    let adapter = OpenAi::builder("k-bench").base_url(url).build().expect("the URL is valid");
     block_on(async {
         for _ in 0..REQUESTS {
             let mut stream = adapter.stream(&request).await.expect("it is answered");
@@ -131,10 +135,10 @@ fn decode(stream: String, adapter: impl Fn(String) -> Box<dyn ProviderAdapter>) 
         let stream = client.stream(request).await.expect("it is answered");
         stream.filter(|event| std::future::ready(event.is_ok())).count().await
     });
-    assert!(events > EVENTS, "{events} events came");
+    assert!(events > EVENTS, "only {events} events");
 }
 
-/// Answers each request with this stream, from a thread that does nothing else. Gives its URL.
+/// Starts a thread that answers each request with this stream. Returns its URL.
 fn serve(stream: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").expect("there is a port");
     let address = listener.local_addr().expect("it listens");
@@ -143,12 +147,12 @@ fn serve(stream: String) -> String {
             let mut reader = BufReader::new(connection);
             while let Some(length) = read_head(&mut reader) {
                 let mut body = reader.by_ref().take(length);
-                std::io::copy(&mut body, &mut std::io::sink()).expect("the request is whole");
+                std::io::copy(&mut body, &mut std::io::sink()).expect("the request is complete");
                 let answer = format!(
                     "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\ncontent-length: {}\r\n\r\n{stream}",
                     stream.len()
                 );
-                // Who has what it wants may be gone.
+                // The client may disconnect once it has what it needs.
                 let _ = reader.get_mut().write_all(answer.as_bytes());
             }
         }
@@ -156,7 +160,7 @@ fn serve(stream: String) -> String {
     format!("http://{address}")
 }
 
-/// The length of the body that follows; `None` at the end of the connection.
+/// Reads the head of a request. Returns the length of the body; `None` at the end of the connection.
 fn read_head(reader: &mut impl BufRead) -> Option<u64> {
     let mut length = 0;
     loop {

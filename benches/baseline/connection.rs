@@ -1,4 +1,4 @@
-//! One kept connection, driven by hyper.
+//! One persistent connection, driven by hyper.
 
 use http_body_util::{BodyExt as _, Full};
 use hyper::{
@@ -9,7 +9,7 @@ use hyper::{
 use hyper_util::rt::TokioIo;
 use tokio::{net::TcpStream, task::JoinHandle};
 
-/// A connection to one server, which takes one request after the other.
+/// A connection to one server, for sequential requests.
 pub(crate) struct Connection {
     address: String,
     sender: SendRequest<Full<Bytes>>,
@@ -22,13 +22,13 @@ impl Connection {
         stream.set_nodelay(true).expect("a connection can do without delay");
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.expect("it speaks HTTP");
         let driver = tokio::spawn(async move {
-            // What goes wrong shows where the answer is missing.
+            // An error shows up as a missing response.
             let _ = connection.await;
         });
         Self { address: address.to_owned(), sender, driver }
     }
 
-    /// Sends `body` and hands each piece of the answer to `read`.
+    /// Sends `body` and passes each piece of the response to `read`.
     pub(crate) async fn post(&mut self, path: &str, body: Bytes, mut read: impl FnMut(&[u8])) {
         let mut answer = self.send(path, body).await;
         while let Some(frame) = answer.frame().await {
@@ -42,7 +42,7 @@ impl Connection {
         let request = Request::post(path)
             .header("host", &self.address)
             .header("content-type", "application/json")
-            .header("authorization", "Bearer floor")
+            .header("authorization", "Bearer baseline")
             .body(Full::new(body))
             .expect("the request is well formed");
         self.sender.ready().await.expect("the connection is kept");

@@ -1,4 +1,4 @@
-//! An agent's loop in a hundred lines: the OpenAI Responses dialect, one tool call after the other.
+//! An agent loop in a hundred lines: the OpenAI Responses dialect, with sequential tool calls.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use serde_json::value::RawValue;
 
 use super::{connection::Connection, events::Lines};
 
-/// A conversation as the bytes of its next request.
+/// A conversation, as the bytes of its next request.
 pub(crate) struct Conversation {
-    /// All up to the closing brackets; each item was serialised once.
+    /// Everything before the closing brackets. Each item is serialized once.
     body: Vec<u8>,
     text: String,
 }
 
-/// A call that the model makes, as far as it goes back to it.
+/// The fields of a tool call that are sent back to the model.
 #[derive(Deserialize, Serialize)]
 #[serde(tag = "type", rename = "function_call")]
 pub(crate) struct Call {
@@ -41,12 +41,12 @@ struct Item<'a> {
 }
 
 impl Conversation {
-    /// `head` is a request up to and with the first items of its input, without the closing brackets.
+    /// Starts from `head`: a request with the first items of its input, without the closing brackets.
     pub(crate) fn new(head: &[u8]) -> Self {
         Self { body: head.to_vec(), text: String::new() }
     }
 
-    /// One answer of the model: what it calls, nothing if it is done.
+    /// Requests one response. Returns its tool calls, none if the model is done.
     pub(crate) async fn ask(&mut self, connection: &mut Connection, path: &str) -> Vec<Call> {
         let mut request = Vec::with_capacity(self.body.len() + 2);
         request.extend_from_slice(&self.body);
@@ -58,7 +58,7 @@ impl Conversation {
         calls
     }
 
-    /// The result of a call.
+    /// Appends the result of a call.
     pub(crate) fn answer(&mut self, call: &Call, output: &str) {
         let item = serde_json::json!({
             "type": "function_call_output",

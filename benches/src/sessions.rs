@@ -1,4 +1,4 @@
-//! Sessions on a model server: what a host of this library sets up.
+//! Clients, profiles and sessions for the model server, as an embedding application sets them up.
 
 use std::{
     path::Path,
@@ -18,22 +18,22 @@ use serde_json::{Value, json};
 
 use crate::dialect::Dialect;
 use crate::measure::Moment;
-use crate::model::Place;
+use crate::model::Endpoint;
 
-/// A model that the catalog does not know, so that none of its prices is looked for.
-pub(crate) const MODEL: &str = "gpt-bench";
+/// A model that is not in the catalog, so that no price lookup is measured.
+pub(crate) const MODEL: &str = "gpt-harness";
 
-/// More tokens than any history here has. What surely does not fit a model's window is not sent.
+/// A window larger than any history here. Requests that exceed the window would not be sent.
 const WINDOW: u64 = 100_000_000;
 
-/// The bytes of one turn of a long history.
+/// Bytes of one turn of a long history.
 const TURN: usize = 10_000;
 
-/// The points in time after each call of a tool.
+/// The times at which tool calls ended.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Moments(Arc<Mutex<Vec<Moment>>>);
+pub(crate) struct CallTimes(Arc<Mutex<Vec<Moment>>>);
 
-impl Moments {
+impl CallTimes {
     pub(crate) fn push(&self) {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).push(Moment::now());
     }
@@ -44,7 +44,7 @@ impl Moments {
 }
 
 #[async_trait]
-impl Gate for Moments {
+impl Gate for CallTimes {
     async fn check(&self, _: &PreparedCall) -> Verdict {
         Verdict::Allow
     }
@@ -54,20 +54,20 @@ impl Gate for Moments {
     }
 }
 
-/// A tool that does nothing, in process.
+/// A tool in process that does nothing.
 #[derive(Debug)]
-pub(crate) struct Note {
+pub(crate) struct NoopTool {
     name: String,
 }
 
-impl Note {
+impl NoopTool {
     pub(crate) fn new(name: impl Into<String>) -> Self {
         Self { name: name.into() }
     }
 }
 
 #[async_trait]
-impl DynTool for Note {
+impl DynTool for NoopTool {
     fn definition(&self) -> Result<ToolDefinition, DefinitionError> {
         let parameters = json!({
             "type": "object",
@@ -88,30 +88,32 @@ impl DynTool for Note {
     }
 }
 
-/// A client of the OpenAI dialect for this conversation.
-pub(crate) fn client(place: &Place) -> Client {
-    client_of(Dialect::Responses, place)
+/// Returns a client of the OpenAI dialect for this conversation.
+pub(crate) fn client(endpoint: &Endpoint) -> Client {
+    client_of(Dialect::Responses, endpoint)
 }
 
-/// A client of any dialect for this conversation.
-pub(crate) fn client_of(dialect: Dialect, place: &Place) -> Client {
-    let url = place.base_url();
+/// Returns a client of any dialect for this conversation.
+pub(crate) fn client_of(dialect: Dialect, endpoint: &Endpoint) -> Client {
+    let url = endpoint.base_url();
     let builder = Client::builder();
     let builder = match dialect {
         Dialect::Responses => {
-            builder.provider(OpenAi::builder("k-bench").base_url(url).build().expect("it is"))
+            builder.provider(OpenAi::builder("k-harness").base_url(url).build().expect("the URL is valid"))
         }
         Dialect::Messages => {
-            builder.provider(Anthropic::builder("k-bench").base_url(url).build().expect("it is"))
+            builder.provider(Anthropic::builder("k-harness").base_url(url).build().expect("the URL is valid"))
         }
-        Dialect::Gemini => builder.provider(Gemini::builder("k-bench").base_url(url).build().expect("it is")),
-        Dialect::Chat => builder.provider(OpenAiCompatible::builder(url).build().expect("it is")),
+        Dialect::Gemini => {
+            builder.provider(Gemini::builder("k-harness").base_url(url).build().expect("the URL is valid"))
+        }
+        Dialect::Chat => builder.provider(OpenAiCompatible::builder(url).build().expect("the URL is valid")),
     };
     builder.build().expect("one provider is enough")
 }
 
-/// The profile of this dialect's models with `apply_patch`, which takes its patch in free form if it is custom.
-pub(crate) fn patching(dialect: Dialect, is_custom: bool) -> ProviderProfile {
+/// Returns a profile of this dialect's models with `apply_patch`, as a free-form tool if `is_custom`.
+pub(crate) fn patching_profile(dialect: Dialect, is_custom: bool) -> ProviderProfile {
     let profile = match dialect {
         Dialect::Responses => ProviderProfile::openai(MODEL),
         Dialect::Messages => ProviderProfile::anthropic(MODEL),
@@ -126,20 +128,20 @@ pub(crate) fn patching(dialect: Dialect, is_custom: bool) -> ProviderProfile {
     profile.with_tool(ApplyPatch::new()).expect("the tool is well formed")
 }
 
-/// The profile of the OpenAI models with the tool that does nothing.
+/// Returns the profile of the OpenAI models with the tool that does nothing.
 pub(crate) fn profile() -> ProviderProfile {
     let mut profile = ProviderProfile::openai(MODEL).with_context_window(WINDOW);
-    profile.tool_registry.register(Note::new("note")).expect("the tool is well formed");
+    profile.tool_registry.register(NoopTool::new("note")).expect("the tool is well formed");
     profile
 }
 
-/// The place where tools run, with the shell of the floor.
-pub(crate) fn environment(folder: &Path) -> Arc<LocalEnvironment> {
-    let builder = LocalEnvironment::builder(folder).host_env(std::env::vars_os()).shell("/bin/sh");
+/// Returns a local environment with the same shell as the baseline.
+pub(crate) fn environment(directory: &Path) -> Arc<LocalEnvironment> {
+    let builder = LocalEnvironment::builder(directory).host_env(std::env::vars_os()).shell("/bin/sh");
     Arc::new(builder.build().expect("the path is absolute"))
 }
 
-/// Has the session do one thing to its end, with a host that reads each event.
+/// Submits a text, reads every event and waits for the outcome.
 pub(crate) async fn submit(session: &Session, text: impl Into<String>) {
     let mut run = session.submit(text);
     while run.next().await.is_some() {}
@@ -147,7 +149,7 @@ pub(crate) async fn submit(session: &Session, text: impl Into<String>) {
     assert_eq!(outcome.status, OutcomeStatus::Completed, "{:?}", outcome.error);
 }
 
-/// So many bytes of conversation, in turns of some ten kilobytes.
+/// Returns a history of `bytes`, in turns of about ten kilobytes.
 pub(crate) fn history(bytes: usize) -> Start {
     let size = TURN.min(bytes / 2).max(1);
     let text = "A line of what was said. ".repeat(size / 25 + 1);
@@ -161,7 +163,7 @@ pub(crate) fn history(bytes: usize) -> Start {
     start
 }
 
-/// Limits that no benchmark meets.
+/// Returns limits that no benchmark reaches.
 pub(crate) fn config() -> SessionConfig {
     let mut config = SessionConfig::default();
     config.limits.enable_loop_detection = false;

@@ -1,12 +1,12 @@
-//! The least that a program with one question does: connects, sends, reads the answer and prints its text.
+//! The minimal program for one request: it connects, sends, reads the response and prints its text.
 //!
-//! `floor-start ADDRESS` is what the start of `pintle run` is measured against. It has no runtime, no TLS and no
+//! `baseline-start ADDRESS` is the baseline for the start of `pintle run`. It has no runtime, no TLS and no
 //! JSON parser, and it is linked statically.
 #![forbid(unsafe_code)]
 #![expect(
     clippy::print_stdout,
     clippy::expect_used,
-    reason = "a program of the benchmarks, which must stop where it cannot measure"
+    reason = "a program of the benchmarks, which must stop if it cannot measure"
 )]
 
 use std::{
@@ -14,13 +14,13 @@ use std::{
     net::TcpStream,
 };
 
-const BODY: &str = r#"{"model":"floor","stream":true,"input":[{"role":"user","content":"Say hello."}]}"#;
+const BODY: &str = r#"{"model":"baseline","stream":true,"input":[{"role":"user","content":"Say hello."}]}"#;
 
 fn main() {
     let address = std::env::args().nth(1).expect("an address is given");
-    let mut connection = TcpStream::connect(&address).expect("somebody listens");
+    let mut connection = TcpStream::connect(&address).expect("the server listens");
     let head = format!(
-        "POST /floor/start/responses HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
+        "POST /baseline/start/responses HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\
          content-type: application/json\r\ncontent-length: {}\r\n\r\n{BODY}",
         BODY.len()
     );
