@@ -32,7 +32,7 @@ pub const MAX_HINTS: usize = 32;
 ///
 /// [`ParseError`] for everything else, with the first wrong line, the text found and the text expected.
 pub fn parse(text: &str) -> Result<Patch, ParseError> {
-    PatchStream::unseen().read_whole(text)
+    PatchStream::without_items().read_whole(text)
 }
 
 /// Parses a patch like [`parse`], but omits the lines of hunks and of added files: for its paths, or to check whether
@@ -42,7 +42,7 @@ pub fn parse(text: &str) -> Result<Patch, ParseError> {
 ///
 /// Those of [`parse`].
 pub fn parse_outline(text: &str) -> Result<Patch, ParseError> {
-    PatchStream::outlined().read_whole(text)
+    PatchStream::outline_only().read_whole(text)
 }
 
 #[cfg(test)]

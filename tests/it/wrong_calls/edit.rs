@@ -1,17 +1,17 @@
-//! Replacing one text by another: `edit_file`, `Edit` and `replace`.
+//! Text replacement: `edit_file`, `Edit` and `replace`.
 
 use pintle_testkit::Call;
 use serde_json::json;
 
 use super::{CART, CLAUDE_CODE, GEMINI, GEMINI_CLI, LOCAL, SPEC, answer, last_answer, project};
-use crate::kit::Kit;
+use crate::test_profile::TestProfile;
 
-async fn cart(kit: Kit, old: &str, new: &str) -> String {
-    answer(kit, kit.edit("src/cart.py", old, new)).await
+async fn cart(profile_under_test: TestProfile, old: &str, new: &str) -> String {
+    answer(profile_under_test, profile_under_test.edit("src/cart.py", old, new)).await
 }
 
-async fn server(kit: Kit, old: &str, new: &str) -> String {
-    answer(kit, kit.edit("src/server.go", old, new)).await
+async fn server(profile_under_test: TestProfile, old: &str, new: &str) -> String {
+    answer(profile_under_test, profile_under_test.edit("src/server.go", old, new)).await
 }
 
 #[tokio::test]

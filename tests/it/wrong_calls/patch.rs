@@ -1,23 +1,23 @@
-//! Patches: `apply_patch`, as JSON and as free text.
+//! Patches: `apply_patch`, as JSON and as free-form text.
 
 use pintle_testkit::Call;
 
 use super::{CODEX, OPENAI, answer, last_answer, project};
-use crate::kit::Kit;
+use crate::test_profile::TestProfile;
 
 /// The hunks of an update of the cart.
-async fn cart(kit: Kit, hunks: &str) -> String {
-    patch(kit, &format!("*** Update File: src/cart.py\n{hunks}")).await
+async fn cart(profile_under_test: TestProfile, hunks: &str) -> String {
+    patch(profile_under_test, &format!("*** Update File: src/cart.py\n{hunks}")).await
 }
 
 /// The operations of a patch.
-async fn patch(kit: Kit, body: &str) -> String {
-    text(kit, &format!("*** Begin Patch\n{body}\n*** End Patch\n")).await
+async fn patch(profile_under_test: TestProfile, body: &str) -> String {
+    text(profile_under_test, &format!("*** Begin Patch\n{body}\n*** End Patch\n")).await
 }
 
-async fn text(kit: Kit, text: &str) -> String {
-    let answer = answer(kit, kit.patch(text)).await;
-    // The time that it took is another each time.
+async fn text(profile_under_test: TestProfile, text: &str) -> String {
+    let answer = answer(profile_under_test, profile_under_test.patch(text)).await;
+    // The duration differs each time.
     let timeless =
         |line: &'_ str| if line.starts_with("Wall time: ") { "Wall time: T" } else { line }.to_owned();
     answer.lines().map(timeless).collect::<Vec<_>>().join("\n")

@@ -1,4 +1,4 @@
-//! Many sessions at once in one process, against a server in another.
+//! Many concurrent sessions in one process, with a server in another one.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -15,19 +15,19 @@ use tokio::task::JoinSet;
 use crate::figures::Figures;
 use crate::model;
 
-/// How long a session may wait for its turn among the others.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Time limit of a session.
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
-/// How often the memory is looked at.
+/// Interval at which memory is sampled.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// What the sessions of one dialect share, as those of a host would.
-type Host = (Client, ProviderProfile);
+/// The client and profile of one dialect, shared by its sessions as in an application.
+type SharedSetup = (Client, ProviderProfile);
 
-/// There is no folder to look at: the sessions work in memory.
-const NOWHERE: &str = "/nonexistent";
+/// There are no files to count: the sessions work in memory.
+const NO_DIRECTORY: &str = "/nonexistent";
 
-/// The server, which ends when its standard input does.
+/// The server process, which exits when its standard input is closed.
 struct Server {
     child: Child,
     input: Option<ChildStdin>,
@@ -60,12 +60,12 @@ impl Server {
 impl Drop for Server {
     fn drop(&mut self) {
         drop(self.input.take());
-        // It ends by itself; should it not, the end of this process ends its input.
+        // It exits on its own; if not, the end of this process closes its input.
         let _ = self.child.wait();
     }
 }
 
-/// Serves until standard input ends.
+/// Serves until standard input is closed.
 pub(crate) async fn serve() -> Result<(), String> {
     let server = model::start(script()).await?;
     for (_, url) in model::urls(&server) {
@@ -76,45 +76,46 @@ pub(crate) async fn serve() -> Result<(), String> {
     ended.map_err(|error| error.to_string())?.map(|_| ()).map_err(|error| error.to_string())
 }
 
-/// Slow enough that all of them are at it at once.
+/// Slow enough for all sessions to be active at the same time.
 fn script() -> Script {
     let text = "one word after the other, and now and then a file to be read. ".repeat(8);
     let look = Turn::text(text.clone()).with_call(Call::new("read_file", json!({ "file_path": "a.txt" })));
-    Script::new("crowd")
+    Script::new("concurrent")
         .with_turn(look.clone().with_pause_ms(20))
         .with_turn(look.with_pause_ms(20))
         .with_turn(Turn::text(text).with_pause_ms(20))
 }
 
-/// Has so many sessions at work at once, and prints what they take.
-pub(crate) async fn gather(sessions: usize) -> Result<(), String> {
+/// Runs concurrent sessions and prints their cost.
+pub(crate) async fn run_sessions(sessions: usize) -> Result<(), String> {
     let server = Server::start()?;
-    let hosts: Vec<Host> = server
+    let setups: Vec<SharedSetup> = server
         .urls
         .iter()
         .map(|(dialect, url)| Ok((model::client(*dialect, url)?, model::profile(*dialect))))
         .collect::<Result<_, String>>()?;
-    // What every session shares is made before anything is measured.
-    for number in 0..hosts.len() {
-        one(session(number, &hosts)?, number).await?.1.close().await;
+    // Initialize everything that sessions share before measuring.
+    for number in 0..setups.len() {
+        one(session(number, &setups)?, number).await?.1.close().await;
     }
-    let before = Figures::now(NOWHERE);
-    // The second wave shows what of the first one's memory is kept by the allocator only.
+    let before = Figures::now(NO_DIRECTORY);
+    // The second wave shows how much memory of the first one was only kept by the allocator.
     for number in 1..=2 {
         println!("wave {number}");
-        wave(sessions, &hosts, &before).await?;
+        wave(sessions, &setups, &before).await?;
     }
-    drop(hosts);
-    let after = Figures::settled(NOWHERE, Some(&before)).await;
+    drop(setups);
+    let after = Figures::settled(NO_DIRECTORY, Some(&before)).await;
     println!("{}\n  before {before}\n   after {after}", Figures::HEAD);
     Ok(())
 }
 
-/// So many sessions at once, to the end of them all.
-async fn wave(sessions: usize, hosts: &[Host], before: &Figures) -> Result<(), String> {
+/// Runs one wave of concurrent sessions.
+async fn wave(sessions: usize, setups: &[SharedSetup], before: &Figures) -> Result<(), String> {
     let began = Instant::now();
-    let open: Vec<Session> = (1..=sessions).map(|number| session(number, hosts)).collect::<Result<_, _>>()?;
-    let built = Figures::now(NOWHERE);
+    let open: Vec<Session> =
+        (1..=sessions).map(|number| session(number, setups)).collect::<Result<_, _>>()?;
+    let built = Figures::now(NO_DIRECTORY);
     let mut running = JoinSet::new();
     for (number, session) in open.into_iter().enumerate() {
         running.spawn(one(session, number + 1));
@@ -123,7 +124,7 @@ async fn wave(sessions: usize, hosts: &[Host], before: &Figures) -> Result<(), S
     let mut look = tokio::time::interval(LOOK);
     while !running.is_empty() {
         tokio::select! {
-            _ = look.tick() => peak = peak.max(Figures::now(NOWHERE).rss_kib),
+            _ = look.tick() => peak = peak.max(Figures::now(NO_DIRECTORY).rss_kib),
             Some(ended) = running.join_next() => {
                 let (wait, session) = ended.map_err(|error| format!("a session broke: {error}"))??;
                 waits.push(wait);
@@ -132,9 +133,9 @@ async fn wave(sessions: usize, hosts: &[Host], before: &Figures) -> Result<(), S
         }
     }
     let wall = began.elapsed();
-    let at_rest = Figures::now(NOWHERE);
+    let at_rest = Figures::now(NO_DIRECTORY);
     futures_util::future::join_all(done.into_iter().map(Session::close)).await;
-    let after = Figures::now(NOWHERE);
+    let after = Figures::now(NO_DIRECTORY);
 
     waits.sort_unstable();
     let each = |kib: u64| kib.saturating_sub(before.rss_kib) / sessions.max(1) as u64;
@@ -152,18 +153,18 @@ async fn wave(sessions: usize, hosts: &[Host], before: &Figures) -> Result<(), S
     Ok(())
 }
 
-fn session(number: usize, hosts: &[Host]) -> Result<Session, String> {
-    let (client, profile) = hosts.get(number % hosts.len().max(1)).ok_or("there is no client")?;
+fn session(number: usize, setups: &[SharedSetup]) -> Result<Session, String> {
+    let (client, profile) = setups.get(number % setups.len().max(1)).ok_or("there is no client")?;
     let env = MemoryEnvironment::new("/project").with_file("/project/a.txt", "a\n".repeat(50));
     Session::builder(client.clone(), profile.clone(), Arc::new(env))
         .build()
         .map_err(|error| format!("no session can be built: {error}"))
 }
 
-/// Gives a session its input and waits for the end.
+/// Submits an input and waits for the outcome.
 async fn one(session: Session, number: usize) -> Result<(Duration, Session), String> {
     let began = Instant::now();
-    let run = tokio::time::timeout(PATIENCE, session.submit(format!("Task {number}")).outcome()).await;
+    let run = tokio::time::timeout(TIME_LIMIT, session.submit(format!("Task {number}")).outcome()).await;
     let outcome = run.map_err(|_| format!("session {number} starves"))?.map_err(|error| error.to_string())?;
     match outcome {
         Outcome { status: OutcomeStatus::Completed, tool_calls: 2, .. } => Ok((began.elapsed(), session)),

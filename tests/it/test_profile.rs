@@ -1,4 +1,4 @@
-//! A profile with a toolset: what its tools are called, and a session that has them.
+//! Profiles with a toolset: the names of their tools, and sessions with them.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,25 +9,25 @@ use pintle_testkit::{Call, Dialect, RecordedRequest, Script, ScriptedServer, Ser
 use serde_json::{Value, json};
 
 use crate::events::CheckedEvents;
-use crate::lab::{KEY, client, profile};
+use crate::harness::{KEY, client, profile};
 
-/// The tools that a model has.
+/// A profile and a toolset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Kit {
-    /// The dialect that is spoken, and the profile that goes with it.
+pub(crate) struct TestProfile {
+    /// Dialect of the server, and profile of the session.
     pub(crate) dialect: Dialect,
     pub(crate) toolset: Toolset,
-    /// The profile whose tools they are: its own, unless a host lends it others.
+    /// Profile whose tools are used: its own, unless an application combines them.
     tools_of: Dialect,
 }
 
-/// What came of a script.
-pub(crate) struct Played {
+/// Result of playing a script.
+pub(crate) struct ScriptRun {
     pub(crate) events: Vec<SessionEvent>,
     pub(crate) requests: Vec<RecordedRequest>,
 }
 
-impl Kit {
+impl TestProfile {
     pub(crate) const fn spec(dialect: Dialect) -> Self {
         Self { dialect, toolset: Toolset::Spec, tools_of: dialect }
     }
@@ -36,12 +36,12 @@ impl Kit {
         Self { dialect, toolset: Toolset::Native, tools_of: dialect }
     }
 
-    /// With the tools of another profile.
-    pub(crate) const fn lent_to(self, dialect: Dialect) -> Self {
+    /// Uses the tools in the profile of another dialect.
+    pub(crate) const fn used_by(self, dialect: Dialect) -> Self {
         Self { dialect, ..self }
     }
 
-    /// The tool that changes files.
+    /// Returns the tool that changes files.
     pub(crate) fn editing_tool(self) -> &'static str {
         match (self.tools_of, self.toolset) {
             (Dialect::OpenAiResponses, _) => "apply_patch",
@@ -51,7 +51,7 @@ impl Kit {
         }
     }
 
-    /// Whether that tool takes patches, and not one text in the place of another.
+    /// Returns whether that tool takes patches rather than text replacements.
     pub(crate) fn patches(self) -> bool {
         self.editing_tool() == "apply_patch"
     }
@@ -60,7 +60,7 @@ impl Kit {
         match (self.toolset, self.dialect) {
             (Toolset::Spec, _) => Call::new("apply_patch", json!({ "patch": patch })),
             (Toolset::Native, Dialect::OpenAiResponses) => Call::freeform("apply_patch", patch),
-            // Elsewhere a tool has no free text, and what would be the text is an argument.
+            // Other dialects have no free-form tools; there the patch is an argument.
             (Toolset::Native, _) => Call::new("apply_patch", json!({ "input": patch })),
         }
     }
@@ -94,18 +94,18 @@ impl Kit {
         }
     }
 
-    /// Plays a script in a folder: a whole session over HTTP, whose requests break no rule and which ends well.
+    /// Plays a script in a directory: a whole session over HTTP that completes, and whose requests violate no rule.
     pub(crate) async fn play(
         self,
-        folder: &Path,
+        directory: &Path,
         mut script: Script,
         change: impl FnOnce(SessionBuilder, Arc<LocalEnvironment>) -> SessionBuilder,
-    ) -> Played {
+    ) -> ScriptRun {
         for turn in &mut script.turns {
             turn.only = Some(vec![self.dialect]);
         }
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
-        let env = Arc::new(LocalEnvironment::with_host_env(folder, std::env::vars_os()).unwrap());
+        let env = Arc::new(LocalEnvironment::with_host_env(directory, std::env::vars_os()).unwrap());
         let mut own: ProviderProfile = profile(self.dialect).with_toolset(self.toolset);
         if self.tools_of != self.dialect {
             own.tool_registry = profile(self.tools_of).with_toolset(self.toolset).tool_registry;
@@ -127,12 +127,12 @@ impl Kit {
         for request in &requests {
             assert_eq!(request.violations, [], "{self:?}: {}", request.body);
         }
-        Played { events, requests }
+        ScriptRun { events, requests }
     }
 }
 
-impl Played {
-    /// The results of all calls, as the model read them, in order.
+impl ScriptRun {
+    /// Returns the results of all calls as the model sees them, in order.
     pub(crate) fn results(&self) -> Vec<String> {
         let last = self.requests.last().expect("a session makes requests");
         let body = &last.body;
@@ -162,7 +162,7 @@ fn each(list: &Value) -> impl Iterator<Item = &Value> {
     list.as_array().into_iter().flatten()
 }
 
-/// A text, or the texts of a list of parts.
+/// Returns a text, or the concatenated texts of a list of parts.
 fn text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),

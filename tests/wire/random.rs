@@ -1,25 +1,25 @@
-//! Randomness that can be played again.
+//! Repeatable randomness.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher as _, Hasher as _};
 
-/// A seed that is new each time.
+/// Returns a new seed.
 pub(crate) fn fresh_seed() -> u64 {
     RandomState::new().build_hasher().finish() >> 32
 }
 
-/// A stream of numbers that follow from a seed (SplitMix64).
+/// A stream of numbers derived from a seed (SplitMix64).
 #[derive(Debug)]
-pub(crate) struct Chance(u64);
+pub(crate) struct Random(u64);
 
-impl Chance {
-    /// The numbers for one recording. They do not depend on which others are played.
+impl Random {
+    /// Returns the numbers for one recording. They do not depend on the other recordings.
     pub(crate) fn of(seed: u64, name: &str) -> Self {
         let mixed = name.bytes().fold(seed, |mixed, byte| Self(mixed ^ u64::from(byte)).next());
         Self(mixed)
     }
 
-    /// A number below `limit`, or 0 if that is 0.
+    /// Returns a number below `limit`, or 0 if that is 0.
     pub(crate) fn below(&mut self, limit: usize) -> usize {
         let limit = u64::try_from(limit).unwrap_or(u64::MAX).max(1);
         usize::try_from(self.next() % limit).unwrap_or_default()

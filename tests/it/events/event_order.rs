@@ -1,14 +1,14 @@
-//! The order that the events of a session keep, whatever happens in it.
+//! The order of the events of a session.
 
 use std::collections::BTreeMap;
 
 use pintle_agent::{EventKind, SessionEvent, SessionId};
 
-/// Takes every event of a subscriber that began with the first, and panics at one that comes out of order.
+/// Checks every event of a subscriber, from the first one, and panics at one that is out of order.
 ///
-/// Each session of a tree has numbers, starts and ends of its own.
+/// Each session of a tree has its own numbers, starts and ends.
 #[derive(Debug, Default)]
-pub(crate) struct Law {
+pub(crate) struct EventOrder {
     sessions: BTreeMap<SessionId, OneSession>,
 }
 
@@ -19,17 +19,17 @@ struct OneSession {
     ended: bool,
 }
 
-/// A segment that has begun and not ended.
+/// A segment that has started but not ended.
 #[derive(Debug)]
 struct Open {
     start: EventKind,
     text: String,
     read: u64,
-    /// Not all of it was read.
+    /// Some of its deltas were skipped.
     gap: bool,
 }
 
-impl Law {
+impl EventOrder {
     pub(crate) fn take(&mut self, event: &SessionEvent) {
         self.sessions.entry(event.session_id.clone()).or_default().take(event);
     }

@@ -1,4 +1,4 @@
-//! A provider's real adapter, and the scripted server that it talks to.
+//! A real adapter and the scripted server.
 
 use std::sync::Arc;
 
@@ -10,40 +10,40 @@ use pintle_providers::{AdapterBuilder, Anthropic, Gemini, OpenAi, OpenAiCompatib
 use pintle_testkit::{Dialect, RecordedRequest, Script, ScriptedServer, ServerOptions, Turn};
 use serde_json::{Value, json};
 
-/// The only key that the server takes.
+/// The only key that the server accepts.
 pub(super) const KEY: &str = "key-of-the-tests";
 
-/// A client of one provider, beside the server that plays the provider.
-pub(super) struct Bench {
+/// A client of one provider, and the server that plays the provider.
+pub(super) struct ClientHarness {
     pub(super) dialect: Dialect,
     pub(super) client: Client,
     pub(super) server: ScriptedServer,
 }
 
-impl Bench {
-    /// A server that follows the script, and a client that knows its key.
+impl ClientHarness {
+    /// Starts a server that follows the script, and a client with its key.
     pub(super) async fn start(dialect: Dialect, script: Script) -> Self {
         Self::start_with(dialect, script, ServerOptions::new()).await
     }
 
-    /// As [`Bench::start`], with a server that is told more.
+    /// Like [`ClientHarness::start`], with other server options.
     pub(super) async fn start_with(dialect: Dialect, script: Script, options: ServerOptions) -> Self {
         let server = ScriptedServer::start(script, options.with_api_key(KEY)).await.unwrap();
         let client = client_of(adapter(dialect, &server, KEY, &[]));
         Self { dialect, client, server }
     }
 
-    /// A server that knows one answer.
-    pub(super) async fn saying(dialect: Dialect, turn: Turn) -> Self {
+    /// Starts a server with a single turn.
+    pub(super) async fn responding(dialect: Dialect, turn: Turn) -> Self {
         Self::start(dialect, Script::new("one answer").with_turn(turn)).await
     }
 
-    /// A request of the provider's model.
+    /// Returns a request for the provider's model.
     pub(super) fn request<M: Into<HistoryItem>>(&self, messages: impl IntoIterator<Item = M>) -> Request {
         Request::new(model(self.dialect), messages)
     }
 
-    /// A request with a short question.
+    /// Returns a request with a short question.
     pub(super) fn question(&self) -> Request {
         self.request([Message::user("What is there?")])
     }
@@ -52,14 +52,14 @@ impl Bench {
         self.client.complete(request).await.unwrap()
     }
 
-    /// The events of a streamed answer that comes to its end.
+    /// Returns the events of a stream that must end without an error.
     pub(super) async fn events(&self, request: Request) -> Vec<StreamEvent> {
         let (events, error) = self.events_until_error(request).await;
         assert!(error.is_none(), "{error:?}");
         events
     }
 
-    /// The events of a streamed answer, and the error that ended it, if one did.
+    /// Returns the events of a stream, and the error that ended it, if any.
     pub(super) async fn events_until_error(&self, request: Request) -> (Vec<StreamEvent>, Option<Error>) {
         let mut stream = self.client.stream(request).await.unwrap();
         let mut events = Vec::new();
@@ -75,12 +75,12 @@ impl Bench {
         (events, None)
     }
 
-    /// The answer that a stream comes to.
+    /// Returns the response of a stream.
     pub(super) async fn streamed(&self, request: Request) -> Response {
         response_of(&self.events(request).await)
     }
 
-    /// Why a request fails, in either mode; both must fail alike, with one failure of the script for each.
+    /// Returns the error of a request. It must be the same in both modes; the script needs a failure for each.
     pub(super) async fn error(&self, request: Request) -> Error {
         let error = self.client.complete(request.clone()).await.unwrap_err();
         let Err(streamed) = self.client.stream(request).await else { panic!("the stream began") };
@@ -88,20 +88,20 @@ impl Bench {
         error
     }
 
-    /// The last request that the server got, which must have been legal.
+    /// Returns the last request, which must be valid.
     pub(super) fn sent(&self) -> RecordedRequest {
         let sent = self.server.requests().pop().expect("a request");
         assert_eq!((sent.status, sent.violations.as_slice()), (Some(200), [].as_slice()));
         sent
     }
 
-    /// The body of the last request.
+    /// Returns the body of the last request.
     pub(super) fn body(&self) -> Value {
         self.sent().body
     }
 }
 
-/// A current model of the provider; the one of Anthropic thinks within a budget, so that the server insists on
+/// Returns a current model of the provider. That of Anthropic has a thinking budget, so that the server insists on
 /// getting its thinking back.
 pub(super) fn model(dialect: Dialect) -> &'static str {
     match dialect {
@@ -112,7 +112,7 @@ pub(super) fn model(dialect: Dialect) -> &'static str {
     }
 }
 
-/// The real adapter, directed at the server.
+/// Returns the real adapter for the server.
 pub(super) fn adapter(
     dialect: Dialect,
     server: &ScriptedServer,
@@ -141,14 +141,14 @@ pub(super) fn client_of(adapter: Arc<dyn ProviderAdapter>) -> Client {
     Client::builder().shared_provider(adapter).build().unwrap()
 }
 
-/// The tool that scripts call.
+/// Returns the tool that scripts call.
 pub(super) fn read_file() -> ToolDefinition {
     let path = json!({"type": "string", "description": "The file."});
     let schema = json!({"type": "object", "properties": {"file_path": path}, "required": ["file_path"]});
     ToolDefinition::new("read_file", "Reads a file.", schema).unwrap()
 }
 
-/// The whole answer in the last event of a stream.
+/// Returns the complete response in the last event of a stream.
 pub(super) fn response_of(events: &[StreamEvent]) -> Response {
     match events.last() {
         Some(StreamEvent::Finish { response, .. }) => (**response).clone(),
@@ -156,7 +156,7 @@ pub(super) fn response_of(events: &[StreamEvent]) -> Response {
     }
 }
 
-/// The names of the events in the specification, with runs of one name told once.
+/// Returns the type names of the events, without repetitions.
 pub(super) fn types(events: &[StreamEvent]) -> Vec<String> {
     let mut types: Vec<String> = events
         .iter()
@@ -166,7 +166,7 @@ pub(super) fn types(events: &[StreamEvent]) -> Vec<String> {
     types
 }
 
-/// The texts that stand under a name in the elements of a list.
+/// Returns the texts of a field in the elements of a list.
 pub(super) fn each<'a>(list: &'a Value, name: &str) -> Vec<&'a str> {
     let list = list.as_array().expect("a list");
     list.iter().map(|element| element[name].as_str().unwrap_or_default()).collect()

@@ -1,4 +1,4 @@
-//! What breaks schema or law does not pass.
+//! Violations of the schema or the order are detected.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ fn event(kind: &str, data: impl Into<Value>) -> Value {
 }
 
 #[test]
-fn what_the_schema_does_not_name_is_noticed() {
+fn unknown_fields_are_detected() {
     let usage = json!({ "input_tokens": 1, "output_tokens": 1, "total_tokens": 2 });
     let answer = |reason: Value, usage: &Value| {
         let data = json!({ "response_id": "", "model": "m", "finish_reason": reason, "usage": usage });
@@ -39,7 +39,7 @@ fn what_the_schema_does_not_name_is_noticed() {
 }
 
 #[test]
-fn what_breaks_the_order_is_noticed() {
+fn order_violations_are_detected() {
     let started = || event("ASSISTANT_TEXT_START", json!({}));
     let ended = |text: &str| event("ASSISTANT_TEXT_END", json!({ "text": text, "interrupted": false }));
     let begun = event("SESSION_START", json!({ "provider": "p", "model": "m", "working_directory": "/" }));
@@ -69,8 +69,8 @@ fn what_breaks_the_order_is_noticed() {
         });
         let events: Vec<SessionEvent> = numbered.collect();
         let held = std::panic::catch_unwind(|| {
-            let mut law = Law::default();
-            events.iter().for_each(|event| law.take(event));
+            let mut order = EventOrder::default();
+            events.iter().for_each(|event| order.take(event));
         });
         assert_eq!(held.is_ok(), is_good, "{events:?}");
     }

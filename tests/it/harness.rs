@@ -1,4 +1,4 @@
-//! A session against the scripted server: real HTTP, a real folder, real processes.
+//! A session with the scripted server: real HTTP, a real directory, real processes.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use tempfile::TempDir;
 
 use crate::events::CheckedEvents;
 
-/// The key that the server wants and nothing may show.
+/// The key that the server requires. It must never be shown.
 pub(crate) const KEY: &str = "sk-very-secret";
 
-/// Makes one test per dialect of an async function that takes the dialect.
+/// Generates one test per dialect from an async function that takes the dialect.
 macro_rules! in_each_dialect {
     ($($name:ident),+ $(,)?) => {
         in_each_dialect!(@ openai, OpenAiResponses, $($name),+);
@@ -39,12 +39,12 @@ macro_rules! in_each_dialect {
 }
 pub(crate) use in_each_dialect;
 
-/// A client that talks to this server in this dialect with this key.
+/// Returns a client for this server, dialect and key.
 pub(crate) fn client(server: &ScriptedServer, dialect: Dialect, key: &str) -> Client {
     client_at(&server.base_url(dialect), dialect, key)
 }
 
-/// A client that talks to whatever is there.
+/// Returns a client for the server at `url`.
 pub(crate) fn client_at(url: &str, dialect: Dialect, key: &str) -> Client {
     let builder = Client::builder();
     let builder = match dialect {
@@ -60,7 +60,7 @@ pub(crate) fn client_at(url: &str, dialect: Dialect, key: &str) -> Client {
     builder.build().unwrap()
 }
 
-/// The profile of this dialect's family.
+/// Returns the profile of this dialect's model family.
 pub(crate) fn profile(dialect: Dialect) -> ProviderProfile {
     match dialect {
         Dialect::OpenAiResponses => ProviderProfile::openai("gpt-5.2-codex"),
@@ -70,17 +70,17 @@ pub(crate) fn profile(dialect: Dialect) -> ProviderProfile {
     }
 }
 
-pub(crate) struct Lab {
+pub(crate) struct Harness {
     pub(crate) dialect: Dialect,
     pub(crate) server: ScriptedServer,
-    pub(crate) folder: TempDir,
+    pub(crate) directory: TempDir,
     pub(crate) session: Session,
-    /// Holds all that happened to the schema and the order of events when the lab is dropped.
+    /// Checks all events against the schema and their order on drop.
     _checked: CheckedEvents,
 }
 
-impl Lab {
-    /// A session whose model follows these turns (TOML, without the name).
+impl Harness {
+    /// Starts a session whose model follows these turns (TOML, without the name).
     pub(crate) async fn new(dialect: Dialect, turns: &str) -> Self {
         Self::with(dialect, turns, SessionConfig::default(), |builder| builder).await
     }
@@ -95,30 +95,30 @@ impl Lab {
         config: SessionConfig,
         change: impl FnOnce(SessionBuilder) -> SessionBuilder,
     ) -> Self {
-        Self::within(dialect, turns, config, |builder, _| change(builder)).await
+        Self::with_env(dialect, turns, config, |builder, _| change(builder)).await
     }
 
-    /// As [`Lab::with`], for a change that needs the place where tools run.
+    /// Like [`Harness::with`], for a change that needs the execution environment.
     pub(crate) async fn within(
         dialect: Dialect,
         turns: &str,
         config: SessionConfig,
         change: impl FnOnce(SessionBuilder, Arc<LocalEnvironment>) -> SessionBuilder,
     ) -> Self {
-        let script = Script::parse(&format!("name = \"lab\"\n{turns}")).expect("the script parses");
+        let script = Script::parse(&format!("name = \"harness\"\n{turns}")).expect("the script parses");
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await.unwrap();
-        let folder = tempfile::tempdir().unwrap();
-        let env = Arc::new(LocalEnvironment::with_host_env(folder.path(), std::env::vars_os()).unwrap());
+        let directory = tempfile::tempdir().unwrap();
+        let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
         let quick =
             RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
         let place = Arc::clone(&env);
         let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), env);
         let session = change(builder.config(config.with_retry(quick)), place).build().unwrap();
         let checked = CheckedEvents::of(&session);
-        Self { dialect, server, folder, session, _checked: checked }
+        Self { dialect, server, directory, session, _checked: checked }
     }
 
-    /// Submits and collects every event of the run, and the outcome.
+    /// Submits a text. Returns every event of the run, and the outcome.
     pub(crate) async fn run(&self, text: &str) -> (Vec<SessionEvent>, Outcome) {
         let mut run = self.session.submit(text);
         let mut events = Vec::new();
@@ -130,8 +130,12 @@ impl Lab {
         (events, outcome)
     }
 
-    /// Does something while the command of a [`WAITING_TURN`] runs, and lets the run come to its end.
-    pub(crate) async fn meanwhile(&self, text: &str, during: impl FnOnce(&SessionHandle)) -> Outcome {
+    /// Runs `during` while the command of a [`WAITING_TURN`] runs, then waits for the outcome.
+    pub(crate) async fn while_command_runs(
+        &self,
+        text: &str,
+        during: impl FnOnce(&SessionHandle),
+    ) -> Outcome {
         let mut run = self.session.submit(text);
         while !matches!(run.next().await.expect("it goes on").kind, EventKind::ToolCallStart { .. }) {}
         during(&self.session.handle());
@@ -140,7 +144,7 @@ impl Lab {
     }
 
     pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
-        self.folder.path().join(name)
+        self.directory.path().join(name)
     }
 
     pub(crate) fn write(&self, name: &str, content: &str) {
@@ -153,7 +157,7 @@ impl Lab {
         std::fs::read_to_string(self.path(name)).unwrap()
     }
 
-    /// The requests, none of which broke a rule of its dialect.
+    /// Returns the requests, none of which violates a rule of its dialect.
     pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
         let requests = self.server.requests();
         for request in &requests {
@@ -162,7 +166,7 @@ impl Lab {
         requests
     }
 
-    /// Closes the session; every turn of the script was given.
+    /// Closes the session. Every turn of the script must have been played.
     pub(crate) async fn finish(self) {
         self.requests();
         assert!(self.server.finished(self.dialect), "{:?}: the script has turns left", self.dialect);
@@ -170,7 +174,7 @@ impl Lab {
     }
 }
 
-/// A turn whose command runs on until [`Lab::meanwhile`] has done what it does.
+/// A turn whose command runs until [`Harness::while_command_runs`] has called its function.
 pub(crate) const WAITING_TURN: &str = r#"
     [[turn]]
     [[turn.call]]
@@ -178,7 +182,7 @@ pub(crate) const WAITING_TURN: &str = r#"
     arguments = { command = "while [ ! -e go ]; do sleep 0.01; done", timeout_ms = 20000 }
 "#;
 
-/// A TOML call that replaces one text of a file by the dialect's own editing tool.
+/// Returns a TOML call that replaces a text in a file with the editing tool of the dialect.
 pub(crate) fn edit(dialect: Dialect, file: &str, old: &str, new: &str) -> String {
     match dialect {
         Dialect::OpenAiResponses => format!(
@@ -190,7 +194,7 @@ pub(crate) fn edit(dialect: Dialect, file: &str, old: &str, new: &str) -> String
     }
 }
 
-/// The events' kinds, as they are serialised.
+/// Returns the serialized kinds of the events.
 pub(crate) fn kinds(events: &[SessionEvent]) -> Vec<String> {
     events
         .iter()
@@ -198,7 +202,7 @@ pub(crate) fn kinds(events: &[SessionEvent]) -> Vec<String> {
         .collect()
 }
 
-/// The whole output of each tool call, in the order of their ends.
+/// Returns the complete output of each tool call, in the order in which they ended.
 pub(crate) fn outputs(events: &[SessionEvent]) -> Vec<String> {
     events
         .iter()

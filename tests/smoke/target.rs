@@ -1,4 +1,4 @@
-//! Where the steps are run: at a provider, or at a server that plays one.
+//! Targets of the smoke tests: a provider, or the scripted server.
 
 use std::time::Duration;
 
@@ -10,51 +10,51 @@ use pintle_tools::CommandTimeouts;
 
 use crate::check::{Checked, during};
 
-/// The key of the server that plays.
+/// Key of the scripted server.
 const KEY: &str = "sk-smoke";
 
-/// How long a command runs offline, where nobody wants to wait for the ten seconds of the default.
+/// Default time limit of commands in offline runs, instead of ten seconds.
 const SHORT: Duration = Duration::from_millis(500);
 
-/// A provider, or one that is played.
+/// A provider, or the scripted server in its place.
 #[derive(Debug)]
-pub(crate) struct Stage {
+pub(crate) struct Target {
     pub(crate) dialect: Dialect,
     real: Option<Client>,
 }
 
-/// A client and, offline, the server behind it, which plays as long as it is held.
+/// A client and, offline, the server behind it, which runs until this is dropped.
 #[derive(Debug)]
-pub(crate) struct Cast {
+pub(crate) struct TestClient {
     pub(crate) client: Client,
     _server: Option<ScriptedServer>,
 }
 
-impl Stage {
-    /// The provider of a dialect; `None` without its key.
+impl Target {
+    /// Returns the provider of a dialect; `None` without its key.
     pub(crate) fn online(dialect: Dialect) -> Option<Self> {
         let client = Client::from_env().ok()?;
         let is_there = client.providers().any(|provider| provider == dialect.name());
         is_there.then_some(Self { dialect, real: Some(client) })
     }
 
-    /// A server on loopback in this dialect.
+    /// Returns the scripted server in this dialect.
     pub(crate) fn offline(dialect: Dialect) -> Self {
         Self { dialect, real: None }
     }
 
-    /// The provider, or one that follows this script.
-    pub(crate) async fn cast(&self, script: Script) -> Checked<Cast> {
+    /// Returns a client of the provider, or of a server with this script.
+    pub(crate) async fn test_client(&self, script: Script) -> Checked<TestClient> {
         if let Some(client) = &self.real {
-            return Ok(Cast { client: client.clone(), _server: None });
+            return Ok(TestClient { client: client.clone(), _server: None });
         }
         let server = ScriptedServer::start(script, ServerOptions::new().with_api_key(KEY)).await;
         let server = during("starting the server", server)?;
-        let client = during("making a client", played(self.dialect, &server.base_url(self.dialect)))?;
-        Ok(Cast { client, _server: Some(server) })
+        let client = during("making a client", run_input(self.dialect, &server.base_url(self.dialect)))?;
+        Ok(TestClient { client, _server: Some(server) })
     }
 
-    /// The newest model of the provider that is known.
+    /// Returns the newest known model of the provider.
     pub(crate) fn model(&self) -> String {
         let latest = get_latest_model(self.dialect.name(), None);
         latest.map_or_else(|| "local-model".to_owned(), |model| model.id.clone())
@@ -79,7 +79,7 @@ impl Stage {
     }
 }
 
-fn played(dialect: Dialect, url: &str) -> Result<Client, pintle_llm::Error> {
+fn run_input(dialect: Dialect, url: &str) -> Result<Client, pintle_llm::Error> {
     let builder = Client::builder();
     let builder = match dialect {
         Dialect::OpenAiResponses => builder.provider(OpenAi::builder(KEY).base_url(url).build()?),
