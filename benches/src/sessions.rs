@@ -21,7 +21,7 @@ use crate::measure::Moment;
 use crate::model::Endpoint;
 
 /// A model that is not in the catalog, so that no price lookup is measured.
-pub(crate) const MODEL: &str = "gpt-harness";
+pub(crate) const MODEL: &str = "gpt-bench";
 
 /// A window larger than any history here. Requests that exceed the window would not be sent.
 const WINDOW: u64 = 100_000_000;
@@ -99,13 +99,13 @@ pub(crate) fn client_of(dialect: Dialect, endpoint: &Endpoint) -> Client {
     let builder = Client::builder();
     let builder = match dialect {
         Dialect::Responses => {
-            builder.provider(OpenAi::builder("k-harness").base_url(url).build().expect("the URL is valid"))
+            builder.provider(OpenAi::builder("k-bench").base_url(url).build().expect("the URL is valid"))
         }
         Dialect::Messages => {
-            builder.provider(Anthropic::builder("k-harness").base_url(url).build().expect("the URL is valid"))
+            builder.provider(Anthropic::builder("k-bench").base_url(url).build().expect("the URL is valid"))
         }
         Dialect::Gemini => {
-            builder.provider(Gemini::builder("k-harness").base_url(url).build().expect("the URL is valid"))
+            builder.provider(Gemini::builder("k-bench").base_url(url).build().expect("the URL is valid"))
         }
         Dialect::Chat => builder.provider(OpenAiCompatible::builder(url).build().expect("the URL is valid")),
     };

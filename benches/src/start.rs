@@ -128,7 +128,7 @@ impl Stage {
     fn first(&self, command: &mut Command) -> Cost {
         let start = Instant::now();
         let cost = cost_of(|| succeed(command));
-        let first = self.requests.recv().expect("it has requests");
+        let first = self.requests.recv().expect("it sent a request");
         Cost { wall: first.saturating_duration_since(start), ..cost }
     }
 

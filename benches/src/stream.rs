@@ -161,7 +161,7 @@ impl Harness {
     fn decode_all(&self, client: &Client) -> usize {
         let client = client.clone();
         crate::on_a_worker(&self.runtime, async move {
-            let request = Request::new("harness", vec![Message::user("Go on.")]);
+            let request = Request::new("bench", vec![Message::user("Go on.")]);
             let mut stream = client.stream(request).await.expect("it is answered");
             let mut events = 0;
             let mut finished = false;

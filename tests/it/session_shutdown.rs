@@ -258,7 +258,7 @@ async fn ends_a_stubborn_child(dialect: Dialect, how: Stop) {
     let mut harness = ShutdownHarness::new(dialect, STUBBORN_TURN, Arc::new(SystemClock)).await;
     let mut run = Some(harness.session().submit("Go"));
     let begun = harness.directory.path().join("begun");
-    until(|| begun.exists(), "the command never start").await;
+    until(|| begun.exists(), "the command never started").await;
     let start = Instant::now();
     harness.stop(how, &mut run).await;
     harness.assert_nothing_left(how, &format!("{how:?} in {dialect}")).await;

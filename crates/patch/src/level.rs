@@ -64,7 +64,7 @@ impl LineComparison {
             MatchLevel::Exact => Cow::Borrowed(line),
             MatchLevel::TrailingWhitespace => Cow::Borrowed(text.trim_end().as_bytes()),
             MatchLevel::SurroundingWhitespace => Cow::Borrowed(text.trim().as_bytes()),
-            MatchLevel::Typography => Cow::Owned(self.to_plain(text.trim()).into_bytes()),
+            MatchLevel::Typography => Cow::Owned(self.normalize_typography(text.trim()).into_bytes()),
         }
     }
 
@@ -110,22 +110,22 @@ impl LineComparison {
 
     /// Replaces typographic characters by their ASCII counterparts. ASCII characters are kept, and no combining
     /// mark moves across one, so each run between them can be rewritten separately.
-    fn to_plain(&self, text: &str) -> String {
-        let mut to_plain = String::with_capacity(text.len());
+    fn normalize_typography(&self, text: &str) -> String {
+        let mut normalized = String::with_capacity(text.len());
         let mut rest = text;
         while let Some(start) = rest.find(|character: char| !character.is_ascii()) {
             let (ascii, beyond) = rest.split_at(start);
             let end = beyond.find(|character: char| character.is_ascii()).unwrap_or(beyond.len());
             let (run, after) = beyond.split_at(end);
-            to_plain.push_str(ascii);
+            normalized.push_str(ascii);
             match self.canonical {
-                true => to_plain.extend(canonical::decompose(run).map(ascii_counterpart)),
-                false => to_plain.extend(run.chars().map(ascii_counterpart)),
+                true => normalized.extend(canonical::decompose(run).map(ascii_counterpart)),
+                false => normalized.extend(run.chars().map(ascii_counterpart)),
             }
             rest = after;
         }
-        to_plain.push_str(rest);
-        to_plain
+        normalized.push_str(rest);
+        normalized
     }
 }
 
@@ -203,7 +203,7 @@ mod tests {
         ) {
             let comparison = LineComparison { utf8: true, canonical: true };
             let whole: String = canonical::decompose(&text).map(ascii_counterpart).collect();
-            prop_assert_eq!(comparison.to_plain(&text), whole);
+            prop_assert_eq!(comparison.normalize_typography(&text), whole);
         }
     }
 

@@ -280,7 +280,7 @@ fn additions_alone_are_inserted_after_their_hint() {
         ("a\nb\nc\n", "@@ a\n+x", Expected::Is("a\nx\nb\nc\n"), Expected::Is("a\nb\nc\nx\n")),
         (
             "a\nb\nc\n",
-            "@@ a\n+x\n*** Expected of File",
+            "@@ a\n+x\n*** End of File",
             Expected::Is("a\nb\nc\nx\n"),
             Expected::Is("a\nb\nc\nx\n"),
         ),
@@ -466,8 +466,8 @@ fn unicode_matches_canonically_but_not_compatibly() {
 #[test]
 fn a_wrapped_patch_is_refused_and_the_wrapper_named() {
     for (text, wrapper) in [
-        ("{\"input\": \"*** Begin Patch\\n*** Expected Patch\"}", "a JSON object"),
-        ("[\"apply_patch\", \"*** Begin Patch\\n*** Expected Patch\"]", "a command array"),
+        ("{\"input\": \"*** Begin Patch\\n*** End Patch\"}", "a JSON object"),
+        ("[\"apply_patch\", \"*** Begin Patch\\n*** End Patch\"]", "a command array"),
     ] {
         let error = parse(text).unwrap_err();
         assert!(matches!(error.kind, ParseErrorKind::Wrapped(_)), "{error}");
@@ -496,7 +496,7 @@ fn an_applied_patch_is_reported_as_such() {
         ),
         ("x\na\nc\n", "@@\n a\n-b\n c", 2),
         // The old lines are still there, but only within the new ones.
-        ("a\nb\n", "@@\n a\n+b\n*** Expected of File", 1),
+        ("a\nb\n", "@@\n a\n+b\n*** End of File", 1),
     ];
     for (content, hunks, file_line) in cases {
         let error = edited(content, hunks, &ours()).unwrap_err();
@@ -510,8 +510,8 @@ fn an_applied_patch_is_reported_as_such() {
         ("b\na\nf\n", "@@ f\n-a\n+b"),
         ("a\nb\nf\n", "@@ f\n-a\n+b"),
         // Matched loosely, the old lines extend past the new ones or occur again below.
-        ("a\nc\nz\n", "@@\n- a\n-c\n+a\n*** Expected of File"),
-        ("b\n  b\nz\n", "@@\n- b\n+b\n*** Expected of File"),
+        ("a\nc\nz\n", "@@\n- a\n-c\n+a\n*** End of File"),
+        ("b\n  b\nz\n", "@@\n- b\n+b\n*** End of File"),
     ];
     for (content, hunks) in unproven {
         let error = edited(content, hunks, &ours()).unwrap_err();
@@ -563,12 +563,7 @@ fn loose_levels_hints_and_gaps_are_reported() {
 #[test]
 fn end_of_file_anchors_a_hunk() {
     check(&[
-        (
-            "x\na\nx\n",
-            "@@\n-x\n+y\n*** Expected of File",
-            Expected::Is("x\na\ny\n"),
-            Expected::Is("x\na\ny\n"),
-        ),
-        ("x\na\n", "@@\n-x\n+y\n*** Expected of File", Expected::NotFound, Expected::NotFound),
+        ("x\na\nx\n", "@@\n-x\n+y\n*** End of File", Expected::Is("x\na\ny\n"), Expected::Is("x\na\ny\n")),
+        ("x\na\n", "@@\n-x\n+y\n*** End of File", Expected::NotFound, Expected::NotFound),
     ]);
 }

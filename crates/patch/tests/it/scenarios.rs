@@ -234,6 +234,6 @@ fn lines(file: &Path) -> Result<String, String> {
     let text = text(file)?;
     match text.ends_with('\n') {
         true => Ok(text),
-        false => Err(format!("{} does not expected in a newline", name(file))),
+        false => Err(format!("{} does not end in a newline", name(file))),
     }
 }
