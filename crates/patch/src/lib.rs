@@ -9,6 +9,7 @@ mod excerpt;
 mod explain;
 mod indent;
 mod level;
+mod limits;
 mod locate;
 mod options;
 mod parse;
@@ -26,7 +27,8 @@ pub use error::{
     UnusableMatch, WhitespaceDifference, Wrapper,
 };
 pub use level::MatchLevel;
+pub use limits::{MAX_HINTS, MAX_PATCH_BYTES};
 pub use options::ApplyOptions;
-pub use parse::{MAX_HINTS, MAX_PATCH_BYTES, PatchStream, StreamItem, parse, parse_outline};
+pub use parse::{PatchStream, StreamItem, parse, parse_outline};
 pub use plan::{Change, ChangeKind, Plan, plan};
 pub use syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, Patch, UpdateFile};

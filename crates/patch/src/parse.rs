@@ -14,12 +14,6 @@ pub use stream::PatchStream;
 use crate::error::ParseError;
 use crate::syntax::Patch;
 
-/// Maximum length of a patch, in bytes.
-pub const MAX_PATCH_BYTES: usize = 64 * 1024 * 1024;
-
-/// Maximum number of `@@` lines before one hunk.
-pub const MAX_HINTS: usize = 32;
-
 /// Parses a patch in the v4a format (coding agent loop specification, appendix A).
 ///
 /// Common deviations of models that have only one possible meaning are accepted and reported in

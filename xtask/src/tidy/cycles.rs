@@ -19,7 +19,65 @@ struct Allowed {
     reason: &'static str,
 }
 
-const ALLOWED: &[Allowed] = &[];
+const ALLOWED: &[Allowed] = &[
+    // To be removed, except `driver`, `session` and `subagent`.
+    Allowed {
+        package: "pintle-agent",
+        modules: &[
+            "approval",
+            "config",
+            "driver",
+            "error",
+            "event",
+            "event_log",
+            "profile",
+            "project_docs",
+            "prompt",
+            "record",
+            "run",
+            "session",
+            "skills",
+            "subagent",
+            "turn",
+        ],
+        reason: "a session, its driver and its subagents drive each other; the rest is still to be separated",
+    },
+    // To be removed.
+    Allowed {
+        package: "pintle-env",
+        modules: &["environment", "listing", "search", "text"],
+        reason: "default methods of the trait call the modules that are written against it",
+    },
+    // To be removed.
+    Allowed {
+        package: "pintle-tools",
+        modules: &["builtin", "context", "form", "registry", "tool", "truncate"],
+        reason: "the context of a call holds the background commands of a built-in tool",
+    },
+    // To be removed.
+    Allowed {
+        package: "pintle-tools",
+        modules: &["gate", "pipeline"],
+        reason: "gates judge the prepared calls of the pipeline, which asks them",
+    },
+    // To be removed.
+    Allowed {
+        package: "pintle",
+        modules: &["args", "console", "environment", "failure", "host", "interrupt", "render"],
+        reason: "failures are printed by the console, which can fail",
+    },
+    // To be removed.
+    Allowed {
+        package: "pintle",
+        modules: &["follow", "model"],
+        reason: "the model's middleware reports to the view that follows the session",
+    },
+    Allowed {
+        package: "xtask",
+        modules: &["ci", "tidy"],
+        reason: "`ci` runs `tidy`, which checks that the steps of `ci` named by invariants exist",
+    },
+];
 
 /// The first path found from one module to another.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,11 +162,15 @@ fn cycles(graph: &Graph) -> Vec<BTreeSet<String>> {
 
 /// Returns the modules that `start` depends on, directly or indirectly.
 fn reachable<'g>(start: &str, graph: &'g Graph) -> BTreeSet<&'g str> {
+    let targets = |module: &str| -> Vec<&'g str> {
+        graph.keys().filter(|(from, _)| from == module).map(|(_, to)| to.as_str()).collect()
+    };
     let mut found = BTreeSet::new();
-    let mut open = vec![start];
+    let mut open = targets(start);
     while let Some(module) = open.pop() {
-        let targets = graph.keys().filter(|(from, _)| from == module).map(|(_, to)| to.as_str());
-        open.extend(targets.filter(|to| found.insert(*to)));
+        if found.insert(module) {
+            open.extend(targets(module));
+        }
     }
     found
 }
@@ -187,7 +249,7 @@ mod tests {
         one -> two: crates/a/src/one.rs:2: crate::two::Two
         three -> one: crates/a/src/three/deep.rs:1: crate::one::f
         three -> two: crates/a/src/three.rs:2: crate::two::Two
-        two -> three: crates/a/src/two.rs:1: crate::Item";
+        two -> three: crates/a/src/two.rs:1: crate::Item::new";
         assert_eq!(messages(CYCLE, &[]), [expected]);
     }
 

@@ -1,7 +1,7 @@
 use std::fmt;
 
 use crate::excerpt::{excerpt, excerpt_of_path};
-use crate::parse::{MAX_HINTS, MAX_PATCH_BYTES};
+use crate::limits::{MAX_HINTS, MAX_PATCH_BYTES};
 
 /// Error of a text that is not a patch.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,8 +1,9 @@
 use crate::DiagnosticKind;
 use crate::error::{ParseError, ParseErrorKind};
+use crate::limits::MAX_PATCH_BYTES;
+use crate::parse::StreamItem;
 use crate::parse::envelope::Envelope;
 use crate::parse::sections::Sections;
-use crate::parse::{MAX_PATCH_BYTES, StreamItem};
 use crate::syntax::Patch;
 
 const BYTE_ORDER_MARK: char = '\u{FEFF}';

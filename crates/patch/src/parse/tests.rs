@@ -1,5 +1,6 @@
 use super::*;
 use crate::error::ParseErrorKind;
+use crate::limits::MAX_HINTS;
 use crate::syntax::{AddFile, DeleteFile, Hunk, HunkLine, Operation, UpdateFile};
 use crate::{Diagnostic, DiagnosticKind, Wrapper};
 use proptest::prelude::*;

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use crate::DiagnosticKind;
 use crate::error::{ParseError, ParseErrorKind};
+use crate::limits::MAX_HINTS;
+use crate::parse::StreamItem;
 use crate::parse::builder::PatchBuilder;
 use crate::parse::diagnostics::Diagnostics;
-use crate::parse::{MAX_HINTS, StreamItem};
 use crate::syntax::HunkLine;
 
 /// An update section being parsed.
