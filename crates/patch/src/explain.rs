@@ -174,7 +174,7 @@ impl Alignment {
     /// Returns the line that a message shows: the first one, or a matching line if that is blank or above the file.
     fn shown_line(&self, searcher: &LineSearcher<'_>) -> usize {
         let is_blank = |at: &usize| {
-            searcher.lines().get(*at).is_none_or(|line| searcher.comparison().is_blank(line.text))
+            searcher.lines().get(*at).is_none_or(|line| searcher.comparison().is_blank(line.text()))
         };
         self.line(0).filter(|at| !is_blank(at)).unwrap_or(self.distinctive)
     }
@@ -199,7 +199,7 @@ fn similar_lines(searcher: &LineSearcher<'_>, line: &[u8]) -> Vec<usize> {
     let wanted = line.trim_ascii();
     let mut scored: Vec<(usize, usize)> = Vec::new();
     for (at, line) in searcher.lines().iter().enumerate() {
-        let found = line.text.trim_ascii();
+        let found = line.text().trim_ascii();
         let shorter = wanted.len().min(found.len());
         let start = common_prefix(wanted, found);
         let end = wanted.iter().rev().zip(found.iter().rev());
@@ -225,18 +225,18 @@ fn difference(
     pattern.old.iter().enumerate().find_map(|(offset, expected)| {
         let Some(at) = alignment.line(offset) else {
             // The old line is above the file, so the file's first line is what is found instead.
-            let found = searcher.lines().first().map(|line| excerpt(line.text));
+            let found = searcher.lines().first().map(|line| excerpt(line.text()));
             return Some(Difference::new(1, excerpt(expected), found));
         };
         let Some(found) = searcher.lines().get(at) else {
             return Some(Difference::new(at + 1, excerpt(expected), None));
         };
-        if searcher.comparison().equal(MatchLevel::Typography, expected, found.text) {
+        if searcher.comparison().equal(MatchLevel::Typography, expected, found.text()) {
             return None;
         }
-        let point = common_prefix(expected, found.text);
-        let mistake = Mistake::of(at + 1, expected, found.text);
-        let (expected, found) = (excerpt_around(expected, point), excerpt_around(found.text, point));
+        let point = common_prefix(expected, found.text());
+        let mistake = Mistake::of(at + 1, expected, found.text());
+        let (expected, found) = (excerpt_around(expected, point), excerpt_around(found.text(), point));
         Some(Difference::new(at + 1, expected, Some(found)).with_mistake(mistake))
     })
 }
@@ -244,5 +244,5 @@ fn difference(
 fn candidates(searcher: &LineSearcher<'_>, starts: &[usize]) -> Vec<Candidate> {
     let lines = searcher.lines();
     let lines_found = starts.iter().filter_map(|start| Some((start, lines.get(*start)?)));
-    lines_found.map(|(start, line)| Candidate::new(start + 1, excerpt(line.text))).collect()
+    lines_found.map(|(start, line)| Candidate::new(start + 1, excerpt(line.text()))).collect()
 }

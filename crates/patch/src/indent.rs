@@ -47,7 +47,7 @@ impl<'a> IndentShift<'a> {
         let pairs = || {
             let found = file.iter().enumerate().skip(start);
             let pairs = pattern.old_without(dropped).iter().zip(found);
-            let pairs = pairs.map(|(given, (at, found))| Pair { at, given, found: found.text });
+            let pairs = pairs.map(|(given, (at, found))| Pair { at, given, found: found.text() });
             pairs.filter(|pair| !comparison.is_blank(pair.given))
         };
         if !added(pattern).any(|line| !comparison.is_blank(line)) {

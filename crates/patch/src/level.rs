@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
-use crate::canonical;
+use crate::{canonical, work};
 
 /// Strictness of the comparison of a hunk's old lines with the file, strictest first.
 ///
@@ -50,6 +50,7 @@ pub(crate) struct LineComparison {
 impl LineComparison {
     /// Returns the comparison key of a line: two lines match at `level` if and only if their keys are equal.
     pub(crate) fn key<'a>(&self, level: MatchLevel, line: &'a [u8]) -> Cow<'a, [u8]> {
+        work::count(line.len());
         if level == MatchLevel::Exact {
             return Cow::Borrowed(line);
         }
@@ -69,6 +70,7 @@ impl LineComparison {
     }
 
     pub(crate) fn equal(&self, level: MatchLevel, left: &[u8], right: &[u8]) -> bool {
+        work::count(left.len().min(right.len()));
         left == right || self.key(level, left) == self.key(level, right)
     }
 
@@ -81,6 +83,7 @@ impl LineComparison {
                 length => length,
             };
         }
+        work::count(end + 1);
         line.get(..end).unwrap_or_default()
     }
 

@@ -20,6 +20,7 @@ mod search;
 mod syntax;
 mod text;
 mod update;
+mod work;
 
 pub use diagnostic::{Diagnostic, DiagnosticKind};
 pub use error::{

@@ -6,6 +6,7 @@ use crate::error::WhitespaceDifference;
 use crate::level::MatchLevel;
 use crate::pattern::Pattern;
 use crate::search::LineSearcher;
+use crate::work;
 use crate::{ApplyOptions, DiagnosticKind};
 
 /// Maximum number of matches that an ambiguous search reports.
@@ -131,7 +132,7 @@ impl<'s, 'a> Locator<'s, 'a> {
             return None;
         }
         let is_free_above = |start: usize| {
-            let next = taken.get(taken.partition_point(|lines| lines.end <= start));
+            let next = taken.get(taken.partition_point(|lines| is_before(lines, start)));
             start < placement.start && next.is_none_or(|lines| lines.start >= start + pattern.old.len())
         };
         let is_better = |level| placement.loose_hint || level < placement.level;
@@ -383,13 +384,20 @@ impl<'s, 'a> Locator<'s, 'a> {
             .old
             .iter()
             .zip(lines)
-            .map(|(expected, (at, line))| (at, *expected, line.text))
+            .map(|(expected, (at, line))| (at, *expected, line.text()))
+            .inspect(|(_, expected, found)| work::count(expected.len().min(found.len())))
             .find(|(_, expected, found)| expected != found)
             // Thousands of hunks may match the same line of several megabytes.
             .filter(|(_, expected, found)| expected.len().max(found.len()) <= MAX_COMPARED)?;
         let text = |line| std::str::from_utf8(line).ok();
         WhitespaceDifference::of(at + 1, text(expected)?, text(found)?)
     }
+}
+
+/// Returns whether lines that a hunk has taken end before `line`.
+fn is_before(taken: &Range<usize>, line: usize) -> bool {
+    work::count(1);
+    taken.end <= line
 }
 
 /// Returns whether two hunks change the same lines. Shared context is allowed.

@@ -14,6 +14,7 @@ use foldhash::fast::RandomState;
 
 use crate::level::{LineComparison, MatchLevel};
 use crate::text::Line;
+use crate::work;
 
 /// Maximum number of line comparisons of all searches in one file: less than a second of work.
 const MAX_STEPS: usize = 1 << 27;
@@ -123,9 +124,16 @@ impl<'a> LineSearcher<'a> {
             return Vec::new();
         }
         let by_prefix = self.by_prefix.get_or_init(|| self.sorted_prefixes());
-        let first = by_prefix.partition_point(|(text, _)| *text < start);
+        let compared = || work::count(start.len());
+        let first = by_prefix.partition_point(|(text, _)| {
+            compared();
+            *text < start
+        });
         let following = by_prefix.get(first..).unwrap_or_default();
-        let count = following.partition_point(|(text, _)| text.starts_with(start));
+        let count = following.partition_point(|(text, _)| {
+            compared();
+            text.starts_with(start)
+        });
         if count > MAX_PREFIX_MATCHES {
             return Vec::new();
         }
@@ -171,7 +179,7 @@ impl<'a> LineSearcher<'a> {
         let hints = self.hints.iter().map(|hint| hint.trim_ascii()).filter(|hint| !hint.is_empty());
         let length = hints.clone().map(<[u8]>::len).min().unwrap_or(0);
         let heads: HashSet<&[u8], RandomState> = hints.filter_map(|hint| hint.get(..length)).collect();
-        let texts = self.lines.iter().map(|line| line.text.trim_ascii_start()).zip(0..);
+        let texts = self.lines.iter().map(|line| line.text().trim_ascii_start()).zip(0..);
         let mut by_prefix: Vec<_> =
             texts.filter(|(text, _)| text.get(..length).is_some_and(|head| heads.contains(head))).collect();
         by_prefix.sort_unstable();
@@ -210,7 +218,7 @@ impl<'a> LineSearcher<'a> {
     }
 
     fn is_file_ascii(&self) -> bool {
-        *self.file_is_ascii.get_or_init(|| self.lines.iter().all(|line| line.text.is_ascii()))
+        *self.file_is_ascii.get_or_init(|| self.lines.iter().all(|line| line.text().is_ascii()))
     }
 
     fn is_all_ascii(&self) -> bool {
@@ -243,8 +251,9 @@ impl<'a> LevelIndex<'a> {
         let mut previous: (&[u8], Option<usize>) = (b"", ids.get(&*key(b"")).copied());
         for position in candidates {
             let Some(line) = lines.get(position) else { continue };
-            if line.text != previous.0 {
-                previous = (line.text, ids.get(&*key(line.text)).copied());
+            let text = line.text();
+            if text != previous.0 {
+                previous = (text, ids.get(&*key(text)).copied());
             }
             let Some(wanted) = previous.1 else { continue };
             if line_ids.is_empty() {
@@ -291,6 +300,7 @@ impl<'a> LevelIndex<'a> {
             let here = self.line_ids.get(start..).unwrap_or_default();
             let equal = here.iter().zip(run).take_while(|(left, right)| left == right).count();
             steps += equal + 1;
+            work::count(equal + 1);
             if equal == run.len() {
                 found.push(start);
             }
@@ -361,6 +371,7 @@ fn borders(run: &[usize]) -> Vec<usize> {
 /// Returns the number of lines of `run` matched after `id`, given that `matched` were matched before it.
 fn extend(run: &[usize], borders: &[usize], mut matched: usize, id: usize) -> usize {
     loop {
+        work::count(1);
         if run.get(matched) == Some(&id) {
             return matched + 1;
         }

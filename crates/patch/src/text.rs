@@ -4,6 +4,8 @@ use std::ops::Range;
 
 use memchr::memchr2_iter;
 
+use crate::work;
+
 /// Bytes that end a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LineEnd {
@@ -33,8 +35,16 @@ impl LineEnd {
 pub(crate) struct Line<'a> {
     /// Offset of the line in the body.
     start: usize,
-    pub(crate) text: &'a [u8],
+    text: &'a [u8],
     pub(crate) end: LineEnd,
+}
+
+impl<'a> Line<'a> {
+    /// Returns the line without its end.
+    pub(crate) fn text(&self) -> &'a [u8] {
+        work::count(1);
+        self.text
+    }
 }
 
 /// A whole file. The mark followed by every line with its end is byte for byte the file.
@@ -59,6 +69,7 @@ impl<'a> Text<'a> {
             false => 0,
         };
         let (mark, body) = bytes.split_at(mark_length);
+        work::count(bytes.len());
         Self { mark, body, lines: split(body), utf8: std::str::from_utf8(bytes).is_ok() }
     }
 

@@ -10,7 +10,7 @@ use crate::pattern::{ChangedRegion, Pattern, Step};
 use crate::search::LineSearcher;
 use crate::syntax::{Hunk, HunkLine, UpdateFile};
 use crate::text::{LineEnd, Text};
-use crate::{ApplyOptions, Diagnostic};
+use crate::{ApplyOptions, Diagnostic, work};
 
 /// Returns the content after `section`. The file holds `content` now and held `original` before the patch.
 pub(crate) fn update(
@@ -186,10 +186,12 @@ impl<'t> Writer<'t> {
         if !others.is_empty() {
             // Only the last line of a file can lack its end, so the lines before it are copied unchanged.
             self.end_line();
-            self.out.extend_from_slice(self.text.bytes_of(self.next..end - 1));
+            let unchanged = self.text.bytes_of(self.next..end - 1);
+            work::count(unchanged.len());
+            self.out.extend_from_slice(unchanged);
         }
         self.next = end;
-        self.write_line(last.text, last.end);
+        self.write_line(last.text(), last.end);
     }
 
     /// Writes lines that replace others. Each new line takes the end of the line that it replaces,
@@ -214,6 +216,7 @@ impl<'t> Writer<'t> {
 
     fn write_line(&mut self, text: &[u8], end: LineEnd) {
         self.end_line();
+        work::count(text.len());
         self.out.extend_from_slice(text);
         self.out.extend_from_slice(end.as_bytes());
         if end.is_missing() {

@@ -19,7 +19,7 @@ fn search_work_is_counted_and_limited() {
     let numbers = noise(10_000);
     let text: String = numbers.iter().map(|number| format!("{number}\n")).collect();
     let text = Text::new(text.as_bytes(), false);
-    let run: Vec<&[u8]> = text.lines[5_000..5_040].iter().map(|line| line.text).collect();
+    let run: Vec<&[u8]> = text.lines[5_000..5_040].iter().map(|line| line.text()).collect();
     let searcher =
         LineSearcher::new(&text.lines, run.clone(), LineComparison { utf8: true, canonical: true });
     assert_eq!(searcher.find(MatchLevel::Exact, &run, 0, 3), [5_000]);
@@ -102,7 +102,7 @@ proptest! {
         let searcher = LineSearcher::new(&text.lines, run.clone(), form);
         for level in MatchLevel::ALL {
             let equal = |window: &[Line<'_>]| {
-                window.iter().zip(&run).all(|(line, wanted)| form.equal(level, line.text, wanted))
+                window.iter().zip(&run).all(|(line, wanted)| form.equal(level, line.text(), wanted))
             };
             let windows = text.lines.windows(run.len()).enumerate().skip(from);
             let expected: Vec<usize> =
@@ -122,7 +122,7 @@ proptest! {
         let form = LineComparison { utf8: true, canonical: true };
         let searcher = LineSearcher::new(&text.lines, Vec::new(), form).with_hints(hints.clone());
         for hint in hints {
-            let starts = |line: &Line<'_>| line.text.trim_ascii_start().starts_with(hint);
+            let starts = |line: &Line<'_>| line.text().trim_ascii_start().starts_with(hint);
             let all: Vec<usize> =
                 (0..).zip(&text.lines).filter(|(_, line)| starts(line)).map(|(at, _)| at).collect();
             let expected = if all.len() > MAX_PREFIX_MATCHES { &[][..] } else { &all };

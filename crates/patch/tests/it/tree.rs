@@ -130,34 +130,6 @@ fn equal_lines_with_loose_context_are_searched_in_linear_time() {
     assert!(error.to_string().contains("not in the file"), "{error}");
 }
 
-/// Each of these would take minutes if a hunk cost as much as its file.
-#[test]
-fn no_file_and_patch_are_quadratic() {
-    let wide = format!("{}é{}\n", " ".repeat(1 << 20), "x".repeat(1 << 20));
-    let cases = [
-        // Every hint is the start of the last line alone.
-        (format!("{}foo\n", "bar\n".repeat(100_000)), "@@ fo\n+y\n".repeat(20_000)),
-        // Every hint is the start of one very long line.
-        (format!("{wide}a\n"), "@@ é\n a\n+y\n".repeat(10_000)),
-        // Every hunk ends the file, which ends in one very long line.
-        (format!("a\n{}é\n", " ".repeat(1 << 20)), "@@\n a\n+x\n é\n*** End of File\n".repeat(10_000)),
-        // Every loose place has an exact twin above, which an earlier hunk has taken.
-        (
-            ["", " "]
-                .map(|indent| (0..10_000).map(|line| format!("{indent}l{line}\n")).collect::<String>())
-                .concat(),
-            ["x", "y"]
-                .map(|new| (0..10_000).map(|line| format!("@@\n-l{line}\n+{new}\n")).collect::<String>())
-                .concat(),
-        ),
-    ];
-    for (content, hunks) in cases {
-        // Whether it fits is not the point; that the answer comes is.
-        let _ =
-            planned(&files([("f", &content)]), &format!("*** Update File: f\n{}", hunks.trim_end()), &ours());
-    }
-}
-
 #[test]
 fn a_file_updated_by_too_many_sections_is_refused() {
     let content = format!("a\n{}\n", "x".repeat(1 << 20));
