@@ -99,7 +99,7 @@ impl Harness {
     }
 
     /// Like [`Harness::with`], for a change that needs the execution environment.
-    pub(crate) async fn within(
+    pub(crate) async fn with_env(
         dialect: Dialect,
         turns: &str,
         config: SessionConfig,
@@ -111,9 +111,9 @@ impl Harness {
         let env = Arc::new(LocalEnvironment::with_host_env(directory.path(), std::env::vars_os()).unwrap());
         let quick =
             RetryPolicy::default().with_base_delay(Duration::from_millis(1)).with_retry_timeouts(true);
-        let place = Arc::clone(&env);
+        let shared_env = Arc::clone(&env);
         let builder = Session::builder(client(&server, dialect, KEY), profile(dialect), env);
-        let session = change(builder.config(config.with_retry(quick)), place).build().unwrap();
+        let session = change(builder.config(config.with_retry(quick)), shared_env).build().unwrap();
         let checked = CheckedEvents::of(&session);
         Self { dialect, server, directory, session, _checked: checked }
     }

@@ -70,7 +70,7 @@ impl MachineHarness {
         let mut context =
             TurnContext::new(profile.provider.clone(), profile.model.clone(), "You help.", 100_000);
         // Two tools are enough; their schemas are not tested here.
-        context.tools = profile.tools().into_iter().apply(2).collect();
+        context.tools = profile.tools().into_iter().take(2).collect();
         context.max_tokens = Some(32_000);
         let mut harness = Self {
             machine: Machine::new(TurnLimits::default(), None),
@@ -120,7 +120,7 @@ impl MachineHarness {
                 self.input(InputKind::Configure { change: Change::Context });
             }
             Step::Fail(kind) => {
-                let Some(model_call) = self.model.apply() else { return };
+                let Some(model_call) = self.model.take() else { return };
                 let error = Error::new(*kind, "no").info().clone();
                 self.input(InputKind::ModelFailed { model_call, error, partial: "I was about".into() });
             }
@@ -136,9 +136,9 @@ impl MachineHarness {
         if self.machine.state() != SessionState::Processing {
             self.runs += 1;
             self.input(InputKind::Submit { run: RunId(self.runs), text: format!("Input {}.", self.runs) });
-        } else if let Some(load) = self.load.apply() {
+        } else if let Some(load) = self.load.take() {
             self.input(InputKind::ContextLoaded { load, context: Box::new(self.context.clone()) });
-        } else if let Some(model_call) = self.model.apply() {
+        } else if let Some(model_call) = self.model.take() {
             let response = Box::new(self.answer(choice));
             self.input(InputKind::ModelReplied { model_call, response });
         } else if !self.unprepared.is_empty() {
